@@ -24,9 +24,11 @@ import reporting
 
 from modelplan.formats import load_model
 from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
+from modelplan.ops import facts
+from modelplan.ops.op_facts import Amounts, Terms
+from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.durations import OTHERS, TERMS, Amounts, Terms, amounts_of
-from modelplan.rewriting.striped_tflite.ladder import fit
+from modelplan.rewriting.striped_tflite.durations import OTHERS, amounts_of
 from modelplan.runtimes.tflm.runner import tflm_version
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
@@ -79,8 +81,9 @@ def row(kind: str) -> list[object]:
     measured = [timed(GENERATED[kind](rng, kind), kind) for _ in range(_MODELS)]
     split = 2 * _MODELS // 3
     found = fitted(measured[:split])
-    used = TERMS.get(kind, OTHERS)
-    said = ", ".join(f"{term:g}" for term in astuple(used)) if kind in TERMS else "those of others"
+    known = facts("tflite", kind).time
+    used = known or OTHERS
+    said = ", ".join(f"{term:g}" for term in astuple(used)) if known else "those of others"
     return [
         kind, *(f"{term:.3g}" for term in astuple(found)), f"{100 * off(found, measured[split:]):.1f} %",
         said, f"{100 * off(used, measured[split:]):.1f} %",
@@ -144,7 +147,7 @@ def whole(corpus: Path) -> Iterator[list[object]]:
     for name, objective in REWRITTEN:
         reporting.progress(f"{name}: least {objective}")
         source = corpus / "tflite" / f"{name}.tflite"
-        ladder = fit(source, objective=objective, abi="64")
+        ladder = fit(FitRequest(source, objective=objective, abi="64"))
         chosen = ladder.chosen or ladder.rungs[0]
         own, ours = invoked([source.read_bytes(), chosen.model])
         yield [name, objective, f"{ours / own:.3f}", f"{chosen.time:.3f}"]

@@ -36,7 +36,7 @@ from modelplan.model.model_file import Target
 from modelplan.planning.pipeline import configured_runtime, plan
 from modelplan.primitives.version import __version__
 from modelplan.questions.alternatives import load_file, unmodified_requirement
-from modelplan.rewriting.striped_tflite.ladder import fit
+from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.runtimes.tflm.runner import RefusalError, installed, run_tflm, tflm_version
 
 #: A peer's package, what imports it, and what it is asked.
@@ -220,7 +220,7 @@ def figures(peers: Peers, name: str, path: Path) -> Figures:
 
     def planned(alias: str) -> Callable[[], int]:
         def make() -> int:
-            made = plan(load_file(str(path)).graph, alias=alias)
+            made = plan(load_file(str(path)).graph, Options(alias=alias))
             return height(made.problem, made.placement)
 
         return make
@@ -237,7 +237,7 @@ def figures(peers: Peers, name: str, path: Path) -> Figures:
 
 def striped_head(path: Path) -> int:
     """The least head of a file that computes in stripes; TFLM ran it with the outputs of the model."""
-    ladder = fit(path, objective="head")
+    ladder = fit(FitRequest(path, objective="head"))
     before, least = ladder.rungs[0], ladder.chosen or ladder.rungs[0]
     if installed() and run_tflm(least.model).outputs != run_tflm(before.model).outputs:
         raise SystemExit(f"{path}: the outputs of the file that fit wrote differ")

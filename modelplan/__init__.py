@@ -19,13 +19,30 @@ A question about a model file is a frozen request, a function, and a frozen answ
     recompute(RecomputeRequest)        Curve             values that are computed again
     sweep(SweepRequest)                SweepProgress     every run of a table from `table_of`, on a cluster
     choose_target(TargetRequest)       Chosen            a device, for `target` of the other requests
-    fit(path, ...)                     Ladder            the file rewritten so that it fits
-    share_memory(paths, ...)           SharedPlan        several models in one memory
+    check_layout(LayoutRequest)        LayoutCheck       whether models still fit a saved layout in several memories
+    verify(VerifyRequest)              Proof             whether a plan is safe, or a rewritten file equal
+    fit(FitRequest)                    Ladder            a .tflite file rewritten so that it fits TFLM
+    fit_onnx(FitOnnxRequest)           OnnxLadder        an .onnx file and settings with which a session needs less
+    share_memory(ShareRequest)         SharedPlan        several models in one memory
 
-Every request about one model has the fields of ModelRequest. Of a plan the stages are `load`, `storages`, `order`,
+Every request about one model has the fields of ModelRequest, and Limits are what a CheckRequest holds models to;
+`analysis_stages` answers as `analyze` does, part by part. Of a plan the stages are `load`, `storages`, `order`,
 `buffers`, `place` and `check`; `plan` runs them all, `measure` sizes without a plan, `height` and `load_bound` are its
-figures, `render` and `show` draw answers, and `read` reads a saved plan. Errors are ModelPlanErrors: ModelError of a
-file, RequestError of a caller, BrokenPlanError of a plan.
+figures, `render` and `show` draw answers, and `read` reads a saved plan. Every error is a ModelPlanError: ModelError of
+a file, RequestError of a caller, BrokenPlanError of a plan.
+
+The records of a plan:
+
+    Graph, Tensor, Op, Kind            a model: tensors of a kind (such as activation or constant), and operators
+    Runtime                            what runs it: alignment, sharing, kernels, scratch
+    Options, Budget, Progress          how `plan` goes about it, how long it may search, and how far a search is
+    Aliases, Merge, Member             which tensors share bytes, why, and where each lies in its buffer
+    Schedule                           the operators in order, with the peak of live bytes and its bound
+    Problem, Buffer                    what has to be placed: sizes, lifetimes, alignments, pins, a capacity
+    Placement                          an offset for each buffer, and a lower bound
+    Plan, Footprint                    all of that together, or its height, bound and work alone
+
+`help(modelplan.Plan)` tells the fields of a record, and so on for each; `modelplan.__all__` has all names.
 """
 
 from __future__ import annotations
@@ -41,7 +58,8 @@ if TYPE_CHECKING:
     from modelplan.answers.comparison import AllocatorAnswers
     from modelplan.answers.explanation import Explanation
     from modelplan.answers.model_difference import Difference
-    from modelplan.answers.moving_layout import MovingPlan, StreamCurve
+    from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
+    from modelplan.answers.proof import Proof
     from modelplan.answers.recomputation import Curve
     from modelplan.answers.region_plan import RegionPlan
     from modelplan.answers.reordered_file import ReorderedFile
@@ -82,6 +100,7 @@ if TYPE_CHECKING:
     from modelplan.questions.differences.models import diff
     from modelplan.questions.explaining.explanations import ExplainRequest, explain
     from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack, reorder
+    from modelplan.questions.memories.rechecking import LayoutRequest, check_layout
     from modelplan.questions.memories.region_requests import (
         MemoriesRequest,
         SpillRequest,
@@ -90,13 +109,17 @@ if TYPE_CHECKING:
         spill,
         stream,
     )
+    from modelplan.questions.model_fitting import FitOnnxRequest, FitRequest, fit, fit_onnx
     from modelplan.questions.model_request import ModelRequest
     from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
     from modelplan.questions.sweeps.sweep_file import table_of
     from modelplan.questions.sweeps.sweep_request import SweepRequest, sweep
     from modelplan.questions.target_request import TargetRequest, choose_target
+    from modelplan.questions.together.parts import ShareRequest
     from modelplan.questions.together.shared_memory import share_memory
-    from modelplan.rewriting.striped_tflite.ladder import Ladder, fit
+    from modelplan.questions.verifying import VerifyRequest, verify
+    from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
+    from modelplan.rewriting.striped_tflite.ladder import Ladder
     from modelplan.targets.choosing import Chosen
 
 #: Where each public name lives; it is imported when it is first used, so that `import modelplan` costs nothing.
@@ -108,7 +131,8 @@ _HOMES = {
         "answers.comparison": "AllocatorAnswers",
         "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
-        "answers.moving_layout": "MovingPlan StreamCurve",
+        "answers.moving_layout": "LayoutCheck MovingPlan StreamCurve",
+        "answers.proof": "Proof",
         "answers.recomputation": "Curve",
         "answers.region_plan": "RegionPlan",
         "answers.reordered_file": "ReorderedFile",
@@ -135,6 +159,8 @@ _HOMES = {
         "questions.differences.models": "diff",
         "questions.explaining.explanations": "ExplainRequest explain",
         "questions.file_rewrites": "PackRequest PackedFile pack reorder",
+        "questions.model_fitting": "FitOnnxRequest FitRequest fit fit_onnx",
+        "questions.memories.rechecking": "LayoutRequest check_layout",
         "questions.memories.region_requests": (
             "MemoriesRequest SpillRequest StreamRequest place_in_memories spill stream"
         ),
@@ -143,24 +169,28 @@ _HOMES = {
         "questions.sweeps.sweep_file": "table_of",
         "questions.sweeps.sweep_request": "SweepRequest sweep",
         "questions.target_request": "TargetRequest choose_target",
+        "questions.together.parts": "ShareRequest",
         "questions.together.shared_memory": "share_memory",
-        "rewriting.striped_tflite.ladder": "Ladder fit",
+        "questions.verifying": "VerifyRequest verify",
+        "rewriting.striped_onnx.ladder": "OnnxLadder",
+        "rewriting.striped_tflite.ladder": "Ladder",
         "targets.choosing": "Chosen",
     }.items()
     for name in names.split()
 }
 
 __all__ = [
-    "Aliases", "AllocatorAnswers", "Analysis", "AnalyzeRequest", "BrokenPlanError", "Budget", "Buffer",
-    "CheckRequest", "Chosen", "CompareRequest", "Curve", "Difference", "ExplainRequest", "Explanation", "Findings",
-    "Footprint", "Graph", "Kind", "Ladder", "Limits", "Member", "MemoriesRequest", "Merge", "ModelError",
-    "ModelPlanError", "ModelRequest", "MovingPlan", "Op", "Options", "PackRequest", "PackedFile", "Placement", "Plan",
-    "Problem", "Progress", "RecomputeRequest", "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule",
-    "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest",
-    "Tensor", "analysis_stages", "analyze", "buffers", "check", "check_budgets", "choose_target", "compare", "diff",
-    "explain", "fit", "height", "load", "load_bound", "measure", "order", "pack", "place", "place_in_memories",
-    "plan", "read", "recompute", "render", "reorder", "share_memory", "show", "spill", "storages", "stream", "sweep",
-    "table_of",
+    "Aliases", "AllocatorAnswers", "Analysis", "AnalyzeRequest", "BrokenPlanError", "Budget", "Buffer", "CheckRequest",
+    "Chosen", "CompareRequest", "Curve", "Difference", "ExplainRequest", "Explanation", "Findings", "FitOnnxRequest",
+    "FitRequest", "Footprint", "Graph", "Kind", "Ladder", "LayoutCheck", "LayoutRequest", "Limits", "Member",
+    "MemoriesRequest", "Merge", "ModelError", "ModelPlanError", "ModelRequest", "MovingPlan", "OnnxLadder", "Op",
+    "Options", "PackRequest", "PackedFile", "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest",
+    "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule", "ShareRequest", "SharedPlan", "SpillRequest",
+    "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest",
+    "analysis_stages", "analyze", "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare",
+    "diff", "explain", "fit", "fit_onnx", "height", "load", "load_bound", "measure", "order", "pack", "place",
+    "place_in_memories", "plan", "read", "recompute", "render", "reorder", "share_memory", "show", "spill", "storages",
+    "stream", "sweep", "table_of", "verify",
 ]  # fmt: skip
 
 
@@ -173,7 +203,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    # The functions: `help(modelplan)` prints what stands here with all of its inside, which buries the table above.
+    return [name for name in __all__ if name.islower()]
 
 
 if "IPython" in sys.modules:

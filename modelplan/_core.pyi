@@ -29,14 +29,8 @@ class Problem:
         meetings: IntArray | None = None,
     ) -> None: ...
 
-def place_in_order(
-    problem: Problem,
-    order: IntArray,
-    fit: str,
-) -> IntArray: ...
-def load_bound(
-    problem: Problem,
-) -> tuple[int, int]: ...
+def place_in_order(problem: Problem, order: IntArray, fit: str) -> IntArray: ...
+def load_bound(problem: Problem) -> tuple[int, int]: ...
 def find_clash(
     size: IntArray, start: IntArray, end: IntArray, offset: IntArray, overlaps: IntArray, meetings: IntArray
 ) -> tuple[int, int]: ...
@@ -145,16 +139,9 @@ def schedule_search(
 ) -> tuple[_Verdict, IntArray, int, int, int]: ...
 def schedule_reversed(instance: ScheduleInstance) -> ScheduleInstance | None: ...
 def schedule_bound_at(instance: ScheduleInstance, op: int) -> int: ...
-def conflict_counts(
-    problem: Problem,
-) -> IntArray: ...
+def conflict_counts(problem: Problem) -> IntArray: ...
 def usmp_greedy(
-    problem: Problem,
-    lists: list[list[int]],
-    order: IntArray,
-    limits: list[int],
-    pools: list[list[int]],
-    fixed: bool,
+    problem: Problem, lists: list[list[int]], order: IntArray, limits: list[int], pools: list[list[int]], fixed: bool
 ) -> tuple[IntArray, IntArray]: ...
 def usmp_hill_climb(
     problem: Problem,
@@ -169,22 +156,9 @@ def usmp_hill_climb(
     seed: int,
 ) -> tuple[IntArray, IntArray, int, Ended]: ...
 def glibc_random(seed: int, count: int) -> list[int]: ...
-def triton_place(
-    problem: Problem,
-    order: IntArray,
-) -> tuple[IntArray, int]: ...
-def xla_best_fit(
-    problem: Problem,
-    group: IntArray,
-    order: IntArray,
-    own_sizes: bool,
-    limit: int,
-) -> IntArray: ...
-def xla_fast_merge(
-    problem: Problem,
-    group: IntArray,
-    heap_alignment: int,
-) -> IntArray: ...
+def triton_place(problem: Problem, order: IntArray) -> tuple[IntArray, int]: ...
+def xla_best_fit(problem: Problem, group: IntArray, order: IntArray, own_sizes: bool, limit: int) -> IntArray: ...
+def xla_fast_merge(problem: Problem, group: IntArray, heap_alignment: int) -> IntArray: ...
 def somas_place(
     problem: Problem,
     node: IntArray,
@@ -197,11 +171,7 @@ def somas_place(
     same_gap: bool,
 ) -> IntArray: ...
 def idealloc_place(
-    problem: Problem,
-    target: int,
-    seed: int,
-    steps: int,
-    seconds: float,
+    problem: Problem, target: int, seed: int, steps: int, seconds: float
 ) -> tuple[Ended, IntArray, int, float, int]: ...
 def idealloc_theorem2(start: IntArray, end: IntArray, height: int, epsilon: float, seed: int) -> list[int]: ...
 def telamalloc_decide(
@@ -225,16 +195,9 @@ def telamalloc_backtracks(
     most: int,
     every: int,
 ) -> tuple[Ended, int, int, int, list[tuple[IntArray, IntArray, IntArray]]]: ...
-def telamalloc_phases(
-    problem: Problem,
-) -> list[int]: ...
+def telamalloc_phases(problem: Problem) -> list[int]: ...
 def minimalloc_decide(
-    problem: Problem,
-    capacity: int,
-    orders: list[str],
-    without: list[str],
-    steps: int,
-    seconds: float,
+    problem: Problem, capacity: int, orders: list[str], without: list[str], steps: int, seconds: float
 ) -> tuple[Ended, IntArray, int]: ...
 def pack_groups(
     problem: Problem, tries: int, seconds: float, enough: int, seed: int

@@ -177,6 +177,45 @@ def test_no_public_class_name_stands_for_two_things() -> None:
     assert not [name for name, count in classes.items() if count > 1]
 
 
+#: Words that name nothing in the package, and what to say in their place.
+INSTEAD = {
+    "beside": "what it is: neighbours, sides",
+    "clocked": "the figure: steps, seconds",
+    "course": "history, trajectory",
+    "gathered": "collected, or the operator: gather, im2col",
+    "go_on": "the condition: within_budget",
+    "ground": "background, base",
+    "kicked": "perturbed",
+    "looped": "the noun: loop, iterations",
+    "realised": "computed, allocated",
+    "searched": "search, or what it returns",
+    "stand": "placement, state",
+    "stands": "position, fitting",
+    "stands_of": "states_of",
+    "stepped": "subgradient_step, or the verb",
+    "told": "message, words, annotations",
+}
+#: Words that no function, class or attribute is called: they fit anything.
+PLACEHOLDERS = {"found", "made", "once", "one"}
+
+
+def test_names_say_what_they_stand_for() -> None:
+    names, places = set[str](), set[str]()
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                places.add(node.id)
+            elif isinstance(node, ast.arg):
+                places.add(node.arg)
+    words = {name: name.lower().lstrip("_") for name in names | places}
+    assert not {f"{name}: say {INSTEAD[word]}" for name, word in words.items() if word in INSTEAD}
+    assert not {name for name in names if name.lower() in PLACEHOLDERS}
+
+
 def test_no_function_bears_the_name_of_a_module() -> None:
     stages = [p for p in sources() if p.parent.name != "cli"]  # commands are named for the verbs they run
     modules = {p.stem for p in stages} | {p.parent.name for p in stages}

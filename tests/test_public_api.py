@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
+import re
 import typing
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -16,6 +19,8 @@ from modelplan.cli import parser_of
 from modelplan.cli.command_table import COMMANDS
 
 PINNED = Path(__file__).parent / "golden" / "public_api.txt"
+#: Characters that `help(modelplan)` prints at most.
+MOST_HELP = 60_000
 
 PUBLIC = [
     "Aliases",
@@ -33,10 +38,14 @@ PUBLIC = [
     "ExplainRequest",
     "Explanation",
     "Findings",
+    "FitOnnxRequest",
+    "FitRequest",
     "Footprint",
     "Graph",
     "Kind",
     "Ladder",
+    "LayoutCheck",
+    "LayoutRequest",
     "Limits",
     "Member",
     "MemoriesRequest",
@@ -45,6 +54,7 @@ PUBLIC = [
     "ModelPlanError",
     "ModelRequest",
     "MovingPlan",
+    "OnnxLadder",
     "Op",
     "Options",
     "PackRequest",
@@ -53,12 +63,14 @@ PUBLIC = [
     "Plan",
     "Problem",
     "Progress",
+    "Proof",
     "RecomputeRequest",
     "RegionPlan",
     "ReorderedFile",
     "RequestError",
     "Runtime",
     "Schedule",
+    "ShareRequest",
     "SharedPlan",
     "SpillRequest",
     "StreamCurve",
@@ -67,16 +79,19 @@ PUBLIC = [
     "SweepRequest",
     "TargetRequest",
     "Tensor",
+    "VerifyRequest",
     "analysis_stages",
     "analyze",
     "buffers",
     "check",
     "check_budgets",
+    "check_layout",
     "choose_target",
     "compare",
     "diff",
     "explain",
     "fit",
+    "fit_onnx",
     "height",
     "load",
     "load_bound",
@@ -97,6 +112,7 @@ PUBLIC = [
     "stream",
     "sweep",
     "table_of",
+    "verify",
 ]  # fmt: skip
 
 ARGUMENTS = {
@@ -121,41 +137,14 @@ ARGUMENTS = {
     "place": ["problem", "name", "budget"],
     "check": ["problem", "placement"],
     "show": ["plan", "figure"],
-    "plan": [
-        "graph",
-        "options",
-        "budget",
-        "runtime",
-        "schedule",
-        "alias",
-        "allocator",
-        "alignment",
-        "pad",
-        "capacity",
-        "streams",
-        "precedences",
-        "kernels",
-        "offsets",
-        "overlaps",
-        "contiguous",
-        "joins",
-    ],
+    "plan": ["graph", "options", "budget"],
     "measure": ["graph", "options", "budget"],
     "diff": ["old", "new", "runtime", "kernels", "abi"],
-    "share_memory": [
-        "models",
-        "in_turn",
-        "pipelines",
-        "keep",
-        "runtime",
-        "alias",
-        "allocator",
-        "abi",
-        "kernels",
-        "budget",
-        "dims",
-        "shapes",
-    ],
+    "share_memory": ["request"],
+    "verify": ["request"],
+    "check_layout": ["request"],
+    "fit": ["request", "progress"],
+    "fit_onnx": ["request", "progress"],
     "render": ["answer", "suffix"],
     "read": ["text", "name"],
     "height": ["problem", "placement"],
@@ -165,7 +154,22 @@ ARGUMENTS = {
 
 def test_the_names_are_pinned() -> None:
     assert modelplan.__all__ == PUBLIC
-    assert dir(modelplan) == PUBLIC
+    assert dir(modelplan) == [name for name in PUBLIC if name.islower()]
+
+
+def test_help_is_readable_and_names_everything() -> None:
+    """The table first, each function with its docstring, each record in a line; its own help has all fields."""
+    text = pydoc.plain(pydoc.render_doc(modelplan))
+    assert len(text) < MOST_HELP
+    assert text.index("analyze(AnalyzeRequest)") < text.index("FUNCTIONS")
+    assert not [name for name in PUBLIC if not re.search(rf"\b{name}\b", modelplan.__doc__ or "")]
+    for name in PUBLIC:
+        kind = getattr(modelplan, name)
+        if inspect.isfunction(kind):
+            assert (inspect.getdoc(kind) or "?").splitlines()[-1] in text, name
+        elif is_dataclass(kind):
+            own = pydoc.plain(pydoc.render_doc(kind))
+            assert not [field.name for field in fields(kind) if not re.search(rf"\b{field.name}\b", own)], name
 
 
 def test_every_name_resolves_and_is_documented() -> None:

@@ -34,8 +34,8 @@ class Field:
 
     def unbeaten(self) -> list[Mark]:
         """Those with an answer of their own that no other beats in height without taking longer, fastest first."""
-        found: list[Mark] = []
+        marks: list[Mark] = []
         for mark in sorted((m for m in self.marks if not m.found_by), key=lambda m: (m.microseconds, m.height)):
-            if not found or mark.height < found[-1].height:
-                found.append(mark)
-        return found
+            if not marks or mark.height < marks[-1].height:
+                marks.append(mark)
+        return marks

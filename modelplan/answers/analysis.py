@@ -85,8 +85,8 @@ class Analysis(ComparedFile):
 def lower_alternatives(requirement: Requirement, alternatives: Sequence[Alternative]) -> list[Alternative]:
     """The alternatives that need less memory than the unmodified file and than those before them."""
     best, lower = requirement.arena, []
-    for one in alternatives:
-        if one.requirement is not None and not one.requirement.refusals and one.requirement.arena < best:
-            best = one.requirement.arena
-            lower.append(one)
+    for other in alternatives:
+        if other.requirement is not None and not other.requirement.refusals and other.requirement.arena < best:
+            best = other.requirement.arena
+            lower.append(other)
     return lower

@@ -135,7 +135,7 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Whether the model runs and keeps every limit."""
-        return not self.refusals and all(one.passed for one in self.judgements)
+        return not self.refusals and all(judgement.passed for judgement in self.judgements)
 
     @property
     def figures(self) -> Figures | None:
@@ -153,18 +153,18 @@ class Outcome:
     @property
     def remedies(self) -> list[Alternative]:
         """The alternatives that run and keep every limit."""
-        return [one for one in self.others or () if self._keeps(one)]
+        return [alternative for alternative in self.others or () if self._keeps(alternative)]
 
-    def _keeps(self, one: Alternative) -> bool:
-        runs = one.requirement is not None and not one.requirement.refusals
-        return runs and all(missing <= 0 for _, missing in self.shortfalls(one))
+    def _keeps(self, alternative: Alternative) -> bool:
+        runs = alternative.requirement is not None and not alternative.requirement.refusals
+        return runs and all(missing <= 0 for _, missing in self.shortfalls(alternative))
 
-    def shortfalls(self, one: Alternative) -> list[tuple[Quantity, int]]:
+    def shortfalls(self, alternative: Alternative) -> list[tuple[Quantity, int]]:
         """By how many bytes another form of the model is above each limit; nothing for one that there is not."""
-        if one.requirement is None:
+        if alternative.requirement is None:
             return []
-        arena, head = one.requirement.arena, one.requirement.head
-        sizes: dict[Quantity, int] = {"arena": arena, "head": head, "flash": one.file_bytes}
+        arena, head = alternative.requirement.arena, alternative.requirement.head
+        sizes: dict[Quantity, int] = {"arena": arena, "head": head, "flash": alternative.file_bytes}
         if self.earlier and self.earlier.figures:
             sizes["growth"] = arena - self.earlier.figures.arena
         return [(j.quantity, sizes[j.quantity] - j.limit) for j in self.judgements if j.limit is not None]
@@ -185,4 +185,4 @@ class Findings:
     @property
     def failed(self) -> list[Outcome]:
         """The checks that are not passed."""
-        return [one for one in self.outcomes if not one.passed]
+        return [outcome for outcome in self.outcomes if not outcome.passed]

@@ -94,7 +94,7 @@ class ProblemSource:
 
     @property
     def kept(self) -> int:
-        """Bytes that the model's runtime takes of the same memory beside the buffers."""
+        """Bytes of the same memory that the model's runtime takes outside of the planned buffers."""
         return self.plan.requirement.kept if self.plan and self.plan.requirement else 0
 
     @property
@@ -128,7 +128,7 @@ class AllocatorAnswers:
         return 0 if self.source.refusals else sum(height + self.source.kept <= budget for height in heights)
 
     def drawing_of(self, name: str) -> Drawing:
-        """What figures show of one allocator's placement, which the title names.
+        """The drawing of one allocator's placement, with the allocator in its title.
 
         Raises:
             RequestError: the allocator refused the problem.

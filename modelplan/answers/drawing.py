@@ -122,24 +122,24 @@ def of_plan(plan: Plan) -> Drawing:
     )
 
 
-def of_shared(made: SharedPlan) -> Drawing:
+def of_shared(plan: SharedPlan) -> Drawing:
     """The drawing of several models in one memory: a kind for each model, for what is handed on, and for what stays."""
-    names = tuple(part.name for part in made.parts)
-    end = int(made.problem.end.max(initial=1))
+    names = tuple(part.name for part in plan.parts)
+    end = int(plan.problem.end.max(initial=1))
     handed, always = len(names), len(names) + 1
-    kinds = [handed if len({one.model for one in owners}) > 1 else owners[0].model for owners in made.owners]
-    kinds = [always if b.start == 0 and b.end == end else kind for b, kind in zip(made.problem, kinds, strict=True)]
-    labels = [made.parts[group[0].model].problem.names[group[0].buffer] for group in made.owners]
+    kinds = [handed if len({owned.model for owned in owners}) > 1 else owners[0].model for owners in plan.owners]
+    kinds = [always if b.start == 0 and b.end == end else kind for b, kind in zip(plan.problem, kinds, strict=True)]
+    labels = [plan.parts[group[0].model].problem.names[group[0].buffer] for group in plan.owners]
     return Drawing(
         title=", ".join(names),
-        problem=replace(made.problem, names=tuple(labels)),
-        placement=made.placement,
-        arena=made.height,
+        problem=replace(plan.problem, names=tuple(labels)),
+        placement=plan.placement,
+        arena=plan.height,
         kinds=np.array(kinds, dtype=np.int64),
         ops=(),
-        made_by=made.made_by,
+        made_by=plan.made_by,
         labels=(*names, "handed from model to model", "kept all the time"),
-        models=tuple((made.starts[m], names[m]) for m in made.relation.order),
+        models=tuple((plan.starts[m], names[m]) for m in plan.relation.order),
     )
 
 

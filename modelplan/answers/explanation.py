@@ -104,7 +104,7 @@ class Suggestion:
 
     @property
     def free(self) -> bool:
-        """Whether the outputs stay equal, a run does no more work and nothing else is asked for."""
+        """Whether the change keeps the outputs equal, adds no work and needs nothing but the edited file."""
         return self.needs is Needs.NOTHING
 
     @property
@@ -158,4 +158,4 @@ class Explanation:
         if self.capacity is None or self.needed.fits(self.capacity):
             return None
         fitting = [one for one in self.advice.suggestions if one.arena is not None and one.arena <= self.capacity]
-        return min(fitting, key=lambda one: (one.needs, len(one.steps)), default=None)
+        return min(fitting, key=lambda suggestion: (suggestion.needs, len(suggestion.steps)), default=None)

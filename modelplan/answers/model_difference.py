@@ -30,13 +30,13 @@ class Bytes:
 
     @property
     def delta(self) -> int:
-        """How much more it is after."""
+        """The bytes after less the bytes before; a missing figure counts as 0."""
         return (self.after or 0) - (self.before or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A figure before and after, with what it counts."""
+    """A named figure of both sides."""
 
     name: str
     bytes: Bytes
@@ -82,7 +82,7 @@ class OpChange:
 
     @property
     def effect(self) -> int:
-        """How many bytes more the peak and what is kept for it have of this operator."""
+        """By how many bytes this operator raises the peak and what the runtime keeps for operators."""
         return self.in_peak.delta + self.kept.delta
 
     @property
@@ -175,10 +175,10 @@ class Difference:
 
     @property
     def empty(self) -> bool:
-        """Whether both sides are the same but for names."""
+        """Whether both sides are equal apart from names."""
         same = self.arena.delta == 0 and all(part.bytes.before == part.bytes.after for part in self.parts)
         return same and not (self.settings or self.changes or self.moved or self.refusals[0] != self.refusals[1])
 
     def of(self, change: Change) -> tuple[OpChange, ...]:
-        """The operators and inputs to which this happened."""
-        return tuple(one for one in self.changes if one.change is change)
+        """The changed operators and inputs with this kind of change."""
+        return tuple(operator for operator in self.changes if operator.change is change)

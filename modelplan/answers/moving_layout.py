@@ -78,6 +78,19 @@ class Recheck:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutCheck:
+    """Each model, planned again in the memories of the saved `layout`."""
+
+    layout: str
+    models: tuple[Recheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all models fit and none is worse than allowed."""
+        return not any(model.reasons for model in self.models)
+
+
+@dataclass(frozen=True, slots=True)
 class CurvePoint:
     """A run in `memory` bytes: `kept` bytes of weights stay, `streamed` come in each run through `window` bytes.
 

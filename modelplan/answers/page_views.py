@@ -107,7 +107,7 @@ def view_of(plan: Plan, name: str, about: str) -> View:
 
 
 def distinct(views: Sequence[View]) -> tuple[View, ...]:
-    """The views without those that show the same as one before them, of which that one then tells."""
+    """The views without duplicates; the first of equal views says what the others were."""
     kept: list[View] = []
     for view in views:
         for place, other in enumerate(kept):
@@ -119,12 +119,12 @@ def distinct(views: Sequence[View]) -> tuple[View, ...]:
     return tuple(kept)
 
 
-def _same(one: View, other: View) -> bool:
+def _same(view: View, other: View) -> bool:
     """Whether two views show the same buffers at the same addresses in the same order of operators."""
-    a, b = one.drawing, other.drawing
+    a, b = view.drawing, other.drawing
     return (
-        one.graph == other.graph
-        and one.order == other.order
+        view.graph == other.graph
+        and view.order == other.order
         and len(a.problem) == len(b.problem)
         and np.array_equal(a.placement.offsets, b.placement.offsets)
         and a.problem.names == b.problem.names
@@ -150,19 +150,19 @@ def subtitle(plan: Plan) -> str:
 
 
 def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """The figures that stand beside the map."""
-    found = summary(plan)
-    proved = "order and layout" if found.jointly_optimal else "layout" if found.optimal else ""
+    """The figures that the page lists beside the memory map."""
+    figures = summary(plan)
+    proved = "order and layout" if figures.jointly_optimal else "layout" if figures.optimal else ""
     rows = [
-        ("alignment loss at the peak", human(found.alignment_loss)),
-        ("fragmentation", human(found.fragmentation)),
-        ("shared while overlapping", human(found.overlapped) if found.overlapped else ""),
+        ("alignment loss at the peak", human(figures.alignment_loss)),
+        ("fragmentation", human(figures.fragmentation)),
+        ("shared while overlapping", human(figures.overlapped) if figures.overlapped else ""),
         ("proved lowest", proved),
         ("order", f"{plan.schedule.method}{', optimal' if plan.schedule.optimal else ''}"),
         ("sharing", SHARING[plan.alias]),
         ("allocator", plan.allocator),
-        ("constants in flash", human(found.constants)),
-        ("state kept between runs", human(found.state) if found.state else ""),
+        ("constants in flash", human(figures.constants)),
+        ("state kept between runs", human(figures.state) if figures.state else ""),
     ]
     rows += [("refused by the runtime", why) for why in (plan.requirement.refusals if plan.requirement else ())]
     return tuple((label, value) for label, value in rows if value)

@@ -26,7 +26,7 @@ class Repeated:
 
     @property
     def again(self) -> int:
-        """How many operators run more than once, each counted as often as it runs again."""
+        """The number of repeated runs, summed over all operators."""
         return len(self.origins) - len(set(self.origins))
 
 

@@ -77,12 +77,12 @@ class RegionPlan:
     @property
     def ops(self) -> tuple[str, ...]:
         """The operator of each step; empty where a step has none."""
-        found: list[str] = []
+        labels: list[str] = []
         for plan in self.plans:
             steps = max(len(plan.schedule.order), int(plan.problem.end.max(initial=1)))
             kinds = [plan.graph.ops[index].kind for index in plan.schedule.order]
-            found += [*kinds, *[""] * (steps - len(kinds))]
-        return tuple(found)
+            labels += [*kinds, *[""] * (steps - len(kinds))]
+        return tuple(labels)
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -135,14 +135,14 @@ class RegionPlan:
     @cached_property
     def _traffic(self) -> list[tuple[int, int, float]]:
         """Bytes read and written by operators and the seconds that they wait, for each region."""
-        found = [(0, 0, 0.0)] * len(self.problem.regions)
+        totals = [(0, 0, 0.0)] * len(self.problem.regions)
         held: dict[int, list[Stay]] = defaultdict(list)
         for stay in self.layout.stays:
             held[stay.buffer].append(stay)
         for access in self.problem.accesses:
             there = [stay for stay in held[access.buffer] if stay.start <= access.step < stay.end]
             place = max(there, key=lambda s: s.start).region if there else self.problem.home[access.buffer]
-            read, written, seconds = found[place]
+            read, written, seconds = totals[place]
             waited = self.problem.regions[place].seconds(access.read, access.written)
-            found[place] = read + access.read, written + access.written, seconds + waited
-        return found
+            totals[place] = read + access.read, written + access.written, seconds + waited
+        return totals

@@ -77,11 +77,11 @@ def _completed(document: dict[str, Any]) -> Any:
 
 def _bodies(document: dict[str, Any]) -> dict[int, Graph]:
     """The bodies that operators name by number, those that are run first behind those that run them."""
-    found: dict[int, Graph] = {}
+    graphs: dict[int, Graph] = {}
     rows = _expect(list, document.get("bodies", []), "bodies")
     for number in reversed(range(len(rows))):
-        found[number] = _build(Graph, rows[number], f"bodies[{number}]", found)
-    return found
+        graphs[number] = _build(Graph, rows[number], f"bodies[{number}]", graphs)
+    return graphs
 
 
 def _check(plan: Plan) -> None:
@@ -140,11 +140,11 @@ def _build_fields(
     kind: type, names: Collection[str], value: Any, where: str, bodies: Mapping[int, Graph]
 ) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
-    found = _expect(dict, value, where)
-    if found.keys() != set(names):
-        odd = ", ".join(sorted(found.keys() ^ set(names)))
+    fields = _expect(dict, value, where)
+    if fields.keys() != set(names):
+        odd = ", ".join(sorted(fields.keys() ^ set(names)))
         raise ValueError(f"{where} has missing or unknown fields: {odd}")
-    return {name: _build(hints[name], found[name], f"{where}.{name}", bodies) for name in names}
+    return {name: _build(hints[name], fields[name], f"{where}.{name}", bodies) for name in names}
 
 
 def _build_runtime(value: Any, where: str) -> Runtime:

@@ -57,7 +57,7 @@ class Relation:
         home = list(range(len(self.names)))
         for pipe in self.pipes:
             a, b = home[pipe.source.model], home[pipe.target.model]
-            home = [a if one == b else one for one in home]
+            home = [a if unit == b else unit for unit in home]
         sets: dict[int, list[int]] = {}
         for model in self.order:
             sets.setdefault(home[model], []).append(model)

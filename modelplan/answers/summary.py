@@ -147,4 +147,4 @@ def _raw_bytes(graph: Graph, problem: Problem, i: int) -> int:
 def _bytes_of(graph: Graph, kind: Kind) -> int:
     """Bytes of one kind, those of bodies included; of constants what the file holds."""
     tensors = (t for part in (graph, *graph.bodies) for t in part.tensors if t.kind is kind)
-    return sum(t.nbytes if t.stored is None else t.stored for t in tensors)
+    return sum(t.file_bytes for t in tensors)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """How many runs ended in which way, of how many that were missing, beside how many that were there already."""
+    """Counts of a sweep's runs: missing at the start, ended by status, and already there before."""
 
     counts: Mapping[str, int]
     missing: int

@@ -37,13 +37,13 @@ def simulate(problem: RegionProblem, layout: Layout) -> Simulation:
     for region in range(len(problem.regions)):
         _check_bytes(problem, layout, region)
     run = _Run(problem, layout)
-    found = run.result()
-    memory = sum(run.working) - sum(problem.seconds) + sum(end - begin for _, begin, end in found.copies)
+    simulation = run.result()
+    memory = sum(run.working) - sum(problem.seconds) + sum(end - begin for _, begin, end in simulation.copies)
     if layout.bound > memory * (1 + 1e-6) + 1e-12:
         raise BrokenPlanError(f"the claimed bound is {layout.bound:.9f} s, accesses and copies take {memory:.9f} s")
     if layout.timetable is not None:
-        _check_promise(problem, layout, layout.timetable, run, found)
-    return found
+        _check_promise(problem, layout, layout.timetable, run, simulation)
+    return simulation
 
 
 def _name(problem: RegionProblem, buffer: int) -> str:
@@ -225,7 +225,7 @@ class _Run:
                 self.holds[number] = 0
 
     def _leave(self, number: int, copy: Copy, step: int) -> int:
-        """The version that a copy finds at its source."""
+        """Reads the version of the content that a copy finds at its source."""
         buffer = self.buffer_of(copy)
         version = self.at_home[buffer] if copy.source < 0 else self.holds[copy.source]
         if version is None:
@@ -237,7 +237,7 @@ class _Run:
         return version
 
     def _arrive(self, number: int, version: int) -> None:
-        """The content of a copy is at its target."""
+        """Stores the version that a copy carries at its target."""
         copy = self.layout.copies[number]
         buffer = self.buffer_of(copy)
         size, home = int(self.problem.problem.size[buffer]), self.problem.home[buffer]
@@ -249,7 +249,7 @@ class _Run:
             self.holds[copy.target] = version
 
     def _overwrite(self, number: int) -> None:
-        """The bytes of a stay are written: what else stood there is gone."""
+        """Invalidates other contents whose bytes a stay is written over."""
         stay = self.layout.stays[number]
         low, high = stay.offset, stay.offset + int(self.problem.problem.size[stay.buffer])
         there = self.present[stay.region]
@@ -301,7 +301,7 @@ class _Run:
         return engine.latency_ns / 1e9 + max(reading, writing, size / engine.bandwidth if engine.bandwidth else 0.0)
 
     def _amount(self, region: Region, read: int, written: int) -> float:
-        """Seconds for so many bytes read and written in a region: a wait for each direction, and the bytes."""
+        """Seconds to read and write so many bytes of a region: the latency of each direction, and the transfer."""
         total = 0.0
         for amount, own in ((read, region.read_bandwidth), (written, region.write_bandwidth)):
             rate = own or region.bandwidth
@@ -355,7 +355,7 @@ class _Run:
         return any(self.layout.copies[n].target == number for n in self.flying)
 
     def _missing(self, step: int, buffer: int, there: list[int]) -> str:
-        """Why an access does not find its content."""
+        """The message for an operand whose newest content is not where the operator reads it."""
         what = f"step {step} uses {_name(self.problem, buffer)}"
         for number in there:
             where = _place(self.problem, self.layout.stays[number])
@@ -368,7 +368,7 @@ class _Run:
         return f"{what}, but no memory that it may use holds it there: it was spilled"
 
     def _check_kept(self, step: int, buffer: int) -> None:
-        """The content is still somewhere at the end of its lifetime."""
+        """Checks that the newest content still exists somewhere at the end of the buffer's lifetime."""
         if self.problem.home[buffer] >= 0:
             return
         alive = [n for n in self.of_buffer[buffer] if self.layout.stays[n].start <= step < self.layout.stays[n].end]
@@ -376,9 +376,9 @@ class _Run:
             raise BrokenPlanError(f"{_name(self.problem, buffer)} is lost before its lifetime ends with step {step}")
 
 
-def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, run: _Run, found: Simulation) -> None:
+def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, run: _Run, replay: Simulation) -> None:
     """The promised times hold together, and are not shorter than the replay's."""
-    slack = _TOLERANCE * max(found.seconds, promised.seconds, 1e-12)
+    slack = _TOLERANCE * max(replay.seconds, promised.seconds, 1e-12)
     if len(promised.begins) != len(problem.seconds) or len(promised.copies) != len(layout.copies):
         counts = f"{len(promised.begins)} steps and {len(promised.copies)} copies"
         raise BrokenPlanError(f"the timetable has {counts}, expected {len(problem.seconds)} and {len(layout.copies)}")
@@ -396,8 +396,8 @@ def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, 
         if end > (promised.begins[copy.due] if copy.due < len(promised.begins) else promised.seconds) + slack:
             raise BrokenPlanError(f"{what} ends at {end:.9f} s, after step {copy.due} has begun: too late")
     _check_slots(problem, layout, promised, run, slack)
-    if promised.seconds < found.seconds - slack:
-        raise BrokenPlanError(f"promised are {promised.seconds:.9f} s, the replay takes {found.seconds:.9f} s")
+    if promised.seconds < replay.seconds - slack:
+        raise BrokenPlanError(f"promised are {promised.seconds:.9f} s, the replay takes {replay.seconds:.9f} s")
 
 
 def _check_slots(problem: RegionProblem, layout: Layout, promised: Timetable, run: _Run, slack: float) -> None:

@@ -53,7 +53,7 @@ def _check_contiguous(problem: Problem, placement: Placement) -> None:
 
 
 def _check_groups(problem: Problem, placement: Placement) -> None:
-    """The base of a group, as each of its buffers has it, is one."""
+    """Checks that all buffers of a group imply the same base address."""
     bases: dict[int, tuple[int, int]] = {}
     for buffer, group, delta in problem.groups.tolist():
         base = int(placement.offsets[buffer]) - delta
@@ -125,7 +125,7 @@ def check_flow(problem: OrderProblem, witness: Witness) -> None:
         executed |= _closure(_other_readers(problem, witness.op, case.dying), before)
         if executed & waiting:
             raise BrokenPlanError(f"the witness' case {case.dying} cannot happen: it needs ops that come later")
-        own = _own_bytes(problem, witness.op)
+        own = problem.scratch[witness.op] + sum(s.size for s in problem.storages if witness.op in s.writers)
         values[frozenset(case.dying)] = own + _value(problem, witness.op, case, executed, waiting, before)
     _check_cases(problem, witness, values, waiting)
 
@@ -153,21 +153,17 @@ def _neighbours(problem: OrderProblem) -> tuple[list[set[int]], list[set[int]]]:
 
 def _closure(ops: Iterable[int], next_of: list[set[int]]) -> set[int]:
     """The ops and all that is reached from them."""
-    found, stack = set(), list(ops)
+    reached, stack = set(), list(ops)
     while stack:
         op = stack.pop()
-        if op not in found:
-            found.add(op)
+        if op not in reached:
+            reached.add(op)
             stack.extend(next_of[op])
-    return found
+    return reached
 
 
 def _other_readers(problem: OrderProblem, op: int, dying: Iterable[int]) -> list[int]:
     return [reader for s in dying for reader in problem.storages[s].readers if reader != op]
-
-
-def _own_bytes(problem: OrderProblem, op: int) -> int:
-    return problem.scratch[op] + sum(s.size for s in problem.storages if op in s.writers)
 
 
 def _value(

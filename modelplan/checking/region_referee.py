@@ -156,14 +156,14 @@ _Events = tuple[list[int], list[Copy], list[Access]]
 
 def _events(problem: RegionProblem, layout: Layout) -> dict[int, _Events]:
     """Stays, copies and accesses of each buffer."""
-    found: dict[int, _Events] = {buffer: ([], [], []) for buffer in range(len(problem.problem))}
+    events: dict[int, _Events] = {buffer: ([], [], []) for buffer in range(len(problem.problem))}
     for number, stay in enumerate(layout.stays):
-        found[stay.buffer][0].append(number)
+        events[stay.buffer][0].append(number)
     for copy in layout.copies:
-        found[layout.stays[max(copy.source, copy.target)].buffer][1].append(copy)
+        events[layout.stays[max(copy.source, copy.target)].buffer][1].append(copy)
     for access in problem.accesses:
-        found[access.buffer][2].append(access)
-    return found
+        events[access.buffer][2].append(access)
+    return events
 
 
 def _replay(
@@ -207,13 +207,13 @@ def _replay(
 
 def _content(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer, copy: Copy, step: int) -> int:
     """The version that a copy takes."""
-    found = state.at_home if copy.source == -1 else state.held.get(copy.source, -1)
-    if found != state.version:
+    version = state.at_home if copy.source == -1 else state.held.get(copy.source, -1)
+    if version != state.version:
         where = "its home" if copy.source == -1 else f"stay {copy.source} in {_region(problem, layout, copy.source)}"
         raise BrokenPlanError(
             f"{_named(problem, buffer)}: the copy issued at step {step} takes it from {where}, which is out of date"
         )
-    return found
+    return version
 
 
 def _region(problem: RegionProblem, layout: Layout, stay: int) -> str:
@@ -237,7 +237,7 @@ def _use(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer, ac
 
 
 def _serving(layout: Layout, state: _Buffer, step: int) -> int | None:
-    """The stay that an operator uses at a step: of those with the newest content the one that began last."""
+    """The stay that an operator uses at a step: the latest of those with the newest content."""
     there = [
         number
         for number, version in state.held.items()

@@ -31,8 +31,8 @@ Every answer of every row is checked by the referee. n is the number of buffers,
 with one. An allocator refuses a problem with a demand that it does not honour: alignment, pins, overlaps (pairs that
 may share some bytes), conflicts (pairs that must not share bytes although their lifetimes are apart). Rigid groups
 (buffers at fixed distances) and meetings (pairs that may share bytes at some distances) are honoured by `modelplan` and
-`best` alone. A row `X-fixed` is `X` without the faults listed for it. Alignment is what the original rounds to of its
-own accord; `run` keeps to the alignments of the problem. Unsound behaviour of an original is never reproduced; the
+`best` alone. A row `X-fixed` is `X` without the faults listed for it. Alignment is what the original rounds to by
+itself; `run` keeps to the alignments of the problem. Unsound behaviour of an original is never reproduced; the
 module says where there was any. Where a search has no lower answer of its own than `first-fit-size`, the offsets of
 that row are shown; every table, chart and file says so, and what the search itself had.
 """

@@ -61,11 +61,7 @@ def configure(parser: ArgumentParser) -> None:
     outputs.add_argument("--csv", metavar="FILE", help="buffers with offsets, MiniMalloc's columns; - likewise")
     overlays.add_overlay(outputs, "live, share of the peak, scratch, kept in the tail")
     outputs.add_argument(
-        "--out",
-        nargs="?",
-        const="reports",
-        metavar="DIR",
-        help="every output into DIR/MODEL/ (default: reports)",
+        "--out", nargs="?", const="reports", metavar="DIR", help="every output into DIR/MODEL/ (default: reports)"
     )
 
 
@@ -111,11 +107,7 @@ def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: S
 
 
 def show_model(
-    arguments: Namespace,
-    path: str,
-    chosen: Chosen | None,
-    show: Show,
-    planned: Callable[[Plan], None] = lambda _: None,
+    arguments: Namespace, path: str, chosen: Chosen | None, show: Show, planned: Callable[[Plan], None] = lambda _: None
 ) -> Plan:
     """Shows one model and writes all but --out; `planned` is called with the plan as soon as there is one."""
     drawn = figures_asked(arguments, "Plan", more=(_LOG, ".ascii", ".pftrace"))
@@ -146,7 +138,7 @@ def write_outputs(arguments: Namespace, drawn: Figures, request: AnalyzeRequest,
 
 
 def require_log(stage: SizedFile) -> None:
-    """Checks that the file is one that TFLM plans.
+    """Refuses a planner log for a file that TFLM does not plan.
 
     Raises:
         RequestError: it is not.

@@ -22,14 +22,7 @@ from modelplan.formats.files import read_text
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.units import counted, human
-from modelplan.questions.budgets.budget_checks import (
-    OPTIONS,
-    ModelCheck,
-    budget_file,
-    from_file,
-    outcome,
-    row_checks,
-)
+from modelplan.questions.budgets.budget_checks import OPTIONS, ModelCheck, budget_file, from_file, outcome, row_checks
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
 from modelplan.questions.budgets.measuring import Measurements
 from modelplan.questions.budgets.project_budgets import (

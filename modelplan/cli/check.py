@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.model import Alternative
-from modelplan.outputs.checks import FORMATS, SCHEMA
+from modelplan.outputs import names_of, render
+from modelplan.outputs.checks import SCHEMA
 from modelplan.outputs.report import Section, printable
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
 
 #: Seconds for what would make models fit that need too much, where a file states the budgets.
 _SECONDS = 2.0
+#: Options that say what a layout of --layout says already.
+_STATED_BY_LAYOUT = (
+    "budget", "config", "baseline", "format", "seconds", "runtime", "kernels", "abi", "target", "reserve", "used",
+    "arena_symbol", "define", "include",
+)  # fmt: skip
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -41,20 +47,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "models", metavar="MODEL", nargs="*", help="a .tflite or .onnx file; none: the project's budgets"
     )
-    parser.add_argument(
-        "--budget", metavar="BYTES", help="such as 64KiB or 1MiB (default: the largest block of the target)"
-    )
-    parser.add_argument(
-        "--growth",
-        metavar="LIMIT",
-        help="by how much the arena may grow since the baseline: bytes, or a share such as 5%%",
-    )
-    parser.add_argument(
-        "--layout",
-        metavar="FILE",
-        help="a layout of `memories --json` or `spill --json`: does MODEL still fit its memories, in no more time and"
-        " traffic (--growth 5%% allows more)",
-    )
+    _add_limits(parser)
     parser.add_argument("--config", metavar="FILE", help="the file with the budgets, in place of the nearest")
     parser.add_argument(
         "--baseline",
@@ -66,7 +59,7 @@ def configure(parser: ArgumentParser) -> None:
         metavar="NAME[=FILE]",
         action="append",
         default=[],
-        help=f"{', '.join(FORMATS)}: to standard output, or into FILE; may be repeated (default: text)",
+        help=f"{', '.join(names_of('Findings'))}: to standard output, or into FILE; may be repeated (default: text)",
     )
     parser.add_argument(
         "--seconds",
@@ -81,6 +74,23 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="the verdicts as one JSON object; - for standard output")
 
 
+def _add_limits(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--budget", metavar="BYTES", help="such as 64KiB or 1MiB (default: the largest block of the target)"
+    )
+    parser.add_argument(
+        "--growth",
+        metavar="LIMIT",
+        help="by how much the arena may grow since the baseline: bytes, or a share such as 5%%",
+    )
+    parser.add_argument(
+        "--layout",
+        metavar="FILE",
+        help="a layout of `memories --json` or `spill --json`: does MODEL still fit its memories, in no more time and"
+        " traffic (--growth 5%% allows more)",
+    )
+
+
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     outputs = requested_formats(arguments)
@@ -88,9 +98,7 @@ def run(arguments: Namespace) -> int:
     if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     if arguments.layout is not None:
-        from modelplan.cli.layout_checks import check_layouts
-
-        return check_layouts(arguments, SCHEMA)
+        return check_saved_layout(arguments)
     return check_models(arguments, outputs) if arguments.models else check_project(arguments, outputs)
 
 
@@ -103,13 +111,31 @@ def requested_formats(arguments: Namespace) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in arguments.format:
         name, _, path = text.partition("=")
-        if name not in FORMATS:
-            raise RequestError(f"--format {name}: no such format; there are: {', '.join(FORMATS)}")
+        if name not in names_of("Findings"):
+            raise RequestError(f"--format {name}: no such format; there are: {', '.join(names_of('Findings'))}")
         found[name] = path or "-"
     places = [*found.values(), *([arguments.json] if arguments.json else [])]
     if len(set(places)) < len(places):
         raise RequestError("--format: two outputs go to one place; write one as NAME=FILE")
     return found if "-" in places else {"text": "-"} | found
+
+
+def check_saved_layout(arguments: Namespace) -> int:
+    """Checks models against a saved layout, which states what they are planned for."""
+    from modelplan.outputs.reports import layout_report
+    from modelplan.questions.memories.rechecking import LayoutRequest, check_layout
+
+    given = [name.replace("_", "-") for name in _STATED_BY_LAYOUT if getattr(arguments, name)]
+    if given:
+        raise RequestError(f"--{given[0]}: --layout {arguments.layout} states what models are planned for")
+    dims, shapes = tuple(arguments.dim), tuple(arguments.shape)
+    models, growth = tuple(arguments.models), arguments.growth or "0%"
+    check = check_layout(LayoutRequest(arguments.layout, models, growth, dims, shapes))
+    if arguments.json:
+        files.write(arguments.json, layout_report.as_json(check, SCHEMA))
+    if arguments.json != "-":
+        terminal.show([layout_report.section_of(model, check.layout) for model in check.models])
+    return 0 if check.passed else 1
 
 
 def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
@@ -195,14 +221,13 @@ def folder_in_workspace() -> str:
 
 def write_formats(findings: Findings, outputs: dict[str, str]) -> None:
     """Writes each format to its place; text on a terminal has its colours."""
-    from modelplan.outputs.checks import formatted
     from modelplan.outputs.checks.report import sections_of
 
     for name, path in outputs.items():
         if (name, path) == ("text", "-"):
             terminal.show(sections_of(findings))
         else:
-            files.write(path, formatted(findings, name))
+            files.write(path, render(findings, name))
 
 
 def budget_of(text: str | None, chosen: Chosen | None) -> int:

@@ -77,7 +77,7 @@ def all_commands(parser_of: Callable[..., ArgumentParser], marks: Marks) -> Argu
 
 
 def _known(command: str) -> dict[str, Sequence[str]]:
-    """The names that arguments of a command take, where the parser leaves their check to what uses them."""
+    """The choices of an argument that its parser does not check itself."""
     libraries = tuple(dict.fromkeys(name for row in RUNTIMES.values() for name in row.library_names))
     known: dict[str, Sequence[str]] = {
         "abi": ABI_NAMES,
@@ -111,6 +111,6 @@ def _mark(parser: ArgumentParser, marks: Marks, known: Mapping[str, Sequence[str
 
 
 def _names(action: Action, words: tuple[str, ...]) -> bool:
-    """Whether the argument's name says that it is one of these."""
+    """Whether the argument is called by one of these names."""
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     return any(word in metavar for word in words)

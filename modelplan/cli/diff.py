@@ -1,4 +1,4 @@
-"""Says what two models differ in, or one model in two settings: memory by part, peak, operators, in order of effect.
+"""Compares two models, or one model in two settings: memory by part, peak, operators, largest effect first.
 
 Operators are matched by structure, so names play no part. What --old and --new say holds for one side, all other
 options hold for both. The bytes that stand beside an operator are those that it made of what is alive at the peak, and
@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
-    """What is asked about the side `name`, which messages name.
+    """The request for the side called `name`.
 
     Raises:
         RequestError: there is no such target, or the capacity cannot be read.
@@ -114,7 +114,7 @@ class _SideParser(ArgumentParser):
 
 
 def _of_side(arguments: Namespace, side: str) -> Namespace:
-    """The arguments for one side: what its own options say takes the place of what holds for both.
+    """The arguments of one side: its own options replace the common ones.
 
     Raises:
         RequestError: an option that there is not, or a value that it does not take.

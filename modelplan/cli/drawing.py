@@ -30,7 +30,7 @@ class Pictures:
 
 @contextmanager
 def drawing_process(begun: Begin[Pictures] | None) -> Iterator[Begin[Pictures]]:
-    """A function that begins to draw: `begun`, or that of a process that is made now."""
+    """A function that starts drawing: `begun`, or a new process."""
     if begun:
         yield begun
         return

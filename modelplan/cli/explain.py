@@ -1,4 +1,4 @@
-"""Says why a model needs the memory that it needs, and what would lower it, most saved first.
+"""Explains why a model needs its memory, and what would lower it, most saved first.
 
 The peak: what is alive there, who made it, which operator keeps it until when and why; the steps near it and those that
 follow once it is lower. Then changes, one by one and together: each was made to the model and planned, so its bytes are

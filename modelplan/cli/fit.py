@@ -9,28 +9,26 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
-from modelplan.outputs.report import Section, Table
+from modelplan.outputs.report import Section
+from modelplan.outputs.reports import ladder_report
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import human
-from modelplan.primitives.version import __version__
-from modelplan.rewriting.striped_tflite.ladder import Ladder, climb
-from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
+from modelplan.questions.model_fitting import FitRequest, fit
+from modelplan.rewriting.striped_tflite.rungs import RUNGS
+from modelplan.rewriting.stripes.ladder import report_nothing
 from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES, Need, day_of
+from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
 
 if TYPE_CHECKING:
-    from modelplan.outputs.figures.front_chart import Front
     from modelplan.targets.choosing import Chosen
 
 #: Extra multiply-accumulates where nothing is said of them.
@@ -42,13 +40,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument("--budget", metavar="BYTES", help="the cheapest rung that needs no more, like 64KiB")
-    goal.add_argument("--least", action="store_true", help="the least that is found")
+    goal.add_argument("--least", action="store_true", help="the lowest need found")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument(
-        "--objective", choices=("arena", "head"), default="arena", help="which bytes count (default: the whole arena)"
+        "--objective", choices=("arena", "head"), default="arena", help="bytes to minimise (default: the whole arena)"
     )
     parser.add_argument(
-        "--abi", choices=ABI_NAMES, help="32 or 64 hold for any of so many bits (default: the target's, else 32)"
+        "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
     )
     parser.add_argument("--kernels", choices=KERNELS, help="the kernel library (default: the target's, else reference)")
     model_options.add_target(parser)
@@ -60,7 +58,7 @@ def configure(parser: ArgumentParser) -> None:
         "--max-time",
         metavar="PERCENT",
         default="15%",
-        help="extra time of an invocation, as it is expected of the reference kernels (default: 15%%)",
+        help="extra time of an invocation, estimated for the reference kernels (default: 15%%)",
     )
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
     parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
@@ -80,35 +78,39 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.header, *arguments.draw], [arguments.model, arguments.output])
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
-        return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else _quiet)
+        return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else report_nothing)
     fit_onnx.check_format(arguments)
     files.check_suffix(arguments.output, ".tflite")
     figures = figures_asked(arguments, "Front")
     chosen = model_options.chosen_target(arguments)
-    goal = goal_of(arguments, chosen)
+    request = request_of(arguments, chosen)
     if chosen:
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
-    ladder = climb(arguments.model, goal, _progress if sys.stderr.isatty() else _quiet)
+    ladder = fit(request, _progress if sys.stderr.isatty() else report_nothing)
     _progress_ends()
-    terminal.show([rungs_section(arguments.model, ladder, goal), *verdict(ladder, goal)])
+    terminal.show(
+        [ladder_report.rungs_section(arguments.model, ladder, request), *ladder_report.verdict(ladder, request)]
+    )
     if figures:
+        from modelplan.outputs.figures.front_chart import of_ladder
         from modelplan.questions.pages.plan_views import ladder_page
 
-        write_figures(figures, front_of(arguments.model, ladder), lambda: ladder_page(arguments.model, ladder, goal))
+        front = of_ladder(arguments.model, ladder)
+        write_figures(figures, front, lambda: ladder_page(arguments.model, ladder, request))
     if ladder.chosen is None:
         return 1
     files.write(arguments.output, ladder.chosen.model)
     if arguments.header:
         file = read_tflite(ladder.chosen.model, arguments.output)
-        header = tflm_headers.arena_header(file, arena(file, goal.abi, goal.kernels), ladder.chosen.added)
+        header = tflm_headers.arena_header(file, arena(file, request.abi, request.kernels), ladder.chosen.added)
         files.write(arguments.header, header)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
     terminal.show([Section("", (*proved, f"written to {arguments.output}"))])
     return 0
 
 
-def goal_of(arguments: Namespace, chosen: Chosen | None = None) -> Goal:
-    """The goal that the options state; the target gives the bytes, the ABI and the kernels that they leave open.
+def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest:
+    """The request that the options make; the target gives the bytes, the ABI and the kernels that they leave open.
 
     Raises:
         RequestError: a number cannot be read, or nothing says how much memory there is.
@@ -120,7 +122,8 @@ def goal_of(arguments: Namespace, chosen: Chosen | None = None) -> Goal:
         raise RequestError("--budget BYTES, --least or --target NAME has to say what to fit")
     device = chosen.device if chosen else None
     stated = str(chosen.budget) if chosen and arguments.budget is None else arguments.budget
-    return Goal(
+    return FitRequest(
+        arguments.model,
         budget=None if arguments.least else parse_bytes(stated),
         objective=arguments.objective,
         abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
@@ -150,99 +153,12 @@ def share(text: str) -> float:
     return found
 
 
-def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
-    """The rungs with what each needs and costs."""
-    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">time", ">operators", ">flash", ">copied", "what changes")
-    rows = tuple(
-        (
-            rung.name + " *" * (rung is ladder.chosen),
-            f"{rung.arena:,}",
-            f"{rung.head:,}",
-            f"{rung.tail:,}",
-            f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %",
-            f"{rung.time:.2f}",
-            f"{rung.ops}",
-            f"{len(rung.model):,}",
-            f"{rung.copied:,}",
-            RUNGS[rung.name],
-        )
-        for rung in ladder.rungs
-    )
-    title = f"{name}: {goal.objective} for ABI {goal.abi}, {goal.kernels} kernels, in bytes"
-    return Section(title, (), Table(headings, rows))
-
-
-def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
-    """What was chosen and what it needs, or why nothing fits."""
-    lines = []
-    if ladder.chosen is not None:
-        lines += [f"stripes        {line}" for line in ladder.chosen.regions]
-        lines += _needs(ladder.chosen, goal)
-    else:
-        what = "no rung meets the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
-        lines.append(f"{what}; the least {goal.objective} that was found is {human(ladder.least)}")
-        lines += [f"refused        {line}" for rung in ladder.rungs[-1:] for line in rung.refusals]
-    if ladder.bound:
-        lines.append(
-            f"bound          {human(ladder.bound)} of {goal.objective} for every plan of stripes, however rows are cut:"
-            f" {ladder.bound_by}"
-        )
-    if ladder.points:
-        lines.append(
-            f"               {human(ladder.built_bound)} for the {len(ladder.points):,} plans that were built, wherever"
-            " each puts its rows"
-        )
-    lines += [f"remark         {remark}" for remark in ladder.remarks]
-    return [Section("", tuple(lines))] if lines else []
-
-
-def _needs(rung: Rung, goal: Goal) -> list[str]:
-    """What the file asks of TFLM and of the application."""
-    lines = []
-    if rung.added:
-        lines.append(f"new operators  register {', '.join(rung.added)} with MicroMutableOpResolver")
-    if rung.needs:
-        newest = max(rung.needs, key=lambda need: need.since or LOOPS_WITHOUT_COPIES)
-        told = ", ".join(map(_dated, rung.needs))
-        lines.append(f"TFLM           of {newest.since or 'a day that is not known'} or later: {told}")
-    if "WHILE" in rung.added:
-        lines.append("               call reset before the inputs are set, never between them and invoke")
-        if goal.tflm is None or goal.tflm < LOOPS_WITHOUT_COPIES:
-            lines.append(
-                f"               before {LOOPS_WITHOUT_COPIES} each iteration of a loop copies its maps onto"
-                " themselves, which takes time"
-            )
-    return lines
-
-
-def _dated(need: Need) -> str:
-    return f"{need.what} {need.since or 'unknown'}"
-
-
-def front_of(name: str, ladder: Ladder) -> Front:
-    """The plans of a ladder: bytes against work."""
-    from modelplan.outputs.figures import front_chart
-
-    marks = [
-        front_chart.FrontMark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
-        for rung in ladder.rungs
-    ]
-    front = [front_chart.FrontMark(point.arena, point.macs, point.ops) for point in ladder.front]
-    others = [front_chart.FrontMark(point.arena, point.macs, point.ops) for point in ladder.points]
-    made_by = f"modelplan {__version__}"
-    return front_chart.Front(Path(name).name, ladder.macs, tuple(marks), tuple(front), tuple(others), made_by)
-
-
 def _progress(text: str) -> None:
     sys.stderr.write(f"\r\033[K{text[:100]}")
     sys.stderr.flush()
 
 
 def _progress_ends() -> None:
-    """Takes the line of progress away."""
+    """Clears the progress line."""
     if sys.stderr.isatty():
         _progress("")
-
-
-def _quiet(text: str) -> None:
-    """Says nothing where nobody watches."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from modelplan.cli import files, terminal
-from modelplan.formats import load_model
-from modelplan.outputs.report import Section, Table
+from modelplan.outputs.reports import onnx_ladder_report as report
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.primitives.units import human
+from modelplan.questions.model_fitting import FitOnnxRequest, fit_onnx
+from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
 
-_LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
-           "all": "ORT_ENABLE_ALL"}  # fmt: skip
 #: Options of other formats with their defaults.
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
@@ -29,7 +25,7 @@ _FOREIGN: dict[str, object] = {
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments that only .onnx files take."""
     group = parser.add_argument_group("ONNX Runtime (.onnx files)")
-    group.add_argument("--ort-level", choices=list(_LEVELS), help="graph optimization level (default: all)")
+    group.add_argument("--ort-level", choices=LEVELS, help="graph optimization level (default: all)")
     group.add_argument("--threads", metavar="N", type=int, help="intra-op threads (default: 1)")
     group.add_argument("--arena", choices=("default", "exact", "off"), help="keeps the arena so; exact: grown as asked")
     group.add_argument("--pattern", choices=("on", "off"), help="keeps memory patterns so")
@@ -53,19 +49,14 @@ def check_format(arguments: Namespace) -> None:
 
 def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[str], None]) -> int:
     """Runs the command for an .onnx file; `max_macs` is None where nothing is said of it."""
-    from modelplan.rewriting.striped_onnx.ladder import climb
-    from modelplan.runtimes.ort.measuring import check_measurable
-
     for option, default in _FOREIGN.items():
         if getattr(arguments, option[2:].replace("-", "_")) != default:
             raise RequestError(f"{option} is for .tflite files, and {arguments.model} is none")
     if not arguments.output.lower().endswith(".onnx"):
         raise RequestError(f"{arguments.output}: expected a name that ends in .onnx")
-    goal = _goal(arguments, max_macs)
-    check_measurable()
-    graph = load_model(arguments.model, arguments.dim, arguments.shape)
-    ladder = climb(arguments.model, graph, goal, progress)
-    terminal.show([_rungs(arguments, ladder), *_verdict(arguments, ladder, goal)])
+    request = _request(arguments, max_macs)
+    ladder = fit_onnx(request, progress)
+    terminal.show([report.rungs_section(request, ladder), *report.verdict(request, ladder, arguments.output)])
     if ladder.chosen is None:
         return 1
     if ladder.chosen.model is None:
@@ -75,10 +66,7 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
     return 0
 
 
-def _goal(arguments: Namespace, max_macs: float | None) -> Any:
-    from modelplan.rewriting.striped_onnx.ladder import OnnxGoal
-    from modelplan.runtimes.ort.measuring import SessionSettings
-
+def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
     if not arguments.least and arguments.budget is None:
         raise RequestError("--budget BYTES or --least has to say what to fit")
     threads = 1 if arguments.threads is None else arguments.threads
@@ -96,118 +84,17 @@ def _goal(arguments: Namespace, max_macs: float | None) -> Any:
         fixed.add("pattern")
     budget = None if arguments.least else parse_bytes(arguments.budget)
     without = frozenset(word.strip() for word in arguments.without.split(",") if word.strip())
-    goal = OnnxGoal(budget=budget, settings=settings, fixed=frozenset(fixed), tolerance=tolerance, without=without)
-    return goal if max_macs is None else replace(goal, max_macs=max_macs)
-
-
-def _rungs(arguments: Namespace, ladder: Any) -> Section:
-    """The rungs with what each needs and costs."""
-    headings = ("rung", ">usual: first", ">later runs", ">best: first", ">later runs", ">MACs", ">time", ">nodes",
-                "best settings")  # fmt: skip
-    rows = tuple(
-        (
-            rung.name + " *" * (rung is ladder.chosen),
-            f"{rung.usual.first:,}", f"{rung.usual.steady:,}", f"{rung.best.first:,}", f"{rung.best.steady:,}",
-            f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %", f"x {rung.seconds:.2f}", f"{rung.nodes}",
-            rung.settings.described(),
-        )
-        for rung in ladder.rungs
-    )  # fmt: skip
-    from modelplan.runtimes.ort.measuring import ort_version
-
-    level, threads = arguments.ort_level or "all", arguments.threads or 1
-    lines = (
-        f"measured on ONNX Runtime {ort_version()}, optimization level {level}, threads: {threads}",
-        "bytes of a run above what the loaded session of the model needs; weights and inputs are not among them",
-        "what the session of a new file needs more than that, such as weights packed for each stripe, is",
+    request = FitOnnxRequest(
+        arguments.model,
+        budget=budget,
+        settings=settings,
+        fixed=frozenset(fixed),
+        tolerance=tolerance,
+        without=without,
+        dims=tuple(arguments.dim),
+        shapes=tuple(arguments.shape),
     )
-    return Section(f"{arguments.model}: rungs", lines, Table(headings, rows))
-
-
-def _verdict(arguments: Namespace, ladder: Any, goal: Any) -> list[Section]:
-    """What was chosen, what it changes, and the settings to paste."""
-    lines = []
-    rung = ladder.chosen
-    if rung is None:
-        lines.append(
-            f"nothing fits in {human(goal.budget)}; the least that was found is {human(ladder.least.best.peak)}"
-        )
-    else:
-        lines += [f"stripes        {line}" for line in rung.regions]
-        if rung.model is None:
-            lines.append(f"nothing is written: {arguments.model} is the file to use, at these settings")
-        else:
-            lines.append(f"changes        {rung.what}")
-            if rung.difference is not None:
-                lines.append(f"checked        {rung.difference.described()}")
-            lines.append(f"written to     {arguments.output}")
-    lines += [f"remark         {remark}" for remark in ladder.remarks]
-    sections = [Section("", tuple(lines))]
-    if rung is not None:
-        file = arguments.output if rung.model else arguments.model
-        sections += [
-            Section("Python", commands=tuple(python_settings(rung.settings, file))),
-            Section("C++", commands=tuple(cpp_settings(rung.settings, file))),
-        ]
-    return sections
-
-
-def python_settings(settings: Any, model: str) -> list[str]:
-    """The settings as lines of Python."""
-    lines = ["options = onnxruntime.SessionOptions()"]
-    level = _LEVELS[settings.level]
-    lines.append(f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}")
-    lines.append(f"options.intra_op_num_threads = {settings.threads}")
-    if settings.arena == "off":
-        lines.append("options.enable_cpu_mem_arena = False")
-    if settings.arena == "exact":
-        lines += [
-            "arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR",
-            'memory = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)',
-            "onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg(0, 1, -1, -1))",
-            'options.add_session_config_entry("session.use_env_allocators", "1")',
-        ]
-    if not settings.pattern:
-        lines.append("options.enable_mem_pattern = False")
-    if settings.order == "priority":
-        lines.append("options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED")
-    lines.append(f"session = onnxruntime.InferenceSession({model!r}, options, providers=['CPUExecutionProvider'])")
-    if settings.shrink:
-        lines += [
-            "run = onnxruntime.RunOptions()",
-            'run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")  # give it to session.run',
-        ]
-    return lines
-
-
-def cpp_settings(settings: Any, model: str) -> list[str]:
-    """The settings as lines of C++."""
-    level = _LEVELS[settings.level]
-    lines = [
-        "Ort::Env env;",
-        "Ort::SessionOptions options;",
-        f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});",
-    ]
-    lines.append(f"options.SetIntraOpNumThreads({settings.threads});")
-    if settings.arena == "off":
-        lines.append("options.DisableCpuMemArena();")
-    if settings.arena == "exact":
-        lines += [
-            "Ort::ArenaCfg arena(0, 1, -1, -1);",
-            "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
-            'options.AddConfigEntry("session.use_env_allocators", "1");',
-        ]
-    if not settings.pattern:
-        lines.append("options.DisableMemPattern();")
-    if settings.order == "priority":
-        lines.append("// the priority-based order can be chosen in Python only")
-    lines.append(f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);")
-    if settings.shrink:
-        lines += [
-            "Ort::RunOptions run;",
-            'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");  // give it to session.Run',
-        ]
-    return lines
+    return request if max_macs is None else replace(request, max_macs=max_macs)
 
 
 def _copy_data(model: bytes, source: str, target: str) -> None:

@@ -50,7 +50,7 @@ def list_of(pages: dict[str, Path]) -> Section:
 
 
 def show_page(page: str) -> None:
-    """Prints a page: set by rich on a terminal, as it stands elsewhere."""
+    """Prints a page: formatted by rich on a terminal, plain elsewhere."""
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         from rich.console import Console
         from rich.markdown import Markdown

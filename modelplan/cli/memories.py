@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, region_options, terminal
 from modelplan.cli.drawn_outputs import Figures, add_outputs, figures_asked, write_outputs
+from modelplan.outputs import names_of, render
 from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
     from modelplan.answers.region_plan import RegionPlan
-
-#: Options that write sources, with the functions that make them.
-_SOURCES = {"header": "c_header", "linker": "linker_sections", "arenas": "tflm_header", "memory_ids": "executorch_ids"}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -68,7 +66,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    sources = [getattr(arguments, name) for name in _SOURCES]
+    sources = [getattr(arguments, name) for name in names_of("RegionPlan")]
     files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *sources], arguments.models)
     figures = figures_asked(arguments, "RegionPlan")
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
@@ -95,10 +93,7 @@ def run(arguments: Namespace) -> int:
 
 def _write(arguments: Namespace, plan: RegionPlan, figures: Figures) -> None:
     """The files that were asked for."""
-    from modelplan.outputs.firmware import region_sources
-
-    sources = {name: getattr(region_sources, function)(plan) for name, function in _SOURCES.items()
-               if getattr(arguments, name)}  # fmt: skip
+    sources = {name: render(plan, name) for name in names_of("RegionPlan") if getattr(arguments, name)}
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)
     write_outputs(arguments, plan, figures)

@@ -167,7 +167,7 @@ def chosen_target(arguments: Namespace) -> Chosen | None:
 
 
 def target_lines(chosen: Chosen | None) -> list[str]:
-    """Which block of which target counts, in words; nothing without a target."""
+    """Lines that name the target and the block of its memory that is meant; none without a target."""
     if chosen is None:
         return []
     from modelplan.outputs.reports import target_report  # here, so that a command without a target does not wait for it
@@ -176,7 +176,7 @@ def target_lines(chosen: Chosen | None) -> list[str]:
 
 
 def target_facts(chosen: Chosen | None) -> dict[str, Any]:
-    """The same for a JSON document, under the key `target`; nothing without a target."""
+    """The target for a JSON document, under the key `target`; nothing without a target."""
     if chosen is None:
         return {}
     from modelplan.outputs.reports import target_report

@@ -1,4 +1,4 @@
-"""Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else stays as it is.
+"""Writes the best memory plan found into a .tflite file as TFLM's OfflineMemoryAllocation; all else is unchanged.
 
 Where no plan needs less than the unmodified file, the output is a copy of the file.
 """
@@ -37,7 +37,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     model_options.add_allocator(parser)
     parser.add_argument(
-        "--force", action="store_true", help="write a plan that gains nothing too; OUT may take the place of MODEL"
+        "--force", action="store_true", help="write a plan that saves nothing too; OUT may take the place of MODEL"
     )
 
 
@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     written = packed.packed.data if gains or arguments.force else packed.model.data
     files.write(arguments.output, written)
     write_headers(arguments, read_tflite(written, arguments.output), plan, packed.kernels)
-    outcome = "packed" if gains else "a plan that gains nothing" if arguments.force else "nothing gained"
+    outcome = "packed" if gains else "a plan that saves nothing" if arguments.force else "nothing saved"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
     terminal.show([Section(f"{arguments.model}: {outcome}", (*lines, *outcome_lines(packed)))])
     return 0

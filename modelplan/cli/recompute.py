@@ -1,4 +1,4 @@
-"""Says what it saves to drop values and compute them again: bytes against multiply-accumulates, as a curve.
+"""Shows what recomputing dropped values saves: bytes against multiply-accumulates, as a curve.
 
 Each point is a plan of the model in which some operators run more than once; it is placed, refereed and replayed.
 With --budget the point of least work within these bytes is chosen (exit 1 if there is none), else the lowest one

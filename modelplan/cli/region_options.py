@@ -28,7 +28,7 @@ def add_regions(parser: ArgumentParser) -> None:
 
 
 def add_reader(parser: ArgumentParser | _ArgumentGroup) -> None:
-    """Adds what runs the operators."""
+    """Adds the choice of the processor that runs the operators."""
     parser.add_argument("--reader", metavar="NAME", default="", help="what runs the operators, for regions with reach=")
 
 

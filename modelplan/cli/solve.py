@@ -33,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("problem", nargs="?", metavar="PROBLEM.csv", help="the buffers")
-    source.add_argument("--input", metavar="PROBLEM.csv", help="the same, as minimalloc spells it")
+    source.add_argument("--input", metavar="PROBLEM.csv", help="the same, in the words of minimalloc")
     aim = parser.add_mutually_exclusive_group()
     aim.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 1048576 or 1MiB")
     aim.add_argument(
@@ -130,11 +130,7 @@ def section(source: str, problem: Problem, placement: Placement) -> Section:
     proof = "proven optimal" if height == bound else f"gap {height - bound:,} B ({(height - bound) / bound:.2%})"
     if placement.ended in STOPPED and height > bound:
         proof += f"; {STOPPED[placement.ended]}"
-    lines = [
-        counted(len(problem), "buffer"),
-        f"height      {human(height)}",
-        f"lower bound {human(bound)}, {proof}",
-    ]
+    lines = [counted(len(problem), "buffer"), f"height      {human(height)}", f"lower bound {human(bound)}, {proof}"]
     if placement.found_by:
         lines.append(stand_in(placement.found_by, placement.own_height))
     if problem.capacity is not None:

@@ -77,7 +77,7 @@ def run(arguments: Namespace) -> int:
 
 
 def words_of(arguments: Namespace) -> dict[str, tuple[str, ...]]:
-    """The table in words: that of the .toml file where one is named, with what the options say in its place.
+    """The sweep's table as texts: options replace what the .toml file states.
 
     Raises:
         RequestError: more than one file beside a .toml file, or a table that cannot be read.

@@ -75,7 +75,7 @@ def _table(section: Section) -> object:
 
 
 def each(models: Sequence[str], run: Callable[[str], int]) -> int:
-    """The highest exit code of `run` for each model; one that cannot be read does not keep the others from running."""
+    """Runs `run` for every model, also after one cannot be read; returns the highest exit code."""
     codes = []
     for model in models:
         try:

@@ -24,6 +24,7 @@ from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_
 from modelplan.planning import allocators
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.together.parts import ShareRequest
 from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas, written_files
 from modelplan.runtimes.tflm.file import FileModel
 
@@ -95,7 +96,7 @@ def run(arguments: Namespace) -> int:
     files.check_outputs(names, models.values())
     drawn = figures_asked(arguments, "SharedPlan") if arguments.draw else []
     capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
-    made = share_memory(
+    request = ShareRequest(
         models,
         in_turn=[group.split(",") for group in arguments.in_turn],
         pipelines=arguments.pipeline,
@@ -109,6 +110,7 @@ def run(arguments: Namespace) -> int:
         dims=arguments.dim,
         shapes=arguments.shape,
     )
+    made = share_memory(request)
     arenas = tflm_arenas(made, arguments.abi) if runs_on_tflm(made) else None
     _write(arguments, made, arenas, drawn)
     needed = arenas.pinned.least if arenas else made.height

@@ -103,10 +103,7 @@ def load_problem(path: str | Path) -> Problem:
 
 
 #: The modules that read what a graph leaves out.
-_CONTENTS = {
-    "onnx": "modelplan.formats.onnx.onnx_contents",
-    "tflite": "modelplan.formats.tflite.tflite_contents",
-}
+_CONTENTS = {"onnx": "modelplan.formats.onnx.onnx_contents", "tflite": "modelplan.formats.tflite.tflite_contents"}
 
 
 def read_contents(content: bytes, path: str, graph: Graph) -> Contents:

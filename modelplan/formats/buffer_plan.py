@@ -22,13 +22,13 @@ def read_buffer_plan(path: str | Path) -> list[int]:
         ModelError: the file cannot be read or holds no BufferPlan.
         BrokenPlanError: the plan counts another number of buffers than it has offsets.
     """
-    found = _PLAN.search(_COMMENT.sub("", read_text(path)))
-    if not found:
+    match = _PLAN.search(_COMMENT.sub("", read_text(path)))
+    if not match:
         raise ModelError(f"{path}: found no modelplan_buffer_plan, expected a header of `modelplan pack --shim`")
-    numbers = re.findall(r"-?[0-9]+", found[2])
+    numbers = re.findall(r"-?[0-9]+", match[2])
     if any(len(number) > _MOST_DIGITS for number in numbers):
         raise ModelError(f"{path}: found an offset of more than {_MOST_DIGITS} digits")
     offsets = [int(number) for number in numbers]
-    if len(offsets) != int(found[1]):
-        raise BrokenPlanError(f"{path}: counts {found[1]} buffers and holds {len(offsets)} offsets")
+    if len(offsets) != int(match[1]):
+        raise BrokenPlanError(f"{path}: counts {match[1]} buffers and holds {len(offsets)} offsets")
     return offsets

@@ -30,7 +30,7 @@ class Contents:
 
 
 def known_contents(graph: Graph) -> Contents:
-    """The contents as far as the graph itself tells them: the options that memory depends on, no values."""
+    """The contents as far as the graph alone tells: memory-relevant options, no values."""
     found: dict[int, Contents] = {}
     for part in (*reversed(graph.bodies), graph):  # bodies before the operators that run them
         found[id(part)] = Contents(

@@ -68,10 +68,10 @@ class Dims:
                 return self.extents[symbol]
             if symbol in self.implied:
                 return self.implied[symbol][0]
-            if (found := self._in_shape(symbol)) is not None:
-                return found
-            if (self.extents or self.implied) and (found := self._computed(symbol)) is not None:
-                return found
+            if (known := self._in_shape(symbol)) is not None:
+                return known
+            if (self.extents or self.implied) and (known := self._computed(symbol)) is not None:
+                return known
         return None
 
     def _in_shape(self, symbol: str) -> int | None:
@@ -98,7 +98,7 @@ class Dims:
         return given
 
     def imply(self, name: str, declared: Sequence[int | str | None] | None) -> None:
-        """Takes the symbols of an input's declared shape as bound by the shape that the caller gives to it.
+        """Binds the symbols of an input's declared shape to the extents that the caller gave it.
 
         Raises:
             RequestError: as `shape`, or another shape or extent gives the symbol another number.
@@ -124,10 +124,10 @@ class Dims:
         if len(symbol) > _LONGEST_EXPRESSION or not _EXPRESSION.fullmatch(symbol):
             return None
         try:
-            found = self._evaluated(ast.parse(symbol.strip(), mode="eval").body)
+            value = self._evaluated(ast.parse(symbol.strip(), mode="eval").body)
         except (SyntaxError, RecursionError, ZeroDivisionError):
             return None
-        return found if found is not None and found >= 0 else None
+        return value if value is not None and value >= 0 else None
 
     def _evaluated(self, node: ast.expr) -> int | None:
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -197,12 +197,12 @@ def parsed(bindings: Iterable[str], shapes: Iterable[str] = ()) -> Dims:
 
 
 def _parsed_shapes(shapes: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    parsed_shapes: dict[str, tuple[int, ...]] = {}
     for text in shapes:
         match = _SHAPE.fullmatch(text)
         if not match:
             raise RequestError(f"--shape {text!r}: expected TENSOR=N,N,... such as input=1,3,640,640")
-        if match["name"] in found:
+        if match["name"] in parsed_shapes:
             raise RequestError(f"--shape {match['name']} is given twice")
-        found[match["name"]] = tuple(int(n) for n in match["extents"].split(",") if n.strip())
-    return found
+        parsed_shapes[match["name"]] = tuple(int(n) for n in match["extents"].split(",") if n.strip())
+    return parsed_shapes

@@ -45,7 +45,7 @@ class Tally:
 
     limits: FileLimits
     times: int = 1
-    found: dict[Part, int] = field(default_factory=lambda: {"operators": 0, "tensors": 0, "bodies": 0})
+    counts: dict[Part, int] = field(default_factory=lambda: {"operators": 0, "tensors": 0, "bodies": 0})
 
     def add(self, what: Part, count: int = 1) -> None:
         """Counts `count` more of `what`.
@@ -53,9 +53,9 @@ class Tally:
         Raises:
             ValueError: that is more than a model may hold.
         """
-        self.found[what] += count
+        self.counts[what] += count
         most = self.times * int(getattr(self.limits, what))
-        if self.found[what] > most:
+        if self.counts[what] > most:
             raise ValueError(f"found more than {most:,} {what}")
 
 

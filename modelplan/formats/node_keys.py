@@ -46,8 +46,8 @@ def _of_tflite(content: bytes, graph: Graph) -> NodeKeys:
     ]
     names = {(main.Tensors(t).Name() or b"").decode(errors="replace") for t in range(main.TensorsLength())}
     taken = {number for number in range(len(in_file)) if str(number) in names}
-    found = dict(_matched([(op.inputs, op.outputs) for op in graph.ops], in_file))
-    keys = {op: str(number) for op, number in found.items() if number not in taken}
+    matches = dict(_matched([(op.inputs, op.outputs) for op in graph.ops], in_file))
+    keys = {op: str(number) for op, number in matches.items() if number not in taken}
     return NodeKeys((main.Name() or b"").decode(errors="replace") or _MAIN, keys)
 
 

@@ -100,14 +100,14 @@ def _lists(path: Path, numbers: dict[str, IntArray], count: int) -> tuple[tuple[
     """The contiguous lists, in the order of their numbers."""
     number = numbers.get("list", np.full(count, -1, np.int64))
     position = numbers.get("position", np.zeros(count, np.int64))
-    found: dict[int, dict[int, int]] = {}
+    lists: dict[int, dict[int, int]] = {}
     for b in np.flatnonzero((number != -1) | (position != 0)).tolist():
-        there = found.setdefault(int(number[b]), {})
+        there = lists.setdefault(int(number[b]), {})
         if number[b] < 0 or position[b] < 0 or int(position[b]) in there:
             what = f"list {number[b]}, position {position[b]}"
             raise ModelError(f"{path}: row {b + 1}: found {what}, expected a list >= 0 and a position of its own")
         there[int(position[b])] = b
-    return tuple(tuple(found[n][k] for k in sorted(found[n])) for n in sorted(found))
+    return tuple(tuple(lists[n][k] for k in sorted(lists[n])) for n in sorted(lists))
 
 
 def _columns(path: Path, unread: set[str]) -> _Table:
@@ -149,8 +149,8 @@ def _check_widths(path: Path, rows: list[list[str]], width: int, before: int) ->
             raise ModelError(f"{path}: row {number}: found {len(row)} cells, expected {width}")
 
 
-def _headings(path: Path, found: Sequence[str]) -> list[str]:
-    names = [name.strip().lower() for name in found]
+def _headings(path: Path, cells: Sequence[str]) -> list[str]:
+    names = [name.strip().lower() for name in cells]
     unknown = [name for name in names if name not in HEADINGS]
     if unknown or not names:
         raise ModelError(

@@ -31,7 +31,7 @@ def parse_lists(text: str, names: Sequence[str], source: str) -> tuple[tuple[int
         cells = [cell.strip() for cell in next(csv.reader([content], skipinitialspace=True))]
         if len(cells) < 2:
             raise ModelError(f"{source}: line {line}: found one name, expected two or more separated by commas")
-        found = []
+        members = []
         for name in cells:
             there = number.get(name, [])
             if len(there) != 1:
@@ -39,6 +39,6 @@ def parse_lists(text: str, names: Sequence[str], source: str) -> tuple[tuple[int
             if there[0] in taken:
                 raise ModelError(f"{source}: line {line}: {name[:80]!r} also stands in line {taken[there[0]]}")
             taken[there[0]] = line
-            found.append(there[0])
-        lists.append(tuple(found))
+            members.append(there[0])
+        lists.append(tuple(members))
     return tuple(lists)

@@ -28,10 +28,10 @@ def column(values: Iterable[int]) -> IntArray:
 
 def rows_of(values: Iterable[Sequence[int]], width: int) -> IntArray:
     """A read-only table of `width` columns, possibly without rows."""
-    made = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
-    made = made.reshape(-1, width)
-    made.flags.writeable = False
-    return made
+    table = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
+    table = table.reshape(-1, width)
+    table.flags.writeable = False
+    return table
 
 
 def same_fields(a: object, b: object) -> bool:

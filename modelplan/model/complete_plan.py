@@ -18,9 +18,9 @@ class Plan:
 
     `overlaps` are the partial overlaps that the problem allows, whether the placement uses them or not.
     `runtime_height` is what the runtime by itself needs for the same graph, in bytes: in the file's order, with the
-    sharing that it does of its own accord, placed by its own allocator. None: not known.
+    sharing that it does by itself, placed by its own allocator. None: not known.
     `banks` are the banks of the memory that the plan is for, with the bytes from the start of the arena to theirs.
-    `requirement` is what the model's file needs on the runtime as it stands, which tells what the runtime keeps beside
+    `requirement` is what the unmodified file needs on the runtime, which tells what the runtime keeps beside
     the planned part; None: not known, and only the planned part counts.
     `streams` is the stream of each operator of the graph; empty where they run one after the other.
     """

@@ -60,6 +60,11 @@ class Tensor:
         """Bytes in memory, packed, before any padding."""
         return nbytes(self.dtype, self.shape)
 
+    @property
+    def file_bytes(self) -> int:
+        """Bytes in the file, where a constant may be compressed."""
+        return self.nbytes if self.stored is None else self.stored
+
 
 def present(tensors: tuple[int, ...]) -> tuple[int, ...]:
     """The indices of an operator's tensors without the -1 that stand for absent ones."""
@@ -150,7 +155,7 @@ class Graph:
             raise ValueError(f"operators form a cycle: {' -> '.join(cycle[:12])}{more}")
 
     def memoised(self, question: object, answer: Callable[[], Answer]) -> Answer:
-        """What `answer` gives, kept for the questions that were asked last: equal ones must have equal answers."""
+        """The result of `answer`, from a cache of the last questions; equal questions must have equal answers."""
         for known, given in self._answers:
             if known == question:
                 return cast(Answer, given)
@@ -166,7 +171,7 @@ class Graph:
 
     @cached_property
     def first_alike(self) -> tuple[int, ...]:
-        """For each op the first op that it is like.
+        """For each op the first op with equal kind, attributes and operand types.
 
         Ops are alike that differ in nothing but name, version, bodies and scratch, and in which tensors of the same
         shape, data type and kind they read and write.
@@ -276,13 +281,13 @@ class Graph:
     @cached_property
     def bodies(self) -> tuple[Graph, ...]:
         """Every body that an operator runs, at any depth, once each and after the bodies that run it."""
-        found: dict[int, Graph] = {}
+        graphs: dict[int, Graph] = {}
         done: dict[int, Graph] = {}
         pending = [self]
         while pending:
             top = pending[-1]
-            found[id(top)] = top
-            inner = [body for op in top.ops for body in op.subgraphs if id(body) not in found]
+            graphs[id(top)] = top
+            inner = [body for op in top.ops for body in op.subgraphs if id(body) not in graphs]
             pending += inner
             if not inner:
                 done.setdefault(id(pending.pop()), top)

@@ -76,7 +76,7 @@ class LibraryNeed:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a model file needs on a runtime as it stands, in bytes.
+    """What a runtime needs to run an unmodified model file, in bytes.
 
     `arena` is the memory that there must be, the sum of `parts`; `head` is the planned part of it: tensors and scratch.
     `basis` says in one line for which target and by which sources. `macro` names the constant that declares the arena
@@ -115,7 +115,7 @@ class Alternative:
     """A file that modelplan makes of a model: what changes, the commands that write it, what it needs, its bytes.
 
     Without a requirement there is no such file, and `refusal` says why; or, with an empty `refusal`, nothing was made
-    because it can need no less than the model as it stands.
+    because it cannot need less than the unmodified model.
     """
 
     change: str
@@ -161,7 +161,7 @@ class Runtime:
         state: whether state tensors live in the planned arena or apart from it.
         allocator: the row of the table of allocators that is its own planner.
         source: where these facts stand.
-        inputs: whether graph inputs die with their last reader or live to the end.
+        inputs: whether graph inputs live until their last reader or to the end.
         outputs: whether graph inputs and outputs lie in the arena or apart from it.
         scratch: returns the bytes of each working buffer that the kernel of an operator asks for, given the graph,
             the operator and the name of the kernel library; None where working memory is not planned.

@@ -40,7 +40,7 @@ def number(op: Op, name: str, default: int) -> int:
 
 
 def both(graph: Graph, op: Op, operand: int = 0) -> tuple[Tensor, Tensor] | None:
-    """Operand and output 0 where both are there and hold as many bytes of the same type."""
+    """Operand and output 0 if both exist with the same type, else None."""
     x, y = source(graph, op, operand), result(graph, op)
     return (x, y) if x is not None and y is not None and x.dtype == y.dtype else None
 
@@ -77,7 +77,7 @@ def single(graph: Graph, op: Op) -> int | None:
 
 
 def nothing_reduced(graph: Graph, op: Op) -> int | None:
-    """A reduction over axes of extent 1."""
+    """A reduction over axes of extent 1 only."""
     pair = both(graph, op)
     return 0 if pair and prod(pair[0].shape) == prod(pair[1].shape) and unchanged(op) else None
 
@@ -148,7 +148,7 @@ def unit_window(graph: Graph, op: Op) -> int | None:
 
 
 def inference(graph: Graph, op: Op) -> int | None:
-    """A Dropout that drops nothing."""
+    """A Dropout in inference mode or with ratio 0."""
     if not both(graph, op):
         return None
     if op.version < 7:
@@ -218,7 +218,7 @@ def gathered_start(graph: Graph, op: Op) -> int | None:
 
 
 def is_inference(_graph: Graph, op: Op) -> bool:
-    """A BatchNormalization that does not learn."""
+    """A BatchNormalization in inference mode."""
     if op.version >= 14:
         return not number(op, "training_mode", 0)
     return op.version >= 7 or bool(number(op, "is_test", 0))
@@ -271,6 +271,12 @@ def axis_operand(operand: int) -> object:
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
+
+
+def without_leading_ones(shape: Numbers) -> Numbers:
+    """The shape without leading ones, which broadcasting adds."""
+    lead = next((i for i, extent in enumerate(shape) if extent != 1), len(shape))
+    return shape[lead:]
 
 
 def _squeezed(shape: Numbers) -> Numbers:

@@ -1,4 +1,4 @@
-"""ONNX operators: what each does to memory. Every operator of onnx is in exactly one group.
+"""ONNX operators: what planners need to know of each. Every operator of onnx is in exactly one group.
 
 Names of other domains than the standard one carry the domain in front. Source: onnx/docs/Operators.md, Changelog.md
 (opset 1 to 28); the conditions ask for the opset where its rule changed.
@@ -6,41 +6,40 @@ Names of other domains than the standard one carry the domain in front. Source: 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modelplan.ops import conditions as when
-from modelplan.ops import safe_overlap
+from modelplan.ops import safe_overlap, work
 from modelplan.ops.op_facts import OpFacts
 
 _NEVER = """
-AffineGrid Attention CausalConvWithState CenterCropPad Col2Im Conv ConvInteger ConvTranspose DeformConv
-Det DFT DynamicQuantizeLinear Einsum GatherElements GatherND Gemm GridSample GRU ImageDecoder
-LinearAttention LRN LSTM MatMul MatMulInteger MaxRoiPool MaxUnpool NegativeLogLikelihoodLoss NonMaxSuppression NonZero
-OneHot QLinearConv QLinearMatMul ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceSumSquare ReverseSequence RNN
+AffineGrid Attention CausalConvWithState CenterCropPad Col2Im DeformConv
+Det DFT DynamicQuantizeLinear Einsum GatherElements GatherND GridSample GRU ImageDecoder
+LinearAttention LSTM MaxRoiPool MaxUnpool NegativeLogLikelihoodLoss NonMaxSuppression NonZero
+OneHot ReduceLogSum ReverseSequence RNN
 RoiAlign SoftmaxCrossEntropyLoss STFT StringConcat StringNormalizer StringSplit RegexFullMatch SwiGLU TfIdfVectorizer
-TopK Unique GlobalAveragePool GlobalLpPool GlobalMaxPool ArgMax ArgMin
+TopK Unique GlobalLpPool ArgMax ArgMin
 """
 _GENERATORS = """
-Constant ConstantOfShape EyeLike Range RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial
-MelWeightMatrix HannWindow HammingWindow BlackmanWindow
+Constant ConstantOfShape EyeLike Range MelWeightMatrix HannWindow HammingWindow BlackmanWindow
 """
+_RANDOM = "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial"
 _SHAPES = "Shape Size OptionalHasElement SequenceLength"
 _CONTROL = "If Loop Scan SequenceMap"
 _STATE = "SequenceAt SequenceInsert SequenceErase SequenceEmpty SequenceConstruct SplitToSequence ConcatFromSequence"
 _UNARY = """
 Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
 LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh
-ThresholdedRelu Bernoulli IsNaN IsInf
+ThresholdedRelu IsNaN IsInf
 """
 _BINARY = """
 Add Sub Mul Div Mod Pow And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift Equal Greater Less GreaterOrEqual
 LessOrEqual
 """
-_ROWS = """
-Softmax LogSoftmax Hardmax LayerNormalization RMSNormalization GroupNormalization InstanceNormalization
-MeanVarianceNormalization LpNormalization
-"""
 _UPDATES = "ScatterElements Scatter ScatterND TensorScatter Trilu RotaryEmbedding"
 _REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd"
-_POOLS = "MaxPool AveragePool LpPool"
+_NORMS = "ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp"
+_QUANTISED = "QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu Gelu"
 _ML = """
 ArrayFeatureExtractor Binarizer CastMap CategoryMapper DictVectorizer FeatureVectorizer Imputer LabelEncoder
 LinearClassifier LinearRegressor Normalizer OneHotEncoder SVMClassifier SVMRegressor Scaler TreeEnsemble
@@ -48,50 +47,82 @@ TreeEnsembleClassifier TreeEnsembleRegressor ZipMap
 """
 _TRAINING = "Adagrad Adam Gradient Momentum"
 
-_cast = OpFacts("elementwise", view_if=when.same_type, overwrite=(0,), lead=safe_overlap.pointwise)
+_unary = OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise)
+_unary_of_rows = replace(_unary, rows="pointwise", fused=True)
+_variadic = OpFacts("elementwise", view_if=when.single, overwrite=(0,), rows="pointwise", fused=True)
+_cast = replace(_unary, view_if=when.same_type, passes_on="all")
+_view = OpFacts("view", view=0)
+_row = OpFacts("row", overwrite=(0,))
+_whole = "it takes all rows together"
+_product = OpFacts(macs=work.product_macs(0), rows="product")
+_update = OpFacts("update", overwrite=(0,))
+
+
+def _convolution(weights: int) -> OpFacts:
+    return OpFacts(macs=work.filter_macs(weights), weights=weights, rows="window")
+
 
 OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_NEVER.split(), OpFacts()),
     **dict.fromkeys(_GENERATORS.split(), OpFacts("generator")),
+    **dict.fromkeys(_RANDOM.split(), OpFacts("generator", effects=True)),
     **dict.fromkeys(_SHAPES.split(), OpFacts("shape")),
-    **dict.fromkeys(_CONTROL.split(), OpFacts("control")),
+    **dict.fromkeys(_CONTROL.split(), OpFacts("control", effects=True)),
     **dict.fromkeys(_STATE.split(), OpFacts("state")),
-    **dict.fromkeys(_UNARY.split(), OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise)),
-    **dict.fromkeys(_BINARY.split(), OpFacts("elementwise", overwrite=(0, 1), lead=safe_overlap.pointwise)),
-    **dict.fromkeys(_ROWS.split(), OpFacts("row", overwrite=(0,))),
-    **dict.fromkeys(_UPDATES.split(), OpFacts("update", overwrite=(0,))),
-    **dict.fromkeys(("CumSum", "CumProd"), OpFacts("update", overwrite=(0,), overwrite_if=when.not_reversed)),
-    **dict.fromkeys(_REDUCTIONS.split(), OpFacts(view_if=when.nothing_reduced)),
-    **dict.fromkeys(_POOLS.split(), OpFacts("stream", view_if=when.unit_window, lead=safe_overlap.pooled)),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"), OpFacts("view", view=0)),
-    **dict.fromkeys(("Optional", "OptionalGetElement"), OpFacts("view", view_if=when.same_width)),
-    **dict.fromkeys(("Sum", "Max", "Min", "Mean"), OpFacts("elementwise", view_if=when.single, overwrite=(0,))),
-    **dict.fromkeys(("Cast", "CastLike"), _cast),
-    **dict.fromkeys(("Expand", "Tile"), OpFacts(view_if=when.no_growth)),
-    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), OpFacts(view_if=when.unit_block)),
-    **dict.fromkeys(("Resize", "Upsample"), OpFacts(view_if=when.unit_scales, operands=(1, 2))),
-    "BitCast": OpFacts("view", view_if=when.same_width),
-    "Dropout": OpFacts("view", view_if=when.inference, operands=(2,)),
-    "Transpose": OpFacts(view_if=when.kept_order),
-    "Concat": OpFacts("join", view_if=when.single, parts=when.axis_attribute),
+    **dict.fromkeys(_UNARY.split(), _unary_of_rows),
+    "Bernoulli": replace(_unary, effects=True),
+    **dict.fromkeys(_BINARY.split(), replace(_unary_of_rows, overwrite=(0, 1))),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), replace(_row, rows="softmax")),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), replace(_row, rows="normalise")),
+    **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), replace(_row, unsplit=_whole)),
+    **dict.fromkeys(("MeanVarianceNormalization", "LpNormalization"), _row),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), OpFacts(unsplit=_whole)),
+    **dict.fromkeys(_UPDATES.split(), _update),
+    **dict.fromkeys(("CumSum", "CumProd"), replace(_update, overwrite_if=when.not_reversed)),
+    **dict.fromkeys(_REDUCTIONS.split(), OpFacts(view_if=when.nothing_reduced, passes_on="all", rows="reduce")),
+    **dict.fromkeys(_NORMS.split(), OpFacts(rows="reduce")),
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), OpFacts(
+        "stream", view_if=when.unit_window, lead=safe_overlap.pooled, rows="window")),
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), replace(_view, rows="reshape")),
+    "Identity": replace(_view, rows="pointwise", fused=True),
+    **dict.fromkeys(("Optional", "OptionalGetElement", "BitCast"), OpFacts("view", view_if=when.same_width)),
+    "Dropout": OpFacts(
+        "view", view_if=when.inference, operands=(2,), effects=True, rows="pointwise", fused=True),
+    **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
+    "Cast": replace(_cast, rows="pointwise", fused=True),
+    "CastLike": _cast,
+    **dict.fromkeys(("Expand", "Tile"), OpFacts(view_if=when.no_growth, passes_on="all")),
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), OpFacts(view_if=when.unit_block, passes_on="all")),
+    **dict.fromkeys(("Resize", "Upsample"), OpFacts(view_if=when.unit_scales, operands=(1, 2), rows="resize")),
+    **dict.fromkeys(("Conv", "ConvInteger"), _convolution(1)),
+    "QLinearConv": _convolution(3),
+    "ConvTranspose": OpFacts(macs=work.transposed_macs, rows="spread"),
+    **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _product),
+    "Gemm": OpFacts(macs=work.gemm_macs, rows="gemm"),
+    "LRN": OpFacts(rows="by channel"),
+    "Transpose": OpFacts(view_if=when.kept_order, passes_on="all", rows="permute"),
+    "Concat": OpFacts("join", view_if=when.single, parts=when.axis_attribute, rows="join"),
     "Split": OpFacts("split", parts=when.axis_attribute, operands=(1,)),
-    "Pad": OpFacts(view_if=when.no_padding, operands=(1,)),
-    "Slice": OpFacts("stream", view_if=when.onnx_slice_start, lead=safe_overlap.sliced, operands=(1, 2, 3, 4)),
-    "Gather": OpFacts(view_if=when.gathered_start, operands=(1,)),
+    "Pad": OpFacts(view_if=when.no_padding, operands=(1,), passes_on="all", rows="pad"),
+    "Slice": OpFacts(
+        "stream", view_if=when.onnx_slice_start, lead=safe_overlap.sliced, operands=(1, 2, 3, 4), passes_on="part",
+        rows="slice"),
+    "Gather": OpFacts(view_if=when.gathered_start, operands=(1,), passes_on="part", rows="gather"),
     "Compress": OpFacts("stream", lead=safe_overlap.copied),
-    "Clip": OpFacts("elementwise", view_if=when.no_bounds, overwrite=(0,)),
-    "BatchNormalization": OpFacts("elementwise", overwrite=(0,), overwrite_if=when.is_inference),
-    "PRelu": OpFacts("elementwise", overwrite=(0,)),
-    "Where": OpFacts("elementwise", overwrite=(1, 2, 0)),
-    "DequantizeLinear": OpFacts("elementwise", lead=safe_overlap.pointwise),
-    "QuantizeLinear": OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise),
+    "Clip": replace(_variadic, view_if=when.no_bounds),
+    "BatchNormalization": OpFacts(
+        "elementwise", overwrite=(0,), overwrite_if=when.is_inference, rows="normalise batch"),
+    "PRelu": replace(_variadic, view_if=None),
+    "Where": replace(_variadic, view_if=None, overwrite=(1, 2, 0)),
+    "DequantizeLinear": OpFacts("elementwise", lead=safe_overlap.pointwise, rows="quantise", fused=True),
+    "QuantizeLinear": replace(_unary_of_rows, rows="quantise"),
     **{f"ai.onnx.ml.{name}": OpFacts() for name in _ML.split()},
     **{f"ai.onnx.preview.training.{name}": OpFacts() for name in _TRAINING.split()},
     "ai.onnx.preview.FlexAttention": OpFacts("control"),
     **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(3,))
        for name in ("FusedConv", "NhwcFusedConv", "NchwcConv")},
-    **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(0,))
-       for name in ("BiasGelu", "FastGelu", "QuickGelu")},
+    **{f"com.microsoft.{name}": replace(_variadic, view_if=None) for name in ("BiasGelu", "FastGelu", "QuickGelu")},
+    **{f"com.microsoft.{name}": OpFacts(rows="pointwise", fused=True) for name in _QUANTISED.split()},
     "com.microsoft.SkipLayerNormalization": OpFacts("row", overwrite=(0, 1)),
     "com.microsoft.FusedMatMul": OpFacts(),
 }  # fmt: skip

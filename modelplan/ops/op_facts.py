@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from modelplan.model import Graph, Op
 
@@ -16,19 +16,67 @@ Lead = Callable[[Graph, Op, int], int | None]
 #: The axis along which the parts are joined or split; None where only the run decides it.
 Axis = Callable[[Graph, Op], int | None]
 
+#: Multiply-accumulates of one element of output 0.
+Count = Callable[[Graph, Op], int]
+#: Elements read of each input, in the order of operands; those beyond are read once. None: the rule does not apply.
+Reads = Callable[[Graph, Op], tuple[int, ...] | None]
+
 Group = Literal[
     "view", "elementwise", "row", "update", "stream", "join", "split", "generator", "shape", "control", "state",
     "opaque", "never",
 ]  # fmt: skip
+#: How the rows of output 0 depend on those of the operands: each format has a rule of this name in its `layers.py`.
+RowRule = Literal[
+    "pointwise", "window", "spread", "resize", "pad", "join", "slice", "gather", "permute", "reshape", "reduce",
+    "product", "gemm", "quantise", "softmax", "normalise", "normalise batch", "by channel", "along channels",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReads:
+    """How a kernel reads; `source` is where its loops stand, in TFLM below lite/kernels/internal/reference."""
+
+    reads: Reads
+    source: str
+
+
+class Amounts(NamedTuple):
+    """What an operator does in one run.
+
+    Elements of its output, positions of its windows inside its operand for all of them (of a PAD the elements of its
+    operand), multiply-accumulates at these, and contiguous runs of bytes that it copies.
+    """
+
+    outputs: int
+    taps: int = 0
+    macs: int = 0
+    runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Nanoseconds of a kernel for one run, and for each of what it does."""
+
+    run: float
+    output: float = 0.0
+    tap: float = 0.0
+    mac: float = 0.0
+    copy: float = 0.0
+
+    def time(self, amounts: Amounts) -> float:
+        """Nanoseconds of one run."""
+        outputs, taps, macs, runs = amounts
+        return self.run + self.output * outputs + self.tap * taps + self.mac * macs + self.copy * runs
 
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
-    """What an operator does to memory. The default says nothing, which shares nothing.
+    """What an operator does, to memory above all. The default says nothing, which shares nothing.
 
     `view` is the operand whose bytes output 0 always is, unchanged. `view_if` tells where
     output 0 starts in the bytes of operand 0 if the attributes and constants of this operator leave them as they are;
-    outside of the groups "view" and "join" only mode max uses it, for the kinds in `aliasing.rules.PASSED_ON`.
+    outside of the groups "view" and "join" only mode max uses it, where the operator `passes_on` bytes of operand 0:
+    "all" of them, or "part" where the output may be less than the operand.
     `overwrite` lists operands that output 0 may replace byte for byte, where `overwrite_if` agrees: in group
     "elementwise" element i of the result depends on element i of each operand alone, in "row" on its row, in
     "update" on what is not replaced yet. `lead`: how far output 0 must start before an operand that it overlaps, for
@@ -36,6 +84,15 @@ class OpFacts:
     "opaque" orders its own reads and writes: its compiler decided what may overlap.
     `parts` is the axis of a join's inputs or a split's outputs, `whole` the split operand. `operands` are those
     whose constant values these conditions ask for; `same_quantisation` that they ask for equal scales.
+
+    `effects`: it may touch more than its outputs, such as variables or a stream of random numbers. `macs` counts the
+    multiply-accumulates of an element of output 0, `reads` the elements that the kernel reads of each operand; without
+    it each is read once. `weights` is the operand with the weights of a convolution of ONNX, 0 where there is none.
+    `time` is what TFLM's reference kernel takes.
+
+    `rows` is the rule by which stripes take its rows; without one `unsplit` says why it is not split.
+    `any_values`: its kernel runs alike whatever rows hold that no result depends on, since it does not divide, take a
+    root or round a float. `fused`: the runtime may compute it inside of a neighbour's kernel.
     """
 
     group: Group = "never"
@@ -48,3 +105,13 @@ class OpFacts:
     whole: int = 0
     operands: tuple[int, ...] = ()
     same_quantisation: bool = False
+    passes_on: Literal["", "all", "part"] = ""
+    effects: bool = False
+    macs: Count | None = None
+    reads: KernelReads | None = None
+    weights: int = 0
+    time: Terms | None = None
+    rows: RowRule | None = None
+    unsplit: str = "{kind} is not computed row by row"
+    any_values: bool = False
+    fused: bool = False

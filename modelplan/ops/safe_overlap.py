@@ -19,7 +19,7 @@ from math import prod
 import numpy as np
 
 from modelplan.model import Graph, IntArray, Op, Tensor
-from modelplan.ops.conditions import disjoint_windows, forward_slice, number, result, source
+from modelplan.ops.conditions import disjoint_windows, forward_slice, number, result, source, without_leading_ones
 from modelplan.primitives.dtypes import BITS
 
 #: Pixels of an output beyond which nothing is derived: the arrays would take more than some hundred megabytes.
@@ -38,7 +38,7 @@ def pointwise(graph: Graph, op: Op, operand: int) -> int | None:
     """Element i of the output from element i of the operand, so F(j) = j: the lead is the growth of all but one."""
     x, y = source(graph, op, operand), result(graph, op)
     wide = widths(x, y) if x and y else None
-    if not x or not y or not wide or _stripped(x.shape) != _stripped(y.shape):
+    if not x or not y or not wide or without_leading_ones(x.shape) != without_leading_ones(y.shape):
         return None
     return max(0, (prod(y.shape) - 1) * (wide[1] - wide[0]))
 
@@ -164,7 +164,7 @@ def window_starts(graph: Graph, op: Op, operand: int, kernel: tuple[int, ...]) -
 
 
 def _first(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> IntArray:
-    """The first row or column that each output row or column may read: padding is cut off."""
+    """The first row or column that each output row or column may read, padding cut off."""
     stride = number(op, f"stride_{axis}", 1)
     pad = window_padding(op, axis, extent, outputs, kernel)
     found: IntArray = np.maximum(np.arange(outputs, dtype=np.int64) * stride - pad, 0)
@@ -196,8 +196,3 @@ def _of_channels(first: IntArray, channels: int, each: int, wide: tuple[int, int
     worst = (begin[:-1] + channels * each - 1) * wide[1] - later * wide[0]
     ends = [(begin + (c + 1) * each - 1) * wide[1] - (first + c) * wide[0] for c in (0, channels - 1)]
     return max(0, int(worst.max(initial=0)), *(int(end.max()) for end in ends))
-
-
-def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
-    lead = next((i for i, extent in enumerate(shape) if extent != 1), len(shape))
-    return shape[lead:]

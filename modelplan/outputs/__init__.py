@@ -20,7 +20,8 @@ class Output:
     """One row: a file that shows an answer.
 
     Args:
-        suffix: how the file's name ends; of a figure .svg, .png or .pdf follows.
+        suffix: how the file's name ends; of a figure .svg, .png or .pdf follows. What an option asks for by name
+            has that name in its place, such as the formats of `check --format`.
         of: the name of the class of the answer.
         make: the function that makes the content, as "module:name". Of a figure it is the
             function that draws the sheet.
@@ -43,7 +44,7 @@ class Output:
         return tuple(self.suffix + kind for kind in FIGURE_KINDS) if self.figure else (self.suffix,)
 
     def prepared(self, answer: object) -> Any:
-        """What `make` takes."""
+        """The argument of `make`, derived from the answer."""
         return _function(self.prepare)(answer) if self.prepare else answer
 
     def content(self, answer: object, suffix: str) -> str | bytes:
@@ -113,6 +114,15 @@ OUTPUTS = (
     _figure(".arenas", "RegionPlan", "arenas_map", "TFLM's two arenas in their memories"),
     Output(".json", "RegionPlan", "modelplan.outputs.reports.region_report:as_json", "all of it"),
     Output(".csv", "RegionPlan", "modelplan.outputs.reports.region_report:as_csv", "a line for each buffer"),
+    Output("header", "RegionPlan", "modelplan.outputs.firmware.region_sources:c_header", "arrays in sections, in C"),
+    Output("linker", "RegionPlan", "modelplan.outputs.firmware.region_sources:linker_sections", "sections for GNU ld"),
+    Output("arenas", "RegionPlan", "modelplan.outputs.firmware.region_sources:tflm_header", "TFLM's two arenas, in C"),
+    Output(
+        "memory_ids",
+        "RegionPlan",
+        "modelplan.outputs.firmware.region_sources:executorch_ids",
+        "mem_id and offset of each tensor",
+    ),
     Output(PAGE, "RegionPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
     _figure(".map", "MovingPlan", "moves_map", "where each content is in each step, and the copies"),
     Output(".json", "MovingPlan", "modelplan.outputs.reports.moves_report:as_json", "all of it"),
@@ -121,6 +131,11 @@ OUTPUTS = (
     _figure(".curve", "StreamCurve", "stream_chart", "the time of a run against the memory of the device"),
     Output(".json", "StreamCurve", "modelplan.outputs.reports.stream_report:as_json", "all of it"),
     Output(".csv", "StreamCurve", "modelplan.outputs.reports.stream_report:as_csv", "the curve"),
+    Output("text", "Findings", "modelplan.outputs.checks.report:plain_text", "the verdicts in words"),
+    Output("json", "Findings", "modelplan.outputs.checks.size_limit:json_rows", "an object for each limit"),
+    Output("markdown", "Findings", "modelplan.outputs.checks.markdown:pull_request_comment", "a comment to paste"),
+    Output("junit", "Findings", "modelplan.outputs.checks.junit:junit_document", "a test case for each limit"),
+    Output("github", "Findings", "modelplan.outputs.checks.github:workflow_commands", "an annotation for each failure"),
 )
 
 #: What else shows an answer: its class, the class of what shows it, and the function that makes that.
@@ -141,6 +156,11 @@ def outputs_of(kind: str) -> dict[str, Output]:
             drawn = Output(row.suffix, kind, row.make, row.shows, made_by, figure=True)
             found |= dict.fromkeys(row.suffixes, drawn)
     return found
+
+
+def names_of(kind: str) -> list[str]:
+    """The outputs of answers of the class `kind` that options ask for by name."""
+    return [name for name in outputs_of(kind) if not name.startswith(".")]
 
 
 def figure_suffixes(kind: str, *, page: bool = False) -> list[str]:

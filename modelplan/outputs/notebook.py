@@ -59,8 +59,8 @@ def _words(plan: Plan, figures: Summary) -> str:
     peak = f"peak at step {figures.peak_step:,}, {figures.peak_op}:"
     more = len(figures.alive) - _MOST_ROWS
     rows = [
-        (", ".join(folded(name) for name in one.names[:2]), human(one.size), f"{one.share:.0%}")
-        for one in figures.alive[:_MOST_ROWS]
+        (", ".join(folded(name) for name in alive.names[:2]), human(alive.size), f"{alive.share:.0%}")
+        for alive in figures.alive[:_MOST_ROWS]
     ]
     rows += [(f"and {more:,} more", "", "")] if more > 0 else []
     cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)

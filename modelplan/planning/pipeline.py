@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -37,17 +37,27 @@ from modelplan.primitives.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller may choose.
+    """How a plan is made.
 
-    None leaves the choice: of `runtime` to the file's format, of `alias` to the runtime (`alias_mode`), of `alignment`,
-    `pad` and `kernels` to the runtime's record. `capacity` None: no limit.
-    `streams` is the number of streams that ops are spread over, or the stream of each op; buffers whose ops may then
-    run at the same time share no bytes. None: one op after the other. `precedences` are pairs (before, after) of ops
-    that every order must keep besides what the graph demands. `offsets` is a finished plan, such as a model file
-    carries: an offset for each tensor, or -1 where `allocator` chooses. `overlaps` are outputs that may run into an
-    operand although no table says so: the caller answers for them. `contiguous` are lists of tensors whose buffers
-    stand side by side in this order. `joins`: the parts of joins and splits may stand inside of the whole while they
-    live, so that nothing is copied, where that lowers the plan.
+    Args:
+        runtime: tflm, litert, ort, executorch or generic; None: tflm for .tflite and ort for .onnx.
+        schedule: how the operators are ordered: file, list, dfs, merge, beam, best or exact.
+        alias: which tensors may share memory: runtime, none, views, safe or max; None: safe where the
+            runtime overwrites by itself, else views.
+        allocator: a row of the table of allocators.
+        alignment: bytes that each offset is a multiple of, a power of two; None: the runtime's.
+        pad: what is rounded up to the alignment: "tensor" or "arena"; None: as the runtime does.
+        capacity: bytes there are, None without a limit; the plan says whether it fits.
+        streams: how many streams the operators are spread over, or the stream of each; buffers whose operators may then
+            run at the same time share no bytes. None: one operator after the other.
+        precedences: pairs (before, after) of operators that every order must keep besides what the graph demands.
+        kernels: the kernel library that the runtime is built with; None: its first.
+        offsets: a finished plan, such as a model file carries: an offset for each tensor, -1 where the allocator
+            chooses.
+        overlaps: outputs that may run into an operand although no table says so; the caller answers for them.
+        contiguous: lists of tensors whose buffers stand side by side in this order.
+        joins: whether parts of joins and splits may stand inside of the whole while they live, so that nothing is
+            copied, where that lowers the plan.
     """
 
     runtime: str | None = None
@@ -66,59 +76,22 @@ class Options:
     joins: bool = False
 
 
-def plan(
-    graph: Graph,
-    options: Options | None = None,
-    budget: Budget | None = None,
-    *,
-    runtime: str | None = None,
-    schedule: str | None = None,
-    alias: str | None = None,
-    allocator: str | None = None,
-    alignment: int | None = None,
-    pad: Padding | None = None,
-    capacity: int | None = None,
-    streams: int | tuple[int, ...] | None = None,
-    precedences: tuple[tuple[int, int], ...] | None = None,
-    kernels: str | None = None,
-    offsets: tuple[int, ...] | None = None,
-    overlaps: tuple[Overlap, ...] | None = None,
-    contiguous: tuple[tuple[int, ...], ...] | None = None,
-    joins: bool | None = None,
-) -> Plan:
+def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
     """A memory plan of `graph`, checked by the referee and proved by the verifier.
 
     Args:
         graph: the model.
-        options: all choices together; what is given by name counts before it.
+        options: how it is planned; None: as the usual runtime of its format does.
         budget: how long each search of the allocator may run.
-        runtime: tflm, litert, ort, executorch or generic; by default tflm for .tflite and ort for .onnx.
-        schedule: how the operators are ordered: file, list, dfs, merge, beam, best (the default) or exact.
-        alias: which tensors may share memory: runtime, none, views, safe or max.
-        allocator: a row of the table of allocators.
-        alignment: bytes that each offset is a multiple of, a power of two; by default the runtime's.
-        pad: what is rounded up to the alignment: "tensor" or "arena".
-        capacity: bytes there are; the plan says whether it fits.
-        streams: how many streams the operators are spread over, or the stream of each.
-        precedences: pairs (before, after) of operators that every order must keep besides what the graph demands.
-        kernels: the kernel library that the runtime is built with.
-        offsets: a finished plan: an offset for each tensor, -1 where the allocator chooses.
-        overlaps: outputs that may run into an operand although no table says so; the caller answers for them.
-        contiguous: lists of tensors whose buffers stand side by side in this order.
-        joins: whether parts of joins and splits may stand inside of the whole, where that lowers the plan.
 
     Raises:
         BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
         RequestError: a name that does not exist, or an option the stage cannot honour.
     """
-    named: dict[str, Any] = {
-        "runtime": runtime, "schedule": schedule, "alias": alias, "allocator": allocator, "alignment": alignment,
-        "pad": pad, "capacity": capacity, "streams": streams, "precedences": precedences, "kernels": kernels,
-        "offsets": offsets, "overlaps": overlaps, "contiguous": contiguous,
-        "joins": joins,
-    }  # fmt: skip
-    chosen = replace(options or Options(), **{name: value for name, value in named.items() if value is not None})
-    return _plan_and_compare(graph, chosen, budget)
+    options = options or Options()
+    runtime = configured_runtime(graph, options)
+    made, own = _plan(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
+    return replace(made, runtime_height=bounds.height(own.problem, own.placement))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +122,8 @@ def measure(graph: Graph, options: Options | None = None, budget: Budget | None 
     return Footprint(bounds.height(made.problem, made.placement), made.placement.lower_bound, graph_macs(graph))
 
 
-def _plan_and_compare(graph: Graph, options: Options, budget: Budget | None) -> Plan:
-    """The plan, with what its runtime needs by itself."""
-    runtime = configured_runtime(graph, options)
-    made, own = _plan(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
-    return replace(made, runtime_height=bounds.height(own.problem, own.placement))
-
-
 def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) -> Plan:
-    """The plan that the runtime makes by itself: file order, the sharing of its own accord, its own allocator.
+    """The plan that the runtime makes by itself: file order, the sharing by itself, its own allocator.
 
     `offsets` is the plan that the file carries for it, as in `Options`. The plans that were asked for last are
     remembered: a command asks for the plan of one graph several times.
@@ -221,7 +187,7 @@ def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overl
 def alias_mode(options: Options, runtime: Runtime) -> str:
     """The mode that was asked for, else the usual one of the runtime, which needs no more than the runtime by itself.
 
-    `safe` where the runtime overwrites operands of its own accord, `views` where it does not or streams run.
+    `safe` where the runtime overwrites operands by itself, `views` where it does not or streams run.
     """
     overwrites = bool(runtime.sharing.overwrites) and options.streams is None
     return options.alias or ("safe" if overwrites else "views")
@@ -277,14 +243,14 @@ def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
 def _prepared(graph: Graph, runtime: Runtime, options: Options) -> Graph:
     """The graph with its values as the runtime stores them and with its working memory."""
 
-    def made() -> Graph:
+    def make() -> Graph:
         return with_scratch(runtimes.as_stored(graph, runtime), runtime, options)
 
-    return made() if graph.bodies else graph.memoised(("prepared", runtime), made)  # bodies are planned by the options
+    return make() if graph.bodies else graph.memoised(("prepared", runtime), make)  # bodies are planned by the options
 
 
 def _offered(graph: Graph, mode: str, runtime: Runtime) -> Aliases:
-    """What the mode offers whatever the order is."""
+    """The overwrites and views that the alias mode offers for any order."""
     return graph.memoised(("offered", mode, runtime), lambda: aliasing.storages(graph, mode, runtime))
 
 
@@ -359,7 +325,7 @@ def _joined(
     options: Options,
     budget: Budget | None,
 ) -> list[_Candidate]:
-    """The candidate whose joins and splits have their parts inside of the whole; none where there is no such site."""
+    """The candidate with the parts of joins and splits inside of the whole; nothing without such sites."""
     if options.contiguous or options.streams is not None or options.offsets:
         raise RequestError("joins go with no contiguous lists, streams or offsets of a file")
     groups, meetings = side_by_side.side_by_side_rows(graph, schedule.order, problem)
@@ -399,7 +365,7 @@ def placement_problem(
 
 
 def _listed(graph: Graph, problem: Problem, options: Options) -> Problem:
-    """The problem with the contiguous lists that were asked for."""
+    """The problem with the requested contiguous lists."""
     if not options.contiguous:
         return problem
     try:
@@ -488,15 +454,11 @@ def _body_bytes(body: Graph, runtime: Runtime, options: Options, arenas: Mapping
         capacity=None,
         streams=None,
         precedences=(),
-        alias=_body_mode(options),
+        # Nothing outside says that a body's inputs may be overwritten.
+        alias="none" if options.alias == "none" else "views",
         overlaps=(),
         contiguous=(),
         joins=False,
     )
     inner = _best(_with_demands(runtimes.as_stored(body, inside), inside, arenas), inside, wanted)
     return bounds.height(inner.problem, inner.placement)
-
-
-def _body_mode(options: Options) -> str:
-    """Bodies share no more than views: nothing outside says that their inputs may be overwritten."""
-    return "none" if options.alias == "none" else "views"

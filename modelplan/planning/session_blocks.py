@@ -97,7 +97,7 @@ def session_peak(
 def reused(
     graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int], unknown: frozenset[int] = frozenset()
 ) -> list[list[int]]:
-    """Buffers that take turns in one block, which is held from the first to the last: those of one shape.
+    """Buffers of one shape that one block holds in turn, from the first to the last.
 
     Of dead blocks the last is taken; operands are given back in turn.
     """

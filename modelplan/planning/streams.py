@@ -120,7 +120,7 @@ class _Use:
     ended: int
 
     def is_over_before(self, other: _Use) -> bool:
-        """Whether all ops that use this buffer have ended before any that uses the other begins."""
+        """Whether all ops that use this buffer end before any op that uses the other begins."""
         return not self.ops & ~other.ended
 
 

@@ -69,3 +69,8 @@ def parse_nanoseconds(text: str) -> float:
     if not match or not math.isfinite(float(match[1])):
         raise RequestError(f"cannot read {text!r} as a time; expected a number like 100ns or 1.5us")
     return float(match[1]) * _TIMES[match[2]]
+
+
+def rounded_up(size: int, unit: int) -> int:
+    """The least multiple of `unit` that is not below `size`."""
+    return -(-size // unit) * unit

@@ -77,7 +77,7 @@ def result_from_copy(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
 @contextmanager
 def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator[Begin[T]]:
-    """A function that begins `work` on what it is given, in a copy of this process that has run `prepare` meanwhile.
+    """A function that starts `work` on its argument in a copy of this process that already ran `prepare`.
 
     It gives back another function, which waits until the work is done: what it leaves behind must be files. Where the
     copy fails, or none can run, the work is done there, so that its error is raised there. The copy ends with the

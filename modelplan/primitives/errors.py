@@ -2,7 +2,7 @@
 
 
 class ModelPlanError(Exception):
-    """Base of every error that modelplan raises on purpose; `exit_code` is what the command line ends with."""
+    """Base of all errors that modelplan raises deliberately; `exit_code` is that of the command line."""
 
     exit_code = 2
 

@@ -31,7 +31,7 @@ def is_there() -> bool:
 
 
 def modules() -> tuple[Any, Any]:
-    """scipy.optimize and scipy.sparse.
+    """The modules scipy.optimize and scipy.sparse.
 
     Raises:
         RequestError: SciPy is missing or too old; says what to install.
@@ -46,7 +46,7 @@ def modules() -> tuple[Any, Any]:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Keeps HiGHS from the file of standard output: it prints a line now and then, whatever its options say."""
+    """Redirects HiGHS's output away from standard output, where it prints whatever its options say."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:

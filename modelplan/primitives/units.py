@@ -1,4 +1,4 @@
-"""Bytes as people read them, KiB or MiB with the byte count beside it, counts, and whose height a figure is."""
+"""Bytes as people read them, KiB or MiB with the byte count beside it, times, counts, and whose height a figure is."""
 
 
 def human(size: int) -> str:
@@ -21,6 +21,15 @@ def brief(size: int) -> str:
         if abs(size) >= scale:
             return f"{size / scale:.2f} {unit}"
     return f"{size:,} B"
+
+
+def milliseconds(seconds: float) -> str:
+    """A time as people read it.
+
+    >>> milliseconds(0.01234567)
+    '12.346 ms'
+    """
+    return f"{seconds * 1e3:,.3f} ms"
 
 
 def counted(count: int, noun: str) -> str:

@@ -60,7 +60,7 @@ class Workers:
 
 
 class _Shared:
-    """Tasks that several threads take, each the next one, and what came of them."""
+    """A queue of tasks that several threads take from, with the results."""
 
     def __init__(self, found: Sequence[tuple[Any, ...]]) -> None:
         self.arguments, self.next, self.changed = found, 0, Condition()
@@ -83,7 +83,7 @@ class _Shared:
             self.changed.notify_all()
 
     def give_back(self, index: int) -> None:
-        """Leaves a task that a process could not carry out to the others."""
+        """Returns a task to the queue that its process could not carry out."""
         with self.changed:
             self.left.append(index)
             self.changed.notify_all()
@@ -116,7 +116,7 @@ class _Worker:
         self.preparation: Any = prepare, arguments
 
     def work(self, name: str, tasks: _Shared) -> None:
-        """Takes tasks until there are none; one that the process cannot do is left to others, and it takes no more."""
+        """Carries out tasks until none are left or the process fails at one, which returns to the queue."""
         with self.free:
             while self.process.running() and (index := tasks.take()) is not None:
                 try:

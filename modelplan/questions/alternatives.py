@@ -1,4 +1,4 @@
-"""What a model file needs on its runtime as it stands, and what it would need as `reorder` and `pack` write it.
+"""What an unmodified model file needs on its runtime, and what it would need as `reorder` and `pack` write it.
 
 Every figure is that of an order or a plan that was made, proved and sized as the runtime would.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 from modelplan.checking.verifier import proof
@@ -32,7 +31,7 @@ from modelplan.runtimes.tflm.planner import ONLINE, read_plan, requests
 _ORDERED, _PACKED = "ordered", "packed.tflite"
 _BEST = "best order"
 #: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
-_PLANS = {"views": "plan: views share bytes", "safe": "plan: outputs over operands too"}
+_PLANS = {"views": "plan: views share bytes", "safe": "plan: in-place outputs"}
 _APART = {"none": "plan"}
 
 
@@ -62,10 +61,10 @@ def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
     Raises:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
-    runtime, found = target.runtime, with_proved_plan(file, target)
-    if not found.refusals and carries_plan(file, runtime):
+    runtime, requirement = target.runtime, with_proved_plan(file, target)
+    if not requirement.refusals and carries_plan(file, runtime):
         _prove_carried(read_tflite(file.content, file.path), runtime)
-    return found
+    return requirement
 
 
 def _prove_carried(model: FileModel, runtime: Runtime) -> None:
@@ -84,7 +83,7 @@ def _prove_carried(model: FileModel, runtime: Runtime) -> None:
 
 
 def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
-    """The same for a file whose plan has been proved, or that carries none."""
+    """What the runtime needs to run a file whose plan is already proved, or that carries none."""
     runtime = target.runtime
     if runtime.requires is None or file.graph.format != runtime.default_for:
         return planned_by_itself(file.graph, runtime)
@@ -92,7 +91,7 @@ def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
 
 
 def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
-    """What the runtime plans for the activations of a graph; it takes that memory by itself."""
+    """The bytes that the runtime allocates for the activations of a graph by its own planner."""
     plan = pipeline.runtime_plan(graph, runtime)
     height = bounds.height(plan.problem, plan.placement)
     arena = padded(height, replace(runtime, pad="tensor"))
@@ -125,28 +124,28 @@ def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
 
 def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
     """The file in its best order, packed with views and with overwrites, and both together."""
-    return (sized(one, target) for one in rewritten_files(file, target))
+    return (sized(rewritten, target) for rewritten in rewritten_files(file, target))
 
 
 def lower_alternatives_of(
     file: ModelFile, target: Target, needed: Requirement, order: Sequence[int] | None = None
 ) -> Iterator[Alternative]:
-    """The same without the figures of those that can be known to need no less than the file as it stands.
+    """The alternatives, without figures for those that cannot need less than the unmodified file.
 
     `needed` is what that needs, `order` the best order of its operators where it is known.
     """
-    return (sized(one, target) for one in rewritten_files(file, target, needed.arena, order))
+    return (sized(rewritten, target) for rewritten in rewritten_files(file, target, needed.arena, order))
 
 
-def sized(one: Rewritten, target: Target) -> Alternative:
-    """What a file that was made needs; its kernels are those that it was made for."""
-    if one.file is None:
-        return Alternative(one.change, one.commands, None, one.refusal)
-    if one.model is None:
-        needed = with_proved_plan(one.file, target)
+def sized(rewritten: Rewritten, target: Target) -> Alternative:
+    """What a rewritten file needs with the kernels that it was written for."""
+    if rewritten.file is None:
+        return Alternative(rewritten.change, rewritten.commands, None, rewritten.refusal)
+    if rewritten.model is None:
+        needed = with_proved_plan(rewritten.file, target)
     else:
-        needed = requirement_of(one.model, target.abi, target.runtime.kernels)
-    return Alternative(one.change, one.commands, needed, file_bytes=len(one.file.content))
+        needed = requirement_of(rewritten.model, target.abi, target.runtime.kernels)
+    return Alternative(rewritten.change, rewritten.commands, needed, file_bytes=len(rewritten.file.content))
 
 
 def rewritten_files(
@@ -192,26 +191,21 @@ class _Plannable:
         commands = (*self.before, shlex.join(words[:-2] if usual else words))
         try:
             packing.check_plannable(model)
-            if self.needs_as_much:
+            if self.reaches(0):  # without any head the arena is too large whatever the plan
                 write_plan(model, (ONLINE,) * len(model.tensors))  # refused where no plan can be written
                 return Rewritten(change, commands)
             asked = packing.question_of(model, file.graph, alias, kernels)
             if self.reaches(asked.lower_bound):
                 write_plan(model, (ONLINE,) * len(model.tensors))
                 return Rewritten(change, commands)
-            made = packing.with_lowest_plan(asked)
-            content = write_plan(model, read_plan(made) or ())
+            file_model = packing.with_lowest_plan(asked)
+            content = write_plan(model, read_plan(file_model) or ())
         except ModelError as problem:
             return Rewritten(change, commands, refusal=str(problem))
-        return Rewritten(change, commands, replace(file, content=content), made)
-
-    @cached_property
-    def needs_as_much(self) -> bool:
-        """Whether the arena is too large whatever the plan, since it is without any head."""
-        return self.reaches(0)
+        return Rewritten(change, commands, replace(file, content=content), file_model)
 
     def reaches(self, head: int) -> bool:
-        """Whether an arena with this head is one that need not be made.
+        """Whether an arena with this head takes `below` bytes or more, so that the file need not be written.
 
         Of files that carry a plan or have several subgraphs each is made: not every plan of these can be proved.
         """

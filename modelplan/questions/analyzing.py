@@ -23,12 +23,7 @@ from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.planning.session_blocks import session_peak
 from modelplan.primitives.copied_processes import result_from_copy
-from modelplan.questions.alternatives import (
-    load_file,
-    lower_alternatives_of,
-    order_options,
-    unmodified_requirement,
-)
+from modelplan.questions.alternatives import load_file, lower_alternatives_of, order_options, unmodified_requirement
 from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
 from modelplan.questions.model_request import (
     ModelRequest,
@@ -81,7 +76,7 @@ def analyze(request: AnalyzeRequest) -> Analysis:
 
 
 def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
-    """The same in stages, each as soon as it is known: SizedFile, RunFile, PlannedFile, ComparedFile and Analysis.
+    """The stages of `analyze` as each is known: SizedFile, RunFile, PlannedFile, ComparedFile, Analysis.
 
     Raises:
         BrokenPlanError, ModelError, RequestError: as `analyze`.

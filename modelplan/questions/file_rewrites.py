@@ -84,7 +84,7 @@ class PackedFile:
 
     @property
     def gains(self) -> bool:
-        """Whether the file needs less with the plan."""
+        """Whether the plan lowers what the file needs."""
         return self.after.arena < self.before.arena or self.after.head < self.before.head
 
 

@@ -106,37 +106,28 @@ def with_lowest_plan(asked: Question) -> FileModel:
         BrokenPlanError, ModelError, RequestError: as `packed`.
     """
     plan = answer(asked)
-    found = replace(asked.model, plan=plan.offsets)
+    file_model = replace(asked.model, plan=plan.offsets)
     try:
-        proof.prove(online_subject(found, plan.offsets, asked.kernels))
+        proof.prove(online_subject(file_model, plan.offsets, asked.kernels))
     except BrokenPlanError:
         return _written(asked, plan)  # where parts of tensors may be kept, which the bytes of the file tell
-    return found
-
-
-def lowest_plan(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Packing:
-    """The plan of `packed`, not yet proved.
-
-    Raises:
-        ModelError, RequestError: see `offline_plan`.
-    """
-    return answer(question_of(model, graph, alias, kernels))
+    return file_model
 
 
 def _written(asked: Question, plan: Packing, abi: str = USUAL_ABI) -> FileModel:
-    """The file with the plan as it is written, read again, and proved."""
+    """The file with the plan written, read again, and proved."""
     model, kernels = asked.model, asked.kernels
     content = write_made_for(write_plan(model, plan.offsets), kernels, abi)
-    made = read_tflite(content, model.name)
+    file_model = read_tflite(content, model.name)
     try:
-        proof.prove(offline_subject(made, kernels))
+        proof.prove(offline_subject(file_model, kernels))
     except BrokenPlanError:
         if planner.read_plan(model) is None or proof.keeps_whole_tensors(offline_subject(model, kernels)):
             raise
         raise ModelError(
             f"{model.name}: its plan keeps parts of tensors, as `fit` writes it, and no other is proved"
         ) from None
-    return made
+    return file_model
 
 
 def offline_plan(
@@ -168,7 +159,7 @@ def offline_plan(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an offline plan answers: where the requests of a file go, of which `groups` of tensors use the same bytes.
+    """The problem that an offline plan solves: the requests of a file; each of `groups` shares the same bytes.
 
     `problem` has a buffer for each group, each other tensor and each scratch request.
     """
@@ -187,7 +178,7 @@ class Question:
 
 
 def question_of(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Question:
-    """What is asked under an alias mode. Models with several subgraphs are planned without shared bytes.
+    """The question that an alias mode poses. Models with several subgraphs are planned without shared bytes.
 
     Raises:
         ModelError, RequestError: see `offline_plan`.
@@ -206,7 +197,7 @@ def _question(
 
 
 def answer(asked: Question, allocator: str = allocators.DEFAULT, budget: Budget | None = None) -> Packing:
-    """The offline plan with the lowest predicted head among all that were tried; see `offline_plan`."""
+    """The offline plan with the lowest predicted head of all that were tried; see `offline_plan`."""
     rows, problem, count = asked.rows, asked.problem, len(asked.model.tensors)
     together = allocators.place(problem, allocator, budget)
     candidates = _candidates(rows, problem, together, count, allocator, budget)
@@ -264,10 +255,7 @@ def _shared_groups(groups: Iterable[tuple[Member, ...]], offsets: Sequence[int])
 
 
 def request_problem(
-    model: FileModel,
-    rows: Sequence[Request],
-    groups: Sequence[Sequence[Member]] = (),
-    overlaps: Iterable[Overlap] = (),
+    model: FileModel, rows: Sequence[Request], groups: Sequence[Sequence[Member]] = (), overlaps: Iterable[Overlap] = ()
 ) -> Problem:
     """What TFLM plans for `model` as one problem: a buffer for each group, each other tensor, and each scratch request.
 
@@ -322,12 +310,7 @@ def _buffer(
 
 
 def _candidates(
-    rows: Sequence[Request],
-    problem: Problem,
-    together: Placement,
-    count: int,
-    allocator: str,
-    budget: Budget | None,
+    rows: Sequence[Request], problem: Problem, together: Placement, count: int, allocator: str, budget: Budget | None
 ) -> Iterator[tuple[int, ...]]:
     """The plans to compare, the preferred of equal ones first; the last is TFLM's own."""
     is_scratch = problem.is_scratch
@@ -350,7 +333,7 @@ def _candidates(
 def _around_scratch(
     problem: Problem, where: BoolArray, pins: IntArray, count: int, allocator: str, budget: Budget | None
 ) -> Iterator[tuple[int, ...]]:
-    """The plan around scratch at `pins`; none when the allocator cannot honour pins."""
+    """The plan around scratch at `pins`; none when the allocator takes no pins."""
     pin = np.full(len(problem), -1, dtype=np.int64)
     pin[where] = pins
     try:

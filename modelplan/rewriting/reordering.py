@@ -59,7 +59,7 @@ def check_same(before: Graph, after: Graph, order: Sequence[int]) -> None:
 
 
 def moved(order: Sequence[int]) -> tuple[int, ...]:
-    """The fewest ops that must move to turn file order into `order`, ascending.
+    """A smallest set of ops whose moves turn file order into `order`, ascending.
 
     Cost: O(n log n), by the longest rising subsequence.
     """

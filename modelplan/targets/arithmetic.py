@@ -149,13 +149,13 @@ def _value(reader: _Reader) -> Tree:
 
 def _operands(reader: _Reader) -> tuple[Tree, ...]:
     reader.take("(")
-    found: list[Tree] = []
+    operands: list[Tree] = []
     while reader.peek() != ")":
-        if found:
+        if operands:
             reader.take(",")
-        found.append(_choice(reader))
+        operands.append(_choice(reader))
     reader.take(")")
-    return tuple(found)
+    return tuple(operands)
 
 
 def parse_number(word: str) -> int:
@@ -222,10 +222,6 @@ def _divided(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _remainder(a: int, b: int) -> int:
-    return a - b * _divided(a, b)
-
-
 def _shifted(a: int, b: int) -> int:
     if a < 0 or not -_MOST_BITS <= b <= _MOST_BITS:
         raise ExpressionError(f"{a} cannot be shifted by {b} bits")
@@ -265,5 +261,5 @@ _BINARY: dict[str, Callable[[int, int], int]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": _divided,
-    "%": _remainder,
+    "%": lambda a, b: a - b * _divided(a, b),
 }

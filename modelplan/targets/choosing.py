@@ -93,10 +93,10 @@ def chosen_block(wanted: Wanted) -> Chosen:
     if wanted.used is None:
         block, unknown = _block(device, part, blocks(device))
         return Chosen(device, block, unknown=unknown)
-    from modelplan.targets.occupied import grown_arena, read_occupied, taken_in
+    from modelplan.targets.occupied import grown_arena, occupied_bytes, read_occupied
 
     occupied = read_occupied(wanted.used, wanted.arena_symbol)
-    taken = tuple(taken_in(device, occupied))
+    taken = tuple(occupied_bytes(device, occupied))
     if not any(size for _, size in taken):
         raise RequestError(f"--used {wanted.used}: the program lies in no region of {device.name} that has an address")
     grown = grown_arena(device, occupied)
@@ -177,14 +177,14 @@ def _imported(path: str, part: str, wanted: Wanted) -> tuple[Device, str]:
     if suffix == ".map":
         from modelplan.targets.occupied import read_map
 
-        return _asked_for(read_map(path), part), part
+        return _with_named_region(read_map(path), part), part
     from modelplan.targets.linker_script import read_linker_script
 
-    return _asked_for(read_linker_script(path, wanted.definitions, wanted.folders), part), part
+    return _with_named_region(read_linker_script(path, wanted.definitions, wanted.folders), part), part
 
 
-def _asked_for(device: Device, part: str) -> Device:
-    """The device with the region that is chosen by name usable, although its attributes do not say that it is."""
+def _with_named_region(device: Device, part: str) -> Device:
+    """The device with the explicitly named region marked usable, whatever its attributes say."""
     regions = tuple(replace(r, no_arena="") if r.name == part and r.kind != "nvm" else r for r in device.regions)
     return replace(device, regions=regions)
 
@@ -203,13 +203,10 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> tuple[Block | N
     inside = [one for one in found if (part in one.regions if part else one.memory != "external") and one.usable]
     if inside:
         rank = list(CLASSES)
-        return min(inside, key=lambda one: (rank.index(one.memory), -one.usable)), ""
+        return min(inside, key=lambda block: (rank.index(block.memory), -block.usable)), ""
     reason = _reason(device, part)
-    if (
-        part
-        or device.no_arena
-        or not any(region.no_arena and region.kind not in ("nvm", "npu") for region in device.regions)
-    ):
+    unknown = any(region.no_arena and region.kind not in ("nvm", "npu") for region in device.regions)
+    if part or device.no_arena or not unknown:
         raise RequestError(f"{device.name} gives no figure for an arena: {reason}")
     return None, reason
 

@@ -286,9 +286,9 @@ def _merged(regions: Iterable[Region], memory: str, rule: tuple[int, bool], take
 
 
 def _union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same addresses as intervals that are not empty and do not touch, in their order."""
+    """The intervals merged and in order, without empty ones."""
     found: list[Interval] = []
-    for one in sorted(one for one in intervals if one.start < one.end):
+    for one in sorted(interval for interval in intervals if interval.start < interval.end):
         if found and one.start <= found[-1].end:
             found[-1] = Interval(found[-1].start, max(found[-1].end, one.end))
         else:
@@ -297,15 +297,15 @@ def _union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def _without(intervals: Iterable[Interval], taken: Iterable[Interval]) -> Iterator[Interval]:
-    """What remains of the intervals without the addresses that are taken."""
+    """The parts of the intervals outside of the addresses that are taken."""
     occupied = _union(taken)
     for start, end in intervals:
-        for one in occupied:
-            if one.end <= start or one.start >= end:
+        for interval in occupied:
+            if interval.end <= start or interval.start >= end:
                 continue
-            if one.start > start:
-                yield Interval(start, one.start)
-            start = one.end
+            if interval.start > start:
+                yield Interval(start, interval.start)
+            start = interval.end
         if start < end:
             yield Interval(start, end)
 

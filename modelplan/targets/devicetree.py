@@ -71,7 +71,7 @@ def read_devicetree(path: str, definitions: Mapping[str, str], folders: Sequence
     """
     macros = _SIZES | {name: Macro(f"({value})") for name, value in definitions.items()}
     reader = Preprocessor([*folders, *_usual_folders(path)], macros, optional=(".h",))
-    lines = list(_followed(reader, path))
+    lines = list(_include_files(reader, path))
     root, nodes = _Parser(lines, path).tree()
     taken = _reserved(root, nodes, reader.missing)
     regions = tuple(_regions(root, reader.missing))
@@ -91,12 +91,12 @@ def _usual_folders(path: str) -> list[Path]:
     return [*above, *(place for root in roots for place in (root / "common", root.parent / "include"))]
 
 
-def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
+def _include_files(reader: Preprocessor, path: str) -> Iterator[Line]:
     """The lines with those of files that /include/ names in their place."""
     for line in reader.lines(path):
         match = re.fullmatch(r'\s*/include/\s*"([^"]+)"\s*', line.text)
         if match:
-            yield from _followed(reader, str(reader.find(match[1], line)))
+            yield from _include_files(reader, str(reader.find(match[1], line)))
         else:
             yield line
 
@@ -173,10 +173,10 @@ class _Parser:
         if name == "/":
             return self.root
         if name[0] == "&":
-            found = self.find(name)
-            if found is None:
+            tree_node = self.find(name)
+            if tree_node is None:
                 raise ModelError(f"{where.place}: there is no node {name}; is the file that defines it missing?")
-            return found
+            return tree_node
         if not open_nodes:
             raise ModelError(f"{where.place}: the node {name} stands outside of the root")
         return open_nodes[-1].children.setdefault(name, TreeNode(name, open_nodes[-1]))

@@ -113,7 +113,7 @@ def read_linker_script(path: str, definitions: Mapping[str, str], folders: Seque
     """
     reader = Preprocessor(folders, {name: Macro(f"({value})") for name, value in definitions.items()})
     words: list[tuple[str, Line]] = []
-    for line in _followed(reader, path):
+    for line in _include_files(reader, path):
         words += [(token, line) for token in tokens_of(line.text)]
     script = parse_script(words)
     if not script.regions:
@@ -122,7 +122,7 @@ def read_linker_script(path: str, definitions: Mapping[str, str], folders: Seque
     return Device(Path(path).name, "GNU ld script", regions, path, remarks=_remarks(reader, regions))
 
 
-def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
+def _include_files(reader: Preprocessor, path: str) -> Iterator[Line]:
     """The lines of the script with those that INCLUDE names in its place."""
     for line in reader.lines(path):
         match = _INCLUDE.fullmatch(line.text)
@@ -131,18 +131,18 @@ def _followed(reader: Preprocessor, path: str) -> Iterator[Line]:
             continue
         found = reader.find(match[1].strip('"'), line)
         reader.depth += 1
-        yield from _followed(reader, str(found))
+        yield from _include_files(reader, str(found))
         reader.depth -= 1
 
 
 def _remarks(reader: Preprocessor, regions: Sequence[Region]) -> tuple[str, ...]:
-    found = [f"region {r.name} is not counted: {r.no_arena}; choose it by #{r.name}" for r in regions if r.no_arena]
+    remarks = [f"region {r.name} is not counted: {r.no_arena}; choose it by #{r.name}" for r in regions if r.no_arena]
     if reader.unknown:
         names = sorted(reader.unknown)
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         taken = f"{', '.join(names[:_NAMED])}{more}"
-        found.append(f"conditions of the preprocessor took as not defined: {taken}; --define NAME=VALUE defines one")
-    return tuple(found)
+        remarks.append(f"conditions of the preprocessor took as not defined: {taken}; --define NAME=VALUE defines one")
+    return tuple(remarks)
 
 
 def parse_script(words: Sequence[tuple[str, Line]]) -> _Script:
@@ -169,7 +169,7 @@ def _assigns(tokens: Sequence[str], at: int) -> bool:
 
 
 def _assignment(tokens: Sequence[str], at: int, script: _Script) -> int:
-    """Keeps one assignment; one that is no constant matters only where a region asks for it."""
+    """Stores one assignment; one without a constant value is an error only where a region uses it."""
     name, plain = tokens[at], tokens[at + 1] == "="
     try:
         tree, end = parse_prefix(tokens, at + (2 if plain else 3))
@@ -182,7 +182,7 @@ def _assignment(tokens: Sequence[str], at: int, script: _Script) -> int:
 
 
 def _memory(words: Sequence[tuple[str, Line]], tokens: Sequence[str], at: int, script: _Script) -> int:
-    """Keeps the regions of one block; returns where it ends."""
+    """Stores the regions of one MEMORY block; returns where it ends."""
     while tokens[at : at + 1] != ["}"]:
         if at >= len(tokens):
             raise ModelError(f"{words[-1][1].place}: MEMORY has no end")
@@ -224,7 +224,7 @@ def _expect(tokens: Sequence[str], at: int, words: Sequence[str]) -> int:
 
 
 def _region(script: _Script, declared: _Declared) -> Region:
-    """The region with its numbers."""
+    """Evaluates the declaration of a region."""
     try:
         base, size = script.value(declared.origin), script.value(declared.length)
         no_arena = _NO_ATTRIBUTES if declared.attributes is None else ""

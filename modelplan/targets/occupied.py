@@ -74,7 +74,7 @@ def _end_of_run(sections: Sequence[Interval], end: int) -> int:
 
 
 def bears_name(symbol: str, wanted: str) -> bool:
-    """Whether a symbol is `wanted`, as it is or as C++ writes the name into a longer one.
+    """Whether a symbol is `wanted`, plain or inside of a mangled C++ name.
 
     >>> bears_name("_ZN12_GLOBAL__N_112tensor_arenaE", "tensor_arena"), bears_name("my_tensor_arena", "tensor_arena")
     (True, False)
@@ -137,7 +137,7 @@ def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
         for name, place in inputs
         if place.end > place.start
         and any(bears_name(part, wanted) for part in name.split("."))
-        and any(one.start <= place.start < one.end for one in sections)
+        and any(interval.start <= place.start < interval.end for interval in sections)
     }
     bare = re.search(rf"^\s+0x[0-9a-f]+\s+{re.escape(wanted)}$", body, re.M)
     if bare and not arenas:
@@ -174,7 +174,7 @@ def _mapped_region(name: str, start: str, size: str, attributes: str) -> Region:
 
 
 def grown_arena(device: Device, occupied: Occupied) -> Block | None:
-    """The arena of the program with the free bytes behind what follows it, which a link with a larger arena gives it.
+    """The arena of a relinked program: the present one and the free bytes behind its section.
 
     None without an arena, or where no free bytes follow.
     """
@@ -189,8 +189,8 @@ def grown_arena(device: Device, occupied: Occupied) -> Block | None:
     return replace(behind, size=arena.end - arena.start + growth, start=arena.start)
 
 
-def taken_in(device: Device, occupied: Occupied) -> Sequence[tuple[str, int]]:
-    """The regions of a device with the bytes that the program takes of each."""
+def occupied_bytes(device: Device, occupied: Occupied) -> Sequence[tuple[str, int]]:
+    """For each region of a device the bytes that the program occupies."""
     found = []
     for region in device.regions:
         if region.base is not None:

@@ -20,23 +20,10 @@ from modelplan.targets.arithmetic import ExpressionError, evaluate, parse_expres
 _DEEPEST, _LONGEST = 60, 100_000
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|/\*.*?\*/|//[^\n]*', re.S)
 _DIRECTIVE = re.compile(r"\s*#\s*(\w+)\b\s*(.*)", re.S)
-_DIRECTIVES = frozenset(
-    {
-        "define",
-        "undef",
-        "include",
-        "if",
-        "ifdef",
-        "ifndef",
-        "elif",
-        "else",
-        "endif",
-        "error",
-        "warning",
-        "pragma",
-        "line",
-    }
-)
+_DIRECTIVES = frozenset({
+    "define", "undef", "include", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "warning", "pragma",
+    "line",
+})  # fmt: skip
 _WORD = re.compile(r'"[^"]*"|[A-Za-z_]\w*|.', re.S)
 
 
@@ -114,9 +101,9 @@ class Preprocessor:
         if wanted.endswith(self.optional) and not self.places(wanted, line):
             self.missing.append(wanted)
             return
-        found = self.find(wanted, line)
-        if str(found.resolve()) not in self.done:
-            yield from self.lines(str(found))
+        path = self.find(wanted, line)
+        if str(path.resolve()) not in self.done:
+            yield from self.lines(str(path))
 
     def find(self, name: str, line: Line) -> Path:
         """The file called `name`, beside the one that asks for it or in the folders.
@@ -124,12 +111,12 @@ class Preprocessor:
         Raises:
             ModelError: there is none; names it and where it is asked for.
         """
-        found = self.places(name, line)
-        if not found:
+        paths = self.places(name, line)
+        if not paths:
             raise ModelError(
                 f"{line.place}: {name} is included, and is neither beside the file nor in a folder of --include"
             )
-        return found[0]
+        return paths[0]
 
     def places(self, name: str, line: Line) -> list[Path]:
         """Where a file of that name lies, the place that counts first."""
@@ -219,7 +206,7 @@ def _arguments(words: Sequence[str], at: int) -> tuple[list[str] | None, int]:
 
 
 def _filled(name: str, macro: Macro, arguments: Sequence[str], line: Line) -> str:
-    """The body of a macro with its arguments."""
+    """A macro's body with its arguments substituted."""
     if macro.parameters is None:
         return macro.body
     if len(arguments) != len(macro.parameters) and not (macro.parameters == () and not "".join(arguments).strip()):

@@ -41,7 +41,7 @@ def parse_region(text: str, known: Sequence[Region] = ()) -> Region:
     """
     name, colon, rest = text.partition(":")
     first, *pairs = rest.split(",")
-    given = {one.name: one for one in known}.get(name)
+    given = {region.name: region for region in known}.get(name)
     if not name.strip() or not colon or set(name) & set(",=@ \t"):
         raise RequestError(f"--region {text}: expected NAME:SIZE[@BASE][,KEY=VALUE]..., like sram:256KiB@0x20000000")
     facts: dict[str, Any] = {}
@@ -101,13 +101,13 @@ def check_regions(regions: Sequence[Region]) -> None:
     Raises:
         RequestError: names the two, with their addresses.
     """
-    for one, other in combinations(regions, 2):
-        if one.name == other.name:
-            raise RequestError(f"two regions are called {one.name}")
-        if one.base is None or other.base is None or one.end is None or other.end is None:
+    for region, other in combinations(regions, 2):
+        if region.name == other.name:
+            raise RequestError(f"two regions are called {region.name}")
+        if region.base is None or other.base is None or region.end is None or other.end is None:
             continue
-        if one.base < other.end and other.base < one.end:
+        if region.base < other.end and other.base < region.end:
             raise RequestError(
-                f"regions {one.name} at {one.base:#x}..{one.end:#x} and {other.name} at"
+                f"regions {region.name} at {region.base:#x}..{region.end:#x} and {other.name} at"
                 f" {other.base:#x}..{other.end:#x} overlap"
             )

@@ -327,7 +327,7 @@ def test_the_page_about_budgets_is_true(models: Path, tmp_path: Path) -> None:
         done = run(*shlex.split(line)[1:], cwd=tmp_path)
         assert (line, done.returncode, done.stderr) == (line, 0, "")
     headings = set(re.findall(r"`([\w-]+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
-    from modelplan.outputs.checks import FORMATS
+    from modelplan.outputs import names_of
     from modelplan.questions.budgets.project_budgets import KEYS
 
-    assert headings | {"name"} == {*KEYS, *FORMATS}
+    assert headings | {"name"} == {*KEYS, *names_of("Findings")}

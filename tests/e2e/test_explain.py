@@ -79,7 +79,7 @@ def test_analyze_ends_with_the_best_of_what_is_quick(corpus: Path) -> None:
     said = run("analyze", corpus / "tflite" / "vww_96_int8.tflite").stdout.splitlines()
     assert said[-4].startswith("What would help most; `modelplan explain ")
     assert said[-3:] == [
-        "  36,848 bytes less of the arena: plan: outputs over operands too (free)",
+        "  36,848 bytes less of the arena: plan: in-place outputs (free)",
         "  18,432 bytes less of the arena: plan: views share bytes (free)",
         "  26,944 bytes less of the arena: tail in another memory (a second arena for the tail)",
     ]

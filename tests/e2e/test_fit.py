@@ -10,9 +10,10 @@ import pytest
 from commands import run
 from random_cnns import Network
 
-from modelplan import Graph, RequestError, fit, load
+from modelplan import FitRequest, Graph, RequestError, fit, load
 from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.rewriting.striped_tflite.rungs import Rung
+from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
@@ -45,7 +46,7 @@ def test_least_arenas(corpus: Path, tmp_path: Path, name: str, goal: int) -> Non
 
 def chosen(source: Path, budget: int) -> Rung:
     """The rung that meets a budget for the whole arena on 64 bits."""
-    found = fit(source, budget=budget, abi="64").chosen
+    found = fit(FitRequest(source, budget=budget, abi="64")).chosen
     assert found is not None
     return found
 
@@ -61,7 +62,7 @@ def test_the_cheapest_rung_that_fits(corpus: Path) -> None:
 
 def test_time_is_capped(corpus: Path) -> None:
     source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
-    least = [fit(source, abi="64", max_time=most).chosen for most in (0.4, 0.15, 0.02)]
+    least = [fit(FitRequest(source, abi="64", max_time=most)).chosen for most in (0.4, 0.15, 0.02)]
     assert all(rung is not None and rung.time <= 1 + most for rung, most in zip(least, (0.4, 0.15, 0.02), strict=True))
     arenas = [rung.arena for rung in least if rung is not None]
     assert arenas == sorted(arenas)
@@ -77,7 +78,7 @@ def test_nothing_fits(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_fit_gets_a_bound(corpus: Path) -> None:
-    ladder = fit(corpus / "tflite" / "kws_ref_model.tflite", budget=1024)
+    ladder = fit(FitRequest(corpus / "tflite" / "kws_ref_model.tflite", budget=1024))
     assert ladder.model is None
     assert 0 < ladder.bound <= ladder.built_bound <= ladder.least
     assert ladder.least == min(rung.arena for rung in ladder.rungs)
@@ -86,10 +87,14 @@ def test_a_model_that_does_not_fit_gets_a_bound(corpus: Path) -> None:
 
 def test_the_cheapest_rung_for_each_share_of_the_arena(corpus: Path) -> None:
     source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
-    whole = fit(source, without=("order", "views", "overlaps", "fold", "gather", "split")).rungs[0].arena
+    whole = (
+        fit(FitRequest(source, without=frozenset({"order", "views", "overlaps", "fold", "gather", "split"})))
+        .rungs[0]
+        .arena
+    )
     costs = []
     for share in (90, 75, 60, 50, 40):
-        ladder = fit(source, budget=whole * share // 100)
+        ladder = fit(FitRequest(source, budget=whole * share // 100))
         if ladder.chosen is None:
             assert ladder.least > whole * share // 100 >= 0
             continue
@@ -111,7 +116,7 @@ def test_an_older_tflm_gets_no_loop(corpus: Path, tmp_path: Path) -> None:
     assert f"the rewrite added {registered[1]}" in header.read_text()
     assert "resolver.AddSlice()" in header.read_text()
     assert "AddWhile" not in header.read_text()
-    names = [rung.name for rung in fit(source, tflm="0.dev20211024", budget=60_000).rungs]
+    names = [rung.name for rung in fit(FitRequest(source, tflm=day_of("0.dev20211024"), budget=60_000)).rungs]
     assert names == ["as is", "views", "overlaps"]
 
 
@@ -146,12 +151,14 @@ def test_a_loaded_graph_fits_as_its_file_does(corpus: Path, tmp_path: Path) -> N
     source.write_bytes((corpus / "tflite" / "mcu" / "kws_cnn_l.tflite").read_bytes())
     graph = load(source)
     assert isinstance(graph, Graph)
-    assert fit(graph, objective="head", without=("split",)) == fit(source, objective="head", without=("split",))
+    assert fit(FitRequest(graph, objective="head", without=frozenset({"split"}))) == fit(
+        FitRequest(source, objective="head", without=frozenset({"split"}))
+    )
     source.write_bytes(source.read_bytes() + b"\0")
     with pytest.raises(RequestError, match="has changed since the graph was loaded"):
-        fit(graph)
+        fit(FitRequest(graph))
     with pytest.raises(RequestError, match=r"fit takes a model from a \.tflite file"):
-        fit(Graph("none", "tflite", (), (), (), ()))
+        fit(FitRequest(Graph("none", "tflite", (), (), (), ())))
 
 
 def test_the_example_of_the_page_runs(
@@ -173,7 +180,7 @@ def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
         if "candidates" in line:
             raise KeyboardInterrupt
 
-    ladder = fit(corpus / "tflite" / "kws_ref_model.tflite", objective="head", progress=interrupt)
+    ladder = fit(FitRequest(corpus / "tflite" / "kws_ref_model.tflite", objective="head"), interrupt)
     assert "interrupted: the best so far" in ladder.remarks
     assert ladder.chosen is not None
     assert ladder.chosen.name == "overlaps"
@@ -212,7 +219,7 @@ def test_other_kernels_are_executed_with_those_of_the_wheel(corpus: Path, tmp_pa
 
 def test_forbidden_rungs_are_not_taken(corpus: Path) -> None:
     source = corpus / "tflite" / "person_detect.tflite"
-    names = [rung.name for rung in fit(source, without=("split", "overlaps")).rungs]
+    names = [rung.name for rung in fit(FitRequest(source, without=frozenset({"split", "overlaps"}))).rungs]
     assert names == ["as is", "views"]
 
 
@@ -250,9 +257,9 @@ def test_a_model_that_contradicts_itself_is_left_as_it_is(tmp_path: Path) -> Non
     short = net.operator("MAX_POOL_2D", [deep], net.tensor((1, 1, 1, 64)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 5, 5, 0))
     path = tmp_path / "model.tflite"
     path.write_bytes(net.file(x, net.add(short, short)))
-    ladder = fit(path)
+    ladder = fit(FitRequest(path))
     assert ladder.chosen == ladder.rungs[0]
     assert ladder.model == path.read_bytes()
     assert ladder.least == ladder.rungs[0].arena > min(rung.arena for rung in ladder.rungs)
     assert "the model itself cannot be followed: op 3 MAX_POOL_2D" in ladder.remarks[-1]
-    assert fit(path, budget=ladder.least - 1).model is None
+    assert fit(FitRequest(path, budget=ladder.least - 1)).model is None

@@ -14,7 +14,7 @@ import pytest
 from commands import run
 from onnx import helper, numpy_helper
 
-from modelplan.cli.fit_onnx import cpp_settings, python_settings
+from modelplan.outputs.reports.onnx_ladder_report import cpp_settings, python_settings
 from modelplan.runtimes.ort.measuring import SessionSettings
 
 pytest.importorskip("onnxruntime")

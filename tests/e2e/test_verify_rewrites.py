@@ -22,7 +22,7 @@ from striped_files import (
     with_offset,
 )
 
-from modelplan import BrokenPlanError, fit
+from modelplan import BrokenPlanError, FitRequest, fit
 from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.reading import read_source
@@ -193,7 +193,7 @@ def test_rows_that_are_cut_off_may_hold_anything(make: Callable[..., Striped], w
 
 @pytest.mark.slow
 def test_fit_carries_its_proof(corpus: Path) -> None:
-    found = fit(corpus / "tflite" / "kws_ref_model.tflite")
+    found = fit(FitRequest(corpus / "tflite" / "kws_ref_model.tflite"))
     assert [v.level for v in found.proof] == ["rows", "memory", "TFLM", "LiteRT"]
     assert [v.outcome for v in found.proof[:2]] == ["ok", "ok"]
     assert {v.outcome for v in found.proof[2:]} <= {"ok", "skipped"}

@@ -41,16 +41,16 @@ def test_answers_come_one_at_a_time_from_one_process(process: AnsweringProcess) 
 def test_each_way_to_give_no_answer_is_told(
     process: AnsweringProcess, question: str, reason: str, code: int | None, late: bool
 ) -> None:
-    with pytest.raises(NoAnswerError) as told:
+    with pytest.raises(NoAnswerError) as problem:
         process.ask(question, seconds=0.3 if late else None)
-    assert (str(told.value), told.value.code, told.value.late) == (reason, code, late)
+    assert (str(problem.value), problem.value.code, problem.value.late) == (reason, code, late)
     assert process.ask("6 * 7") == 42  # the next question starts it again
 
 
 def test_a_program_that_cannot_start_is_told() -> None:
-    with AnsweringProcess("-c", "import sys; sys.exit(5)") as process, pytest.raises(NoAnswerError) as told:
+    with AnsweringProcess("-c", "import sys; sys.exit(5)") as process, pytest.raises(NoAnswerError) as problem:
         process.ask("1")
-    assert told.value.code == 5
+    assert problem.value.code == 5
 
 
 def test_once_ended_it_answers_nothing_and_a_question_under_way_fails(process: AnsweringProcess) -> None:

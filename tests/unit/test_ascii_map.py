@@ -10,7 +10,7 @@ import pytest
 from commands import run
 from tflm_logs import line_of
 
-from modelplan import Graph, height, load, plan, render, runtimes
+from modelplan import Graph, Options, height, load, plan, render, runtimes
 from modelplan.outputs.exchange.ascii_map import MapRow, memory_plan, planner_log, rows_of
 from modelplan.planning import pipeline
 from modelplan.runtimes.tflm import planner
@@ -75,7 +75,7 @@ def test_the_runtimes_own_plan_has_the_rows_of_its_log(models: Path, name: str) 
 
 
 def test_tensors_of_one_buffer_have_a_row_each() -> None:
-    answer = plan(graphs.chain(), alias="views")
+    answer = plan(graphs.chain(), Options(alias="views"))
     x, a, b, y = rows_of(answer)
     assert (a.offset, a.first, a.last) == (b.offset, 1, 2)
     assert (b.first, b.last, y.first, y.last, x.first, x.last) == (2, 3, 3, 3, 0, 1)

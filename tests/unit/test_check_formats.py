@@ -11,7 +11,7 @@ import pytest
 
 from modelplan.answers.check_outcomes import Check, CheckSetting, Earlier, Figures, Findings, Limits, Outcome
 from modelplan.model import Alternative, Part, Requirement
-from modelplan.outputs.checks import FORMATS, formatted
+from modelplan.outputs import names_of, render
 from modelplan.outputs.checks.markdown import MOST, marker
 from modelplan.questions.budgets.judging import judgements
 from modelplan.questions.budgets.project_budgets import parse_growth
@@ -21,6 +21,10 @@ FIX = Alternative("plan: views share bytes", ("modelplan pack a -o b", "next"), 
 CAUSES = ("op 3 CONV_2D: output 512 -> 1,024 bytes; +512 bytes at the peak and kept for it", "[7 others]")
 #: What a name in a file of somebody else may hold.
 HOSTILE = "a|b`c``d\n::error::x%\r<!-- --><script>@all,e:f\x1b[0m"
+
+
+def formatted(findings: Findings, name: str) -> str:
+    return str(render(findings, name))
 
 
 def outcome(name: str, limit: int, then: int | None = None, **more: object) -> Outcome:
@@ -186,7 +190,7 @@ def test_text_tells_of_each_check_and_of_each_failure() -> None:
     assert "fine: fits" not in text
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", names_of("Findings"))
 def test_every_format_can_say_that_nothing_failed(name: str) -> None:
     fine = Findings("modelplan.toml", (outcome("fine", 9000),))
     assert fine.failed == []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from graphs import chain, fork, problem
 
-from modelplan import BrokenPlanError, ModelError, Placement, Plan, RequestError, check, place, plan
+from modelplan import BrokenPlanError, ModelError, Options, Placement, Plan, RequestError, check, place, plan
 from modelplan.answers import saved_plan
 from modelplan.formats import problem_csv as reading
 from modelplan.formats.tensor_lists import parse_lists
@@ -71,7 +71,7 @@ def test_a_table_with_odd_positions_is_refused(tmp_path: Path, cells: tuple[str,
 
 
 def made() -> Plan:
-    return plan(fork(), runtime="generic", alias="none", contiguous=((2, 1),))
+    return plan(fork(), Options(runtime="generic", alias="none", contiguous=((2, 1),)))
 
 
 def test_a_plan_puts_tensors_side_by_side_and_its_document_keeps_that() -> None:
@@ -86,7 +86,7 @@ def test_a_plan_puts_tensors_side_by_side_and_its_document_keeps_that() -> None:
 )
 def test_tensors_that_cannot_be_listed_are_named(tensors: tuple[int, ...], said: str) -> None:
     with pytest.raises(RequestError, match=said):
-        plan(chain(), runtime="generic", contiguous=(tensors,))
+        plan(chain(), Options(runtime="generic", contiguous=(tensors,)))
 
 
 def test_lists_are_read_with_quoted_names_and_comments() -> None:

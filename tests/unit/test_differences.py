@@ -410,7 +410,7 @@ def test_any_bytes_give_contents_or_a_fault_of_the_file(name: str, tmp_path: Pat
 
 def test_a_plan_is_a_side_too() -> None:
     graph = load_model(ROOT / "models" / "mobilenet_v2_like.onnx")
-    old, new = (planned_side(pipeline.plan(graph, alias=alias), alias) for alias in ("none", "safe"))
+    old, new = (planned_side(pipeline.plan(graph, pipeline.Options(alias=alias)), alias) for alias in ("none", "safe"))
     found = difference(old, new)
     assert [setting.name for setting in found.settings] == ["plan"]
     assert found.arena.delta < 0

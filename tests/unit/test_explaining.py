@@ -19,7 +19,7 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.explaining import shapes
-from modelplan.questions.explaining.changes import CHANGES, made
+from modelplan.questions.explaining.changes import CHANGES, apply_change
 from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import Step, Trials, advice, climb
 from modelplan.questions.explaining.subjects import (
@@ -47,7 +47,7 @@ def started(file: ModelFile, target: Target = TFLM) -> tuple[ModelSubject, Measu
 
 
 def changed(file: ModelFile, name: str, place: int | str = "", target: Target = TFLM) -> Measure:
-    return measured(made(CHANGES[name], subject_of(file, target), place))
+    return measured(apply_change(CHANGES[name], subject_of(file, target), place))
 
 
 # -- the peak ----------------------------------------------------------------------------------------------------------
@@ -305,10 +305,10 @@ def test_a_change_that_cannot_be_made_says_why(models: Path, name: str, change: 
 
 def test_an_operator_that_another_change_took_away_is_refused(tmp_path: Path) -> None:
     subject = subject_of(file_at(tmp_path / "m.tflite", padded_model()), TFLM)
-    once = made(CHANGES["padding fused"], subject, 0)
+    once = apply_change(CHANGES["padding fused"], subject, 0)
     with pytest.raises(RefusedChangeError, match="took the operator away"):
-        made(CHANGES["padding fused"], once, 0)
-    both = made(CHANGES["activation fused"], once, 2)
+        apply_change(CHANGES["padding fused"], once, 0)
+    both = apply_change(CHANGES["activation fused"], once, 2)
     assert measured(both).arena < measured(once).arena
 
 
@@ -357,8 +357,8 @@ def test_plans_for_other_runtimes_need_what_was_said(
 
 def test_the_last_analysis_of_a_combination_says_all(models: Path) -> None:
     subject = subject_of(load_file(str(models / "resnet8.onnx")), Target(RUNTIMES["ort"], "32"))
-    generic = made(CHANGES["another runtime"], subject, "generic")
-    both = made(CHANGES["plan of modelplan"], generic, "max")
+    generic = apply_change(CHANGES["another runtime"], subject, "generic")
+    both = apply_change(CHANGES["plan of modelplan"], generic, "max")
     assert both.commands == (f"modelplan analyze {subject.file} --runtime generic --alias max --json plan.json",)
 
 
@@ -419,8 +419,8 @@ def test_changes_at_operators_that_lower_the_peak_stay_apart(tmp_path: Path) -> 
 def test_an_order_that_helps_only_together_with_a_plan_is_found(corpus: Path) -> None:
     subject, start = started(load_file(str(corpus / "crashes" / "tail20794.tflite")))
     trials = Trials(subject, start)
-    chosen = climb(trials, [(CHANGES["plan: outputs over operands too"], ""), (CHANGES["best order"], "")])
-    assert [change.name for change, _ in chosen] == ["best order", "plan: outputs over operands too"]
+    chosen = climb(trials, [(CHANGES["plan: in-place outputs"], ""), (CHANGES["best order"], "")])
+    assert [change.name for change, _ in chosen] == ["best order", "plan: in-place outputs"]
     made_so = trials.suggestion(chosen)
     assert made_so.free
     assert [command.split()[1:3] for command in made_so.commands] == [
@@ -440,7 +440,7 @@ def test_without_time_nothing_is_tried_and_all_is_named(models: Path) -> None:
 def test_the_search_for_stripes_ends_at_the_deadline(models: Path) -> None:
     subject = subject_of(load_file(str(models / "resnet8.tflite")), TFLM, deadline=0.0)
     with pytest.raises(OutOfTimeError):
-        made(CHANGES["stripes"], subject, "")
+        apply_change(CHANGES["stripes"], subject, "")
 
 
 def test_a_runtime_with_less_in_its_figures_is_compared_by_the_planned_part(models: Path) -> None:

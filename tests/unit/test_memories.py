@@ -395,7 +395,7 @@ def test_prices_of_two_kinds_find_what_those_of_the_relaxation_miss() -> None:
 
 
 def test_contiguous_lists_are_refused_by_name() -> None:
-    plan = pipeline.plan(load_model(MODELS / "unet_small.onnx"), runtime="generic")
+    plan = pipeline.plan(load_model(MODELS / "unet_small.onnx"), pipeline.Options(runtime="generic"))
     held = replace(plan, problem=replace(plan.problem, contiguous=((0, 1),)))
     with pytest.raises(RequestError, match="contiguous lists cannot be spread"):
         region_problem([held], (parse_region("sram:4MiB", ()),))

@@ -10,6 +10,9 @@ from modelplan import Graph, Op, Tensor
 from modelplan.ops import facts
 from modelplan.ops import onnx as onnx_table
 from modelplan.ops import tflite as tflite_table
+from modelplan.ops.op_facts import OpFacts
+from modelplan.rewriting.striped_onnx import layers as onnx_layers
+from modelplan.rewriting.striped_tflite import layers as tflite_layers
 
 #: The newest operator set of ONNX that the table follows.
 NEWEST_OPSET = 28
@@ -33,6 +36,27 @@ def test_every_tflite_builtin_is_in_its_table() -> None:
     names = {name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
     assert len(names) > 200
     assert names == tflite_table.OPERATORS.keys()
+
+
+@pytest.mark.parametrize(
+    ("table", "rules"), [(tflite_table.OPERATORS, tflite_layers.RULES), (onnx_table.OPERATORS, onnx_layers.RULES)]
+)
+def test_a_row_names_a_rule_that_stripes_have_or_says_why_it_is_not_split(
+    table: dict[str, OpFacts], rules: dict[str, object]
+) -> None:
+    assert {kind: row.rows for kind, row in table.items() if row.rows and row.rows not in rules} == {}
+    assert rules.keys() == {row.rows for row in table.values() if row.rows}
+    assert [kind for kind, row in table.items() if len(row.unsplit.format(kind=kind).split()) < 4] == []
+    assert [kind for kind, row in table.items() if (row.any_values or row.fused) and not row.rows] == []
+
+
+@pytest.mark.parametrize("table", [tflite_table.OPERATORS, onnx_table.OPERATORS])
+def test_a_row_has_what_its_other_facts_need(table: dict[str, OpFacts]) -> None:
+    assert [kind for kind, row in table.items() if row.passes_on and not row.view_if] == []
+    assert [kind for kind, row in table.items() if row.reads and not row.reads.source] == []
+    assert [kind for kind, row in table.items() if row.weights and not row.macs] == []
+    assert [kind for kind, row in table.items() if row.overwrite_if and not row.overwrite] == []
+    assert [kind for kind, row in table.items() if (row.group in ("join", "split")) != bool(row.parts)] == []
 
 
 def test_an_unknown_operator_shares_nothing() -> None:

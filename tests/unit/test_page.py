@@ -19,7 +19,7 @@ from modelplan.answers import page_views as views
 from modelplan.answers.drawing import of_problem
 from modelplan.model import Buffer, Placement, Problem
 from modelplan.outputs import render
-from modelplan.outputs.page import columns, html_file, library
+from modelplan.outputs.page import columns, html_file
 
 CHAIN = Path(__file__).resolve().parents[2] / "models" / "ds_cnn_kws.tflite"
 
@@ -109,9 +109,9 @@ def test_views_that_are_the_same_are_shown_once() -> None:
 
 
 def test_the_page_carries_the_library_and_the_wheel_its_licence() -> None:
-    scripts = library.library_scripts()
+    scripts = [(html_file._BOKEHJS / name).read_text(encoding="utf-8") for name in html_file._PARTS]
     assert all(script.encode() in html_file.render(plan(graphs.chain())) for script in scripts)
-    assert "Copyright (c) Anaconda" in next(library._FOLDER.glob("LICENSE*")).read_text()
+    assert "Copyright (c) Anaconda" in next(html_file._BOKEHJS.glob("LICENSE*")).read_text()
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_each_bank_has_a_counter_and_together_they_hold_what_is_alive() -> None:
 
 
 def test_each_tensor_has_a_track_by_address_and_lives_as_long_as_it_is_used() -> None:
-    answer = plan(graphs.chain(), alias="views")  # a and its view b share a buffer
+    answer = plan(graphs.chain(), Options(alias="views"))  # a and its view b share a buffer
     read = Read(answer)
     found = {read.tracks[uuid].name: read.slices(uuid) for uuid in read.below("tensors by address")}
     assert found.keys() == {"x", "a", "b", "y"}
@@ -133,7 +133,7 @@ def test_hostile_and_equal_names_keep_tracks_apart() -> None:
     chain = graphs.chain()
     tensors = [replace(t, name=n) for t, n in zip([chain.tensors[i] for i in (0, 2, 3, 4)], names, strict=True)]
     graph = replace(chain, tensors=(tensors[0], chain.tensors[1], *tensors[1:]))
-    read = Read(plan(graph, alias="none"))
+    read = Read(plan(graph, Options(alias="none")))
     below = read.below("tensors by address")
     assert len(below) == 4
     shown = [read.tracks[uuid].name for uuid in below]

@@ -13,8 +13,16 @@ from modelplan.cli import main
 from modelplan.model.bounds import height
 from modelplan.outputs import render
 from modelplan.outputs.report import plain
-from modelplan.outputs.reports import difference_report, explanation_report
+from modelplan.outputs.reports import (
+    difference_report,
+    explanation_report,
+    ladder_report,
+    layout_report,
+    proof_report,
+    shared_report,
+)
 from modelplan.outputs.reports.analysis_report import stage_sections
+from modelplan.questions.together.shared_memory import tflm_arenas
 
 
 @pytest.fixture
@@ -114,3 +122,60 @@ def test_recomputing_starts_from_the_plan_without_repetitions(kws: str) -> None:
 def test_a_region_that_is_not_there_is_refused(kws: str) -> None:
     with pytest.raises(modelplan.RequestError, match="there is no such region"):
         modelplan.spill(modelplan.SpillRequest(kws, copied_only=("dram",)))
+
+
+def test_verify_answers_what_the_command_shows(kws: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = str(tmp_path / "plan.json")
+    assert main(["analyze", kws, "--json", saved]) == 0
+    capsys.readouterr()
+    proof = modelplan.verify(modelplan.VerifyRequest(saved, model=kws, quick=True))
+    assert [(verdict.outcome, proof.fault) for verdict in proof.verdicts] == [("ok", "")] * 2
+    assert plain(proof_report.sections_of(proof)) == shown(capsys, "verify", saved, "--model", kws, "--quick")
+
+
+def test_a_rewritten_file_is_compared(kws: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packed = str(tmp_path / "packed.tflite")
+    assert main(["pack", kws, "-o", packed, "--force"]) == 0
+    capsys.readouterr()
+    proof = modelplan.verify(modelplan.VerifyRequest(kws, against=packed, quick=True))
+    assert plain(proof_report.sections_of(proof)) == shown(capsys, "verify", kws, "--against", packed, "--quick")
+    with pytest.raises(modelplan.RequestError, match="--model is for plans"):
+        modelplan.verify(modelplan.VerifyRequest(kws, against=packed, model=kws))
+
+
+def test_models_are_checked_against_a_saved_layout(
+    kws: str, models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = str(tmp_path / "layout.json")
+    assert main(["memories", kws, "--region", "a:20KiB", "--region", "b:1MiB,rate=40MB/s", "--json", layout]) == 0
+    capsys.readouterr()
+    check = modelplan.check_layout(modelplan.LayoutRequest(layout, (kws,)))
+    assert check.passed
+    assert layout_report.as_json(check, 1) == shown(capsys, "check", kws, "--layout", layout, "--json", "-")
+    larger = modelplan.LayoutRequest(layout, (kws, str(models / "mobilenet_v2_like.tflite")), "5%")
+    assert [bool(model.reasons) for model in modelplan.check_layout(larger).models] == [False, True]
+    with pytest.raises(modelplan.RequestError, match="grow by a share"):
+        modelplan.check_layout(replace(larger, growth="100"))
+
+
+def test_fit_answers_what_the_command_writes(kws: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out.tflite")
+    request = modelplan.FitRequest(kws, without=frozenset({"split"}), seed=1)
+    text = shown(capsys, "fit", kws, "--least", "--without", "split", "--seed", "1", "-o", out)
+    ladder = modelplan.fit(request)
+    assert ladder.model == Path(out).read_bytes()
+    assert text.startswith(plain([ladder_report.rungs_section(kws, ladder, request)]))
+
+
+def test_fit_of_an_onnx_file_refuses_a_step_that_there_is_not(models: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(modelplan.RequestError, match="no rung 'views' to leave out"):
+        modelplan.fit_onnx(modelplan.FitOnnxRequest(str(models / "resnet8.onnx"), without=frozenset({"views"})))
+
+
+def test_models_share_memory_as_the_command_writes(kws: str, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"a": kws, "b": str(models / "resnet8.tflite")}
+    shared = modelplan.share_memory(modelplan.ShareRequest(files, in_turn=(("all",),)))
+    words = [f"{name}={path}" for name, path in files.items()]
+    written = shown(capsys, "together", *words, "--in-turn", "all", "--json", "-")
+    assert shared_report.as_json(shared, tflm_arenas(shared), {}) == written

@@ -67,7 +67,7 @@ def test_work_beside_ends_with_the_block_whatever_ends_it(tmp_path: Path) -> Non
 
     def interrupted() -> None:
         with sharing_out.result_from_copy(endless):
-            while not (tmp_path / "process").exists():
+            while not (tmp_path / "process").exists() or not (tmp_path / "process").read_text():
                 time.sleep(0.01)
             raise KeyboardInterrupt
 

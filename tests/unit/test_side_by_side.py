@@ -11,7 +11,7 @@ import strategies
 from graphs import graph
 from hypothesis import given, settings
 
-from modelplan import Graph, Op, RequestError, Tensor, check, height, plan
+from modelplan import Graph, Op, Options, RequestError, Tensor, check, height, plan
 from modelplan.formats import load_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +37,7 @@ def joining(*, late: bool = False, size: int = 64) -> Graph:
 
 
 def planned(drawn: Graph, *, joins: bool) -> int:
-    made = plan(drawn, runtime="generic", alias="none", schedule="file", joins=joins)
+    made = plan(drawn, Options(runtime="generic", alias="none", schedule="file", joins=joins))
     check(made.problem, made.placement)
     return height(made.problem, made.placement)
 
@@ -46,7 +46,7 @@ def planned(drawn: Graph, *, joins: bool) -> int:
 def test_a_join_has_nothing_to_copy(*, late: bool) -> None:
     """Before, the parts and the whole are alive at the join; then the whole alone."""
     assert planned(joining(late=late), joins=False) == 64 + 32 + 96
-    made = plan(joining(late=late), runtime="generic", alias="none", schedule="file", joins=True)
+    made = plan(joining(late=late), Options(runtime="generic", alias="none", schedule="file", joins=True))
     assert height(made.problem, made.placement) == 96 + 16
     offset = dict(zip(made.problem.names, made.placement.offsets.tolist(), strict=True))
     assert (offset["a"], offset["b"]) == (offset["j"], offset["j"] + 64)
@@ -62,7 +62,10 @@ def test_a_part_takes_its_bytes_only_while_it_lives() -> None:
     unet = load_model(str(ROOT / "models" / "unet_small.onnx"), [], [])
     heights = [
         height(made.problem, made.placement)
-        for made in (plan(unet, runtime="generic", alias="max"), plan(unet, runtime="generic", joins=True))
+        for made in (
+            plan(unet, Options(runtime="generic", alias="max")),
+            plan(unet, Options(runtime="generic", joins=True)),
+        )
     ]
     assert heights == [491520, 393216]
 
@@ -83,14 +86,14 @@ def test_joins_never_need_more_and_are_proved(drawn: Graph) -> None:
     joined = Graph(drawn.name, drawn.format, tuple(tensors), tuple(ops), drawn.inputs, drawn.outputs)
     for alias in ("none", "views", "max"):
         with_joins, without = (
-            plan(joined, runtime="generic", alias=alias, alignment=1, joins=joins) for joins in (True, False)
+            plan(joined, Options(runtime="generic", alias=alias, alignment=1, joins=joins)) for joins in (True, False)
         )
         assert height(with_joins.problem, with_joins.placement) <= height(without.problem, without.placement)
 
 
 def test_what_cannot_go_with_joins_is_refused() -> None:
     with pytest.raises(RequestError, match="joins go with no contiguous lists, streams"):
-        plan(joining(), runtime="generic", joins=True, streams=2)
+        plan(joining(), Options(runtime="generic", joins=True, streams=2))
 
 
 def test_values_stay_equal_on_a_real_network(tmp_path: Path) -> None:
@@ -106,6 +109,6 @@ def test_values_stay_equal_on_a_real_network(tmp_path: Path) -> None:
 
 
 def test_the_rows_hold_each_buffer_once() -> None:
-    made = plan(joining(), runtime="generic", alias="none", joins=True)
+    made = plan(joining(), Options(runtime="generic", alias="none", joins=True))
     members = made.problem.groups[:, 0]
     assert len(members) == len(np.unique(members)) == 3

@@ -167,7 +167,7 @@ def test_verify_checks_the_streams_of_a_stored_plan(models: Path, tmp_path: Path
     assert main(words) == 0
     assert main(["verify", str(stored)]) == 0
     plan = read(stored.read_text())
-    one_stream = pipeline.plan(plan.graph, runtime="generic", alias="none")
+    one_stream = pipeline.plan(plan.graph, pipeline.Options(runtime="generic", alias="none"))
     moved = replace(
         plan, problem=replace(one_stream.problem), placement=one_stream.placement, schedule=one_stream.schedule
     )

@@ -13,7 +13,7 @@ from modelplan.ops.tflite import OPERATORS
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite import costs, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.layers import ROWS, layer_of, region_layers
+from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import block_runs
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess, byte_lives
@@ -226,12 +226,6 @@ def test_what_is_not_split_says_why(kind: str) -> None:
     maps = tuple(Tensor(f"map{i}", (1, 8, 6, 4), "int8") for i in range(2))
     found = layer_of(Graph("one", "tflite", maps, (Op("op", kind, (0,), (1,)),), (0,), (1,)), 0, 1)
     assert isinstance(found, Layer) or len(found.split()) > 3
-
-
-@pytest.mark.parametrize("kind", sorted(ROWS))
-def test_a_row_of_facts_has_a_known_operator_and_either_a_rule_or_a_reason(kind: str) -> None:
-    assert kind in OPERATORS
-    assert (ROWS[kind].rule is None) != (not ROWS[kind].reason)
 
 
 def test_a_region_in_another_strategy_keeps_what_both_state() -> None:

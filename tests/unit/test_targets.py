@@ -115,7 +115,8 @@ def test_what_gives_no_figure_is_refused_with_the_reason(name: str, reason: str)
 def test_a_device_whose_memory_is_not_known_is_chosen_but_has_no_budget(name: str, reason: str) -> None:
     chosen = chosen_block(Wanted(name))
     assert re.search(reason, chosen.unknown)
-    assert chosen.block is chosen.known_budget is None
+    assert chosen.block is None
+    assert chosen.known_budget is None
     assert chosen.banks == ()
     with pytest.raises(RequestError, match="gives no figure for an arena"):
         _ = chosen.budget

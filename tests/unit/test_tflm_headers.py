@@ -74,7 +74,7 @@ def test_the_shim_header_compiles(corpus: Path, tmp_path: Path) -> None:
 
 def test_names_cannot_leave_their_comments(tmp_path: Path) -> None:
     hostile = "x\n#error out\\"
-    tensor = FileTensor(hostile, 9, (4,), 4, constant=False, variable=False, scales=0)
+    tensor = FileTensor(hostile, 9, (4,), 4, constant=False, variable=False)
     op = FileOp(hostile, (0,), (1,), custom=True)
     model = FileModel("m", b"model", (FileSubgraph((tensor, tensor), (op,), (0,), (1,)),))
     plan_rows = offline_plan_rows(model)

@@ -35,7 +35,7 @@ def test_fixed_buffers_are_taken_as_they_are_and_others_go_around() -> None:
 
 
 def tensor(nbytes: int = 16, *, constant: bool = False, variable: bool = False) -> FileTensor:
-    return FileTensor("t", 9, (nbytes,), nbytes, constant, variable, 0)
+    return FileTensor("t", 9, (nbytes,), nbytes, constant, variable)
 
 
 def test_subgraphs_share_one_clock_and_outputs_live_to_the_end() -> None:

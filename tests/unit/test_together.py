@@ -13,14 +13,25 @@ import pytest
 from graphs import graph
 from tflm_models import T, single
 
-from modelplan import Buffer, Kind, Member, ModelError, Placement, Problem, RequestError, height, place, share_memory
+from modelplan import (
+    Buffer,
+    Kind,
+    Member,
+    ModelError,
+    Placement,
+    Problem,
+    RequestError,
+    ShareRequest,
+    height,
+    place,
+    share_memory,
+)
 from modelplan.answers.drawing import of_shared
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs import render
 from modelplan.outputs.firmware.shared_header import shared_header
 from modelplan.questions.together.relating import related
 from modelplan.questions.together.shared_memory import planned_together, written_files
-from modelplan.questions.together.shared_memory import share_memory as shared
 from modelplan.runtimes.generic import GENERIC
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.planner import Request
@@ -171,7 +182,7 @@ def test_names_with_equals_signs_and_colons_are_found() -> None:
 def test_a_pipeline_of_other_scales_is_refused(models: Path) -> None:
     files = {"a": models / "autoencoder.tflite", "b": models / "autoencoder.tflite"}
     with pytest.raises(RequestError, match=r"quantisation 1 scales from .* is not 1 scales from"):
-        share_memory(files, pipelines=["a=b"])
+        share_memory(ShareRequest(files, pipelines=["a=b"]))
 
 
 def test_a_file_that_carries_a_plan_keeps_it_as_a_block(models: Path, tmp_path: Path) -> None:
@@ -180,22 +191,22 @@ def test_a_file_that_carries_a_plan_keeps_it_as_a_block(models: Path, tmp_path: 
     packed = tmp_path / "packed.tflite"
     assert main(["pack", str(models / "resnet8.tflite"), "-o", str(packed), "--alias", "safe", "--force"]) == 0
     files = {"packed": packed, "b": models / "autoencoder.tflite"}
-    made = shared(files, in_turn=[["all"]])
+    made = share_memory(ShareRequest(files, in_turn=[["all"]]))
     assert made.parts[0].alias == "carried"
     assert len(made.parts[0].problem) == 1
     assert made.height == max(p.alone for p in made.parts)
     assert [len(f.tensors) for f in written_files(made)] == [len(p.graph.tensors) for p in made.parts]
     with pytest.raises(RequestError, match="carries a plan"):
-        shared(files, keep=["packed:outputs"], in_turn=[["all"]])
+        share_memory(ShareRequest(files, keep=["packed:outputs"], in_turn=[["all"]]))
 
 
 def test_a_model_that_tflm_refuses_is_refused(corpus: Path, tmp_path: Path) -> None:
     files = corpus / "tflite"
     with pytest.raises(ModelError, match="command stream with fixed addresses"):
-        share_memory({"a": files / "person_detect_vela.tflite", "b": files / "kws_ref_model.tflite"})
+        share_memory(ShareRequest({"a": files / "person_detect_vela.tflite", "b": files / "kws_ref_model.tflite"}))
     (tmp_path / "wide.tflite").write_bytes(single("COS", [T("int8", (4,))], [T("int8", (4,))]))
     with pytest.raises(ModelError, match=r"tflm would not run it: op 0 COS"):
-        share_memory({"a": tmp_path / "wide.tflite", "b": files / "kws_ref_model.tflite"})
+        share_memory(ShareRequest({"a": tmp_path / "wide.tflite", "b": files / "kws_ref_model.tflite"}))
 
 
 def test_a_ring_buffer_that_is_no_variable_is_refused(models: Path, tmp_path: Path) -> None:
@@ -204,13 +215,13 @@ def test_a_ring_buffer_that_is_no_variable_is_refused(models: Path, tmp_path: Pa
     source, ring = T("int8", (1, 1, 1, 4)), T("int8", (1, 3, 1, 4))
     files["a"].write_bytes(single("CIRCULAR_BUFFER", [source], [ring], custom=True))
     with pytest.raises(ModelError, match="op 0 CIRCULAR_BUFFER keeps state in its output"):
-        share_memory(files)
+        share_memory(ShareRequest(files))
 
 
 def test_where_a_tensor_has_two_readers_nothing_writes_over_it(models: Path) -> None:
     files = dict.fromkeys("ab", models / "resnet8.tflite")
-    assert [p.alias for p in share_memory(files, alias="safe").parts] == ["safe", "safe"]
-    kept = share_memory(files, alias="safe", keep=["a:inputs"])
+    assert [p.alias for p in share_memory(ShareRequest(files, alias="safe")).parts] == ["safe", "safe"]
+    kept = share_memory(ShareRequest(files, alias="safe", keep=["a:inputs"]))
     assert [p.alias for p in kept.parts] == ["views", "safe"]
 
 
@@ -220,7 +231,7 @@ def test_where_a_tensor_has_two_readers_nothing_writes_over_it(models: Path) -> 
 def hostile() -> SharedPlan:
     """Two models with names that would end comments and texts."""
     name = 'x"\n#error out\\'
-    tensor = FileTensor(name, 9, (16,), 16, constant=False, variable=False, scales=0)
+    tensor = FileTensor(name, 9, (16,), 16, constant=False, variable=False)
     file = FileModel(name, b"model", (FileSubgraph((tensor,), (), (0,), (0,)),))
     one = part("A", [("x", 16, 0, 1)])
     rows = (Request(16, 0, 0, tensor=0),)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modelplan.model import Graph, Kind, Op, Tensor
-from modelplan.ops.traffic import TABLES, Amount, traffic_of
+from modelplan.ops.traffic import Amount, traffic_of
 
 
 def graph_of(kind: str, shapes: list[tuple[int, ...]], y: tuple[int, ...], dtype: str = "int8", **facts: Any) -> Graph:
@@ -62,7 +62,3 @@ def test_an_operator_without_a_rule_reads_and_writes_once_and_scratch_too() -> N
     assert traffic.inputs == (Amount(32, 0), Amount(0, 0), Amount(3, 3))
     assert traffic.outputs == (Amount(0, 8),)
     assert traffic.scratch == (Amount(12, 12),)
-
-
-def test_every_rule_names_its_source() -> None:
-    assert all(rule.source for table in TABLES.values() for rule in table.values())

@@ -199,7 +199,7 @@ def test_state_damaged_by_one_run_shows_in_the_next() -> None:
 
 
 def _tensor(name: str, *, variable: bool = False) -> FileTensor:
-    return FileTensor(name, 9, (16,), 16, constant=False, variable=variable, scales=0)
+    return FileTensor(name, 9, (16,), 16, constant=False, variable=variable)
 
 
 def test_scratch_over_an_operand() -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-#: The vector instructions of each library: how many pixels are gathered before a product.
-GATHERED = {"cmsis-c": 2, "cmsis-dsp": 2, "cmsis-mve": 4}
+#: The vector instructions of each library: how many pixels are im2col before a product.
+IM2COL_PIXELS = {"cmsis-c": 2, "cmsis-dsp": 2, "cmsis-mve": 4}
 #: Channels that a depthwise convolution with Helium finishes in one walk over the map.
 _CHANNELS_AT_ONCE = 124
 
@@ -57,10 +57,10 @@ def convolution(library: str, bits: int, shape: Map, window: CheckedWindow) -> l
         return [one for part in parts for one in product(library, part, channels)]
     if bits == 8 and library == "cmsis-mve" and _one_row(shape, window):
         return [one for pixels in shape.images for one in _row(shape, window, pixels)]
-    return gathered(shape, GATHERED[library])
+    return im2col(shape, IM2COL_PIXELS[library])
 
 
-def gathered(shape: Map, count: int) -> list[Round]:
+def im2col(shape: Map, count: int) -> list[Round]:
     """Rounds of `count` pixels that are copied to scratch before any of them is written."""
     parts = (pixels[i : i + count] for pixels in shape.images for i in range(0, len(pixels), count))
     return [(part, part.start * shape.out[3]) for part in parts]
@@ -95,7 +95,7 @@ def _edges(shape: Map, window: CheckedWindow) -> tuple[int, int]:
 
 
 def _row(shape: Map, window: CheckedWindow, pixels: range) -> Iterator[Round]:
-    """The ends of a row are gathered, what lies between is not."""
+    """The ends of a row are im2col, what lies between is not."""
     left, right = _edges(shape, window)
     channels, end = shape.out[3], len(pixels) - right
     if left:
@@ -114,9 +114,9 @@ def depthwise(library: str, bits: int, shape: Map, window: CheckedWindow, each: 
     if bits != 8 or each != 1 or shape.into[0] != 1 or window.dilations != (1, 1):
         return "elements"
     if library == "cmsis-mve":
-        return gathered(shape, GATHERED[library]) if shape.out[3] <= _CHANNELS_AT_ONCE else ""
+        return im2col(shape, IM2COL_PIXELS[library]) if shape.out[3] <= _CHANNELS_AT_ONCE else ""
     small = window.kernel == (3, 3) and max(window.pads) <= 1
-    return "elements" if small or library == "cmsis-c" else gathered(shape, 1)
+    return "elements" if small or library == "cmsis-c" else im2col(shape, 1)
 
 
 def largest(shape: Map) -> list[Round]:

@@ -35,7 +35,7 @@ def uses(operands: Collection[tuple[int, ...]]) -> Uses:
 
 
 def distinct(rows: Uses) -> Uses:
-    """Each tensor of a step once, where it stands first, with the number of the last operand that it is."""
+    """Each tensor of a step once, at its first use, with the number of the last operand that names it."""
     if not (rows.step[1:] == rows.step[:-1]).any():
         return rows
     key = rows.step * (int(rows.tensor.max()) + 1) + rows.tensor

@@ -61,7 +61,7 @@ def _followers(plan: Plan) -> list[int]:
 def _users(plan: Plan) -> list[tuple[set[int], bool, bool]]:
     """For each buffer the operators that use it, whether the run begins with it, whether the run ends with it."""
     graph, order = plan.graph, plan.schedule.order
-    found = []
+    users = []
     for number, buffer in enumerate(plan.problem):
         tensors = {m.tensor for m in buffer.members}
         ops = {i for i, op in enumerate(graph.ops) if tensors & {*op.reads, *op.writes}}
@@ -70,8 +70,8 @@ def _users(plan: Plan) -> list[tuple[set[int], bool, bool]]:
         state = any(graph.tensors[t].kind is Kind.STATE for t in tensors)
         first = state or bool(tensors & set(graph.inputs))
         last = state or bool(tensors & set(graph.outputs)) or (first and plan.runtime.inputs == "live")
-        found.append((ops, first, last))
-    return found
+        users.append((ops, first, last))
+    return users
 
 
 def _check_pair(plan: Plan, after: list[int], users: list[tuple[set[int], bool, bool]], a: int, b: int) -> None:
@@ -87,7 +87,7 @@ def _check_pair(plan: Plan, after: list[int], users: list[tuple[set[int], bool, 
     )
 
 
-def _leads(after: list[int], these: set[int], those: set[int]) -> bool:
-    """Whether each of `those` begins after each of `these` has ended."""
-    wanted = sum(1 << op for op in those)
-    return all(not wanted & ~after[op] for op in these)
+def _leads(after: list[int], firsts: set[int], seconds: set[int]) -> bool:
+    """Whether every operator of `seconds` begins after all operators of `firsts` have ended."""
+    wanted = sum(1 << op for op in seconds)
+    return all(not wanted & ~after[op] for op in firsts)

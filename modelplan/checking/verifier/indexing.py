@@ -34,12 +34,12 @@ def contiguous_run(program: Program, step: Step) -> tuple[int, int] | None:
     strides = np.cumprod([1, *x.shape[:0:-1]])[::-1] if x.shape else ()
     operand: Elements = np.lib.stride_tricks.as_strided(byte, x.shape, [int(s) for s in strides], writeable=False)
     try:
-        found = indexing(operand, y, step)
+        elements = indexing(operand, y, step)
     except (ValueError, IndexError):
         return None  # numpy cannot do what the attributes say
-    if found is None or found.size != y.elements or not found.flags.c_contiguous:
+    if elements is None or elements.size != y.elements or not elements.flags.c_contiguous:
         return None
-    start, rest = divmod((found.ctypes.data - operand.ctypes.data) * x.nbytes, x.elements)
+    start, rest = divmod((elements.ctypes.data - operand.ctypes.data) * x.nbytes, x.elements)
     return None if rest or y.nbytes * x.elements != x.nbytes * y.elements else (start, y.nbytes)
 
 
@@ -93,7 +93,7 @@ def _block(x: Elements, begin: list[int], y: Value) -> Elements | None:
     return x[tuple(slice(b, b + n) for b, n in zip(begin, y.shape, strict=True))]
 
 
-def _gathered(x: Elements, _y: Value, step: Step) -> Elements | None:
+def _gather(x: Elements, _y: Value, step: Step) -> Elements | None:
     indices, axis = _list(step, "operand 1"), (_list(step, "axis") or [0])[0]
     if not indices or (_list(step, "batch_dims") or [0]) != [0] or not -x.ndim <= axis < x.ndim:
         return None
@@ -109,7 +109,7 @@ def _padded(x: Elements, _y: Value, step: Step) -> Elements | None:
 
 
 def _reduced(x: Elements, y: Value, step: Step) -> Elements | None:
-    """A reduction after which there are as many elements has reduced axes of extent 1 only."""
+    """The operand's elements, where a reduction only drops axes of extent 1."""
     return x if x.size == y.elements and len([t for t in step.inputs if t >= 0]) <= 2 else None
 
 
@@ -118,7 +118,7 @@ def _unblocked(x: Elements, _y: Value, step: Step) -> Elements | None:
 
 
 def _same(x: Elements, y: Value, _step: Step) -> Elements | None:
-    """As many elements as before: nothing was repeated, and values of one type are not converted."""
+    """The operand's elements, where the operator repeats and converts none."""
     return x if x.size == y.elements else None
 
 
@@ -126,7 +126,7 @@ _INDEXINGS: dict[str, Callable[[Elements, Value, Step], Elements | None]] = {
     **dict.fromkeys(("Transpose", "TRANSPOSE"), _transposed),
     **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _tflite_sliced),
     "Slice": _onnx_sliced,
-    **dict.fromkeys(("Gather", "GATHER"), _gathered),
+    **dict.fromkeys(("Gather", "GATHER"), _gather),
     **dict.fromkeys(("Pad", "PAD", "PADV2", "MIRROR_PAD"), _padded),
     **dict.fromkeys(("Expand", "BROADCAST_TO"), _same),
     **dict.fromkeys(("Tile", "TILE"), _same),

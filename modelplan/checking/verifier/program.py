@@ -170,13 +170,13 @@ def _flat(steps: _Steps) -> Iterator[Step]:
     """The steps with those of nested runs in their places, however deep."""
     running = [steps]
     while running:
-        found = next(running[-1], None)
-        if found is None:
+        following = next(running[-1], None)
+        if following is None:
             running.pop()
-        elif isinstance(found, Step):
-            yield found
+        elif isinstance(following, Step):
+            yield following
         else:
-            running.append(found)
+            running.append(following)
 
 
 def _unrolled(model: FileModel, index: int, callers: tuple[int, ...]) -> _Steps:
@@ -247,7 +247,8 @@ def _requantises(tensors: Sequence[FileTensor], op: FileOp) -> bool:
     if not op.inputs or not op.outputs or min(op.inputs[0], op.outputs[0]) < 0:
         return False
     x, y = tensors[op.inputs[0]], tensors[op.outputs[0]]
-    return (x.scale, x.zero_point) != (y.scale, y.zero_point)
+    a, b = x.quantization, y.quantization
+    return (a.scale, a.zero_point) != (b.scale, b.zero_point)
 
 
 def _called(model: FileModel, base: int, number: int, op: FileOp, callers: tuple[int, ...]) -> _Steps:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import Subject, check_declared
-from modelplan.checking.verifier.verdicts import Skipped, Verdict
+from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def prove(subject: Subject) -> None:
 
 def keeps_whole_tensors(subject: Subject) -> bool:
     """Whether all bytes of each tensor stay from its making to its last use: what plans of whole tensors can say."""
-    return all(one.outcome == "ok" for one in _whole_levels(subject))
+    return all(verdict.outcome == "ok" for verdict in _whole_levels(subject))
 
 
 def quick_levels(subject: Subject) -> Iterator[Verdict]:
@@ -45,12 +46,12 @@ def quick_levels(subject: Subject) -> Iterator[Verdict]:
     They follow whole tensors. Where they fail, a file that carries its plan is replayed byte by byte, for operators may
     read parts of a tensor whose other parts are overwritten, as in models computed in stripes.
     """
-    found = _whole_levels(subject)
-    exact = _by_byte(subject) if any(one.outcome == "broken" for one in found) else None
+    verdicts = _whole_levels(subject)
+    exact = _by_byte(subject) if any(one.outcome == "broken" for one in verdicts) else None
     if exact is not None:
-        found = [Verdict(one.level, "skipped", _PARTS) for one in found]
-        found.append(exact)
-    yield from found
+        verdicts = [Verdict(verdict.level, "skipped", _PARTS) for verdict in verdicts]
+        verdicts.append(exact)
+    yield from verdicts
 
 
 def _whole_levels(subject: Subject) -> list[Verdict]:
@@ -62,13 +63,13 @@ def _whole_levels(subject: Subject) -> list[Verdict]:
 
 
 def _has_room(subject: Subject) -> bool:
-    """Whether no tensor is larger than the bytes that the plan reserves for it."""
+    """Whether every tensor fits in the bytes that the plan reserves for it."""
     layout, values = subject.layout, subject.program.values
     return all(values[t].nbytes <= nbytes for t, nbytes in layout.reserved.items() if t in layout.address)
 
 
 def _inside(subject: Subject) -> bool:
-    """Whether every tensor lies between the first and the last address that there is."""
+    """Whether every tensor lies within the valid addresses."""
     layout, values = subject.layout, subject.program.values
     return all(
         at >= 0 and (layout.arena is None or at + values[t].nbytes <= layout.arena) for t, at in layout.address.items()
@@ -76,7 +77,7 @@ def _inside(subject: Subject) -> bool:
 
 
 def _by_byte(subject: Subject) -> Verdict | None:
-    """The replay of the whole run byte by byte, None where it proves nothing."""
+    """The byte-by-byte replay of the whole run; None where it proves nothing."""
     if subject.carrier is None or not _inside(subject):
         return None
     from modelplan.checking.verifier.rewrites.proving import rewrite_levels  # no plan of whole tensors needs it

@@ -95,7 +95,7 @@ def _least_lead(program: Program, step: Step, operand: int) -> int | None:
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
     if not x.nbytes or not y.nbytes or x.nbytes % x.elements or y.nbytes % y.elements:
         return None
-    if program.library in cmsis_nn.GATHERED:
+    if program.library in cmsis_nn.IM2COL_PIXELS:
         return _least_of_cmsis_nn(program, step, operand, x, y)
     if step.kind in _PLAIN_LOOPS and not program.plain_loops:
         return None
@@ -165,7 +165,7 @@ def _rounds(program: Program, step: Step, x: Value, y: Value) -> list[Round] | s
         return cmsis_nn.depthwise(program.library, bits, shape, window, _number(step, "depth_multiplier"))
     if step.kind == "MAX_POOL_2D":
         return cmsis_nn.largest(shape)
-    return cmsis_nn.gathered(shape, 1) if program.library == "cmsis-dsp" else "elements"
+    return cmsis_nn.im2col(shape, 1) if program.library == "cmsis-dsp" else "elements"
 
 
 def _round_pieces(rounds: list[Round], starts: list[int], x: Value, y: Value) -> Iterator[list[Piece]]:
@@ -201,7 +201,7 @@ def _pointwise(x: Value, y: Value) -> int | None:
 
 
 def _runs(program: Program, step: Step, operand: int) -> int | None:
-    """Copies of whole runs of bytes: a run must be written entirely below where it is read from."""
+    """The lead of copies of whole byte runs: memcpy needs each run's target to end below its source."""
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
     if len(x.shape) != len(y.shape) or _width(x) != _width(y):
         return None
@@ -234,8 +234,8 @@ def _apart(step: Step) -> bool:
     """Whether the windows of an ONNX pooling neither overlap nor leave the operand."""
 
     def numbers(name: str) -> list[int]:
-        found = step.attribute(name)
-        return [n for n in found if isinstance(n, int)] if isinstance(found, tuple) else []
+        value = step.attribute(name)
+        return [n for n in value if isinstance(n, int)] if isinstance(value, tuple) else []
 
     kernel = numbers("kernel_shape")
     strides = numbers("strides") or [1] * len(kernel)
@@ -342,6 +342,6 @@ def _kernel(program: Program, step: Step) -> tuple[int, int] | None:
 
 
 def _number(step: Step, name: str) -> int:
-    """An option as a number; what an operator does not have counts 1."""
-    found = step.attribute(name)
-    return found if isinstance(found, int) else 1
+    """An option as a number, 1 where the operator lacks it."""
+    value = step.attribute(name)
+    return value if isinstance(value, int) else 1

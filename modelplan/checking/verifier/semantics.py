@@ -107,20 +107,20 @@ def moves_of(program: Program, step: Step) -> list[Move]:
         return _joined(program, step)
     if step.kind in _SPLITS[program.format]:
         return _parted(program, step)
-    found = contiguous_run(program, step)
-    return [Move(0, found[0], 0, 0, found[1])] if found else []
+    run = contiguous_run(program, step)
+    return [Move(0, run[0], 0, 0, run[1])] if run else []
 
 
 def all_moves(program: Program) -> Mapping[int, list[Move]]:
     """The moves of each step that has any, by the step's index; remembered as long as the program is."""
-    found = _MOVES.get(program)
-    if found is None:
+    known = _MOVES.get(program)
+    if known is None:
         form = program.format
         kinds = _VIEWS[form] | _JOINS[form] | _SPLITS[form] | INDEXED
         moving = (i for i, step in enumerate(program.steps) if step.moves or step.kind in kinds)
-        found = {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
-        _MOVES[program] = found
-    return found
+        known = {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
+        _MOVES[program] = known
+    return known
 
 
 _MOVES: WeakKeyDictionary[Program, Mapping[int, list[Move]]] = WeakKeyDictionary()

@@ -81,11 +81,11 @@ class _Spans:
     last: IntArray
 
     def of(self, rows: IntArray) -> _Spans:
-        """Some of the rows."""
+        """The spans with these row numbers."""
         return _Spans(self.tensor[rows], self.first[rows], self.last[rows])
 
     def life(self, row: int, places: Places) -> Life:
-        """One row with its bytes."""
+        """The lifetime in one row."""
         t = int(self.tensor[row])
         return Life(t, int(places.start[t]), int(places.end[t]), int(self.first[row]), int(self.last[row]))
 
@@ -209,7 +209,7 @@ def _classes(program: Program, layout: AddressLayout) -> IntArray:
     """The class of each tensor, by the number of one tensor in it."""
     root: dict[int, int] = {}
 
-    def found(t: int) -> int:
+    def find(t: int) -> int:
         while root.get(t, t) != t:
             t = root[t]
         return t
@@ -219,10 +219,10 @@ def _classes(program: Program, layout: AddressLayout) -> IntArray:
         for m in moves:
             x, y = step.inputs[m.input], step.outputs[m.output]
             if layout.address.get(x, -1) + m.start == layout.address.get(y, -2) + m.to:
-                root[found(y)] = found(x)
+                root[find(y)] = find(x)
     classes = np.arange(len(program.values))
     for t in root:
-        classes[t] = found(t)
+        classes[t] = find(t)
     return classes
 
 

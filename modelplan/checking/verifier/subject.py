@@ -73,10 +73,7 @@ def online_subject(model: FileModel, offsets: Sequence[int], kernels: str = "ref
 
 
 def shim_subject(
-    model: FileModel,
-    places: Sequence[int],
-    kernels: str = "reference",
-    rows: Sequence[planner.Request] | None = None,
+    model: FileModel, places: Sequence[int], kernels: str = "reference", rows: Sequence[planner.Request] | None = None
 ) -> Subject:
     """A BufferPlan for a .tflite file: an offset for each request, in the order in which TFLM adds them.
 
@@ -190,13 +187,13 @@ def table_subject(
     for buffer, at in zip(problem, placement.offsets.tolist(), strict=True):
         if buffer.kind is BufferKind.SCRATCH:
             continue
-        found = numbers.get(buffer.name, []) or _numbered(buffer.name, graph)
-        if len(found) != 1:
+        ids = numbers.get(buffer.name, []) or _numbered(buffer.name, graph)
+        if len(ids) != 1:
             raise BrokenPlanError(
-                f"row {buffer.name!r} names {len(found)} tensors of {graph.name}, expected 1, or 'scratch' in a column"
+                f"row {buffer.name!r} names {len(ids)} tensors of {graph.name}, expected 1, or 'scratch' in a column"
                 " 'kind'"
             )
-        address[found[0]], reserved[found[0]], born[found[0]] = at, buffer.size, buffer.start
+        address[ids[0]], reserved[ids[0]], born[ids[0]] = at, buffer.size, buffer.start
     program = graph_program(graph, _order_by_first_steps(graph, born) or range(len(graph.ops)))
     program = _with_loop_order(program, runtime)
     _add_implied_addresses(program, address)
@@ -207,9 +204,9 @@ def table_subject(
 
 def _numbered(name: str, graph: Graph) -> list[int]:
     """The tensor that a table calls `NAME (tensor N)`, as it does where several have the name."""
-    found = re.fullmatch(r"(.*) \(tensor ([0-9]{1,9})\)", name, re.DOTALL)
-    number = int(found[2]) if found else len(graph.tensors)
-    return [number] if found and number < len(graph.tensors) and graph.tensors[number].name == found[1] else []
+    match = re.fullmatch(r"(.*) \(tensor ([0-9]{1,9})\)", name, re.DOTALL)
+    number = int(match[2]) if match else len(graph.tensors)
+    return [number] if match and number < len(graph.tensors) and graph.tensors[number].name == match[1] else []
 
 
 def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:
@@ -225,13 +222,13 @@ def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:
         op = graph.ops[step.op]
         asked = list(runtime.scratch(graph, op, runtime.kernels) if runtime.scratch else ())
         asked += filter(None, [max(map(_largest, op.subgraphs), default=0)])
-        found = sorted(given.get(index, []), reverse=True)
-        missing = len(found) < len(asked) or any(
-            size < wanted for size, wanted in zip(found, sorted(asked, reverse=True), strict=False)
+        sizes = sorted(given.get(index, []), reverse=True)
+        missing = len(sizes) < len(asked) or any(
+            size < wanted for size, wanted in zip(sizes, sorted(asked, reverse=True), strict=False)
         )
         if missing:
             raise BrokenPlanError(
-                f"{step.label} needs working memory of {asked} bytes at step {index}, the table has {found}"
+                f"{step.label} needs working memory of {asked} bytes at step {index}, the table has {sizes}"
             )
 
 

@@ -151,10 +151,10 @@ def _litert(program: Program, model: Path, seed: int) -> Golden:
     if any(step.subgraph for step in program.steps):
         raise Skipped("LiteRT does not show the tensors of called subgraphs")
     try:
-        found = litert_tensors(read_bytes(model), _wanted(program), seed)
+        tensors = litert_tensors(read_bytes(model), _wanted(program), seed)
     except LiteRTError as problem:
         raise Skipped(f"LiteRT cannot run the model: {problem}") from None
-    return {t: _raw(array) for t, array in found.items()}
+    return {t: _raw(array) for t, array in tensors.items()}
 
 
 def _wanted(program: Program) -> list[int]:

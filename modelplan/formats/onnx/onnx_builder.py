@@ -274,20 +274,20 @@ class GraphBuilder:
 
     def _evaluate(self, source: _Source) -> None:
         """Puts the values of all outputs of a node into `values`."""
-        found: Sequence[Array | None] | None
+        values: Sequence[Array | None] | None
         if source.node.op_type == "Constant":
-            found = [fold.attribute_value(source.node)]
+            values = [fold.attribute_value(source.node)]
         elif source.node.op_type in ("Shape", "Size"):
-            found = [fold.shape_value(source.node, self.types[source.inputs[0]].extents or ())]
+            values = [fold.shape_value(source.node, self.types[source.inputs[0]].extents or ())]
         elif _is_never(source):
             shape = self.types[source.inputs[0]].extents
-            found = [np.zeros(shape, np.bool_)] if shape and fold.is_small(source.node, [], shape) else None
+            values = [np.zeros(shape, np.bool_)] if shape and fold.is_small(source.node, [], shape) else None
         else:
             known = self.types[source.outputs[0]] if source.outputs and source.outputs[0] >= 0 else None
-            found = self._referenced(source.node, source.inputs, known)
+            values = self._referenced(source.node, source.inputs, known)
         for position, t in enumerate(source.outputs):
             if t >= 0:
-                self.values[t] = found[position] if found and position < len(found) else None
+                self.values[t] = values[position] if values and position < len(values) else None
 
     def _referenced(self, node: Any, inputs: Sequence[int], known: Type | None) -> Sequence[Array | None] | None:
         """The outputs by onnx's reference, where the inputs have values and the result is small."""
@@ -326,7 +326,7 @@ class GraphBuilder:
         self.op(node, inputs, outputs)
 
     def follows(self, inputs: Sequence[int]) -> bool:
-        """Whether one of `inputs` depends on an extent that stays open."""
+        """Whether one of `inputs` depends on an open extent."""
         return any(self.types[i].is_open or i in self.unsure for i in inputs if i >= 0)
 
     def _add_constants(self, node: Any, inputs: tuple[int, ...], types: list[Type | None], place: str) -> None:
@@ -354,7 +354,7 @@ class GraphBuilder:
         return all(self._known_before(i) for i in inputs if i >= 0)
 
     def _is_steady(self, node: Any, inputs: tuple[int, ...]) -> bool:
-        """Whether a node that has to run computes the same each time: shapes may depend on its result."""
+        """Whether a node that runs computes the same result in every run, so that shapes may depend on it."""
         if node.domain not in PURE or node.op_type in RANDOM or -1 in inputs:
             return False
         known = all(i in self.steady or self._known_before(i) for i in inputs)
@@ -376,14 +376,14 @@ class GraphBuilder:
             return [self.claimed(name, known, place) for name, known in zip(node.output, hints, strict=True)]
         inferred = self._inferred(node, inputs, place)
         where = place[len(self.place) :]
-        found = [
+        types = [
             self._at(f"{where}: {name!r}", merged, inferred.get(name), known) if name else None
             for name, known in zip(node.output, hints, strict=True)
         ]
-        return [self.claimed(name, known, place) for name, known in zip(node.output, found, strict=True)]
+        return [self.claimed(name, known, place) for name, known in zip(node.output, types, strict=True)]
 
     def claimed(self, name: str, known: Type | None, place: str) -> Type | None:
-        """What the operators make of a value, completed by what the file says of it; noted where that is wrong.
+        """The types of outputs from the operators, completed by those the file states; remarks contradictions.
 
         Raises:
             ValueError: the file says another element type.
@@ -413,14 +413,14 @@ class GraphBuilder:
         types = {name: self.types[i].proto for name, i in zip(node.input, inputs, strict=True) if i >= 0}
         imports = [onnx.helper.make_opsetid(domain, number) for domain, number in self.model.opsets.items()]
         try:
-            found = onnx.shape_inference.infer_node_outputs(
+            inferred = onnx.shape_inference.infer_node_outputs(
                 schema, node, types, self._data(node, inputs), None, imports
             )
         except refusals() as problem:
             raise ImpossibleError(f"{place}: {plain(problem)}") from None
         known = {
             name: self._at(f"{place}: {name!r}", read_type, proto)
-            for name, proto in found.items()
+            for name, proto in inferred.items()
             if proto.WhichOneof("value")
         }
         return self._completed(node, inputs, known, version)
@@ -449,13 +449,13 @@ class GraphBuilder:
         if isinstance(amounts, (list, tuple)) and (problem := _mirrored_beyond(shape, axes, amounts)):
             raise ImpossibleError(f"{place}: {problem}")
 
-    def _completed(self, node: Any, inputs: tuple[int, ...], found: dict[str, Type], version: int) -> dict[str, Type]:
+    def _completed(self, node: Any, inputs: tuple[int, ...], types: dict[str, Type], version: int) -> dict[str, Type]:
         """Adds the type of a Dropout's mask: the operator's definition gives it, onnx's inference leaves it out."""
         mask = node.output[1] if node.op_type == "Dropout" and len(node.output) > 1 else ""
-        if mask and (mask not in found or found[mask].is_open):
+        if mask and (mask not in types or types[mask].is_open):
             data = self.types[inputs[0]]
-            found[mask] = data if version < 10 else tensor_type(_BOOL, data.shape)
-        return found
+            types[mask] = data if version < 10 else tensor_type(_BOOL, data.shape)
+        return types
 
     def op(self, node: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], bodies: tuple[Graph, ...] = ()) -> None:
         """Appends the node as an operator with the attributes and operand values that its facts need."""
@@ -466,19 +466,19 @@ class GraphBuilder:
 
     def _operands(self, kind: str, inputs: tuple[int, ...]) -> tuple[tuple[str, Value], ...]:
         """The values of the constant operands that decide what the operator does to memory."""
-        found = []
+        operands = []
         for operand in facts("onnx", kind).operands:
             if operand < len(inputs) and inputs[operand] >= 0:
                 value = self.value(inputs[operand])
                 if value is not None and value.size <= 64 and value.dtype.kind in "iufb":
-                    found.append((f"operand {operand}", tuple(value.reshape(-1).tolist())))
-        return tuple(found)
+                    operands.append((f"operand {operand}", tuple(value.reshape(-1).tolist())))
+        return tuple(operands)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
     def _refuse_open(self) -> None:
         if self.model.open:
-            raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.found["operators"])
+            raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.counts["operators"])
 
     def _remarks(self) -> tuple[str, ...]:
         remarks = [*self.model.remarks, *self.model.dims.remarks()]
@@ -510,20 +510,20 @@ def _mirrored_beyond(shape: Sequence[int], axes: Sequence[int], amounts: Sequenc
 
 
 def _is_never(source: _Source) -> bool:
-    """Whether a node compares a value with itself, which no element is less or greater than."""
+    """Whether a node is `x < x` or `x > x`, which no element fulfils."""
     return source.node.op_type in ("Less", "Greater") and len(set(source.inputs)) == 1 and min(source.inputs) >= 0
 
 
 def _attributes(node: Any) -> tuple[tuple[str, Value], ...]:
     """The small attributes of a node in the file's order: numbers, short texts, short lists of numbers."""
-    found: list[tuple[str, Value]] = []
+    attributes: list[tuple[str, Value]] = []
     for a in node.attribute:
         if a.HasField("i"):
-            found.append((a.name, a.i))
+            attributes.append((a.name, a.i))
         elif a.HasField("f") and isfinite(a.f):
-            found.append((a.name, a.f))
+            attributes.append((a.name, a.f))
         elif a.HasField("s") and len(a.s) <= 64:
-            found.append((a.name, a.s.decode("utf-8", "replace")))
+            attributes.append((a.name, a.s.decode("utf-8", "replace")))
         elif 0 < len(a.ints) <= 64:
-            found.append((a.name, tuple(a.ints)))
-    return tuple(found)
+            attributes.append((a.name, tuple(a.ints)))
+    return tuple(attributes)

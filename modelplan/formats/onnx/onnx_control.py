@@ -145,7 +145,7 @@ def _inline(builder: GraphBuilder, node: Any, body: Any, place: str) -> None:
 
 
 def _larger(builder: GraphBuilder, a: Type, b: Type, place: str) -> Type:
-    """A type that holds either: of two extents the larger."""
+    """The type whose extents are the larger of both."""
     if a.dtype != b.dtype:
         raise ValueError(f"{place}: the branches give {a.dtype} and {b.dtype}")
     if a.shape == b.shape or a.dtype in UNPLANNED:
@@ -233,7 +233,7 @@ def _grown(a: Type, b: Type) -> Type:
 
 
 def _stacked(known: Type, axis: int, extent: int | None) -> Type:
-    """The type with one more axis."""
+    """The type with a leading axis for the iterations."""
     if known.shape is None or known.dtype in UNPLANNED:
         return known
     at = axis if axis >= 0 else len(known.shape) + 1 + axis

@@ -73,10 +73,10 @@ def evaluated(
         # A function, since the evaluator takes the newest version of an operator for a node alone.
         function = helper.make_function("", "fold", list(feeds), written, [node], imports)
         with np.errstate(all="ignore"):
-            found = dict(zip(written, ReferenceEvaluator(function).run(None, feeds, {}), strict=True))
+            outputs = dict(zip(written, ReferenceEvaluator(function).run(None, feeds, {}), strict=True))
     except Exception:  # noqa: BLE001  # whatever it raises, the value stays unknown, and an open shape is reported
         return None
-    return [_array(found.get(name)) for name in node.output]
+    return [_array(outputs.get(name)) for name in node.output]
 
 
 def _array(value: Any) -> np.ndarray[Any, Any] | None:

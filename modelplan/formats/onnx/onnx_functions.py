@@ -27,11 +27,11 @@ def inlined(model: Any, most: int) -> Any:
 
 def graphs_of(graph: Any) -> list[Any]:
     """The graph or function and all bodies inside it, the outer before the inner."""
-    found = [graph]
-    for outer in found:  # which grows meanwhile
+    graphs = [graph]
+    for outer in graphs:  # which grows meanwhile
         for node in outer.node:
-            found += bodies_of(node)
-    return found
+            graphs += bodies_of(node)
+    return graphs
 
 
 def nodes_of(graph: Any) -> Iterator[Any]:

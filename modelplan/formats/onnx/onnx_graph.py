@@ -40,14 +40,14 @@ def read(path: Path, dims: Dims) -> Graph:
     try:
         return _graph(path, proto, dims)
     except OpenExtentsError as problem:
-        raise ModelError(f"{path}: {_asked(path, problem, dims)}") from None
+        raise ModelError(f"{path}: {_open_message(path, problem, dims)}") from None
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
         given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
         raise ModelError(f"{path}: {given}{_line(problem)}") from None
 
 
-def _asked(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
-    """The message about open extents; tried sizes are those of a small model, since each try reads the file again."""
+def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
+    """The message about open extents; tried shapes are small, since each try reads the file again."""
 
     def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
         tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes)
@@ -84,7 +84,7 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
         check_counts(parts, limits)
     opsets = {i.domain: i.version for i in proto.opset_import}
     check_nodes(parts, opsets)
-    stored = _lightened(parts)
+    stored = _drop_weights(parts)
     symbols = _bound(parts, dims)
     model = Model(opsets, dims, stored, Tally(limits, times=2), add_control, fingerprint(path.read_bytes()))
     builder = GraphBuilder(model, _inferred(proto, model).graph)
@@ -116,7 +116,7 @@ def _check_opsets(proto: Any, parts: list[Any]) -> None:
                 node.domain = ""
 
 
-def _lightened(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
+def _drop_weights(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
     """Checks the size of every initialiser and drops the data of weights; returns those that are not `nbytes`."""
     stored = {}
     for graph in graphs:
@@ -148,11 +148,11 @@ def _stored_bytes(tensor: Any) -> int | None:
     size = nbytes(dtype, tuple(tensor.dims))
     if dtype in UNPLANNED:
         return sum(map(len, tensor.string_data))
-    found = len(tensor.raw_data) or None
+    length = len(tensor.raw_data) or None
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        found = next((_length(place, e.value) for e in tensor.external_data if e.key == "length"), None)
-    if found is not None and found != size:
-        raise ValueError(f"{place}: found {found} bytes of data, expected {size} for {dtype} {list(tensor.dims)}")
+        length = next((_length(place, e.value) for e in tensor.external_data if e.key == "length"), None)
+    if length is not None and length != size:
+        raise ValueError(f"{place}: found {length} bytes of data, expected {size} for {dtype} {list(tensor.dims)}")
     return None
 
 
@@ -194,13 +194,13 @@ def _declared(value: Any) -> list[int | str] | None:
 
 def _tensor_types(proto: Any) -> list[Any]:
     """The tensor types inside a type."""
-    found = []
+    tensor_types = []
     while proto is not None:
         kind = proto.WhichOneof("value")
         if kind == "tensor_type":
-            found.append(proto.tensor_type)
+            tensor_types.append(proto.tensor_type)
         proto = getattr(proto, kind).elem_type if kind in ("sequence_type", "optional_type") else None
-    return found
+    return tensor_types
 
 
 def _inferred(proto: Any, model: Model) -> Any:
@@ -221,7 +221,7 @@ def _inferred(proto: Any, model: Model) -> Any:
         except refusals() as problem:
             raise ValueError(f"shapes contradict each other: {plain(problem)}") from None
     model.parts = graphs_of(inferred.graph)
-    model.claims = {id(part): found for part, found in zip(model.parts, claims, strict=True)}
+    model.claims = {id(part): types for part, types in zip(model.parts, claims, strict=True)}
     return inferred
 
 

@@ -31,17 +31,17 @@ def check_counts(graphs: list[Any], limits: FileLimits) -> None:
     Raises:
         ValueError: more than any real model has.
     """
-    tally, told = Tally(limits), 0
+    tally, hints = Tally(limits), 0
     for graph in graphs:
         tally.add("operators", len(graph.node))
         tally.add("tensors", len(graph.input) + len(graph.output) + sum(len(node.output) for node in graph.node))
         if hasattr(graph, "initializer"):  # which functions have not
             tally.add("tensors", len(graph.initializer) + len(graph.sparse_initializer))
             tally.add("bodies", graph is not graphs[0])
-            told += len(graph.value_info)
-    if told > limits.tensors:
-        raise ValueError(f"found types of {told:,} intermediate values, expected at most {limits.tensors:,}")
-    bodies, values = tally.found["bodies"], tally.found["tensors"]
+            hints += len(graph.value_info)
+    if hints > limits.tensors:
+        raise ValueError(f"found types of {hints:,} intermediate values, expected at most {limits.tensors:,}")
+    bodies, values = tally.counts["bodies"], tally.counts["tensors"]
     if bodies * values > _MOST_SEEN:
         raise ValueError(f"found {bodies:,} bodies and {values:,} values that they may see: too many")
 
@@ -122,7 +122,7 @@ def _check_known(names: Iterable[str], known: set[str], where: str) -> None:
 
 def _check_operands(node: Any, opsets: dict[str, int], place: str) -> None:
     """Checks that all operands that the operator requires are there."""
-    needed = _needed(node.op_type, node.domain, opsets.get(node.domain, 0))
+    needed = _operand_counts(node.op_type, node.domain, opsets.get(node.domain, 0))
     if needed is None:
         return
     least, most, single = needed
@@ -134,7 +134,7 @@ def _check_operands(node: Any, opsets: dict[str, int], place: str) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _needed(kind: str, domain: str, version: int) -> tuple[int, int, tuple[int, ...]] | None:
+def _operand_counts(kind: str, domain: str, version: int) -> tuple[int, int, tuple[int, ...]] | None:
     """Least and most inputs of an operator, and which of them must be there; None for one that onnx does not know."""
     import onnx
 

@@ -51,7 +51,7 @@ def asked(problem: OpenExtentsError, still_open: Callable[[Shapes], list[OpenVal
     """
     inner, shapes = list(problem.values), None
     if still_open:
-        inner, shapes = _tried(problem.values, still_open)
+        inner, shapes = _try_shapes(problem.values, still_open)
     values = list({value.name: value for value in (*problem.values, *inner)}.values())
     rest = f" and {len(values) - _MOST_NAMED} more" if len(values) > _MOST_NAMED else ""
     follow = f"; {problem.followers} more follow from these" if problem.followers else ""
@@ -62,25 +62,25 @@ def asked(problem: OpenExtentsError, still_open: Callable[[Shapes], list[OpenVal
     return f"{start} give numbers{bound}; the model accepts, for example: {_options(values, shapes)}"
 
 
-def _tried(
+def _try_shapes(
     values: Sequence[OpenValue], still_open: Callable[[Shapes], list[OpenValue]]
 ) -> tuple[list[OpenValue], Shapes | None]:
     """All that is open once the inputs have shapes, and shapes with which nothing is; None where no try succeeds."""
     for size in _SIZES:
-        found, shapes = list(values), _guessed(values, size)
+        open_values, shapes = list(values), _guess_shapes(values, size)
         try:
             for _ in range(_MOST_ROUNDS):
                 more = still_open(shapes)
                 if not more:
-                    return found, shapes
-                found += more
-                shapes |= _guessed(more, size)
+                    return open_values, shapes
+                open_values += more
+                shapes |= _guess_shapes(more, size)
         except (ValueError, TypeError, OverflowError, RecursionError, ModelPlanError):
             continue  # these extents do not go together; the next ones may
     return list(values), None
 
 
-def _guessed(values: Sequence[OpenValue], size: int) -> Shapes:
+def _guess_shapes(values: Sequence[OpenValue], size: int) -> Shapes:
     """Extents for what is open: 1 on a first axis and where later inputs leave something unnamed, `size` elsewhere."""
     symbols: dict[Extent, int] = {}
     shapes = {}

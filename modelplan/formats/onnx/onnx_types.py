@@ -46,7 +46,7 @@ def refusals() -> tuple[type[Exception], ...]:
 
 
 def plain(problem: Exception) -> str:
-    """What onnx says of a refusal, on one line, without the names of its own exceptions and source files."""
+    """The reason in onnx's exception on one line, without its own exception and source names."""
     text = re.sub(r"\[\w*Error\]|Inference error\(s\):|\S+\.(?:cc|h|cpp):\d+:?\s*\S*:", " ", str(problem))
     text = re.sub(r"\(op_type: ?(\w+)(?:, node name: ?([^)]*))?\):", r"node \1 \2:", text)
     return " ".join(text.split())[:300] or type(problem).__name__

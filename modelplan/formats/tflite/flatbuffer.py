@@ -32,6 +32,7 @@ from modelplan.formats.tflite.tflite_tables import (
     u32,
     vtable,
 )
+from modelplan.primitives.byte_counts import rounded_up
 from modelplan.primitives.errors import ModelError
 
 #: How far a field may lie behind its table, in bytes: the largest entry of a vtable.
@@ -102,15 +103,13 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
 
     The new root has the fields `copied` itself; they are those that there are if the old root lies too far behind it.
     """
-    root = root_table(model)
+    root, text = root_table(model), name.encode() + b"\0"
     fields = vtable(model, root)
     buffers, metadata = tables(model, root, schema.MODEL_BUFFERS), tables(model, root, schema.MODEL_METADATA)
     entries = len(metadata) + (not replaced)
-    text = name.encode() + b"\0"
-
     vtable_at = 8
     field_count = max(len(fields), schema.MODEL_METADATA + 1)
-    root_at = _up(vtable_at + 4 + 2 * field_count, 4)
+    root_at = rounded_up(vtable_at + 4 + 2 * field_count, 4)
     root_size = 12 + 4 * len(copied)
     buffers_at = root_at + root_size
     metadata_at = buffers_at + 4 + 4 * (len(buffers) + 1)
@@ -119,9 +118,8 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     buffer_vtable_at = entry_at + 12
     buffer_at = buffer_vtable_at + 8
     text_at = buffer_at + 8
-    payload_at = _up(text_at + 4 + len(text) + 4, 16)
-    length = _up(payload_at + len(payload), _FRONT)
-
+    payload_at = rounded_up(text_at + 4 + len(text) + 4, 16)
+    length = rounded_up(payload_at + len(payload), _FRONT)
     places = _field_places(fields, field_count, length + root - root_at, copied)
     if max(places) > _FARTHEST:
         _check_known(fields, max(places))
@@ -140,8 +138,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     _put_tables(front, metadata_at, kept + [entry_at] * (not replaced))
     _put(front, entry_vtable_at, "<4H", 8, 12, 4, 8)
     _put(front, entry_at, "<iII", entry_at - entry_vtable_at, text_at - entry_at - 4, len(buffers))
-    _put(front, buffer_vtable_at, "<3H", 6, 8, 4)
-    _put(front, buffer_at, "<iI", buffer_at - buffer_vtable_at, payload_at - 4 - buffer_at - 4)
+    _put(front, buffer_vtable_at, "<3H2xiI", 6, 8, 4, buffer_at - buffer_vtable_at, payload_at - 4 - buffer_at - 4)
     _put(front, text_at, f"<I{len(text)}s", len(text) - 1, text)
     _put(front, payload_at - 4, f"<I{len(payload)}s", len(payload), payload)
     return bytes(front)
@@ -149,8 +146,8 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
 
 def _copied(fields: Sequence[int]) -> list[int]:
     """The fields that the old root has, but the two that are made anew."""
-    made = (schema.MODEL_BUFFERS, schema.MODEL_METADATA)
-    return [number for number, offset in enumerate(fields) if offset and number not in made]
+    replaced = (schema.MODEL_BUFFERS, schema.MODEL_METADATA)
+    return [number for number, offset in enumerate(fields) if offset and number not in replaced]
 
 
 def _check_known(fields: Sequence[int], distance: int) -> None:
@@ -180,12 +177,8 @@ def _put_tables(front: bytearray, at: int, targets: Sequence[int]) -> None:
     _put(front, at, f"<{1 + len(offsets)}I", len(offsets), *offsets)
 
 
-def _up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment
-
-
 def _prepend(model: bytes, front: bytes) -> bytes:
-    """`front` before `model`, whose absolute positions are raised."""
+    """`front` followed by `model`, whose absolute file positions are raised."""
     raised = bytearray(model)
     for at in _absolute(model):
         position = struct.unpack_from("<Q", model, at)[0]

@@ -61,8 +61,8 @@ class FlatBuffer:
 
     def follow(self, at: IntArray) -> IntArray:
         """The positions to which the offsets stored at `at` point."""
-        found: IntArray = at + self.numbers(at, "<u4")
-        return found
+        targets: IntArray = at + self.numbers(at, "<u4")
+        return targets
 
     def check_read(self, lengths: IntArray) -> None:
         """Bounds the memory for parts that are read at once, which is fewer where they overlap; see `in_order`.
@@ -105,8 +105,8 @@ class TableColumns:
         carried = np.flatnonzero(places)
         values = np.full(len(places), default, kind)
         values[carried] = self.file.numbers(places[carried], kind)
-        found: list[Any] = values.tolist()
-        return found
+        scalars: list[Any] = values.tolist()
+        return scalars
 
     def references(self, field: int) -> IntArray:
         """The positions of the tables, vectors or strings that a field leads to, 0 where it is absent."""

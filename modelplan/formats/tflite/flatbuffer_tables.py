@@ -77,43 +77,40 @@ class FrontTables:
 
     def _kept(self, fields: Sequence[int], table: int) -> dict[int, int]:
         """The values of the known fields of an old table."""
-        found = {}
+        values = {}
         for number, place in enumerate(vtable(self.old, table)[: len(fields)]):
             at = table + place
             if place and fields[number] == REFERENCE:
-                found[number] = self.at(at + int(struct.unpack_from("<I", self.old, at)[0]))
+                values[number] = self.at(at + int(struct.unpack_from("<I", self.old, at)[0]))
             elif place:
-                found[number] = int(struct.unpack_from(_FORMATS[fields[number]], self.old, at)[0])
-        return found
+                values[number] = int(struct.unpack_from(_FORMATS[fields[number]], self.old, at)[0])
+        return values
 
     def _newer(self, fields: Sequence[int], table: int, what: str) -> dict[int, int]:
         """The positions of the fields of an old table that are not known."""
-        found = unknown_fields(self.old, table, len(fields))
-        if found and not what:
+        places = unknown_fields(self.old, table, len(fields))
+        if places and not what:
             raise ModelError(
                 f"the table at byte {table} has fields that modelplan does not know, so no other is made of it"
             )
-        return found
+        return places
 
     def references(self, offsets: Sequence[int]) -> int:
         """A vector of references."""
-        self.builder.StartVector(4, len(offsets), 4)
-        for offset in reversed(offsets):
-            self.builder.PrependUOffsetTRelative(offset)
-        return int(self.builder.EndVector())
+        return self._vector(4, 4, offsets, self.builder.PrependUOffsetTRelative)
 
     def numbers(self, values: Sequence[int]) -> int:
         """A vector of 32-bit numbers."""
-        self.builder.StartVector(4, len(values), 4)
-        for value in reversed(values):
-            self.builder.PrependInt32(value)
-        return int(self.builder.EndVector())
+        return self._vector(4, 4, values, self.builder.PrependInt32)
 
     def data(self, content: bytes) -> int:
         """A vector of bytes, aligned to 16."""
-        self.builder.StartVector(1, len(content), 16)
-        for byte in reversed(content):
-            self.builder.PrependByte(byte)
+        return self._vector(1, 16, content, self.builder.PrependByte)
+
+    def _vector(self, size: int, alignment: int, values: Sequence[int], prepend: Callable[[int], None]) -> int:
+        self.builder.StartVector(size, len(values), alignment)
+        for value in reversed(values):
+            prepend(value)
         return int(self.builder.EndVector())
 
     def text(self, content: str) -> int:

@@ -41,11 +41,11 @@ def inlined(tensors: list[Tensor], ops: list[Op], limits: FileLimits) -> tuple[l
                 continue
             place[t] = held[key] = len(grown)
             grown.append(tensor)
-        made += (_moved(inner, place) for inner in body.ops)
+        made += (_renumber(inner, place) for inner in body.ops)
     return grown, made
 
 
-def _moved(op: Op, place: dict[int, int]) -> Op:
+def _renumber(op: Op, place: dict[int, int]) -> Op:
     inputs, outputs = (tuple(place[t] if t >= 0 else -1 for t in side) for side in (op.inputs, op.outputs))
     return replace(op, inputs=inputs, outputs=outputs)
 

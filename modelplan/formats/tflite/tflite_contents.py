@@ -42,20 +42,21 @@ class _Reader:
         self.digests: dict[int, str] = {}
         self.budget = _MOST_READ * len(data) + 4096
         self.kinds = [code.kind for code in TfliteFile(data).codes()]
-        self.found: dict[int, Contents] = {}
+        self.known: dict[int, Contents] = {}
 
     def contents(self, number: int, graph: Graph) -> Contents:
         """The contents of subgraph `number`, which `graph` was read from."""
-        if number not in self.found:
-            self.found[number] = self._contents(self.model.Subgraphs(number), graph)
-        return self.found[number]
+        if number not in self.known:
+            self.known[number] = self._contents(self.model.Subgraphs(number), graph)
+        return self.known[number]
 
     def _contents(self, table: Any, graph: Graph) -> Contents:
         own = range(min(table.TensorsLength(), len(graph.tensors)))
         more = len(graph.tensors) - len(own)
         tensors = [table.Tensors(i) for i in own]
         operators = self._operators(table)
-        found = [operators[key].pop() if operators[key := _key(op)] else None for op in reversed(graph.ops)]
+        keys = [(op.kind, op.inputs, op.outputs) for op in reversed(graph.ops)]
+        found = [operators[key].pop() if operators[key] else None for key in keys]
         pairs = list(zip(graph.ops, reversed(found), strict=True))
         return Contents(
             (*map(self._digest, tensors), *("",) * more),
@@ -66,12 +67,12 @@ class _Reader:
 
     def _operators(self, table: Any) -> dict[_KEYS, list[Any]]:
         """The operators by kind, operands and results, of which the last identifies all but those without results."""
-        found: dict[_KEYS, list[Any]] = defaultdict(list)
+        operators: dict[_KEYS, list[Any]] = defaultdict(list)
         for i in range(table.OperatorsLength()):
             operator = table.Operators(i)
             ends = (_numbers(operator.InputsAsNumpy()), _numbers(operator.OutputsAsNumpy()))
-            found[self.kinds[operator.OpcodeIndex()], *ends].append(operator)
-        return found
+            operators[self.kinds[operator.OpcodeIndex()], *ends].append(operator)
+        return operators
 
     def _bodies(self, op: Op, operator: Any) -> tuple[Contents, ...]:
         """The contents of the bodies that an operator runs."""
@@ -94,10 +95,6 @@ class _Reader:
                 raise ValueError("the parts of the file overlap too often: it would take too long to read")
             self.digests[index] = sha256(values).hexdigest()[:16] if values else ""
         return self.digests[index]
-
-
-def _key(op: Op) -> _KEYS:
-    return op.kind, op.inputs, op.outputs
 
 
 def _numbers(vector: Any) -> tuple[int, ...]:

@@ -53,14 +53,18 @@ class TensorRow(NamedTuple):
     size: int
 
 
-class ScaleRow(NamedTuple):
+class Quantization(NamedTuple):
     """How many scales and zero points a tensor has, the first ones or 0, and the axis that they run along."""
 
-    scales: int
-    scale: float
-    zero_points: int
-    zero_point: int
-    axis: int
+    scales: int = 0
+    scale: float = 0.0
+    zero_points: int = 0
+    zero_point: int = 0
+    axis: int = 0
+
+
+#: Of a tensor without any.
+UNQUANTISED = Quantization()
 
 
 class OperatorRow(NamedTuple):
@@ -179,16 +183,16 @@ class TfliteFile:
         at[there] = self.flatbuffer.follow(starts[0] + 4 * numbers[there])
         return TableColumns(self.flatbuffer, at)
 
-    def scales(self, tensors: IntArray) -> Iterator[ScaleRow]:
+    def scales(self, tensors: IntArray) -> Iterator[Quantization]:
         """The scales of tensors."""
 
-        def read(slots: IntArray) -> list[ScaleRow]:
+        def read(slots: IntArray) -> list[Quantization]:
             table = self.columns(slots).tables(schema.TENSOR_QUANTISATION)
             scales, scale_counts = table.vectors(schema.SCALE)
             zeros, zero_counts = table.vectors(schema.ZERO_POINT)
             return list(
                 map(
-                    ScaleRow,
+                    Quantization,
                     scale_counts.tolist(),
                     self._firsts(scales, scale_counts, "<f4"),
                     zero_counts.tolist(),
@@ -201,10 +205,10 @@ class TfliteFile:
 
     def _firsts(self, starts: IntArray, counts: IntArray, kind: str) -> list[Any]:
         """The first element of each vector, 0 of an empty one."""
-        found = np.zeros(len(starts), kind)
+        firsts = np.zeros(len(starts), kind)
         there = np.flatnonzero(counts)
-        found[there] = self.flatbuffer.numbers(starts[there], kind)
-        values: list[Any] = found.tolist()
+        firsts[there] = self.flatbuffer.numbers(starts[there], kind)
+        values: list[Any] = firsts.tolist()
         return values
 
     def code_numbers(self, operators: IntArray) -> Iterator[int]:
@@ -244,18 +248,18 @@ class QuantisationScales:
     def __init__(self, file: TfliteFile, tensors: IntArray) -> None:
         self.file = file
         self.tensors = tensors
-        self.found: dict[int, tuple[bytes, bytes]] | None = None
+        self.known: dict[int, tuple[bytes, bytes]] | None = None
 
     def of(self, tensor: int) -> tuple[bytes, bytes]:
-        """Those of a tensor. The first call reads all, or, where some are damaged, each call its own."""
-        if self.found is None:
+        """The bytes of one tensor's scales. The first call reads all, in damaged files each call its own."""
+        if self.known is None:
             try:
-                self.found = dict(enumerate(self._read(self.tensors)))
+                self.known = dict(enumerate(self._read(self.tensors)))
             except DAMAGE:
-                self.found = {}
-        if tensor not in self.found:
-            self.found[tensor] = self._read(self.tensors[tensor : tensor + 1])[0]
-        return self.found[tensor]
+                self.known = {}
+        if tensor not in self.known:
+            self.known[tensor] = self._read(self.tensors[tensor : tensor + 1])[0]
+        return self.known[tensor]
 
     def _read(self, slots: IntArray) -> list[tuple[bytes, bytes]]:
         table = self.file.columns(slots).tables(schema.TENSOR_QUANTISATION)

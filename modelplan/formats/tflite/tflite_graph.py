@@ -105,14 +105,14 @@ class _Reader:
         return graph
 
     def all_remarks(self) -> tuple[str, ...]:
-        found = [*self.remarks, *self.dims.remarks()]
+        remarks = [*self.remarks, *self.dims.remarks()]
         if self.dynamic:
             first, count = self.dynamic[0], len(self.dynamic)
-            found.append(f"{count} tensors have a dynamic extent, first {first}; planned for the file's shape")
+            remarks.append(f"{count} tensors have a dynamic extent, first {first}; planned for the file's shape")
         if self.unplanned:
             more = f" and {len(self.unplanned) - 8} more" if len(self.unplanned) > 8 else ""
-            found.append(f"memory from the heap, not planned: {', '.join(self.unplanned[:8])}{more}")
-        return tuple(found)
+            remarks.append(f"memory from the heap, not planned: {', '.join(self.unplanned[:8])}{more}")
+        return tuple(remarks)
 
     # -- guards ----------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class _Reader:
         return length
 
     def spend(self, work: int) -> None:
-        """Counts the bytes read: a small file whose parts overlap could otherwise take for ever."""
+        """Counts the bytes read and refuses too many: overlapping parts could make a small file take for ever."""
         self.budget -= work + 64
         if self.budget < 0:
             raise ValueError("the parts of the file overlap too often: it would take too long to read")
@@ -325,23 +325,23 @@ class _Reader:
 
     def bodies(self, kind: str, options: Any) -> tuple[int, ...]:
         """The subgraphs that the operator runs each time. What runs once before all else is planned apart."""
-        found = body_indices(kind, options) if kind in BODIES else ()
+        indices = body_indices(kind, options) if kind in BODIES else ()
         if kind == "CALL_ONCE":
-            self.remarks.append(f"{self.place}: subgraph {found[0]} runs once before the rest and is not planned")
+            self.remarks.append(f"{self.place}: subgraph {indices[0]} runs once before the rest and is not planned")
             return ()
-        return found
+        return indices
 
     def values(
         self, operands: tuple[int, ...], tensors: list[TensorRow], inputs: tuple[int, ...]
     ) -> tuple[tuple[str, Value], ...]:
         """The values of the constant operands that decide what the operator does to memory."""
-        found = []
+        values = []
         for operand in operands:
             if operand < len(inputs) and inputs[operand] >= 0:
                 value = self.integers(tensors[inputs[operand]])
                 if value is not None:
-                    found.append((f"operand {operand}", value))
-        return tuple(found)
+                    values.append((f"operand {operand}", value))
+        return tuple(values)
 
     def integers(self, row: TensorRow) -> tuple[int, ...] | None:
         """The value of a small constant of int32 or int64."""

@@ -28,18 +28,18 @@ _MOST_CUSTOM_BYTES = 4096
 _MOST_BRANCHES = 1024
 
 
-def attributes(options: Any) -> tuple[tuple[str, Value], ...]:
-    """The attributes of an operator that decide about memory, from its table of options."""
+def attributes(options: Any, longest_text: int | None = 200) -> tuple[tuple[str, Value], ...]:
+    """The attributes of an operator that decide about memory, from its table of options; long texts are cut."""
     if options is None:
         return ()
     table: type = type(options)
-    found: list[tuple[str, Value]] = [(name, int(read(options))) for read, name in _numbers_of(table)]
+    values: list[tuple[str, Value]] = [(name, int(read(options))) for read, name in _numbers_of(table)]
     if hasattr(options, "Padding"):
-        found.append(("padding", PADDINGS.get(options.Padding(), "VALID")))
+        values.append(("padding", PADDINGS.get(options.Padding(), "VALID")))
     for field, name in _TEXTS.items():
         if hasattr(options, field):
-            found.append((name, (getattr(options, field)() or b"")[:200].decode("utf-8", "replace")))
-    return tuple(found)
+            values.append((name, (getattr(options, field)() or b"")[:longest_text].decode("utf-8", "replace")))
+    return tuple(values)
 
 
 @cache
@@ -54,7 +54,7 @@ def body_indices(kind: str, options: Any) -> tuple[int, ...]:
     Raises:
         ValueError: the options that should name them are missing.
     """
-    found: list[int] = []
+    indices: list[int] = []
     for field in BODIES[kind]:
         if options is None or not hasattr(options, field):
             raise ValueError(f"found no options with {field}")
@@ -62,10 +62,10 @@ def body_indices(kind: str, options: Any) -> tuple[int, ...]:
             length = getattr(options, f"{field}Length")()
             if length > _MOST_BRANCHES:
                 raise ValueError(f"found {length} branches, expected at most {_MOST_BRANCHES}")
-            found += [getattr(options, field)(i) for i in range(length)]
+            indices += [getattr(options, field)(i) for i in range(length)]
         else:
-            found.append(getattr(options, field)())
-    return tuple(found)
+            indices.append(getattr(options, field)())
+    return tuple(indices)
 
 
 def custom_attributes(content: bytes) -> tuple[tuple[str, Value], ...]:

@@ -106,12 +106,12 @@ def byte_range(data: bytes, table: int, number: int) -> tuple[int, int]:
 
 def metadata_entries(data: bytes, name: str) -> list[int]:
     """The numbers of the metadata entries called `name`."""
-    found = []
+    entries = []
     for number, entry in enumerate(tables(data, root_table(data), schema.MODEL_METADATA)):
         start, size = byte_range(data, entry, schema.METADATA_NAME)
         if data[start : start + size] == name.encode():
-            found.append(number)
-    return found
+            entries.append(number)
+    return entries
 
 
 def metadata_payload(data: bytes, entry: int) -> tuple[int, int]:

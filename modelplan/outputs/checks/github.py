@@ -22,14 +22,14 @@ def workflow_commands(findings: Findings) -> str:
     shown = failed if len(failed) <= MOST else failed[: MOST - 1]
     lines = [_command("error", {"file": _place(findings, one), "title": _title(one)}, _message(one)) for one in shown]
     if rest := failed[len(shown) :]:
-        names = "\n".join(one.check.name for one in rest)
+        names = "\n".join(outcome.check.name for outcome in rest)
         lines.append(_command("error", {"title": f"{counted(len(rest), 'more check')} failed"}, names))
     return "".join(lines)
 
 
-def _place(findings: Findings, one: Outcome) -> str:
+def _place(findings: Findings, outcome: Outcome) -> str:
     """The model's path from the root of the repository."""
-    return normpath(join(findings.folder, one.check.model))
+    return normpath(join(findings.folder, outcome.check.model))
 
 
 def _summary(findings: Findings) -> str:
@@ -39,32 +39,32 @@ def _summary(findings: Findings) -> str:
 def _changes(findings: Findings) -> Iterator[str]:
     """The models that changed although every limit is kept, and what changed them."""
     for change in model_changes(findings):
-        yield from (f"{change.model}: {arena_change(one)}" for one in change.outcomes)
+        yield from (f"{change.model}: {arena_change(outcome)}" for outcome in change.outcomes)
         yield from change.causes
 
 
-def _title(one: Outcome) -> str:
-    if one.refusals:
-        return f"{one.check.name}: {'no figure' if one.needed is None else 'does not run'}"
-    first = next(judged for judged in one.judgements if not judged.passed)
-    return f"{one.check.name}: {first.quantity} {human(first.excess)} too much"
+def _title(outcome: Outcome) -> str:
+    if outcome.refusals:
+        return f"{outcome.check.name}: {'no figure' if outcome.needed is None else 'does not run'}"
+    first = next(judged for judged in outcome.judgements if not judged.passed)
+    return f"{outcome.check.name}: {first.quantity} {human(first.excess)} too much"
 
 
-def _message(one: Outcome) -> str:
-    return "\n".join(_lines(one))
+def _message(outcome: Outcome) -> str:
+    return "\n".join(_lines(outcome))
 
 
-def _lines(one: Outcome) -> Iterator[str]:
-    yield from one.refusals
-    for judged in one.judgements:
+def _lines(outcome: Outcome) -> Iterator[str]:
+    yield from outcome.refusals
+    for judged in outcome.judgements:
         if not judged.passed and judged.size is not None and judged.limit is not None:
             yield f"{judged.quantity} {human(judged.size)}, allowed {human(judged.limit)}"
-    if one.change and one.earlier:
-        yield f"{one.change:+,} bytes of arena since {one.earlier.source}"
-    yield from one.causes
-    if not one.refusals:
-        yield from outlook(one)
-        yield from remedy_lines(one)
+    if outcome.change and outcome.earlier:
+        yield f"{outcome.change:+,} bytes of arena since {outcome.earlier.source}"
+    yield from outcome.causes
+    if not outcome.refusals:
+        yield from outlook(outcome)
+        yield from remedy_lines(outcome)
 
 
 def _command(name: str, properties: dict[str, str], message: str) -> str:

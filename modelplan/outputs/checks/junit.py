@@ -14,11 +14,11 @@ from modelplan.primitives.units import human
 def junit_document(findings: Findings) -> str:
     """One suite with a test case for each limit: too much is a failure, no figure an error, n/a is skipped."""
     suite = Element("testsuite", {"name": "modelplan check"})
-    for one in findings.outcomes:
-        if one.refusals:
-            _add_error(suite, one)
-        for judged in () if one.refusals else one.judgements:
-            _add_judgement(suite, one, judged)
+    for outcome in findings.outcomes:
+        if outcome.refusals:
+            _add_error(suite, outcome)
+        for judged in () if outcome.refusals else outcome.judgements:
+            _add_judgement(suite, outcome, judged)
     counts = {name: len(suite.findall(f"testcase/{tag}")) for name, tag in _COUNTED.items()}
     figures = {name: str(count) for name, count in {"tests": len(suite), **counts}.items()}
     suite.attrib.update(figures)
@@ -33,15 +33,15 @@ def junit_document(findings: Findings) -> str:
 _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def _add_error(suite: Element, one: Outcome) -> None:
-    case = _case(suite, one, one.check.name)
-    kind = "unreadable" if one.needed is None else "refused"
-    error = SubElement(case, "error", {"type": kind, "message": printable(one.refusals[0])})
-    error.text = "\n".join(map(printable, one.refusals))
+def _add_error(suite: Element, outcome: Outcome) -> None:
+    case = _case(suite, outcome, outcome.check.name)
+    kind = "unreadable" if outcome.needed is None else "refused"
+    error = SubElement(case, "error", {"type": kind, "message": printable(outcome.refusals[0])})
+    error.text = "\n".join(map(printable, outcome.refusals))
 
 
-def _add_judgement(suite: Element, one: Outcome, judged: Judgement) -> None:
-    case = _case(suite, one, limit_name(one, judged))
+def _add_judgement(suite: Element, outcome: Outcome, judged: Judgement) -> None:
+    case = _case(suite, outcome, limit_name(outcome, judged))
     if judged.size is None or judged.limit is None:
         SubElement(case, "skipped", {"message": f"n/a: {printable(judged.reason)}"})
         return
@@ -49,9 +49,9 @@ def _add_judgement(suite: Element, one: Outcome, judged: Judgement) -> None:
         return
     message = f"{judged.quantity} {human(judged.size)}, allowed {human(judged.limit)}"
     failure = SubElement(case, "failure", {"type": judged.quantity, "message": message})
-    lines = [message, *one.causes, *outlook(one), *remedy_lines(one)]
+    lines = [message, *outcome.causes, *outlook(outcome), *remedy_lines(outcome)]
     failure.text = "\n".join(map(printable, lines))
 
 
-def _case(suite: Element, one: Outcome, name: str) -> Element:
-    return SubElement(suite, "testcase", {"classname": printable(one.check.model), "name": printable(name)})
+def _case(suite: Element, outcome: Outcome, name: str) -> Element:
+    return SubElement(suite, "testcase", {"classname": printable(outcome.check.model), "name": printable(name)})

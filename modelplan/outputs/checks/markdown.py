@@ -79,9 +79,9 @@ def _fitting(rows: Iterable[str], size: int) -> Iterator[str]:
 def _blocks(findings: Findings) -> Iterator[_Block]:
     compared = any(one.earlier for one in findings.outcomes)
     head = _HEAD if compared else _HEAD_ALONE
-    told = [one for one in findings.outcomes if not one.passed or one.change]
+    listed = [one for one in findings.outcomes if not one.passed or one.change]
     quiet = [one for one in findings.outcomes if one.passed and not one.change]
-    yield _Block(f"\n{head}", tuple(row for one in told for row in _rows(one, compared=compared)))
+    yield _Block(f"\n{head}", tuple(row for outcome in listed for row in _rows(outcome, compared=compared)))
     yield _Block("\n#### What changed\n", tuple(map(_change, model_changes(findings))))
     yield _Block("\n#### What would fit\n", tuple(filter(None, map(_remedy, findings.failed))))
     summary = f"\n<details><summary>{counted(len(quiet), 'check')} passed, as before</summary>\n\n{head}"
@@ -89,12 +89,12 @@ def _blocks(findings: Findings) -> Iterator[_Block]:
     yield _Block(summary, tuple(row for one in quiet for row in _rows(one, compared=compared)), "\n</details>\n")
 
 
-def _rows(one: Outcome, *, compared: bool) -> Iterator[str]:
-    name = _code(one.check.name, cell=True)
-    since = f" {change_of(one)} |" if compared else ""
-    if one.refusals:
-        yield f"| :x: | {name} | {'no figure' if one.needed is None else 'does not run'} | | |{since}\n"
-    for judged in () if one.refusals else one.judgements:
+def _rows(outcome: Outcome, *, compared: bool) -> Iterator[str]:
+    name = _code(outcome.check.name, cell=True)
+    since = f" {change_of(outcome)} |" if compared else ""
+    if outcome.refusals:
+        yield f"| :x: | {name} | {'no figure' if outcome.needed is None else 'does not run'} | | |{since}\n"
+    for judged in () if outcome.refusals else outcome.judgements:
         sign = ":white_check_mark:" if judged.passed else ":x:"
         if judged.size is not None and judged.limit is not None:
             yield f"| {sign} | {name} | {judged.quantity} | {judged.size:,} | {judged.limit:,} |{since}\n"
@@ -102,21 +102,21 @@ def _rows(one: Outcome, *, compared: bool) -> Iterator[str]:
 
 def _change(change: ModelChange) -> str:
     """The arenas of a model that changed, and what made them change."""
-    arenas = [f"* {literal(arena_change(one))}" for one in change.outcomes]
+    arenas = [f"* {literal(arena_change(outcome))}" for outcome in change.outcomes]
     lines = [*arenas, *(f"  * {_code(line)}" for line in change.causes)]
     return f"\n{_code(change.model)}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
-def _remedy(one: Outcome) -> str:
+def _remedy(outcome: Outcome) -> str:
     """What would make a check pass, with the commands in a block to copy; empty where nothing was tried."""
-    lines = [*map(_code, one.refusals), *map(literal, [] if one.refusals else outlook(one))]
-    commands = remedy_commands(one)
+    lines = [*map(_code, outcome.refusals), *map(literal, [] if outcome.refusals else outlook(outcome))]
+    commands = remedy_commands(outcome)
     if not lines:
         return ""
     words = "".join(f"* {line}\n" for line in lines)
     fence = _fence(commands, 3)
     pasted = f"\n{fence}sh\n{printable(commands)}\n{fence}\n" if commands else ""
-    return f"\n{_code(one.check.name)}\n\n{words}{pasted}"
+    return f"\n{_code(outcome.check.name)}\n\n{words}{pasted}"
 
 
 def _code(text: str, *, cell: bool = False) -> str:

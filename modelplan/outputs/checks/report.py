@@ -22,8 +22,8 @@ def plain_text(findings: Findings) -> str:
 
 
 def sections_of(findings: Findings) -> list[Section]:
-    """The same as sections."""
-    failed = [section_of(replace(one, causes=())) for one in findings.failed]
+    """All checks as sections: the overview, each failed check, each changed model."""
+    failed = [section_of(replace(outcome, causes=())) for outcome in findings.failed]
     return [_overview(findings), *failed, *map(_change, model_changes(findings))]
 
 
@@ -48,7 +48,7 @@ def model_changes(findings: Findings) -> Iterator[ModelChange]:
         settings: dict[CheckSetting | None, Outcome] = {}
         for one in own:
             settings.setdefault(one.setting, one)
-        causes = dict.fromkeys(cause for one in own for cause in one.causes)
+        causes = dict.fromkeys(cause for outcome in own for cause in outcome.causes)
         if own:
             yield ModelChange(key, tuple(settings.values()), tuple(causes))
 
@@ -76,7 +76,7 @@ def headline(findings: Findings) -> str:
 
 def _overview(findings: Findings) -> Section:
     rows = [row for one in findings.outcomes for row in _rows(one)]
-    compared = any(one.earlier for one in findings.outcomes)
+    compared = any(outcome.earlier for outcome in findings.outcomes)
     width = 6 if compared else 5
     headings = ("check", "limit", ">bytes", ">allowed", "verdict", ">arena since")[:width]
     return Section(
@@ -86,33 +86,33 @@ def _overview(findings: Findings) -> Section:
 
 def unknown_lines(findings: Findings, most: int = 5) -> list[str]:
     """Why growth is not known, each reason once with how many checks it holds for."""
-    reasons = Counter(reason for one in findings.outcomes if (reason := _unknown(one)))
+    reasons = Counter(reason for outcome in findings.outcomes if (reason := _unknown(outcome)))
     lines = [f"growth n/a for {counted(count, 'check')}: {reason}" for reason, count in reasons.most_common(most)]
     rest = len(reasons) - most
     return [*lines, *([f"growth n/a for {counted(rest, 'other reason')}"] if rest > 0 else [])]
 
 
-def _unknown(one: Outcome) -> str:
-    """Why a model that has figures cannot be compared although that was asked for; empty where it can."""
-    if one.refusals:
+def _unknown(outcome: Outcome) -> str:
+    """Why growth of a model cannot be computed although it was asked for; empty where it can."""
+    if outcome.refusals:
         return ""
-    if one.earlier:
-        return one.earlier.reason
-    return next((judged.reason for judged in one.judgements if judged.size is None), "")
+    if outcome.earlier:
+        return outcome.earlier.reason
+    return next((judged.reason for judged in outcome.judgements if judged.size is None), "")
 
 
-def _rows(one: Outcome) -> Iterator[tuple[str, ...]]:
-    if one.refusals:
-        yield one.check.name, "", "", "", "no figure", ""
-    for judged in () if one.refusals else one.judgements:
+def _rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    if outcome.refusals:
+        yield outcome.check.name, "", "", "", "no figure", ""
+    for judged in () if outcome.refusals else outcome.judgements:
         if judged.size is not None and judged.limit is not None:
             word = "ok" if judged.passed else "too much"
-            yield one.check.name, judged.quantity, f"{judged.size:,}", f"{judged.limit:,}", word, change_of(one)
+            yield outcome.check.name, judged.quantity, f"{judged.size:,}", f"{judged.limit:,}", word, change_of(outcome)
 
 
-def change_of(one: Outcome) -> str:
+def change_of(outcome: Outcome) -> str:
     """The bytes by which the arena grew since the baseline, n/a where that is not known."""
-    return "n/a" if one.change is None else f"{one.change:+,}" if one.change else "0"
+    return "n/a" if outcome.change is None else f"{outcome.change:+,}" if outcome.change else "0"
 
 
 def section_of(one: Outcome) -> Section:
@@ -141,7 +141,7 @@ def libraries_line(needed: Requirement, budget: int) -> list[str]:
 
 
 def _against(judged: Judgement) -> list[str]:
-    """What there is of one quantity, and how much is left or missing."""
+    """A measured quantity beside its limit, with the bytes left or missing."""
     if judged.quantity == "arena" and judged.limit is not None:
         found = [f"available {human(judged.limit)}"]
     elif judged.size is None or judged.limit is None:
@@ -151,19 +151,19 @@ def _against(judged: Judgement) -> list[str]:
     return [*found, f"spare     {human(-judged.excess)}" if judged.passed else f"excess    {human(judged.excess)}"]
 
 
-def remedy_commands(one: Outcome) -> str:
+def remedy_commands(outcome: Outcome) -> str:
     """The commands after which the model fits, in one line; empty where it fits or none is known."""
-    return " && ".join(one.remedies[0].commands) if one.remedies and not one.passed else ""
+    return " && ".join(outcome.remedies[0].commands) if outcome.remedies and not outcome.passed else ""
 
 
-def remedy_lines(one: Outcome) -> tuple[str, ...]:
-    """The line that tells of these commands; nothing where there are none."""
-    commands = remedy_commands(one)
+def remedy_lines(outcome: Outcome) -> tuple[str, ...]:
+    """The line with the remedy's commands; nothing where there are none."""
+    commands = remedy_commands(outcome)
     return (f"fits after: {commands}",) if commands else ()
 
 
 def outlook(one: Outcome) -> list[str]:
-    """What would fit, the least change first, or how far the best is from fitting."""
+    """The least changes that would fit, or how far the best is from fitting."""
     if one.remedies and one.remedies[0].requirement is not None:
         return [f"{one.remedies[0].change}: {human(one.remedies[0].requirement.arena)}"]
     if one.others is None:
@@ -179,14 +179,14 @@ def outlook(one: Outcome) -> list[str]:
     return [f"{least}; nothing tried fits", "`modelplan explain` tries more than order and plan"]
 
 
-def since_lines(one: Outcome) -> list[str]:
+def since_lines(outcome: Outcome) -> list[str]:
     """How the arena changed since the baseline, and what made it; nothing without a baseline."""
-    if one.earlier is None:
+    if outcome.earlier is None:
         return []
-    if one.change is None or one.earlier.figures is None:
-        return [f"since     n/a: {one.earlier.reason}"]
-    if not one.change and not one.causes:
-        return [f"since     {one.earlier.source}: the same arena"]
-    before = one.earlier.figures.arena
-    grown = f"{human(before)} then, {one.change:+,} bytes"
-    return [f"since     {one.earlier.source}: {grown}", *(f"  {line}" for line in one.causes)]
+    if outcome.change is None or outcome.earlier.figures is None:
+        return [f"since     n/a: {outcome.earlier.reason}"]
+    if not outcome.change and not outcome.causes:
+        return [f"since     {outcome.earlier.source}: the same arena"]
+    before = outcome.earlier.figures.arena
+    grown = f"{human(before)} then, {outcome.change:+,} bytes"
+    return [f"since     {outcome.earlier.source}: {grown}", *(f"  {line}" for line in outcome.causes)]

@@ -15,12 +15,12 @@ SCHEMA = 1
 
 def json_rows(findings: Findings) -> str:
     """The document: `name`, `passed`, `size` and `sizeLimit` as in size-limit's own, in bytes; null: no such figure."""
-    return json.dumps([row for one in findings.outcomes for row in _rows(one)], indent=1) + "\n"
+    return json.dumps([row for outcome in findings.outcomes for row in _rows(outcome)], indent=1) + "\n"
 
 
-def limit_name(one: Outcome, judged: Judgement) -> str:
+def limit_name(outcome: Outcome, judged: Judgement) -> str:
     """What a limit is called: as its check, with the quantity where that is not the arena."""
-    return one.check.name + ("" if judged.quantity == "arena" else f", {judged.quantity}")
+    return outcome.check.name + ("" if judged.quantity == "arena" else f", {judged.quantity}")
 
 
 def _rows(one: Outcome) -> Iterator[dict[str, Any]]:
@@ -34,20 +34,20 @@ def _rows(one: Outcome) -> Iterator[dict[str, Any]]:
         yield {"name": limit_name(one, judged), "passed": judged.passed} | figures | facts | reason
 
 
-def _facts(one: Outcome) -> dict[str, Any]:
+def _facts(outcome: Outcome) -> dict[str, Any]:
     """What holds for all limits of a model."""
-    figures = asdict(one.figures) if one.figures else {}
-    setting = {key: value for key, value in asdict(one.setting).items() if value} if one.setting else {}
-    found: dict[str, Any] = {"model": one.check.model, "target": one.check.target or None, **setting, **figures}
-    if one.refusals:
-        found["reason"] = " ".join(one.refusals)
-    if one.earlier:
-        before = asdict(one.earlier.figures) if one.earlier.figures else None
-        reason = {"reason": one.earlier.reason} if one.earlier.reason else {}
-        found["baseline"] = {"source": one.earlier.source, "figures": before, "change": one.change, **reason}
-        found["causes"] = one.causes
-    if not one.passed and one.remedies:
-        first = one.remedies[0]
+    figures = asdict(outcome.figures) if outcome.figures else {}
+    setting = {key: value for key, value in asdict(outcome.setting).items() if value} if outcome.setting else {}
+    facts: dict[str, Any] = {"model": outcome.check.model, "target": outcome.check.target or None, **setting, **figures}
+    if outcome.refusals:
+        facts["reason"] = " ".join(outcome.refusals)
+    if outcome.earlier:
+        before = asdict(outcome.earlier.figures) if outcome.earlier.figures else None
+        reason = {"reason": outcome.earlier.reason} if outcome.earlier.reason else {}
+        facts["baseline"] = {"source": outcome.earlier.source, "figures": before, "change": outcome.change, **reason}
+        facts["causes"] = outcome.causes
+    if not outcome.passed and outcome.remedies:
+        first = outcome.remedies[0]
         size = first.requirement.arena if first.requirement else None
-        found["fix"] = {"change": first.change, "commands": first.commands, "size": size}
-    return found
+        facts["fix"] = {"change": first.change, "commands": first.commands, "size": size}
+    return facts

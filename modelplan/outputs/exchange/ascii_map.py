@@ -69,14 +69,14 @@ def _lives(plan: Plan) -> list[tuple[int, int]]:
     """For each tensor its first and last scope: written, or set at the start, until last touched."""
     graph = plan.graph
     kept = {*graph.outputs, *(graph.inputs if plan.runtime.inputs == "live" else ())}
-    found = []
+    lives = []
     spans = (span.tolist() for span in tensor_spans(graph, plan.schedule.order, plan.runtime))
     for t, (first, last) in enumerate(zip(*spans, strict=True)):
         if graph.producers[t] >= 0:
-            found.append((first + 1, last + 1))
+            lives.append((first + 1, last + 1))
         else:
-            found.append((0, last + 1 if graph.readers[t] or t in kept else 0))
-    return found
+            lives.append((0, last + 1 if graph.readers[t] or t in kept else 0))
+    return lives
 
 
 def memory_plan(rows: Sequence[MapRow]) -> Iterator[str]:

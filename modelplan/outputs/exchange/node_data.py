@@ -40,14 +40,14 @@ def figures_of(plan: Plan, nodes: NodeKeys, kept: Sequence[int] = ()) -> dict[st
     return {figure: _content(figure, of_ops, nodes) for figure, of_ops in values.items()}
 
 
-def differences_of(found: Difference, order: Sequence[int], nodes: NodeKeys) -> dict[str, str]:
+def differences_of(difference: Difference, order: Sequence[int], nodes: NodeKeys) -> dict[str, str]:
     """The file `delta`: how many more bytes are alive while an operator of the new side runs than on the old side.
 
     `order` and `nodes` are those of the new side. Operators that only one side has are left out.
     """
-    old, new = found.live
-    deltas = {order[c.new]: new[c.new] - old[c.old] for c in found.columns if c.old >= 0 and c.new >= 0}
-    deltas |= {one.after: one.live.delta for one in found.changes if one.before >= 0 and one.after >= 0}
+    old, new = difference.live
+    deltas = {order[c.new]: new[c.new] - old[c.old] for c in difference.columns if c.old >= 0 and c.new >= 0}
+    deltas |= {c.after: c.live.delta for c in difference.changes if c.before >= 0 and c.after >= 0}
     return {"delta": _content("delta", deltas, nodes)}
 
 

@@ -118,8 +118,8 @@ def _lives(plan: Plan, drawing: Drawing) -> Iterator[bytes]:
             t = member.tensor
             tensor, (first, last) = plan.graph.tensors[t], spans[t]
             alive = whole if tensor.kind is Kind.STATE else (first, last + 1)
-            told = facts | _facts(plan, t, at + member.delta)
-            yield from _life(next(uuids), _TENSORS, tensor.name or f"tensor {t}", alive, told)
+            shown = facts | _facts(plan, t, at + member.delta)
+            yield from _life(next(uuids), _TENSORS, tensor.name or f"tensor {t}", alive, shown)
 
 
 def _life(uuid: int, parent: int, name: str, alive: tuple[int, int], facts: Facts) -> Iterator[bytes]:
@@ -150,18 +150,18 @@ def _track(uuid: int, parent: int, name: str, rank: int, more: Mapping[int, Fiel
 
 def _slice(uuid: int, name: str, start: int, end: int, facts: Facts) -> Iterator[bytes]:
     """The two packets of a slice from one step to another."""
-    told = b"".join(_field(_ANNOTATION, _annotation(key, value)) for key, value in facts.items())
-    yield _event(uuid, start, _BEGIN, {_EVENT_NAME: _text(name)}, told)
+    annotations = b"".join(_field(_ANNOTATION, _annotation(key, value)) for key, value in facts.items())
+    yield _event(uuid, start, _BEGIN, {_EVENT_NAME: _text(name)}, annotations)
     yield _event(uuid, end, _END, {})
 
 
 def _annotation(key: str, value: int | str) -> bytes:
-    told = _field(_ANNOTATION_INT, value) if isinstance(value, int) else _field(_ANNOTATION_TEXT, _text(value))
-    return _field(_ANNOTATION_NAME, key.encode()) + told
+    value_field = _field(_ANNOTATION_INT, value) if isinstance(value, int) else _field(_ANNOTATION_TEXT, _text(value))
+    return _field(_ANNOTATION_NAME, key.encode()) + value_field
 
 
-def _event(uuid: int, step: int, sort: int, more: Mapping[int, Field], told: bytes = b"") -> bytes:
-    event = _message({_TYPE: sort, _TRACK: uuid, **more}) + told
+def _event(uuid: int, step: int, sort: int, more: Mapping[int, Field], annotations: bytes = b"") -> bytes:
+    event = _message({_TYPE: sort, _TRACK: uuid, **more}) + annotations
     return _packet({_TIMESTAMP: step * STEP, _EVENT: event})
 
 

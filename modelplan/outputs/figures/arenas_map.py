@@ -33,11 +33,11 @@ _LEAST = 0.4
 Segment = tuple[str, int, dict[str, Any]]
 
 
-def segments(made: RegionPlan, number: int) -> list[Segment]:
+def segments(region_plan: RegionPlan, number: int) -> list[Segment]:
     """What a region holds, from its lower end: words, bytes and style; the bytes are those of the region in all."""
-    region = made.problem.regions[number]
+    region = region_plan.problem.regions[number]
     low, high = free_range(region, ALIGNMENT)
-    given = [(_WORDS[part.name], part) for part in _parts(made) if part.region == number]
+    given = [(_WORDS[part.name], part) for part in _parts(region_plan) if part.region == number]
     found: list[Segment] = [("reserved", low, _RESERVED)]
     at = low
     for words, part in given:
@@ -61,26 +61,26 @@ def widths(rows: list[Segment]) -> tuple[list[float], bool]:
     return [size * scales[words == "spare"] for words, size, _ in rows], False
 
 
-def draw(made: RegionPlan) -> Sheet:
+def draw(plan: RegionPlan) -> Sheet:
     """The bars of the regions that hold one of TFLM's arenas or the model file; must run inside `canvas.style()`.
 
     Raises:
         RequestError: there are no arenas, or one of them fits in no region.
     """
-    parts = _parts(made)
+    parts = _parts(plan)
     numbers = sorted({part.region for part in parts})
     height = len(numbers) * (_BAR + _GAP)
     above = _EDGE + TITLE + (len(parts) + 1) * _ROW + 10
     sheet = canvas.sheet(Margins(_EDGE, _EDGE, above, _EDGE), _WIDTH, height, 1.0, height)
     sheet.axes.spines[["left", "bottom"]].set_visible(False)
-    _draw_head(sheet, made, parts)
+    _draw_head(sheet, plan, parts)
     for place, number in enumerate(numbers):
-        _draw_bar(sheet, made.problem.regions[number], segments(made, number), height - place * (_BAR + _GAP))
+        _draw_bar(sheet, plan.problem.regions[number], segments(plan, number), height - place * (_BAR + _GAP))
     return sheet
 
 
-def _parts(made: RegionPlan) -> list[TflmArena]:
-    parts = [part for part in made.arenas if part.name in _FILLS]
+def _parts(region_plan: RegionPlan) -> list[TflmArena]:
+    parts = [part for part in region_plan.arenas if part.name in _FILLS]
     if not parts:
         raise RequestError("TFLM's arenas are drawn for one .tflite model that TFLM runs")
     missing = [f"{_WORDS[part.name]} ({human(part.nbytes)})" for part in parts if part.region < 0]
@@ -89,9 +89,9 @@ def _parts(made: RegionPlan) -> list[TflmArena]:
     return parts
 
 
-def _draw_head(sheet: Sheet, made: RegionPlan, parts: list[TflmArena]) -> None:
+def _draw_head(sheet: Sheet, region_plan: RegionPlan, parts: list[TflmArena]) -> None:
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(made.title), _WIDTH * 0.6, TITLE)
+    title = lettering.folded(lettering.drawable(region_plan.title), _WIDTH * 0.6, TITLE)
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
     left = _EDGE + lettering.width(title, TITLE, bold=True)
     sheet.write(left, y, "   TFLM with two arenas (MicroAllocator::Create)", BODY, color=MUTED, va="baseline")

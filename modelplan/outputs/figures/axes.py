@@ -273,7 +273,7 @@ def _draw_ops(sheet: Sheet, drawing: Drawing) -> None:
 
 
 def _is_roomy(ticks: Sequence[tuple[int, str]], per_step: float) -> bool:
-    """Whether the words under a step are narrower than the step."""
+    """Whether the label of each step is narrower than the step."""
     return all(lettering.width(text, SMALL, bold=True) + 6 <= per_step for _, text in ticks)
 
 
@@ -424,7 +424,7 @@ def _resting(members: Sequence[int], wanted: Sequence[float], heights: Sequence[
 
 
 def peak_marks(drawing: Drawing) -> list[int]:
-    """The steps that are marked as peaks: all ties, of a run of them the first, the peak step among them."""
+    """The steps marked as peaks: every tie, of a run of ties the first step, always the peak step."""
     firsts = [first for first, _ in drawing.peak_spans if first != drawing.peak_step]
     return sorted([drawing.peak_step, *firsts[: _MOST_PEAKS - 1]])
 
@@ -450,6 +450,6 @@ def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
 
 
 def _ties(drawing: Drawing) -> str:
-    """At how many other steps as much is alive."""
+    """The number of other peak steps."""
     others = sum(last - first for first, last in drawing.peak_spans) - 1
     return f", and at {_count(others, 'other step')}" if others > 0 else ""

@@ -35,7 +35,7 @@ Area = tuple[float, float, float, float]
 
 
 class Titled(Protocol):
-    """What a file says of itself, whatever it shows."""
+    """The title and origin that a figure's file carries."""
 
     @property
     def title(self) -> str:

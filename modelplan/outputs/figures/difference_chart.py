@@ -43,36 +43,36 @@ class DifferenceChart:
 
     title: str
     facts: tuple[str, ...]
-    found: Difference
+    difference: Difference
     made_by: str
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The operators of both sides in one order."""
-        return self.found.columns
+        return self.difference.columns
 
     @property
     def top(self) -> int:
         """The highest that either curve gets."""
-        return max(*self.found.live[0], *self.found.live[1], 1)
+        return max(*self.difference.live[0], *self.difference.live[1], 1)
 
 
-def chart_of(found: Difference) -> DifferenceChart:
+def chart_of(difference: Difference) -> DifferenceChart:
     """The chart of a difference."""
-    title = f"{found.old}  →  {found.new}" if found.old != found.new else found.old
-    arena = "arena" if found.whole else "activations"
-    known = found.arena.before is not None and found.arena.after is not None
+    title = f"{difference.old}  →  {difference.new}" if difference.old != difference.new else difference.old
+    arena = "arena" if difference.whole else "activations"
+    known = difference.arena.before is not None and difference.arena.after is not None
     facts = (
-        [f"{arena} {became(found.arena)}".replace("->", "→")]
+        [f"{arena} {became(difference.arena)}".replace("->", "→")]
         if known
         else ["one side would not run: the curves show what it plans"]
     )
-    facts += ["  ·  ".join(f"{one.name} {one.before} → {one.after}" for one in found.settings)]
+    facts += ["  ·  ".join(f"{one.name} {one.before} → {one.after}" for one in difference.settings)]
     facts += [
         f"{side}: whole tensors are shown; the plan in the file keeps parts of them and needs {human(head)}"
-        for side, head in parts_kept(found)
+        for side, head in parts_kept(difference)
     ]
-    return DifferenceChart(title, tuple(filter(None, facts)), found, f"modelplan {__version__}")
+    return DifferenceChart(title, tuple(filter(None, facts)), difference, f"modelplan {__version__}")
 
 
 def draw(chart: DifferenceChart) -> Sheet:
@@ -83,7 +83,7 @@ def draw(chart: DifferenceChart) -> Sheet:
     labels = _labels(chart, width / count)
     left = _EDGE + _ROW + 8 + max(lettering.width(text, SMALL) for _, text in byte_ticks(top)[0])
     above = _EDGE + TITLE + (len(chart.facts) + 1) * _ROW + 10 + _NOTES
-    foot = _EDGE + 2 * _ROW + max((lettering.width(text, SMALL) for _, text, _ in labels), default=0.0)
+    foot = _EDGE + 2 * _ROW + lettering.widest((text for _, text, _ in labels), SMALL)
     sheet = canvas.sheet(Margins(left, _RIGHT, above, foot), width, _PLOT_HEIGHT, count, top)
     _draw_tints(sheet, chart)
     _draw_curves(sheet, chart)
@@ -127,7 +127,7 @@ def _draw_curves(sheet: Sheet, chart: DifferenceChart) -> None:
     """The new curve is filled; the old one lies over it, dashed, so that both are seen where they are equal."""
     count = len(chart.columns)
     for old, colour, style in ((False, _NEW, "-"), (True, _OLD, (0, (4, 1.6)))):
-        values = spanned(curve(chart.columns, chart.found.live[not old], old=old), _MOST_POINTS)
+        values = spanned(curve(chart.columns, chart.difference.live[not old], old=old), _MOST_POINTS)
         edges = np.linspace(0, count, len(values) + 1)
         if not old:
             sheet.axes.stairs(values, edges, fill=True, color=colour, alpha=0.16, linewidth=0, zorder=1)
@@ -138,7 +138,7 @@ def _draw_curves(sheet: Sheet, chart: DifferenceChart) -> None:
 def _draw_levels(sheet: Sheet, chart: DifferenceChart) -> None:
     """The two peaks, named at the right; equal ones share a line."""
     names: dict[int, list[str]] = {}
-    for name, peak in zip(("old peak", "new peak"), chart.found.peaks, strict=True):
+    for name, peak in zip(("old peak", "new peak"), chart.difference.peaks, strict=True):
         names.setdefault(peak.nbytes, []).append(name)
     levels = sorted(names)
     texts = [[" = ".join(names[at]), brief(at)] for at in levels]
@@ -194,7 +194,7 @@ def _draw_peaks(sheet: Sheet, chart: DifferenceChart) -> None:
     """A row for each side above the plot, with a pointer down to where its curve is highest."""
     room = sheet.right + sheet.margins.right - 2 * _EDGE
     for old, name in ((True, "old"), (False, "new")):
-        peak = chart.found.peaks[not old]
+        peak = chart.difference.peaks[not old]
         at = _column_of(chart.columns, peak.step, old=old)
         text = f"{name} peak: {peak.operator}, {human(peak.nbytes)}"
         text = lettering.folded(lettering.drawable(text), room, SMALL)
@@ -212,7 +212,7 @@ def _draw_peaks(sheet: Sheet, chart: DifferenceChart) -> None:
 
 def _same_place(chart: DifferenceChart) -> bool:
     """Whether both curves are highest in one column."""
-    old, new = chart.found.peaks
+    old, new = chart.difference.peaks
     return _column_of(chart.columns, old.step, old=True) == _column_of(chart.columns, new.step, old=False)
 
 
@@ -231,17 +231,17 @@ def _differs(column: Column) -> bool:
 def _labels(chart: DifferenceChart, pitch: float) -> list[tuple[int, str, str]]:
     """Columns with words and their colour, none nearer to another than a line: what differs first, then peaks."""
     columns = chart.columns
-    peaks = {_column_of(columns, chart.found.peaks[not old].step, old=old) for old in (True, False)}
+    peaks = {_column_of(columns, chart.difference.peaks[not old].step, old=old) for old in (True, False)}
     ranked = sorted(range(len(columns)), key=lambda at: (min(_rank(columns[at]), 1 + (at not in peaks)), at))
     taken: set[int] = set()
-    found = []
+    labels = []
     reach = int(_LINE / pitch) if pitch < _LINE else 0
     for at in ranked:
         if not any(near in taken for near in range(at - reach, at + reach + 1)):
             taken.add(at)
             text = lettering.folded(lettering.drawable(_words(columns[at])), _LONGEST, SMALL)
-            found.append((at, text, _colour(columns[at])))
-    return sorted(found)
+            labels.append((at, text, _colour(columns[at])))
+    return sorted(labels)
 
 
 def _rank(column: Column) -> int:

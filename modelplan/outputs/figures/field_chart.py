@@ -186,11 +186,7 @@ def _columns(field: Field) -> tuple[float, float, float]:
     names = max([*lines, *(9 + lettering.width(name, SMALL) for name in field.refused)], default=0.0)
     ratios = ["height/bound", *(_ratio(field, tie.lines[0][0]) for tie in found)]
     times = ["refused", *(tie.time for tie in found)]
-    return names + 4, _widest(ratios) + 6, _widest(times) + 10
-
-
-def _widest(texts: Sequence[str]) -> float:
-    return max((lettering.width(text, SMALL) for text in texts), default=0.0)
+    return names + 4, lettering.widest(ratios, SMALL) + 6, lettering.widest(times, SMALL) + 10
 
 
 def _ratio(field: Field, mark: Mark) -> str:

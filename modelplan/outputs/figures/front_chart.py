@@ -13,16 +13,22 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.answers.recomputation import Curve
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import counted, human
+from modelplan.primitives.version import __version__
+
+if TYPE_CHECKING:
+    from modelplan.rewriting.striped_tflite.ladder import Ladder
 
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
 _LINE = lettering.line_height(SMALL)
 _PLAN, _FRONT = "#b9c7d3", "#0072b2"
-#: Plans of so many times the dearest rung's work, or of more bytes than the file as it stands, are not shown.
+#: Plans of so many times the dearest rung's work, or of more bytes than the unmodified file, are not shown.
 _MOST_WORK = 1.5
 
 
@@ -64,6 +70,19 @@ class _Scale:
     least: float
     most: float
     arena: float
+
+
+def of_ladder(model: str, ladder: Ladder) -> Front:
+    """The chart of the ladder of a model file: bytes against work."""
+    rungs = tuple(
+        FrontMark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
+        for rung in ladder.rungs
+    )
+    front, plans = (
+        tuple(FrontMark(point.arena, point.macs, point.ops) for point in points)
+        for points in (ladder.front, ladder.points)
+    )
+    return Front(Path(model).name, ladder.macs, rungs, front, plans, f"modelplan {__version__}")
 
 
 def of_curve(curve: Curve) -> Front:
@@ -191,9 +210,9 @@ def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Box]) -> None:
             box
             for box in _spots(*_at(sheet, front, scale, mark), width, rung=rung)
             if box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
-            and not any(_touch(box, other) for other in taken)
+            and not any(canvas.touch(box, other) for other in taken)
         ]  # fmt: skip
-        clear = (box for box in spots if not any(_touch(box, other) for other in drawn))
+        clear = (box for box in spots if not any(canvas.touch(box, other) for other in drawn))
         box = next(clear, spots[0] if spots else None)
         if box is not None:
             taken.append(box)
@@ -216,12 +235,8 @@ def _named_rungs(rungs: tuple[FrontMark, ...]) -> Iterator[tuple[FrontMark, str]
 def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
     """Where a text may stand: a rung's beside its mark, that of another plan off the line that leads right and down."""
     half, gap = _LINE / 2, 5.5
-    beside = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
+    sides = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
     above = ((x + gap, y + 1.6 * half), (x - width / 2, y + half + gap))
     below = ((x - gap - width, y - half), (x - width / 2, y - half - gap), (x + gap, y - 1.6 * half))
-    for left, centre in (*beside, *above, *below) if rung else (*above, *below):
+    for left, centre in (*sides, *above, *below) if rung else (*above, *below):
         yield left, centre - half, left + width, centre + half
-
-
-def _touch(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

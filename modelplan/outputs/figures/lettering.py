@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,11 @@ def width(text: str, size: float, *, bold: bool = False) -> float:
     """The points that `text` takes at `size` points, never less than what is drawn."""
     weight = "bold" if bold else "normal"
     return sum(_advance(c, weight) for c in text) * size * _HINTING
+
+
+def widest(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
+    """The points that the widest of some texts takes, 0 without any."""
+    return max((width(text, size, bold=bold) for text in texts), default=0.0)
 
 
 def line_height(size: float) -> float:

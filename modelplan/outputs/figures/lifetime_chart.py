@@ -87,7 +87,7 @@ def groups(drawing: Drawing, order: IntArray) -> list[Group]:
 
 
 def _rows_each(rows: int) -> int:
-    """How many rows share a label."""
+    """The number of rows that share a label."""
     return max(-(-rows // _MOST_ROWS), 1)
 
 
@@ -104,20 +104,13 @@ def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> S
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
     rows = len(drawing.problem)
     height = max(rows / _rows_each(rows), 3) * _ROW
-    lanes = _lanes_height(drawing)
-    left = 12 + max(_names_width(found), _lane_names_width(drawing)) + 10 + _sizes_width(found) + 8
+    lanes = len(_lanes(drawing)) * _LANE + _GAP if drawing.streams else 0.0
+    names = [*(group.name for group in found), *(f"stream {stream}" for stream in _lanes(drawing))]
+    left = 12 + lettering.widest(names, SMALL) + 10 + lettering.widest((group.size for group in found), SMALL) + 8
     above = axes.head_height(drawing, entries, width + left)
     margins = Margins(left, 24, above, axes.foot_height(drawing, width / drawing.steps))
     top = max(len(drawing.problem), 1)
     return canvas.sheet(margins, width, height + lanes, drawing.steps, top * (1 + lanes / height))
-
-
-def _names_width(found: list[Group]) -> float:
-    return max((lettering.width(group.name, SMALL) for group in found), default=0.0)
-
-
-def _sizes_width(found: list[Group]) -> float:
-    return max((lettering.width(group.size, SMALL) for group in found), default=0.0)
 
 
 def _draw_bands(sheet: Sheet, found: list[Group], rows: int) -> None:
@@ -155,14 +148,6 @@ def _write_groups(sheet: Sheet, found: list[Group], rows: int) -> None:
 def _lanes(drawing: Drawing) -> list[int]:
     """The streams, one lane each."""
     return sorted(set(drawing.streams))
-
-
-def _lanes_height(drawing: Drawing) -> float:
-    return len(_lanes(drawing)) * _LANE + _GAP if drawing.streams else 0.0
-
-
-def _lane_names_width(drawing: Drawing) -> float:
-    return max((lettering.width(f"stream {stream}", SMALL) for stream in _lanes(drawing)), default=0.0)
 
 
 def _draw_lanes(sheet: Sheet, drawing: Drawing) -> None:

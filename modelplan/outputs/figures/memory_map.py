@@ -35,7 +35,7 @@ _LEAST_TELLING = 10
 #: What is alive at the peak is named from this share of it up, at a distance of so many points where it must be.
 _LEAST_SHARE = 0.2
 _MOST_LEADERS, _LEADER_ROOM, _AWAY = 6, 150.0, 9.0
-_GROUND = {"facecolor": "white", "alpha": 0.9, "linewidth": 0, "pad": 1.0}
+_BACKGROUND = {"facecolor": "white", "alpha": 0.9, "linewidth": 0, "pad": 1.0}
 _STRIPED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "\\\\\\\\\\\\"}
 #: A part of a join or split in the bytes of the whole.
 _JOINED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "...."}
@@ -60,7 +60,7 @@ def draw(drawing: Drawing) -> Sheet:
     entries = _legend(drawing)
     levels = [*axes.levels(drawing), *axes.bank_levels(drawing, _PLOT_HEIGHT)]
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
-    _draw_free(sheet, drawing)
+    sheet.boxes(np.array([[0, 0, drawing.steps, drawing.arena]], dtype=np.float64), facecolor=FREE, linewidth=0)
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
@@ -127,10 +127,6 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
         style = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.8, "hatch": "//////"}
         entries.append(axes.Entry("beyond the capacity", style))
     return entries
-
-
-def _draw_free(sheet: Sheet, drawing: Drawing) -> None:
-    sheet.boxes(np.array([[0, 0, drawing.steps, drawing.arena]], dtype=np.float64), facecolor=FREE, linewidth=0)
 
 
 def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:
@@ -207,8 +203,8 @@ def _alone(drawing: Drawing) -> Boxes:
         for i in pair:
             a0, b0, a1, b1 = boxes[i]
             if a0 < x1 and x0 < a1 and b0 < y1 and y0 < b1:
-                beside = [(a0, b0, x0, b1), (x1, b0, a1, b1), (a0, b0, a1, y0), (a0, y1, a1, b1)]
-                boxes[i] = max(beside, key=lambda box: max(box[2] - box[0], 0) * max(box[3] - box[1], 0))
+                sides = [(a0, b0, x0, b1), (x1, b0, a1, b1), (a0, b0, a1, y0), (a0, y1, a1, b1)]
+                boxes[i] = max(sides, key=lambda box: max(box[2] - box[0], 0) * max(box[3] - box[1], 0))
     boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2])
     return boxes
 
@@ -247,9 +243,9 @@ def _with_size(name: tuple[str, ...], size: str, room: float, rows: int) -> tupl
     """The name with the size below it, else beside it, else alone; None when the name needs more rows."""
     if len(name) < rows and lettering.width(size, SMALL) <= room:
         return name, size
-    beside = f"{name[0]}   {size}" if name else size
-    if len(name) == rows == 1 and lettering.width(beside, SMALL) <= room:
-        return (beside,), ""
+    one_line = f"{name[0]}   {size}" if name else size
+    if len(name) == rows == 1 and lettering.width(one_line, SMALL) <= room:
+        return (one_line,), ""
     return (name, "") if 0 < len(name) <= rows else None
 
 
@@ -268,19 +264,19 @@ def _shortened(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
 
 
 def _nameless(_forms: Sequence[str], _room: float) -> tuple[str, ...]:
-    """No name: the caller adds the size."""
+    """Gives no name, so that the caller writes the size alone."""
     return ()
 
 
 def _write(sheet: Sheet, label: Label, *, beyond: bool) -> None:
     """Writes a label; on a light ground where it stands `beyond` the capacity, which is hatched."""
     lines = [*label.name, label.size] if label.size else label.name
-    ground = {"bbox": _GROUND} if beyond else {}
+    background = {"bbox": _BACKGROUND} if beyond else {}
     for row, text in enumerate(lines):
         shift = ((len(lines) - 1) / 2 - row) * _LINE
         x, y = (label.x - shift, label.y) if label.turned else (label.x, label.y + shift)
         angle = 90 if label.turned else 0
-        sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, zorder=4, **ground)
+        sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, zorder=4, **background)
 
 
 def _is_beyond(sheet: Sheet, drawing: Drawing, label: Label) -> bool:
@@ -354,4 +350,4 @@ def _write_leader(sheet: Sheet, leader: Leader) -> None:
     x, y = leader.to
     sheet.line((leader.x, x), (leader.y, y), color=WARNING, linewidth=0.8, zorder=4)
     sheet.line((x,), (y,), marker="o", markersize=2.5, color=WARNING, markeredgewidth=0, zorder=4)
-    sheet.write(leader.x, leader.y, leader.text, SMALL, ha="center", va="center", zorder=5, bbox=_GROUND)
+    sheet.write(leader.x, leader.y, leader.text, SMALL, ha="center", va="center", zorder=5, bbox=_BACKGROUND)

@@ -17,8 +17,8 @@ from modelplan.answers.region_layout import Copy, Stay
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.figures.region_map import step_ticks
-from modelplan.outputs.reports.moves_report import milliseconds, region_heights
-from modelplan.primitives.units import brief, human
+from modelplan.outputs.reports.moves_report import region_heights
+from modelplan.primitives.units import brief, human, milliseconds
 
 _EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
 #: Points of a step, and of the least and the largest plot.
@@ -39,9 +39,9 @@ _MOVING = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 class _Bands:
     """Where each region is on the sheet: the first one on top."""
 
-    def __init__(self, made: MovingPlan) -> None:
-        self.tops = [max(top, 1) for top in region_heights(made)]
-        used = [any(stay.region == r for stay in made.layout.stays) for r in range(len(self.tops))]
+    def __init__(self, moving_plan: MovingPlan) -> None:
+        self.tops = [max(top, 1) for top in region_heights(moving_plan)]
+        used = [any(stay.region == r for stay in moving_plan.layout.stays) for r in range(len(self.tops))]
         self.heights = [_BAND if there else _THIN for there in used]
         self.total = sum(self.heights) + _GAP * (len(self.heights) - 1)
         self.floors, above = [], self.total
@@ -55,25 +55,25 @@ class _Bands:
         return self.floors[region] + offset / self.tops[region] * self.heights[region]
 
 
-def draw(made: MovingPlan) -> Sheet:
+def draw(moving_plan: MovingPlan) -> Sheet:
     """The map; must run inside `canvas.style()`. Cost: O(stays + copies)."""
-    bands, steps = _Bands(made), max(len(made.ops), 1)
-    texts = [text for number in range(len(made.problem.regions)) for text in _facts(made, number)]
+    bands, steps = _Bands(moving_plan), max(len(moving_plan.ops), 1)
+    texts = [text for number in range(len(moving_plan.problem.regions)) for text in _facts(moving_plan, number)]
     label = max(lettering.width(text, SMALL, bold=True) for text in texts)
     width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
-    ticks = step_ticks(made.ops, width / steps)
-    foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
+    ticks = step_ticks(moving_plan.ops, width / steps)
+    foot = _EDGE + _ROW + 8 + lettering.widest((text for _, text in ticks), SMALL)
     margins = Margins(_EDGE + label + 10, 2 * _EDGE, 2 * _EDGE + TITLE + 3 * _ROW + 8, foot)
     sheet = canvas.sheet(margins, width, bands.total, steps, bands.total)
-    _head(sheet, made)
-    for number in range(len(made.problem.regions)):
-        _region(sheet, made, bands, number)
-    colours = _colours(made)
-    forms = lettering.forms(made.problem.problem.names)
-    for stay in made.layout.stays:
-        _stay(sheet, made, bands, stay, colours.get(stay.buffer, _STILL), forms[stay.buffer])
-    for number, copy in enumerate(made.layout.copies):
-        _arrow(sheet, made, bands, copy, colours, number)
+    _head(sheet, moving_plan)
+    for number in range(len(moving_plan.problem.regions)):
+        _region(sheet, moving_plan, bands, number)
+    colours = _colours(moving_plan)
+    forms = lettering.forms(moving_plan.problem.problem.names)
+    for stay in moving_plan.layout.stays:
+        _stay(sheet, moving_plan, bands, stay, colours.get(stay.buffer, _STILL), forms[stay.buffer])
+    for number, copy in enumerate(moving_plan.layout.copies):
+        _arrow(sheet, moving_plan, bands, copy, colours, number)
     for step, text in ticks:
         x, y = sheet.x(step + 0.5), sheet.margins.bottom
         sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
@@ -83,14 +83,14 @@ def draw(made: MovingPlan) -> Sheet:
     return sheet
 
 
-def _head(sheet: Sheet, made: MovingPlan) -> None:
+def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    sheet.write(_EDGE, y, made.title, TITLE, weight="bold", va="baseline")
-    run = made.simulated
+    sheet.write(_EDGE, y, moving_plan.title, TITLE, weight="bold", va="baseline")
+    run = moving_plan.simulated
     times = f"{milliseconds(run.seconds)} a run, {milliseconds(run.waiting)} of it waiting"
-    facts = f"{times}  ·  {len(made.layout.copies)} copies, {human(run.copied)}"
+    facts = f"{times}  ·  {len(moving_plan.layout.copies)} copies, {human(run.copied)}"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
-    thin = brief(int(max(region_heights(made)) * _LARGE))
+    thin = brief(int(max(region_heights(moving_plan)) * _LARGE))
     legend = (
         "box: a content in a memory; one colour: a content that is copied, in all memories; grey: one that stays",
         f"arrow: a copy, from its issue to the step that needs it; upright: between two steps; thin: below {thin}",
@@ -99,34 +99,34 @@ def _head(sheet: Sheet, made: MovingPlan) -> None:
         sheet.write(_EDGE, y - line * _ROW, text, SMALL, color=MUTED, va="baseline")
 
 
-def _region(sheet: Sheet, made: MovingPlan, bands: _Bands, number: int) -> None:
+def _region(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, number: int) -> None:
     floor = bands.floors[number]
     box = np.array([[0, floor, sheet.steps, floor + bands.heights[number]]])
     sheet.boxes(box, facecolor=FREE, edgecolor=FAINT, linewidth=0.5, zorder=0)
     x, y = sheet.margins.left - 6, sheet.margins.bottom + floor + bands.heights[number]
-    name, used, size = _facts(made, number)
+    name, used, size = _facts(moving_plan, number)
     sheet.write(x, y - 5, name, SMALL, weight="bold", ha="right")
     sheet.write(x, y - 16, used, SMALL, ha="right", color=MUTED)
     sheet.write(x, y - 26, size, SMALL, ha="right", color=MUTED)
 
 
-def _facts(made: MovingPlan, number: int) -> tuple[str, str, str]:
+def _facts(plan: MovingPlan, number: int) -> tuple[str, str, str]:
     """What stands beside a region."""
-    region, used = made.problem.regions[number], region_heights(made)[number]
-    home = sum(int(size) for size, at in zip(made.problem.problem.size, made.problem.home, strict=True) if at == number)
+    region, used = plan.problem.regions[number], region_heights(plan)[number]
+    home = sum(int(size) for size, at in zip(plan.problem.problem.size, plan.problem.home, strict=True) if at == number)
     kept = f"home of {brief(home)}" if home else "no stays"
     return region.name, f"{brief(used)} used" if used else kept, f"of {brief(region.size)}"
 
 
-def _colours(made: MovingPlan) -> dict[int, str]:
+def _colours(moving_plan: MovingPlan) -> dict[int, str]:
     """A colour for each buffer that is copied, in the order of the first copy."""
-    stays = made.layout.stays
-    moved = dict.fromkeys(stays[c.source if c.source >= 0 else c.target].buffer for c in made.layout.copies)
+    stays = moving_plan.layout.stays
+    moved = dict.fromkeys(stays[c.source if c.source >= 0 else c.target].buffer for c in moving_plan.layout.copies)
     return {buffer: _MOVING[i % len(_MOVING)] for i, buffer in enumerate(moved)}
 
 
-def _stay(sheet: Sheet, made: MovingPlan, bands: _Bands, stay: Stay, colour: str, forms: Sequence[str]) -> None:
-    size = int(made.problem.problem.size[stay.buffer])
+def _stay(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, stay: Stay, colour: str, forms: Sequence[str]) -> None:
+    size = int(moving_plan.problem.problem.size[stay.buffer])
     low, high = bands.y(stay.region, stay.offset), bands.y(stay.region, stay.offset + size)
     edge: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.5} if high - low >= _OUTLINED else {"linewidth": 0}
     sheet.boxes(np.array([[stay.start, low, stay.end, high]]), facecolor=colour, zorder=2, **edge)
@@ -142,12 +142,12 @@ def _stay(sheet: Sheet, made: MovingPlan, bands: _Bands, stay: Stay, colour: str
             sheet.write(sheet.x(stay.start) + 2, middle - line * (SMALL + 1), text, SMALL, color=ink)
 
 
-def _arrow(sheet: Sheet, made: MovingPlan, bands: _Bands, copy: Copy, colours: dict[int, str], number: int) -> None:
+def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, colours: dict[int, str], number: int) -> None:
     """From the middle of the source to that of the target, spread a little where several copies start at once."""
-    (x0, y0), (x1, y1) = _ends(made, bands, copy)
+    (x0, y0), (x1, y1) = _ends(plan, bands, copy)
     shift = number % 5 * _APART / sheet.per_step
-    buffer = made.layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
-    large = int(made.problem.problem.size[buffer]) >= max(bands.tops) * _LARGE
+    buffer = plan.layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
+    large = int(plan.problem.problem.size[buffer]) >= max(bands.tops) * _LARGE
     ink, width = (INK, 0.8) if large else (MUTED, 0.35)
     style = {"arrowstyle": "-|>", "color": ink, "linewidth": width, "mutation_scale": 6, "shrinkA": 0, "shrinkB": 0}
     start, end = (x0 + shift, y0), (x1 + shift, y1)
@@ -157,14 +157,14 @@ def _arrow(sheet: Sheet, made: MovingPlan, bands: _Bands, copy: Copy, colours: d
     sheet.line((x,), (y,), marker="o", markersize=3, **dot)
 
 
-def _ends(made: MovingPlan, bands: _Bands, copy: Copy) -> Iterator[tuple[float, float]]:
+def _ends(moving_plan: MovingPlan, bands: _Bands, copy: Copy) -> Iterator[tuple[float, float]]:
     """Where an arrow starts and ends: a home that is no stay is the middle of its region."""
-    stays = made.layout.stays
+    stays = moving_plan.layout.stays
     buffer = stays[copy.source if copy.source >= 0 else copy.target].buffer
     for end, step in ((copy.source, copy.issued), (copy.target, copy.due)):
         if end < 0:
-            home = made.problem.home[buffer]
+            home = moving_plan.problem.home[buffer]
             yield step, bands.floors[home] + bands.heights[home] / 2
         else:
-            size = int(made.problem.problem.size[buffer])
+            size = int(moving_plan.problem.problem.size[buffer])
             yield step, bands.y(stays[end].region, stays[end].offset + size / 2)

@@ -169,4 +169,4 @@ def _words(drawing: OrderDrawing, per_step: float) -> list[tuple[int, str]]:
 def _words_height(drawing: OrderDrawing) -> float:
     steps = max(len(drawing.order), 1)
     per_step = min(max(steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST) / steps
-    return 8 + max((lettering.width(text, SMALL) for _, text in _words(drawing, per_step)), default=0.0)
+    return 8 + lettering.widest((text for _, text in _words(drawing, per_step)), SMALL)

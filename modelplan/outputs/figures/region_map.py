@@ -61,12 +61,12 @@ class Panel:
         return self.bottom + self.use.low * self.scale + self.band + (offset - self.use.high) * self.scale
 
 
-def panels(made: RegionPlan) -> tuple[Panel, ...]:
+def panels(region_plan: RegionPlan) -> tuple[Panel, ...]:
     """The regions from the bottom up, the first lowest, each as high as its used bytes ask for."""
-    used = [use.low + use.region.size - use.high for use in made.uses]
+    used = [use.low + use.region.size - use.high for use in region_plan.uses]
     whole = max(sum(used), 1)
     found, at = [], 0.0
-    for use, size in zip(made.uses, used, strict=True):
+    for use, size in zip(region_plan.uses, used, strict=True):
         band = _BAND if use.high > use.low else 0.0
         room = max(_PLOT * size / whole, _LEAST if size else 0.0)
         found.append(Panel(use, at, at + room + band, room / size if size else 0.0, band))
@@ -74,20 +74,20 @@ def panels(made: RegionPlan) -> tuple[Panel, ...]:
     return tuple(found)
 
 
-def rectangle(made: RegionPlan, panel: Panel, stay: Stay) -> tuple[float, float, float, float]:
+def rectangle(region_plan: RegionPlan, panel: Panel, stay: Stay) -> tuple[float, float, float, float]:
     """The rectangle of a stay: steps, and points from the bottom of the plot."""
-    size = int(made.problem.problem.size[stay.buffer])
+    size = int(region_plan.problem.problem.size[stay.buffer])
     low = panel.y(stay.offset)
     return stay.start, low, stay.end, low + size * panel.scale
 
 
-def stored_runs(made: RegionPlan, number: int) -> list[tuple[int, int]]:
+def stored_runs(region_plan: RegionPlan, number: int) -> list[tuple[int, int]]:
     """Offsets [low, high) of a region that hold weights which are copied to other regions before the first run.
 
     Only where all that lies in the region has its home there (flash); what operators read in place is left out.
     """
-    use, homes, sizes = made.uses[number], made.problem.home, made.problem.problem.size
-    stays = [stay for stay in made.layout.stays if stay.region == number]
+    use, homes, sizes = region_plan.uses[number], region_plan.problem.home, region_plan.problem.problem.size
+    stays = [stay for stay in region_plan.layout.stays if stay.region == number]
     if not use.stored or any(homes[stay.buffer] != number for stay in stays):
         return []
     at = use.region.reserved if use.region.reserved_at == "start" else 0
@@ -98,18 +98,18 @@ def stored_runs(made: RegionPlan, number: int) -> list[tuple[int, int]]:
     return [(low, high) for low, high in (*found, (at, use.low)) if low < high]
 
 
-def draw(made: RegionPlan) -> Sheet:
+def draw(plan: RegionPlan) -> Sheet:
     """The stacked map of a plan for several memories; must run inside `canvas.style()`.
 
     Cost: O(stays).
     """
-    stacked, steps = panels(made), max(len(made.ops), 1)
+    stacked, steps = panels(plan), max(len(plan.ops), 1)
     width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
-    ticks = step_ticks(made.ops, width / steps)
-    foot = _EDGE + _ROW + 8 + max((lettering.width(text, SMALL) for _, text in ticks), default=0.0)
+    ticks = step_ticks(plan.ops, width / steps)
+    foot = _EDGE + _ROW + 8 + lettering.widest((text for _, text in ticks), SMALL)
     entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4})
-               for kind in COLOURS if any(kind == own for _, own in made.owners)]  # fmt: skip
-    stored = [stored_runs(made, number) for number in range(len(stacked))]
+               for kind in COLOURS if any(kind == own for _, own in plan.owners)]  # fmt: skip
+    stored = [stored_runs(plan, number) for number in range(len(stacked))]
     if any(stored):
         entries.append(axes.Entry(_STORED_WORDS, _STORED))
     above = _EDGE + TITLE + 2 * _ROW + 10
@@ -117,31 +117,31 @@ def draw(made: RegionPlan) -> Sheet:
         Margins(_LEFT, _RIGHT, above, foot), width, stacked[-1].top + _HEAD, steps, stacked[-1].top + _HEAD
     )
     sheet.axes.spines["left"].set_visible(False)
-    forms = lettering.forms(made.problem.problem.names)
+    forms = lettering.forms(plan.problem.problem.names)
     for number, panel in enumerate(stacked):
         _draw_stored(sheet, panel, stored[number])
-        _draw_panel(sheet, made, panel, [stay for stay in made.layout.stays if stay.region == number], forms)
-    _draw_head(sheet, made, entries)
+        _draw_panel(sheet, plan, panel, [stay for stay in plan.layout.stays if stay.region == number], forms)
+    _draw_head(sheet, plan, entries)
     for step, text in ticks:
         x, y = sheet.x(step + 0.5), sheet.margins.bottom
         sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
         sheet.write(x, y - 6, text, SMALL, ha="center", va="top", rotation=90)
     sheet.write(
-        _LEFT + width / 2, _EDGE, "step and operator" if any(made.ops) else "step", BODY, ha="center", color=MUTED
+        _LEFT + width / 2, _EDGE, "step and operator" if any(plan.ops) else "step", BODY, ha="center", color=MUTED
     )
     return sheet
 
 
-def _draw_head(sheet: Sheet, made: RegionPlan, entries: Sequence[axes.Entry]) -> None:
+def _draw_head(sheet: Sheet, plan: RegionPlan, entries: Sequence[axes.Entry]) -> None:
     room = sheet.right + sheet.margins.right - 2 * _EDGE
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(made.title), room * 0.6, TITLE)
+    title = lettering.folded(lettering.drawable(plan.title), room * 0.6, TITLE)
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    count = f"   {counted(len(made.layout.stays), 'buffer')} in {memory_count(made)}"
+    count = f"   {counted(len(plan.layout.stays), 'buffer')} in {memory_count(plan)}"
     sheet.write(_EDGE + lettering.width(title, TITLE, bold=True), y, count, BODY, color=MUTED, va="baseline")
-    optimal = "proven optimal" if made.layout.ended == "optimal" else f"lower bound {duration(made.layout.bound)}"
+    optimal = "proven optimal" if plan.layout.ended == "optimal" else f"lower bound {duration(plan.layout.bound)}"
     y -= _ROW
-    sheet.write(_EDGE, y, f"memory time {duration(made.seconds)} for each run  ·  {optimal}", BODY, va="baseline")
+    sheet.write(_EDGE, y, f"memory time {duration(plan.seconds)} for each run  ·  {optimal}", BODY, va="baseline")
     y -= _ROW + 4
     for x, entry in axes.legend_rows(entries, room)[0]:
         sheet.swatch(_EDGE + x, y - 1, **entry.style)
@@ -149,13 +149,13 @@ def _draw_head(sheet: Sheet, made: RegionPlan, entries: Sequence[axes.Entry]) ->
 
 
 def _draw_panel(
-    sheet: Sheet, made: RegionPlan, panel: Panel, stays: Sequence[Stay], forms: Sequence[tuple[str, ...]]
+    sheet: Sheet, region_plan: RegionPlan, panel: Panel, stays: Sequence[Stay], forms: Sequence[tuple[str, ...]]
 ) -> None:
     """One memory: its ground, its buffers, the band of what is free, addresses, and a line of figures above."""
     use, region = panel.use, panel.use.region
     sheet.boxes(np.array([[0, panel.bottom, sheet.steps, panel.top]]), facecolor=FREE, edgecolor=MUTED, linewidth=0.4)
     for kind, colour in COLOURS.items():
-        boxes = [rectangle(made, panel, stay) for stay in stays if made.owners[stay.buffer][1] == kind]
+        boxes = [rectangle(region_plan, panel, stay) for stay in stays if region_plan.owners[stay.buffer][1] == kind]
         found: Boxes = np.array(sorted(boxes, key=lambda box: (box[1], box[0])), dtype=np.float64).reshape(-1, 4)
         found = found[found[:, 3] > found[:, 1]]
         slim = np.minimum((found[:, 2] - found[:, 0]) * sheet.per_step, found[:, 3] - found[:, 1]) < _SLIM
@@ -164,7 +164,7 @@ def _draw_panel(
             sheet.boxes(thin, facecolor=shade, edgecolor=shade, linewidth=0.1, zorder=2)
         sheet.boxes(found[~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
     for stay in stays:
-        _name(sheet, made, panel, stay, forms[stay.buffer])
+        _name(sheet, region_plan, panel, stay, forms[stay.buffer])
     if panel.band:
         middle = panel.bottom + use.low * panel.scale + panel.band / 2
         text = f"{brief(use.free)} free"
@@ -193,17 +193,17 @@ def _draw_stored(sheet: Sheet, panel: Panel, runs: Sequence[tuple[int, int]]) ->
     low, high = max(runs, key=lambda run: run[1] - run[0])
     if (high - low) * panel.scale >= lettering.line_height(SMALL):
         x, y = sheet.x(sheet.steps / 2), sheet.y(panel.y(low) + (high - low) * panel.scale / 2)
-        ground = {"facecolor": _STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
-        sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=ground)
+        background = {"facecolor": _STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
+        sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=background)
 
 
-def _name(sheet: Sheet, made: RegionPlan, panel: Panel, stay: Stay, forms: Sequence[str]) -> None:
+def _name(sheet: Sheet, region_plan: RegionPlan, panel: Panel, stay: Stay, forms: Sequence[str]) -> None:
     """The buffer's name with its bytes, or either, where its rectangle has the room."""
-    x0, y0, x1, y1 = rectangle(made, panel, stay)
+    x0, y0, x1, y1 = rectangle(region_plan, panel, stay)
     room, high = (x1 - x0) * sheet.per_step - 6, y1 - y0
     if high < lettering.line_height(SMALL):
         return
-    rows = made.problem.problem
+    rows = region_plan.problem.problem
     size = brief(int(rows.size[stay.buffer])).replace(".00", "")
     text = lettering.fitting((*(f"{form}   {size}" for form in forms), *forms, size), room, SMALL)
     if text:

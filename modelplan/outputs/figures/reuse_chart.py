@@ -69,8 +69,8 @@ def _draw_panel(sheet: Sheet, drawing: Drawing, offsets: IntArray, begin: float,
     problem = drawing.problem
     edges = [problem.start + begin, offsets, problem.end + begin, offsets + problem.size]
     boxes: Boxes = np.stack(edges, axis=1).astype(np.float64)
-    ground = np.array([[begin, 0, begin + drawing.steps, height]], dtype=np.float64)
-    sheet.boxes(ground, facecolor=FREE, linewidth=0, zorder=1)
+    background = np.array([[begin, 0, begin + drawing.steps, height]], dtype=np.float64)
+    sheet.boxes(background, facecolor=FREE, linewidth=0, zorder=1)
     dense = len(boxes) > canvas.DENSE
     for kind in np.unique(drawing.kinds):
         chosen = (drawing.kinds == kind) & (problem.size > 0)

@@ -7,52 +7,51 @@ import math
 from modelplan.answers.moving_layout import StreamCurve
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, Margins, Sheet
-from modelplan.outputs.reports.moves_report import milliseconds
 from modelplan.outputs.reports.stream_report import rate_text
-from modelplan.primitives.units import brief
+from modelplan.primitives.units import brief, milliseconds
 
 _WIDTH, _HEIGHT, _EDGE, _ROW = 560.0, 300.0, 12.0, 14.0
 _LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
-def draw(made: StreamCurve) -> Sheet:
+def draw(curve: StreamCurve) -> Sheet:
     """The chart; must run inside `canvas.style()`."""
-    points = [point for _, own in made.curves for point in own]
+    points = [point for _, own in curve.curves for point in own]
     memory, time = max(p.memory for p in points) * 1.02, max(p.seconds for p in points) * 1.08
     left = _EDGE + _ROW + 10 + lettering.width(milliseconds(time), SMALL)
-    right = 2 * _EDGE + max(lettering.width(rate_text(rate), SMALL) for rate, _ in made.curves)
+    right = 2 * _EDGE + max(lettering.width(rate_text(rate), SMALL) for rate, _ in curve.curves)
     sheet = canvas.sheet(Margins(left, right, 2 * _EDGE + TITLE + 2 * _ROW, 46.0), _WIDTH, _HEIGHT, memory, time)
     _axes(sheet, memory, time)
-    _head(sheet, made)
-    base = sheet.y(made.computing)
+    _head(sheet, curve)
+    base = sheet.y(curve.computing)
     sheet.line((left, sheet.right), (base, base), color=MUTED, linewidth=0.8, linestyle="--")
-    for number, (_, own) in enumerate(made.curves):
+    for number, (_, own) in enumerate(curve.curves):
         colour = _LINES[number % len(_LINES)]
         xs, ys = [sheet.x(p.memory) for p in own], [sheet.y(p.seconds) for p in own]
         sheet.line(xs, ys, color=colour, linewidth=1.3, marker="o", markersize=3)
-    _labels(sheet, made)
-    if made.chosen is not None and made.simulated is not None:
-        x, y = sheet.x(made.chosen), sheet.y(made.simulated.seconds)
+    _labels(sheet, curve)
+    if curve.chosen is not None and curve.simulated is not None:
+        x, y = sheet.x(curve.chosen), sheet.y(curve.simulated.seconds)
         sheet.line((x,), (y,), marker="o", markersize=7, color="white", markeredgecolor=INK, markeredgewidth=1.4)
     return sheet
 
 
-def _labels(sheet: Sheet, made: StreamCurve) -> None:
+def _labels(sheet: Sheet, curve: StreamCurve) -> None:
     """The rate of each line at its left end, on its upper side."""
-    for number, (rate, own) in enumerate(made.curves):
+    for number, (rate, own) in enumerate(curve.curves):
         first = own[0]
         y = sheet.y(first.seconds) + 8
         sheet.write(sheet.x(first.memory) + 6, y, rate_text(rate), SMALL, color=_LINES[number % len(_LINES)])
 
 
-def _head(sheet: Sheet, made: StreamCurve) -> None:
+def _head(sheet: Sheet, curve: StreamCurve) -> None:
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    sheet.write(_EDGE, y, made.title, TITLE, weight="bold", va="baseline")
-    facts = f"weights {brief(made.weights)}, activations {brief(made.activations)}"
+    sheet.write(_EDGE, y, curve.title, TITLE, weight="bold", va="baseline")
+    facts = f"weights {brief(curve.weights)}, activations {brief(curve.activations)}"
     sheet.write(
-        _EDGE, y - _ROW, f"{facts}; dashed: all weights kept, {milliseconds(made.computing)}", BODY, va="baseline"
+        _EDGE, y - _ROW, f"{facts}; dashed: all weights kept, {milliseconds(curve.computing)}", BODY, va="baseline"
     )
-    ring = "ring: a layout with addresses, replayed" if made.simulated is not None else "by the time model"
+    ring = "ring: a layout with addresses, replayed" if curve.simulated is not None else "by the time model"
     sheet.write(_EDGE, y - 2 * _ROW, ring, BODY, color=MUTED, va="baseline")
 
 

@@ -12,7 +12,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.targets.device import Region
 
 
-def c_header(made: RegionPlan) -> str:
+def c_header(region_plan: RegionPlan) -> str:
     """One array for each region that is written, in a section of the region's name, and each buffer's offset in it.
 
     One source file defines MODELPLAN_MEMORIES_DEFINE before it includes the header, and so has the arrays. Weights that
@@ -22,21 +22,21 @@ def c_header(made: RegionPlan) -> str:
         RequestError: the names of two regions differ in nothing that C takes.
     """
     lines = [
-        f"// Made by {made.made_by} for {_comment(made.title)}.",
+        f"// Made by {region_plan.made_by} for {_comment(region_plan.title)}.",
         "#ifndef MODELPLAN_MEMORIES_H_",
         "#define MODELPLAN_MEMORIES_H_",
         "",
         "#include <stdint.h>",
     ]
-    names = _identifiers(made)
-    words = [_word(region.name) for region in made.problem.regions]
+    names = _identifiers(region_plan)
+    words = [_word(region.name) for region in region_plan.problem.regions]
     if len(set(words)) < len(words):
         raise RequestError(f"two regions have one name in C: {', '.join(words)}")
-    for number, region in enumerate(made.problem.regions):
-        first, size = extent(made, number)
+    for number, region in enumerate(region_plan.problem.regions):
+        first, size = extent(region_plan, number)
         if region.kind == "nvm" or not size:
             continue
-        array, align = f"modelplan_{_word(region.name)}", alignment(made, number)
+        array, align = f"modelplan_{_word(region.name)}", alignment(region_plan, number)
         lines += [
             "",
             f"// {region.name}: {size} bytes from "
@@ -47,22 +47,22 @@ def c_header(made: RegionPlan) -> str:
             "#endif",
         ]
         lines += [
-            f"#define {names[i]} ({array} + {stay.offset - first})  // {_comment(_name(made, stay))}"
-            for i, stay in enumerate(made.layout.stays)
+            f"#define {names[i]} ({array} + {stay.offset - first})  // {_comment(_name(region_plan, stay))}"
+            for i, stay in enumerate(region_plan.layout.stays)
             if stay.region == number
         ]
     return "\n".join([*lines, "", "#endif  // MODELPLAN_MEMORIES_H_", ""])
 
 
-def linker_sections(made: RegionPlan) -> str:
+def linker_sections(region_plan: RegionPlan) -> str:
     """The sections of `c_header` at the addresses of the regions, for GNU ld: given by -T, it adds to the usual script.
 
     Raises:
         RequestError: a region has no address.
     """
     sections, checks = [], []
-    for number, region in enumerate(made.problem.regions):
-        first, size = extent(made, number)
+    for number, region in enumerate(region_plan.problem.regions):
+        first, size = extent(region_plan, number)
         if region.kind == "nvm" or not size:
             continue
         if region.base is None:
@@ -72,43 +72,43 @@ def linker_sections(made: RegionPlan) -> str:
         least = f"SIZEOF(.{name}) <= {region.size - first}"
         checks.append(f'ASSERT({least}, "{name}: more than the region of {region.size} bytes")')
     lines = ["SECTIONS", "{", "  modelplan_here = .;", *sections, "  . = modelplan_here;", "}", "INSERT AFTER .bss;"]
-    return "\n".join([f"/* Made by {made.made_by}. */", *(lines if sections else ()), *checks, ""])
+    return "\n".join([f"/* Made by {region_plan.made_by}. */", *(lines if sections else ()), *checks, ""])
 
 
-def extent(made: RegionPlan, number: int) -> tuple[int, int]:
+def extent(region_plan: RegionPlan, number: int) -> tuple[int, int]:
     """The offset and the size of the array that covers all stays in a region."""
-    rows = made.problem.problem
-    stays = [stay for stay in made.layout.stays if stay.region == number]
+    rows = region_plan.problem.problem
+    stays = [stay for stay in region_plan.layout.stays if stay.region == number]
     first = min((stay.offset for stay in stays), default=0)
     return first, max((stay.offset + int(rows.size[stay.buffer]) for stay in stays), default=first) - first
 
 
-def alignment(made: RegionPlan, number: int) -> int:
+def alignment(region_plan: RegionPlan, number: int) -> int:
     """The largest power of two, up to 4096, that the array's address and what its buffers need share."""
-    rows, region = made.problem.problem, made.problem.regions[number]
-    inside = [int(rows.alignment[stay.buffer]) for stay in made.layout.stays if stay.region == number]
+    rows, region = region_plan.problem.problem, region_plan.problem.regions[number]
+    inside = [int(rows.alignment[stay.buffer]) for stay in region_plan.layout.stays if stay.region == number]
     needed = max([*inside, region.alignment], default=1)
-    address = (region.base or 0) + extent(made, number)[0]
+    address = (region.base or 0) + extent(region_plan, number)[0]
     return min(needed, address & -address) if address else needed
 
 
-def tflm_header(made: RegionPlan) -> str:
+def tflm_header(region_plan: RegionPlan) -> str:
     """TFLM's two arenas as arrays in sections of their regions, and the allocator on them.
 
     Raises:
         RequestError: TFLM does not run the model, or an arena fits in no region.
     """
-    found = {arena.name: arena for arena in made.arenas}
-    if not found or any(arena.region < 0 for arena in made.arenas[:2]):
+    tflm_arenas = {arena.name: arena for arena in region_plan.arenas}
+    if not tflm_arenas or any(arena.region < 0 for arena in region_plan.arenas[:2]):
         raise RequestError("no two arenas: TFLM does not run the model, or an arena fits in no region")
-    kept, free = found["persistent"], found["non-persistent"]
+    kept, free = tflm_arenas["persistent"], tflm_arenas["non-persistent"]
 
     def array(name: str, arena: TflmArena) -> str:
-        section = _word(_region(made, arena).name)
+        section = _word(_region(region_plan, arena).name)
         return f'alignas(16) __attribute__((section(".{section}"))) inline uint8_t {name}[{arena.nbytes}];'
 
     return f"""\
-// Made by {made.made_by} for {_comment(made.title)}.
+// Made by {region_plan.made_by} for {_comment(region_plan.title)}.
 #ifndef MODELPLAN_TWO_ARENAS_H_
 #define MODELPLAN_TWO_ARENAS_H_
 
@@ -118,9 +118,9 @@ def tflm_header(made: RegionPlan) -> str:
 
 namespace modelplan {{
 
-// In {_region(made, kept).name}: {kept.holds}.
+// In {_region(region_plan, kept).name}: {kept.holds}.
 {array("persistent_arena", kept)}
-// In {_region(made, free).name}: {free.holds}.
+// In {_region(region_plan, free).name}: {free.holds}.
 {array("non_persistent_arena", free)}
 
 inline tflite::MicroAllocator* CreateAllocator() {{
@@ -134,11 +134,11 @@ inline tflite::MicroAllocator* CreateAllocator() {{
 """
 
 
-def _region(made: RegionPlan, arena: TflmArena) -> Region:
-    return made.problem.regions[arena.region]
+def _region(region_plan: RegionPlan, arena: TflmArena) -> Region:
+    return region_plan.problem.regions[arena.region]
 
 
-def executorch_ids(made: RegionPlan) -> str:
+def executorch_ids(plan: RegionPlan) -> str:
     """The layout in ExecuTorch's terms: memory ids from 1, their sizes, and for each tensor an id and an offset.
 
     `non_const_buffer_sizes` is the field of an ExecutionPlan: item 0 is reserved, item n is the size of memory n, which
@@ -146,21 +146,21 @@ def executorch_ids(made: RegionPlan) -> str:
     that is written stand under `copied_constants`.
     """
     sizes, ids, memories = [0], dict[int, int](), []
-    for number, region in enumerate(made.problem.regions):
-        first, size = extent(made, number)
+    for number, region in enumerate(plan.problem.regions):
+        first, size = extent(plan, number)
         if region.kind != "nvm":
             ids[number] = len(sizes)
             sizes.append(first + size)
             memories.append({"mem_id": ids[number], "region": region.name, "base": region.base, "size": first + size})
     tensors: list[dict[str, Any]] = []
     constants: list[dict[str, Any]] = []
-    for stay in made.layout.stays:
-        owner, kind = made.owners[stay.buffer]
+    for stay in plan.layout.stays:
+        owner, kind = plan.owners[stay.buffer]
         if stay.region not in ids:
             continue
-        rows = made.problem.problem
+        rows = plan.problem.problem
         members = rows.members[stay.buffer] if rows.members else ()
-        graph = made.plans[owner].graph
+        graph = plan.plans[owner].graph
         named = [(graph.tensors[m.tensor].name, m.delta, graph.tensors[m.tensor].nbytes) for m in members]
         for name, delta, size in named or [(rows.names[stay.buffer], 0, int(rows.size[stay.buffer]))]:
             offset = stay.offset + delta
@@ -168,19 +168,19 @@ def executorch_ids(made: RegionPlan) -> str:
                      "memory_offset_low": offset & 0xFFFFFFFF, "memory_offset_high": offset >> 32,
                      "lifetime": [stay.start, stay.end - 1]}  # fmt: skip
             (constants if kind == "weights" else tensors).append(entry)
-    document = {"made_by": made.made_by, "memories": memories, "non_const_buffer_sizes": sizes, "tensors": tensors,
+    document = {"made_by": plan.made_by, "memories": memories, "non_const_buffer_sizes": sizes, "tensors": tensors,
                 "copied_constants": constants}  # fmt: skip
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _name(made: RegionPlan, stay: Stay) -> str:
-    return made.problem.problem.names[stay.buffer]
+def _name(region_plan: RegionPlan, stay: Stay) -> str:
+    return region_plan.problem.problem.names[stay.buffer]
 
 
-def _identifiers(made: RegionPlan) -> list[str]:
+def _identifiers(plan: RegionPlan) -> list[str]:
     """A macro's name for each stay: its buffer's name and number."""
     return [
-        f"MODELPLAN_{_word(_name(made, stay)).upper()[-60:].strip('_')}_{stay.buffer}" for stay in made.layout.stays
+        f"MODELPLAN_{_word(_name(plan, stay)).upper()[-60:].strip('_')}_{stay.buffer}" for stay in plan.layout.stays
     ]
 
 

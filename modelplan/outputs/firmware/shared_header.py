@@ -93,19 +93,19 @@ class SharedMemoryPlanner : public tflite::MicroMemoryPlanner {
 """
 
 
-def shared_header(made: SharedPlan, arenas: TflmArenas) -> str:
+def shared_header(shared_plan: SharedPlan, arenas: TflmArenas) -> str:
     """The size of the arena, the models as they are to be allocated, and the planner for MicroAllocator::Create."""
-    names = _identifiers([part.name for part in made.parts])
-    models = "".join(_entry(part, name) for part, name in zip(made.parts, names, strict=True))
-    tables = "\n".join(_table(made, number, name) for number, name in enumerate(names))
+    names = _identifiers([part.name for part in shared_plan.parts])
+    models = "".join(_entry(part, name) for part, name in zip(shared_plan.parts, names, strict=True))
+    tables = "\n".join(_table(shared_plan, number, name) for number, name in enumerate(names))
     pointer = ABIS[arenas.pinned.abi].pointer
     return f"""\
 // Made by modelplan for {len(names)} models in one arena; ABI {arenas.pinned.abi}, {arenas.pinned.kernels} kernels.
-{_GUIDE}{_promises(made)}{_BEGIN}
+{_GUIDE}{_promises(shared_plan)}{_BEGIN}
 // Head {arenas.pinned.head} bytes, tail {arenas.pinned.tail} bytes.
 inline constexpr std::size_t kSharedArenaBytes = {arenas.pinned.least};
 inline constexpr std::size_t kSharedArenaAlignment = {ALIGNMENT};
-inline constexpr std::size_t kSharedHeadBytes = {padded(made.height)};
+inline constexpr std::size_t kSharedHeadBytes = {padded(shared_plan.height)};
 
 static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
@@ -126,15 +126,15 @@ def _comment(text: str) -> str:
     return printable(text).replace("\\", "/").replace('"', "'").replace("*/", "* /")
 
 
-def _promises(made: SharedPlan) -> str:
+def _promises(shared_plan: SharedPlan) -> str:
     """What the plan takes for granted, in lines of comment."""
-    relation = made.relation
+    relation = shared_plan.relation
     names = [_comment(name) for name in relation.names]
     pairs = [f"{names[a]} and {names[b]}" for a, b in sorted(relation.turns)]
     lines = [f"Never active at the same time: {pair}." for pair in pairs]
     for pipe in relation.pipes:
         a, b = pipe.source, pipe.target
-        out, given = (_comment(made.parts[p.model].graph.tensors[p.tensor].name) for p in (a, b))
+        out, given = (_comment(shared_plan.parts[p.model].graph.tensors[p.tensor].name) for p in (a, b))
         lines.append(f"Output {out} of {names[a.model]} is input {given} of {names[b.model]}: do not copy it.")
     for unit in relation.units:
         if len(unit) > 1:
@@ -149,15 +149,15 @@ def _entry(part: ModelPart, name: str) -> str:
     return f'    {{"{_comment(part.name)}", "{digest}",\n     kBuffers{name}, {len(part.rows)}}},\n'
 
 
-def _table(made: SharedPlan, number: int, name: str) -> str:
+def _table(shared_plan: SharedPlan, number: int, name: str) -> str:
     """The buffers of one model."""
-    lines = "".join(_lines(made, number)) or "    {0, 0},\n"
+    lines = "".join(_lines(shared_plan, number)) or "    {0, 0},\n"
     return f"inline constexpr SharedBuffer kBuffers{name}[] = {{\n{lines}}};\n"
 
 
-def _lines(made: SharedPlan, number: int) -> Iterator[str]:
-    part = made.parts[number]
+def _lines(shared_plan: SharedPlan, number: int) -> Iterator[str]:
+    part = shared_plan.parts[number]
     assert part.file is not None
-    for row, place in zip(part.rows, made.places_of(number), strict=True):
+    for row, place in zip(part.rows, shared_plan.places_of(number), strict=True):
         label = f"scratch of op {row.op[1]}" if row.scratch else part.file.tensors[row.tensor].name
         yield f"    {{{row.size}, {place}}},  // {_comment(label)}\n"

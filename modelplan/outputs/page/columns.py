@@ -53,7 +53,7 @@ def columns_of(page: Page) -> dict[str, Any]:
 
 
 def shown(name: str) -> str:
-    r"""A name as the page shows it.
+    r"""A name as the page shows it: printable.
 
     >>> print(shown(chr(0x202E) + "b"), len(shown("x" * 1_000_000)))
     \u202eb 268
@@ -130,6 +130,14 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "overlaps": problem.overlaps.tolist(),
         "conflicts": len(problem.conflicts),
         "capacity": problem.capacity,
+        **_needs(view),
+    }
+
+
+def _needs(view: View) -> dict[str, Any]:
+    """What a plan needs against what there is, and what is drawn beside its buffers."""
+    drawing = view.drawing
+    return {
         "bound": drawing.lower_bound,
         "height": drawing.height,
         "arena": drawing.arena,
@@ -137,9 +145,9 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "parts": view.parts,
         "given": view.given,
         "fits": drawing.problem.capacity is None or (not view.refused and not drawing.excess),
-        "peak": bounds.load_bound(problem),
+        "peak": bounds.load_bound(drawing.problem),
         "banks": [[shown(name), base] for name, base in drawing.banks],
-        "regions": [[shown(one.name), one.base, one.used, one.size] for one in view.bands],
+        "regions": [[shown(band.name), band.base, band.used, band.size] for band in view.bands],
         "copies": [[a.source, a.target, a.issued, a.due, a.start, a.end, a.size] for a in view.arrows],
         "models": [[step, shown(name)] for step, name in drawing.models],
     }

@@ -11,12 +11,15 @@ from base64 import b64encode
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 
+from modelplan import _core
 from modelplan.answers.page_views import Page, page_of
 from modelplan.model import Plan
 from modelplan.outputs.page.columns import columns_of, shown
-from modelplan.outputs.page.library import library_scripts
 
+#: Where the build puts the parts of BokehJS that the page uses, in the order in which they are run, with their licence.
+_BOKEHJS, _PARTS = Path(_core.__file__).parent / "bokehjs", ("bokeh.min.js", "bokeh-api.min.js")
 #: The page's own scripts, in the order in which they are run: each uses what stands before it.
 SCRIPTS = (
     "plans.js", "looks.js", "lettering.js", "rows.js", "chart.js", "words.js", "panels.js", "buffers.js", "changes.js",
@@ -25,22 +28,15 @@ SCRIPTS = (
 
 
 def render(plan: Plan) -> bytes:
-    """The page of one plan: same plan, same bytes.
-
-    Raises:
-        RequestError: the plotting library is not installed.
-    """
+    """The page of one plan: same plan, same bytes."""
     return html(page_of(plan))
 
 
 def html(page: Page) -> bytes:
-    """The file: about 1.5 MB of library, and 100 to 200 bytes for each buffer of each view.
-
-    Raises:
-        RequestError: the plotting library is not installed.
-    """
+    """The file: about 1.5 MB of library, and 100 to 200 bytes for each buffer of each view."""
     own = "\n".join(_asset(name) for name in SCRIPTS)
-    scripts = [_closed(script) for script in (*library_scripts(), own)]
+    library = ((_BOKEHJS / name).read_text(encoding="utf-8") for name in _PARTS)
+    scripts = [_closed(script) for script in (*library, own)]
     data = json.dumps(columns_of(page), ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
         "policy": _policy(scripts),

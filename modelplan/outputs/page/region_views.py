@@ -83,13 +83,13 @@ def _bands(asked: RegionProblem, layout: Layout) -> tuple[Band, ...]:
         if min(copy.source, copy.target) < 0:
             used[asked.home[_buffer(layout, copy)]] += 0
     least = max(round(_HOME * sum(used.values())), 1)
-    found, base = [], 0
+    bands, base = [], 0
     for region in sorted(used):
         row = asked.regions[region]
         height = max(used[region], min(max(round((1 + _FREE) * used[region]), least), row.size))
-        found.append(Band(region, row.name, base, used[region], row.size, height))
+        bands.append(Band(region, row.name, base, used[region], row.size, height))
         base += height
-    return tuple(found)
+    return tuple(bands)
 
 
 def _buffer(layout: Layout, copy: Copy) -> int:

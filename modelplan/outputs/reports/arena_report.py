@@ -50,21 +50,21 @@ def parts_section(needed: Requirement) -> Section:
     estimated = any(p.trust.startswith("estimated") for p in needed.parts)
     lines = ("estimated on the ample side; what the runtime reports on the device tells more",) if estimated else ()
     headings = ("part", ">bytes", ">count", "trust")
-    return Section("Why, for the file as it stands", lines, Table(headings, tuple(rows)))
+    return Section("Why, for the unmodified file", lines, Table(headings, tuple(rows)))
 
 
-def alternatives_section(needed: Requirement, found: Sequence[Alternative]) -> Section:
+def alternatives_section(needed: Requirement, alternatives: Sequence[Alternative]) -> Section:
     """What other orders and plans of the same file would need, with the commands that write those that need less."""
-    less = lower_alternatives(needed, found)
-    lines = [f"{a.change}: {a.refusal}" for a in found if a.refusal]
-    same = [a.change for a in found if not a.refusal and a not in less]
+    less = lower_alternatives(needed, alternatives)
+    lines = [f"{a.change}: {a.refusal}" for a in alternatives if a.refusal]
+    same = [a.change for a in alternatives if not a.refusal and a not in less]
     if same:
-        lines.append(f"no less than that: {'; '.join(same)}")
+        lines.append(f"no saving: {'; '.join(same)}")
     if not less:
         return Section("What would need less", tuple(lines))
     rows = [_row(a.change, a.requirement, needed) for a in less if a.requirement is not None]
     commands = tuple(" && ".join(a.commands) for a in less)
-    table = Table(("change", ">arena", ">less", ">head"), (_row("as it stands", needed, needed), *rows))
+    table = Table(("change", ">arena", ">less", ">head"), (_row("unmodified", needed, needed), *rows))
     return Section("What would need less", tuple(lines), table, commands)
 
 

@@ -11,31 +11,31 @@ from modelplan.outputs.reports.markdown import literal
 _MOST_ROWS = 20
 
 
-def render_difference(found: Difference) -> str:
+def render_difference(difference: Difference) -> str:
     """The difference as Markdown, ending in a newline; names out of files cannot become marks or HTML."""
-    title = f"{found.old} → {found.new}" if found.old != found.new else found.old
+    title = f"{difference.old} → {difference.new}" if difference.old != difference.new else difference.old
     blocks = [f"### {literal(title)}"]
-    if found.empty:
+    if difference.empty:
         return "\n\n".join([*blocks, "Nothing differs but names, if anything."]) + "\n"
-    blocks.append(listed(words.head_lines(found)))
-    if any(part.bytes.delta for part in (*found.parts, *found.flash)):
-        blocks.append(rows_under(("part", ">before", ">after", ">change"), words.memory_rows(found)))
-    blocks.append(f"**{literal(words.peak_title(found))}**")
-    blocks += [listed(lines)] if (lines := list(words.peak_lines(found))) else []
-    if any(part.bytes.before != part.bytes.after for part in found.peak_parts):
-        blocks.append(rows_under(("alive", "made by", ">before", ">after", ">change"), words.peak_rows(found)))
-    blocks += _operators(found)
+    blocks.append(listed(words.head_lines(difference)))
+    if any(part.bytes.delta for part in (*difference.parts, *difference.flash)):
+        blocks.append(rows_under(("part", ">before", ">after", ">change"), words.memory_rows(difference)))
+    blocks.append(f"**{literal(words.peak_title(difference))}**")
+    blocks += [listed(lines)] if (lines := list(words.peak_lines(difference))) else []
+    if any(part.bytes.before != part.bytes.after for part in difference.peak_parts):
+        blocks.append(rows_under(("alive", "made by", ">before", ">after", ">change"), words.peak_rows(difference)))
+    blocks += _operators(difference)
     return "\n\n".join(blocks) + "\n"
 
 
-def _operators(found: Difference) -> Iterator[str]:
-    own = words.own_changes(found)
-    rows = [(words.signed(one.effect) or "0", words.short_names(one.line)) for one in own[:_MOST_ROWS]]
+def _operators(difference: Difference) -> Iterator[str]:
+    own = words.own_changes(difference)
+    rows = [(words.signed(change.effect) or "0", words.short_names(change.line)) for change in own[:_MOST_ROWS]]
     rows += [(line.split()[0], line.strip().partition("  ")[2]) for line in words.others_line(own[_MOST_ROWS:])]
     if rows:
         yield f"**{literal(words.EFFECT_TITLE)}**"
         yield rows_under((">bytes", "operator"), rows)
-    if rest := [*words.following_lines(found), *words.value_lines(found), *words.order_lines(found)]:
+    if rest := [*words.following_lines(difference), *words.value_lines(difference), *words.order_lines(difference)]:
         yield listed(rest)
 
 

@@ -21,46 +21,46 @@ _LONGEST_NAME = 40
 _QUOTED = re.compile(r"'([^']{41,})'")
 
 
-def sections_of(found: Difference) -> Report:
+def sections_of(difference: Difference) -> Report:
     """The difference as sections; of two sides that are the same a single line."""
-    title = f"{found.old} -> {found.new}" if found.old != found.new else found.old
-    if found.empty:
+    title = f"{difference.old} -> {difference.new}" if difference.old != difference.new else difference.old
+    if difference.empty:
         return [Section(title, ("nothing differs but names, if anything",))]
-    first = Section(title, tuple(head_lines(found)))
-    return [first, *_memory(found), *_peak(found), *_operators(found)]
+    first = Section(title, tuple(head_lines(difference)))
+    return [first, *_memory(difference), *_peak(difference), *_operators(difference)]
 
 
 # The head -------------------------------------------------------------------------------------------------------------
 
 
-def head_lines(found: Difference) -> Iterator[str]:
+def head_lines(difference: Difference) -> Iterator[str]:
     """The number before and after, what was chosen differently, and what holds for both."""
-    what = "arena" if found.whole else "activations"
-    if found.arena.before is not None and found.arena.after is not None:
-        yield f"{what} {became(found.arena)}"
-    for setting in found.settings:
+    what = "arena" if difference.whole else "activations"
+    if difference.arena.before is not None and difference.arena.after is not None:
+        yield f"{what} {became(difference.arena)}"
+    for setting in difference.settings:
         yield f"{setting.name} {setting.before} -> {setting.after}"
-    yield f"sized for {', '.join(_basis(found))}"
-    for side, refusals in zip(("old", "new"), found.refusals, strict=True):
+    yield f"sized for {', '.join(_basis(difference))}"
+    for side, refusals in zip(("old", "new"), difference.refusals, strict=True):
         yield from (f"{side}: the runtime would not run it: {refusal}" for refusal in refusals)
-    yield from _capacities(found)
+    yield from _capacities(difference)
 
 
-def _basis(found: Difference) -> Iterator[str]:
+def _basis(difference: Difference) -> Iterator[str]:
     """By which rules both sides are sized: what differs with both words, but not what a setting says already."""
-    old, new = (basis.split(", ") for basis in found.basis)
+    old, new = (basis.split(", ") for basis in difference.basis)
     if len(old) != len(new):
-        yield f"{found.basis[0]} -> {found.basis[1]}"
+        yield f"{difference.basis[0]} -> {difference.basis[1]}"
         return
     for before, after in zip(old, new, strict=True):
         if before == after:
             yield before
-        elif not any(one.before in before and one.after in after for one in found.settings):
+        elif not any(setting.before in before and setting.after in after for setting in difference.settings):
             yield f"{before} -> {after}"
 
 
-def _capacities(found: Difference) -> Iterator[str]:
-    rows = zip(("old", "new"), found.capacities, (found.arena.before, found.arena.after), strict=True)
+def _capacities(difference: Difference) -> Iterator[str]:
+    rows = zip(("old", "new"), difference.capacities, (difference.arena.before, difference.arena.after), strict=True)
     for side, capacity, arena in rows:
         if capacity is not None and arena is not None:
             spare = capacity - arena
@@ -69,7 +69,7 @@ def _capacities(found: Difference) -> Iterator[str]:
 
 
 def became(figure: Bytes) -> str:
-    """A figure before and after, and how much more or less that is.
+    """A figure before and after, with the difference.
 
     >>> became(Bytes(1000, 1016)), became(Bytes(8, 8))
     ('1,000 B -> 1,016 B, 16 B more (1.6%)', '8 B, unchanged')
@@ -94,15 +94,15 @@ def signed(delta: int) -> str:
 # Memory and peak ------------------------------------------------------------------------------------------------------
 
 
-def memory_rows(found: Difference) -> list[tuple[str, ...]]:
-    """The parts that differ by what they differ, those that do not in one row, then what lies in flash."""
-    differing = [part for part in found.parts if part.bytes.delta]
-    same = [part for part in found.parts if not part.bytes.delta]
+def memory_rows(difference: Difference) -> list[tuple[str, ...]]:
+    """The changed parts, largest change first, the unchanged in one row, then flash."""
+    differing = [part for part in difference.parts if part.bytes.delta]
+    same = [part for part in difference.parts if not part.bytes.delta]
     rows = [_row(part) for part in differing]
     if same:
         size = sum(part.bytes.after or 0 for part in same)
         rows.append((f"[{counted(len(same), 'part')} unchanged]", f"{size:,}", f"{size:,}", ""))
-    return [*rows, *(_row(Named(f"flash: {part.name}", part.bytes)) for part in found.flash if part.bytes.delta)]
+    return [*rows, *(_row(Named(f"flash: {part.name}", part.bytes)) for part in difference.flash if part.bytes.delta)]
 
 
 def _row(part: Named) -> tuple[str, ...]:
@@ -110,28 +110,28 @@ def _row(part: Named) -> tuple[str, ...]:
 
 
 def shown(value: int | None) -> str:
-    """A figure, or a dash for a side that has no such thing."""
+    """A figure in bytes, or a dash where a side lacks it."""
     return "-" if value is None else f"{value:,}"
 
 
-def _memory(found: Difference) -> Sequence[Section]:
-    if not any(part.bytes.delta for part in (*found.parts, *found.flash)):
+def _memory(difference: Difference) -> Sequence[Section]:
+    if not any(part.bytes.delta for part in (*difference.parts, *difference.flash)):
         return []
     headings = ("part", ">before", ">after", ">change")
-    return [Section("Memory", (), Table(headings, tuple(memory_rows(found))))]
+    return [Section("Memory", (), Table(headings, tuple(memory_rows(difference))))]
 
 
-def peak_title(found: Difference) -> str:
+def peak_title(difference: Difference) -> str:
     """The bytes alive at the peaks and the operators there."""
-    old, new = found.peaks
+    old, new = difference.peaks
     where = old.operator if old.operator == new.operator else f"{old.operator} -> {new.operator}"
     return f"Peak {became(Bytes(old.nbytes, new.nbytes))}: {where}"
 
 
-def peak_rows(found: Difference) -> list[tuple[str, ...]]:
+def peak_rows(difference: Difference) -> list[tuple[str, ...]]:
     """What is alive at the peaks, what differs first, what does not in one row."""
-    differing = [part for part in found.peak_parts if part.bytes.before != part.bytes.after]
-    same = [part for part in found.peak_parts if part.bytes.before == part.bytes.after]
+    differing = [part for part in difference.peak_parts if part.bytes.before != part.bytes.after]
+    same = [part for part in difference.peak_parts if part.bytes.before == part.bytes.after]
     rows = [_peak_row(part) for part in differing[:_MOST_ROWS]]
     if rest := differing[_MOST_ROWS:]:
         before, after = sum(p.bytes.before or 0 for p in rest), sum(p.bytes.after or 0 for p in rest)
@@ -148,24 +148,24 @@ def _peak_row(part: PeakPart) -> tuple[str, ...]:
     return (name, part.made_by, *figures)
 
 
-def peak_lines(found: Difference) -> Iterator[str]:
+def peak_lines(difference: Difference) -> Iterator[str]:
     """Gaps that the planners leave above the bytes alive, and plans that keep parts of tensors."""
-    over = [peak.height - peak.nbytes for peak in found.peaks]
+    over = [peak.height - peak.nbytes for peak in difference.peaks]
     gaps, shared = Bytes(*(max(size, 0) for size in over)), Bytes(*(max(-size, 0) for size in over))
     if gaps.before or gaps.after:
         yield f"gaps that the planner leaves above it {became(gaps)}"
     if shared.before or shared.after:
         yield f"bytes of it that operators write over while they read them {became(shared)}"
-    for side, head in parts_kept(found):
+    for side, head in parts_kept(difference):
         yield (
             f"{side}: the plan in the file keeps parts of tensors and needs {human(head)}; the figures here and of"
             " operators are those of whole tensors"
         )
 
 
-def parts_kept(found: Difference) -> Iterator[tuple[str, int]]:
+def parts_kept(difference: Difference) -> Iterator[tuple[str, int]]:
     """The sides whose file carries a plan that keeps parts of tensors, with the bytes that this plan needs."""
-    for side, head, peak in zip(("old", "new"), found.heads, found.peaks, strict=True):
+    for side, head, peak in zip(("old", "new"), difference.heads, difference.peaks, strict=True):
         if head is not None and head < peak.height:
             yield side, head
 
@@ -181,13 +181,13 @@ def _peak(found: Difference) -> Sequence[Section]:
 # Operators ------------------------------------------------------------------------------------------------------------
 
 
-def _operators(found: Difference) -> Sequence[Section]:
-    lines = [f"{signed(one.effect) or '0':>9}  {short_names(one.line)}" for one in own_changes(found)[:_MOST_ROWS]]
-    lines += others_line(own_changes(found)[_MOST_ROWS:])
+def _operators(difference: Difference) -> Sequence[Section]:
+    lines = [f"{signed(one.effect) or '0':>9}  {short_names(one.line)}" for one in own_changes(difference)[:_MOST_ROWS]]
+    lines += others_line(own_changes(difference)[_MOST_ROWS:])
     sections = []
     if lines:
         sections.append(Section(EFFECT_TITLE, tuple(lines)))
-    if rest := [*following_lines(found), *value_lines(found), *order_lines(found)]:
+    if rest := [*following_lines(difference), *value_lines(difference), *order_lines(difference)]:
         sections.append(Section("Besides", tuple(rest)))
     return sections
 
@@ -205,9 +205,9 @@ def short_names(line: str) -> str:
 EFFECT_TITLE = "Operators that differ, with the bytes more or less that they have at the peak and kept for them"
 
 
-def own_changes(found: Difference) -> list[OpChange]:
-    """What differs by itself, values aside."""
-    return [one for one in found.changes if one.change not in (Change.FOLLOWS, Change.VALUES)]
+def own_changes(difference: Difference) -> list[OpChange]:
+    """The operators that differ by themselves, apart from values."""
+    return [change for change in difference.changes if change.change not in (Change.FOLLOWS, Change.VALUES)]
 
 
 def others_line(rest: Sequence[OpChange]) -> list[str]:
@@ -219,9 +219,9 @@ def others_line(rest: Sequence[OpChange]) -> list[str]:
     return [f"{signed(sum(one.effect for one in rest)) or '0':>9}  [{len(rest)} others: {counts}]"]
 
 
-def following_lines(found: Difference) -> list[str]:
-    """One line for all that differs only because what it reads does."""
-    following = found.of(Change.FOLLOWS)
+def following_lines(difference: Difference) -> list[str]:
+    """One line that counts the operators that differ only because their inputs do."""
+    following = difference.of(Change.FOLLOWS)
     if not following:
         return []
     sums = [
@@ -229,7 +229,7 @@ def following_lines(found: Difference) -> list[str]:
         for name, column in (
             ("outputs", [one.outputs for one in following]),
             ("scratch", [one.scratch for one in following]),
-            ("kept", [one.kept for one in following]),
+            ("kept", [change.kept for change in following]),
         )
         if any(figure.delta for figure in column)
     ]
@@ -243,54 +243,54 @@ def _follow(count: int) -> str:
     return "follows" if count == 1 else "follow"
 
 
-def value_lines(found: Difference) -> list[str]:
+def value_lines(difference: Difference) -> list[str]:
     """One line for what differs in values or quantisation only, which no memory depends on."""
-    values = found.of(Change.VALUES)
+    values = difference.of(Change.VALUES)
     if not values:
         return []
-    named = [f"{short_names(one.label)} ({', '.join(one.details)})" for one in values[:_MOST_NAMED]]
+    named = [f"{short_names(change.label)} ({', '.join(change.details)})" for change in values[:_MOST_NAMED]]
     rest = [f"[{len(values) - len(named)} others]"] if len(values) > len(named) else []
     return [f"values or quantisation only, no bytes: {'; '.join([*named, *rest])}"]
 
 
-def order_lines(found: Difference) -> list[str]:
+def order_lines(difference: Difference) -> list[str]:
     """How many operators run at another place in the order; nothing where none does."""
-    if not found.moved:
+    if not difference.moved:
         return []
-    verb = "runs" if found.moved == 1 else "run"
-    return [f"{counted(found.moved, 'operator')} {verb} at another place in the order"]
+    verb = "runs" if difference.moved == 1 else "run"
+    return [f"{counted(difference.moved, 'operator')} {verb} at another place in the order"]
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------
 
 
-def as_json(found: Difference) -> str:
+def as_json(difference: Difference) -> str:
     """The difference as JSON: every operator, none folded; figures in bytes, null where a side has no such thing."""
     document = {
         "schema": SCHEMA,
-        "old": {"model": found.old, "basis": found.basis[0], **_side(found, 0)},
-        "new": {"model": found.new, "basis": found.basis[1], **_side(found, 1)},
-        "same": found.empty,
-        "whole": found.whole,
-        "settings": [asdict(setting) for setting in found.settings],
-        "arena": _figure(found.arena),
-        "parts": [{"name": part.name, **_figure(part.bytes)} for part in found.parts],
-        "flash": [{"name": part.name, **_figure(part.bytes)} for part in found.flash],
+        "old": {"model": difference.old, "basis": difference.basis[0], **_side(difference, 0)},
+        "new": {"model": difference.new, "basis": difference.basis[1], **_side(difference, 1)},
+        "same": difference.empty,
+        "whole": difference.whole,
+        "settings": [asdict(setting) for setting in difference.settings],
+        "arena": _figure(difference.arena),
+        "parts": [{"name": part.name, **_figure(part.bytes)} for part in difference.parts],
+        "flash": [{"name": part.name, **_figure(part.bytes)} for part in difference.flash],
         "alive": [
-            {"tensors": part.tensors, "made_by": part.made_by, **_figure(part.bytes)} for part in found.peak_parts
+            {"tensors": part.tensors, "made_by": part.made_by, **_figure(part.bytes)} for part in difference.peak_parts
         ],
-        "changes": [_change(one) for one in found.changes],
-        "moved": found.moved,
+        "changes": [_change(change) for change in difference.changes],
+        "moved": difference.moved,
     }
     return json.dumps(document, indent=1) + "\n"
 
 
-def _side(found: Difference, which: int) -> dict[str, Any]:
+def _side(difference: Difference, which: int) -> dict[str, Any]:
     return {
-        "refusals": found.refusals[which],
-        "capacity": found.capacities[which],
-        "peak": asdict(found.peaks[which]),
-        "live": found.live[which],
+        "refusals": difference.refusals[which],
+        "capacity": difference.capacities[which],
+        "peak": asdict(difference.peaks[which]),
+        "live": difference.live[which],
     }
 
 
@@ -298,15 +298,15 @@ def _figure(figure: Bytes) -> dict[str, int | None]:
     return {"before": figure.before, "after": figure.after, "delta": figure.delta}
 
 
-def _change(one: OpChange) -> dict[str, Any]:
+def _change(change: OpChange) -> dict[str, Any]:
     columns = ("outputs", "scratch", "kept", "weights", "in_peak", "live")
     return {
-        "change": one.change.value,
-        "before": one.before if one.before >= 0 else None,
-        "after": one.after if one.after >= 0 else None,
-        "label": one.label,
-        "line": one.line,
-        "details": one.details,
-        "effect": one.effect,
-        **{name: _figure(getattr(one, name)) for name in columns},
+        "change": change.change.value,
+        "before": change.before if change.before >= 0 else None,
+        "after": change.after if change.after >= 0 else None,
+        "label": change.label,
+        "line": change.line,
+        "details": change.details,
+        "effect": change.effect,
+        **{name: _figure(getattr(change, name)) for name in columns},
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.answers.explanation import (
     Advice,
@@ -14,7 +13,6 @@ from modelplan.answers.explanation import (
     LiveBuffer,
     Needs,
     Peak,
-    StepLoad,
     Suggestion,
 )
 from modelplan.outputs.report import Report, Section, Table, folded_apart
@@ -32,25 +30,20 @@ _TITLES = {
     Needs.MODEL: "With another model: sizes only, accuracy unknown",
 }
 
-_PRICES = {
-    Needs.NOTHING: "free",
-    Needs.WORK: "more work",
-    Needs.PLATFORM: "the platform",
-    Needs.MODEL: "another model",
-}
+_PRICES = {Needs.NOTHING: "free", Needs.WORK: "more work", Needs.PLATFORM: "the platform", Needs.MODEL: "another model"}
 
 
-def sections_of(found: Explanation) -> Report:
+def sections_of(explanation: Explanation) -> Report:
     """The explanation as sections; of a model that its runtime would not run, the reasons alone."""
-    first = headline(found.model, found.needed, found.capacity)
-    if found.needed.refusals:
+    first = headline(explanation.model, explanation.needed, explanation.capacity)
+    if explanation.needed.refusals:
         return [first]
-    helping = advice_sections(found.advice, found.needed.head)
-    return [first, *peak_sections(found.peak), *helping, *_remedy(found), *_what_if(found.what_if)]
+    helping = advice_sections(explanation.advice, explanation.needed.head)
+    return [first, *peak_sections(explanation.peak), *helping, *_remedy(explanation), *_what_if(explanation.what_if)]
 
 
 def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
-    """What compression would do to flash and to the planned activations; nothing where nobody asked."""
+    """What a compression would save in flash and in planned activations; nothing unless asked for."""
     if not asked:
         return []
     lines = (
@@ -59,28 +52,28 @@ def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
     )
     rows = tuple(
         (
-            one.name,
-            f"{one.count}",
-            f"{one.flash_after:,}",
-            f"{one.flash_before - one.flash_after:,}",
-            f"{one.head_after:,}",
-            f"{one.head_before - one.head_after:,}",
-            f"{one.head_direct:,}" if one.name.startswith("weights") else "",
+            compression.name,
+            f"{compression.count}",
+            f"{compression.flash_after:,}",
+            f"{compression.flash_before - compression.flash_after:,}",
+            f"{compression.head_after:,}",
+            f"{compression.head_before - compression.head_after:,}",
+            f"{compression.head_direct:,}" if compression.name.startswith("weights") else "",
         )
-        for one in asked
+        for compression in asked
     )
     headings = ("compress", ">of them", ">flash", ">less", ">decoded", ">less", ">direct")
     return [Section("What if: compression", lines, Table(headings, rows))]
 
 
-def _remedy(found: Explanation) -> Sequence[Section]:
+def _remedy(explanation: Explanation) -> Sequence[Section]:
     """What would make the model fit, or that nothing would; nothing where it fits or no capacity is known."""
-    if found.capacity is None or found.needed.fits(found.capacity):
+    if explanation.capacity is None or explanation.needed.fits(explanation.capacity):
         return []
-    one = found.remedy
+    one = explanation.remedy
     if one is None:
-        return [Section(f"Nothing that was tried fits in {human(found.capacity)}")]
-    spare = human(found.capacity - (one.arena or 0))
+        return [Section(f"Nothing that was tried fits in {human(explanation.capacity)}")]
+    spare = human(explanation.capacity - (one.arena or 0))
     return [Section("The least that makes it fit", (f"{one.name}: {spare} to spare",), commands=one.commands)]
 
 
@@ -117,15 +110,15 @@ def _near(peak: Peak) -> Sequence[Section]:
     if not peak.near:
         return []
     shown = peak.near[:_MOST_ROWS]
-    rows = [(str(load.step), load.operator, f"{load.nbytes:,}", _share(load, peak)) for load in shown]
+    whole = peak.top.nbytes
+    rows = [
+        (str(load.step), load.operator, f"{load.nbytes:,}", f"{load.nbytes / whole:.1%}" if whole else "")
+        for load in shown
+    ]
     if len(peak.near) > len(shown):
         rows.append((f"[{len(peak.near) - len(shown)} others]", "", "", ""))
     table = Table((">step", "operator", ">bytes", ">of the peak"), tuple(rows))
     return [Section("Other steps within 10 % of the peak", (), table)]
-
-
-def _share(load: StepLoad, peak: Peak) -> str:
-    return f"{load.nbytes / peak.top.nbytes:.1%}" if peak.top.nbytes else ""
 
 
 def _following(peak: Peak) -> Iterable[str]:
@@ -144,7 +137,7 @@ def advice_sections(advice: Advice, head: int) -> Report:
     found = []
     lower = Needs.NOTHING
     for most, title in _TITLES.items():
-        listed = [one for one in advice.suggestions if lower <= one.needs <= most]
+        listed = [suggestion for suggestion in advice.suggestions if lower <= suggestion.needs <= most]
         lower = Needs(min(most + 1, Needs.MODEL))
         if listed:
             found.append(_ranked(title, listed))
@@ -152,14 +145,14 @@ def advice_sections(advice: Advice, head: int) -> Report:
         found.append(Section("What would help", (f"nothing that was tried needs less than a head of {human(head)}",)))
     tried = list[str]()
     if advice.same:
-        tried.append(f"no less: {'; '.join(_grouped(advice.same))}")
+        tried.append(f"no saving: {'; '.join(_grouped(advice.same))}")
     reasons = dict.fromkeys(reason for _, reason in advice.refused)
     for reason in reasons:
         names = _grouped([name for name, why in advice.refused if why == reason])
         tried.append(f"not possible: {'; '.join(names)}: {reason}")
     if advice.untried:
         tried.append(f"no time for: {'; '.join(_grouped(advice.untried))} (see --seconds)")
-    return [*found, Section("Tried besides", tuple(tried))] if tried else found
+    return [*found, Section("Also tried", tuple(tried))] if tried else found
 
 
 def _grouped(names: Iterable[str]) -> list[str]:
@@ -178,14 +171,14 @@ def _ranked(title: str, suggestions: Sequence[Suggestion]) -> Section:
         for number, one in enumerate(suggestions, 1)
     ]  # fmt: skip
     headings = (">", "change", ">arena", ">less", ">head", ">less", "cost")
-    commands = tuple(pasted(number, one) for number, one in enumerate(suggestions, 1))
+    commands = tuple(pasted(number, suggestion) for number, suggestion in enumerate(suggestions, 1))
     return Section(title, (), Table(headings, tuple(rows)), commands)
 
 
-def pasted(number: int, one: Suggestion) -> str:
+def pasted(number: int, suggestion: Suggestion) -> str:
     """The commands of a suggestion in one line; costs and what no command does stand behind them as a comment."""
-    words = f"# {number}: {'; '.join((*one.todo, *one.costs)) or 'free'}"
-    return "  ".join([*([" && ".join(one.commands)] if one.commands else []), words])
+    words = f"# {number}: {'; '.join((*suggestion.todo, *suggestion.costs)) or 'free'}"
+    return "  ".join([*([" && ".join(suggestion.commands)] if suggestion.commands else []), words])
 
 
 def _bytes(value: int | None) -> str:
@@ -201,24 +194,28 @@ def best_lines(suggestions: Sequence[Suggestion], most: int = 3) -> list[str]:
     ]
 
 
-def as_json(found: Explanation) -> str:
+def as_json(explanation: Explanation) -> str:
     """The explanation as JSON."""
-    refused = [{"change": name, "reason": reason} for name, reason in found.advice.refused]
+    refused = [{"change": name, "reason": reason} for name, reason in explanation.advice.refused]
     document = {
         "schema": SCHEMA,
-        "model": found.model,
-        "capacity": found.capacity,
-        "fits_after": found.remedy.name if found.remedy else None,
-        "requirement": asdict(found.needed),
-        "peak": asdict(found.peak),
-        "suggestions": [_as_object(one) for one in found.advice.suggestions],
-        "same": list(found.advice.same),
+        "model": explanation.model,
+        "capacity": explanation.capacity,
+        "fits_after": explanation.remedy.name if explanation.remedy else None,
+        "requirement": asdict(explanation.needed),
+        "peak": asdict(explanation.peak),
+        "suggestions": [
+            {
+                "name": suggestion.name,
+                **asdict(suggestion),
+                "needs": suggestion.needs.name.lower(),
+                "free": suggestion.free,
+            }
+            for suggestion in explanation.advice.suggestions
+        ],
+        "same": list(explanation.advice.same),
         "refused": refused,
-        "untried": list(found.advice.untried),
-        "what_if": [asdict(one) for one in found.what_if],
+        "untried": list(explanation.advice.untried),
+        "what_if": [asdict(compression) for compression in explanation.what_if],
     }
     return json.dumps(document, indent=1) + "\n"
-
-
-def _as_object(one: Suggestion) -> dict[str, Any]:
-    return {"name": one.name, **asdict(one), "needs": one.needs.name.lower(), "free": one.free}

@@ -11,7 +11,7 @@ from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.region_layout import Copy, Stay
 from modelplan.outputs.exchange import json_plan
 from modelplan.outputs.report import Section, Table
-from modelplan.primitives.units import counted, human
+from modelplan.primitives.units import counted, human, milliseconds
 
 #: The version of the JSON document.
 SCHEMA = 2
@@ -19,135 +19,126 @@ SCHEMA = 2
 _MOST_COPIES = 40
 
 
-def sections_of(made: MovingPlan) -> list[Section]:
+def sections_of(plan: MovingPlan) -> list[Section]:
     """The times, the regions, and the copies in the order of their issue."""
-    copies = tuple(copy_lines(made))
+    copies = tuple(copy_lines(plan))
     more = (f"and {len(copies) - _MOST_COPIES} more; --json FILE has all",) if len(copies) > _MOST_COPIES else ()
-    moved = f"{counted(len(copies), 'copy').replace('copys', 'copies')}, {human(made.simulated.copied)} in each run"
+    moved = f"{counted(len(copies), 'copy').replace('copys', 'copies')}, {human(plan.simulated.copied)} in each run"
     return [
-        Section(made.title, tuple(_times(made))),
-        Section("Regions", (), _regions(made)),
+        Section(plan.title, tuple(_times(plan))),
+        Section("Regions", (), _regions(plan)),
         Section(moved, copies[:_MOST_COPIES] + more),
     ]
 
 
-def _times(made: MovingPlan) -> Iterator[str]:
-    run = made.simulated
+def _times(plan: MovingPlan) -> Iterator[str]:
+    run = plan.simulated
     waiting = f"{milliseconds(run.waiting)} of it waiting for copies"
     yield f"one run        {milliseconds(run.seconds)} by the simulator, {waiting}"
-    if made.blocking:
-        yield f"no overlap     {milliseconds(made.blocking)} with the same choice and every copy between two steps"
-    yield f"floor          {milliseconds(made.floor)} with every operand in its quickest memory and no copy"
-    bound = f", no choice below {milliseconds(made.layout.bound)}" if made.layout.bound else ""
-    yield f"memory         {milliseconds(made.cost)} of accesses and copies ({made.method}{bound})"
-    if made.relaxed:
-        yield f"relaxation     {milliseconds(made.relaxed)}, gap {made.cost / made.relaxed - 1:.2%}"
+    if plan.blocking:
+        yield f"no overlap     {milliseconds(plan.blocking)} with the same choice and every copy between two steps"
+    yield f"floor          {milliseconds(plan.floor)} with every operand in its quickest memory and no copy"
+    bound = f", no choice below {milliseconds(plan.layout.bound)}" if plan.layout.bound else ""
+    yield f"memory         {milliseconds(plan.cost)} of accesses and copies ({plan.method}{bound})"
+    if plan.relaxed:
+        yield f"relaxation     {milliseconds(plan.relaxed)}, gap {plan.cost / plan.relaxed - 1:.2%}"
 
 
-def milliseconds(seconds: float) -> str:
-    """A time as people read it.
-
-    >>> milliseconds(0.01234567)
-    '12.346 ms'
-    """
-    return f"{seconds * 1e3:,.3f} ms"
-
-
-def region_heights(made: MovingPlan) -> list[int]:
+def region_heights(moving_plan: MovingPlan) -> list[int]:
     """For each region the end of its highest stay."""
-    tops = [0] * len(made.problem.regions)
-    for stay in made.layout.stays:
-        tops[stay.region] = max(tops[stay.region], stay.offset + int(made.problem.problem.size[stay.buffer]))
+    tops = [0] * len(moving_plan.problem.regions)
+    for stay in moving_plan.layout.stays:
+        tops[stay.region] = max(tops[stay.region], stay.offset + int(moving_plan.problem.problem.size[stay.buffer]))
     return tops
 
 
-def _regions(made: MovingPlan) -> Table:
+def _regions(moving_plan: MovingPlan) -> Table:
     rows = []
-    for number, (region, top) in enumerate(zip(made.problem.regions, region_heights(made), strict=True)):
-        stays = sum(stay.region == number for stay in made.layout.stays)
-        read, written = made.simulated.read[number], made.simulated.written[number]
+    for number, (region, top) in enumerate(zip(moving_plan.problem.regions, region_heights(moving_plan), strict=True)):
+        stays = sum(stay.region == number for stay in moving_plan.layout.stays)
+        read, written = moving_plan.simulated.read[number], moving_plan.simulated.written[number]
         rows.append((region.name, f"{region.size:,}", f"{top:,}", f"{stays:,}", f"{read:,}", f"{written:,}"))
     return Table(("region", ">bytes", ">used", ">stays", ">read", ">written"), tuple(rows))
 
 
-def copy_lines(made: MovingPlan) -> Iterator[str]:
+def copy_lines(moving_plan: MovingPlan) -> Iterator[str]:
     """One line for each copy: before or while which operator, bytes, content, from where to where, how long."""
-    for copy, (_, begin, end) in zip(made.layout.copies, made.simulated.copies, strict=True):
-        buffer, source, target = ends_of(made, copy)
-        size = int(made.problem.problem.size[buffer])
-        when = f"before {_op(made, copy.issued)}"
+    for copy, (_, begin, end) in zip(moving_plan.layout.copies, moving_plan.simulated.copies, strict=True):
+        buffer, source, target = ends_of(moving_plan, copy)
+        size = int(moving_plan.problem.problem.size[buffer])
+        when = f"before {_op(moving_plan, copy.issued)}"
         if copy.issued < copy.due:
-            when = f"from {_op(made, copy.issued)} on, due before {_op(made, copy.due)}"
-        name = made.problem.problem.names[buffer]
+            when = f"from {_op(moving_plan, copy.issued)} on, due before {_op(moving_plan, copy.due)}"
+        name = moving_plan.problem.problem.names[buffer]
         yield f"{when}: copy {size:,} bytes of `{name}` from {source} to {target}, {milliseconds(end - begin)}"
 
 
-def _op(made: MovingPlan, step: int) -> str:
-    return f"step {step} {made.ops[step]}" if step < len(made.ops) else "the end"
+def _op(moving_plan: MovingPlan, step: int) -> str:
+    return f"step {step} {moving_plan.ops[step]}" if step < len(moving_plan.ops) else "the end"
 
 
-def ends_of(made: MovingPlan, copy: Copy) -> tuple[int, str, str]:
+def ends_of(moving_plan: MovingPlan, copy: Copy) -> tuple[int, str, str]:
     """The buffer of a copy and the names of the regions it leads from and to."""
-    stays, regions = made.layout.stays, made.problem.regions
+    stays, regions = moving_plan.layout.stays, moving_plan.problem.regions
     buffer = stays[copy.source if copy.source >= 0 else copy.target].buffer
-    home = made.problem.home[buffer]
+    home = moving_plan.problem.home[buffer]
     source = regions[stays[copy.source].region if copy.source >= 0 else home].name
     target = regions[stays[copy.target].region if copy.target >= 0 else home].name
     return buffer, source, target
 
 
-def as_json(made: MovingPlan) -> str:
+def as_json(plan: MovingPlan) -> str:
     """All of it: the model's plan, regions, engine, stays, copies with times; `moves_document.read` reads it back."""
-    problem, run = made.problem, made.simulated
-    tops = region_heights(made)
+    problem, run = plan.problem, plan.simulated
+    tops = region_heights(plan)
     used = [{"use": {"arena": top, "read": read, "written": written}}
             for top, read, written in zip(tops, run.read, run.written, strict=True)]  # fmt: skip
     times = {
-        "seconds": run.seconds, "waiting": run.waiting, "without_overlap": made.blocking, "floor": made.floor,
-        "memory": made.cost, "relaxed": made.relaxed, "begins": list(run.begins),
+        "seconds": run.seconds, "waiting": run.waiting, "without_overlap": plan.blocking, "floor": plan.floor,
+        "memory": plan.cost, "relaxed": plan.relaxed, "begins": list(run.begins),
     }  # fmt: skip
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": "moves",
-        "made_by": made.made_by,
-        "model": made.title,
-        "method": made.method,
-        "bound": made.layout.bound,
-        "ended": made.layout.ended,
-        "reader": made.reader,
-        "macs_per_second": made.macs_per_second,
+        "made_by": plan.made_by,
+        "model": plan.title,
+        "method": plan.method,
+        "bound": plan.layout.bound,
+        "ended": plan.layout.ended,
+        "reader": plan.reader,
+        "macs_per_second": plan.macs_per_second,
         "copied": run.copied,
         "times": times,
-        "steps": list(made.ops),
+        "steps": list(plan.ops),
         "dma": dataclasses.asdict(problem.dma),
         "copied_only": [problem.regions[number].name for number in sorted(problem.copied_only)],
-        "regions": [dataclasses.asdict(one) | use for one, use in zip(problem.regions, used, strict=True)],
-        "stays": [_stay(made, stay) for stay in made.layout.stays],
-        "copies": [_copy(made, *pair) for pair in zip(made.layout.copies, run.copies, strict=True)],
-        "plan": json.loads(json_plan.render(made.plan)),
+        "regions": [dataclasses.asdict(region) | use for region, use in zip(problem.regions, used, strict=True)],
+        "stays": [_stay(plan, stay) for stay in plan.layout.stays],
+        "copies": [_copy(plan, *pair) for pair in zip(plan.layout.copies, run.copies, strict=True)],
+        "plan": json.loads(json_plan.render(plan.plan)),
     }
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _stay(made: MovingPlan, stay: Stay) -> dict[str, Any]:
-    rows = made.problem.problem
+def _stay(moving_plan: MovingPlan, stay: Stay) -> dict[str, Any]:
+    rows = moving_plan.problem.problem
     about = {"name": rows.names[stay.buffer], "size": int(rows.size[stay.buffer])}
-    return dataclasses.asdict(stay) | about | {"in": made.problem.regions[stay.region].name}
+    return dataclasses.asdict(stay) | about | {"in": moving_plan.problem.regions[stay.region].name}
 
 
-def _copy(made: MovingPlan, copy: Copy, times: tuple[int, float, float]) -> dict[str, Any]:
-    buffer, source, target = ends_of(made, copy)
-    rows, (channel, begin, end) = made.problem.problem, times
+def _copy(moving_plan: MovingPlan, copy: Copy, times: tuple[int, float, float]) -> dict[str, Any]:
+    buffer, source, target = ends_of(moving_plan, copy)
+    rows, (channel, begin, end) = moving_plan.problem.problem, times
     about = {"name": rows.names[buffer], "bytes": int(rows.size[buffer]), "from": source, "to": target}
     return dataclasses.asdict(copy) | about | {"channel": channel, "begin": begin, "end": end}
 
 
-def as_csv(made: MovingPlan) -> str:
+def as_csv(plan: MovingPlan) -> str:
     """The stays: buffer, region, offset, address, start, end."""
     lines = ["buffer,region,size,offset,address,start,end"]
-    for s in made.layout.stays:
-        region, name = made.problem.regions[s.region], made.problem.problem.names[s.buffer].replace('"', '""')
+    for s in plan.layout.stays:
+        region, name = plan.problem.regions[s.region], plan.problem.problem.names[s.buffer].replace('"', '""')
         address = "" if region.base is None else f"{region.base + s.offset:#x}"
-        size = int(made.problem.problem.size[s.buffer])
+        size = int(plan.problem.problem.size[s.buffer])
         lines.append(f'"{name}",{region.name},{size},{s.offset},{address},{s.start},{s.end}')
     return "\n".join(lines) + "\n"

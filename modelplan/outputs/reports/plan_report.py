@@ -25,9 +25,9 @@ def sections_of(plan: Plan) -> Report:
 
 
 def plan_sections(plan: Plan, unmodified: Plan) -> Report:
-    """The same under a title of its own, beneath a report on the unmodified file, whose peak is not repeated."""
-    found = [*_summary(plan, summary(plan), "The planned activations"), *_details(plan)]
-    return [section for section in found if section != peak_section(unmodified)]
+    """The plan's report under its own title, below that of the unmodified file, whose peak is not repeated."""
+    sections = [*_summary(plan, summary(plan), "The planned activations"), *_details(plan)]
+    return [section for section in sections if section != peak_section(unmodified)]
 
 
 def peak_section(plan: Plan) -> Section:
@@ -80,7 +80,7 @@ def _verdict(plan: Plan, figures: Summary, title: str) -> Section:
 def _compared(own: RuntimePlan, arena: int) -> str:
     """The runtime's own plan, and what this one saves."""
     saved = (own.height - arena) / own.height if own.height else 0.0
-    word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan needs no less"
+    word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan saves nothing"
     if saved < 0:
         word = f"this plan needs {-saved:.1%} more, sharing less than the runtime does: try --alias runtime or safe"
     return f"{own.runtime} by itself ({own.allocator}): {human(own.height)}; {word}"
@@ -105,8 +105,8 @@ def _peak(figures: Summary) -> Section:
     shown, rest = figures.alive[:_MOST_ROWS], figures.alive[_MOST_ROWS:]
     names = folded_apart([" = ".join(one.names) for one in shown])
     rows = [
-        (name, f"{one.size:,}", f"{one.share:.1%}", f"[{one.start}, {one.end})")
-        for name, one in zip(names, shown, strict=True)
+        (name, f"{alive.size:,}", f"{alive.share:.1%}", f"[{alive.start}, {alive.end})")
+        for name, alive in zip(names, shown, strict=True)
     ]
     if rest:
         share = sum(a.share for a in rest)
@@ -140,7 +140,7 @@ def _merges(plan: Plan) -> Section:
     tensors, shown = plan.graph.tensors, plan.merges[:_MOST_ROWS]
     merged = folded_apart([tensors[one.tensor].name for one in shown])
     into = folded_apart([tensors[one.into].name for one in shown])
-    rows = [(a, b, one.rule, f"{one.saved:,}") for a, b, one in zip(merged, into, shown, strict=True)]
+    rows = [(a, b, merge.rule, f"{merge.saved:,}") for a, b, merge in zip(merged, into, shown, strict=True)]
     if len(plan.merges) > _MOST_ROWS:
         saved = sum(m.saved for m in plan.merges[_MOST_ROWS:])
         rows.append((f"[{len(plan.merges) - _MOST_ROWS} others]", "", "", f"{saved:,}"))
@@ -164,8 +164,8 @@ def _overlaps(plan: Plan, used: list[tuple[Overlap, int]]) -> Section:
     outputs = folded_apart([tensors[one.tensor].name for one, _ in shown])
     operands = folded_apart([tensors[one.over].name for one, _ in shown])
     rows = [
-        (output, operand, one.rule, f"{one.lead:,}", f"{shared:,}")
-        for output, operand, (one, shared) in zip(outputs, operands, shown, strict=True)
+        (output, operand, overlap.rule, f"{overlap.lead:,}", f"{shared:,}")
+        for output, operand, (overlap, shared) in zip(outputs, operands, shown, strict=True)
     ]
     if len(used) > _MOST_ROWS:
         more = sum(shared for _, shared in used[_MOST_ROWS:])

@@ -20,32 +20,32 @@ SCHEMA = 1
 _NAMED = 4
 
 
-def sections_of(made: RegionPlan) -> list[Section]:
+def sections_of(plan: RegionPlan) -> list[Section]:
     """The result, the regions, what lies where, and TFLM's arenas."""
-    layout, rows = made.layout, made.problem.problem
-    gap = "proven optimal" if layout.ended == "optimal" else f"at most {_over(made.seconds, layout.bound)} too much"
+    layout, rows = plan.layout, plan.problem.problem
+    gap = "proven optimal" if layout.ended == "optimal" else f"at most {_over(plan.seconds, layout.bound)} too much"
     lines = [
-        f"memory time  {duration(made.seconds)} for each run: what operators wait for their operands",
+        f"memory time  {duration(plan.seconds)} for each run: what operators wait for their operands",
         f"lower bound  {duration(layout.bound)}: {gap}; {layout.method}",
     ]
-    computing = sum(made.problem.seconds)
+    computing = sum(plan.problem.seconds)
     if computing:
         lines.append(f"computing    {duration(computing)}")
-    title = f"{made.title}: {counted(len(rows), 'buffer')} in {memory_count(made)}"
-    found = [
-        Section(title, tuple(lines), _table(made)),
-        Section("What lies where, in bytes of all buffers together, which take turns", tuple(_contents(made))),
+    title = f"{plan.title}: {counted(len(rows), 'buffer')} in {memory_count(plan)}"
+    sections = [
+        Section(title, tuple(lines), _table(plan)),
+        Section("Contents, in bytes of all buffers, which share memory over time", tuple(_contents(plan))),
     ]
-    if made.arenas:
-        found.append(
-            Section("TFLM, as the file stands: two arenas (MicroAllocator::Create), or one", tuple(_arena_lines(made)))
+    if plan.arenas:
+        sections.append(
+            Section("TFLM, as the file stands: two arenas (MicroAllocator::Create), or one", tuple(_arena_lines(plan)))
         )
-    return found
+    return sections
 
 
-def memory_count(made: RegionPlan) -> str:
+def memory_count(region_plan: RegionPlan) -> str:
     """How many memories there are, in words."""
-    count = len(made.problem.regions)
+    count = len(region_plan.problem.regions)
     return "1 memory" if count == 1 else f"{count} memories"
 
 
@@ -65,34 +65,34 @@ def duration(seconds: float) -> str:
     return "0 s"
 
 
-def _table(made: RegionPlan) -> Table:
+def _table(plan: RegionPlan) -> Table:
     """A line for each region."""
     cells = []
-    for use in made.uses:
+    for use in plan.uses:
         region = use.region
         base = "" if region.base is None else f"{region.base:#x}"
-        cells.append((region.name, region.kind, base, f"{region.size:,}", f"{_arena(made, use):,}", f"{use.free:,}",
+        cells.append((region.name, region.kind, base, f"{region.size:,}", f"{_arena(plan, use):,}", f"{use.free:,}",
                       f"{use.buffers:,}", f"{use.read:,}", f"{use.written:,}", duration(use.seconds)))  # fmt: skip
     headings = ("region", "kind", "base", ">size", ">arena", ">free", ">buffers", ">read", ">written", ">time")
     return Table(headings, tuple(cells))
 
 
-def _arena(made: RegionPlan, use: RegionUse) -> int:
+def _arena(region_plan: RegionPlan, use: RegionUse) -> int:
     """The bytes that a layout takes of a region, at both ends."""
     first = use.region.reserved if use.region.reserved_at == "start" else 0
-    return max(use.low - first, 0) + use.region.size - use.high if made.both_ends else max(use.low - first, 0)
+    return max(use.low - first, 0) + use.region.size - use.high if region_plan.both_ends else max(use.low - first, 0)
 
 
-def _contents(made: RegionPlan) -> list[str]:
+def _contents(plan: RegionPlan) -> list[str]:
     """The kinds of buffers in each region with their bytes, and the largest by name."""
-    lines, rows = [], made.problem.problem
-    for number, region in enumerate(made.problem.regions):
-        inside = [stay.buffer for stay in made.layout.stays if stay.region == number]
+    lines, rows = [], plan.problem.problem
+    for number, region in enumerate(plan.problem.regions):
+        inside = [stay.buffer for stay in plan.layout.stays if stay.region == number]
         sums: dict[str, int] = {}
         for buffer in inside:
-            sums[made.owners[buffer][1]] = sums.get(made.owners[buffer][1], 0) + int(rows.size[buffer])
+            sums[plan.owners[buffer][1]] = sums.get(plan.owners[buffer][1], 0) + int(rows.size[buffer])
         kinds = ", ".join(f"{kind} {size:,}" for kind, size in sorted(sums.items(), key=lambda item: -item[1]))
-        away = made.uses[number].stored - sum(int(rows.size[b]) for b in inside if made.problem.home[b] == number)
+        away = plan.uses[number].stored - sum(int(rows.size[b]) for b in inside if plan.problem.home[b] == number)
         copied = f"weights copied from here {away:,}" if away else ""
         lines.append(f"{region.name}: {', '.join(filter(None, (kinds, copied))) or 'nothing'}")
         largest = sorted(inside, key=lambda b: -int(rows.size[b]))[:_NAMED]
@@ -104,58 +104,58 @@ def _contents(made: RegionPlan) -> list[str]:
     return lines
 
 
-def _arena_lines(made: RegionPlan) -> list[str]:
+def _arena_lines(region_plan: RegionPlan) -> list[str]:
     lines = []
-    for arena in made.arenas:
-        where = "fits in no region" if arena.region < 0 else f"in {made.problem.regions[arena.region].name}"
+    for arena in region_plan.arenas:
+        where = "fits in no region" if arena.region < 0 else f"in {region_plan.problem.regions[arena.region].name}"
         time = f", {duration(arena.seconds)} for each run" if arena.seconds else ""
         lines.append(f"{arena.name:15} {human(arena.nbytes)} {where}{time}: {arena.holds}")
     return lines
 
 
-def as_json(made: RegionPlan) -> str:
+def as_json(region_plan: RegionPlan) -> str:
     """All of it: plans of the models, regions, where every buffer lies; `region_document.read` reads it back."""
-    layout = made.layout
+    layout = region_plan.layout
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": "memories",
-        "made_by": made.made_by,
-        "seconds": made.seconds,
+        "made_by": region_plan.made_by,
+        "seconds": region_plan.seconds,
         "bound": layout.bound,
         "method": layout.method,
         "ended": layout.ended,
-        "both_ends": made.both_ends,
-        "reader": made.reader,
-        "macs_per_second": made.macs_per_second,
-        "regions": [dataclasses.asdict(use.region) | _figures(made, use) for use in made.uses],
-        "stays": [_stay(made, number) for number in range(len(layout.stays))],
+        "both_ends": region_plan.both_ends,
+        "reader": region_plan.reader,
+        "macs_per_second": region_plan.macs_per_second,
+        "regions": [dataclasses.asdict(use.region) | _figures(region_plan, use) for use in region_plan.uses],
+        "stays": [_stay(region_plan, number) for number in range(len(layout.stays))],
         "copies": [dataclasses.asdict(copy) for copy in layout.copies],
-        "arenas": [dataclasses.asdict(arena) for arena in made.arenas],
-        "plans": [json.loads(json_plan.render(plan)) for plan in made.plans],
+        "arenas": [dataclasses.asdict(arena) for arena in region_plan.arenas],
+        "plans": [json.loads(json_plan.render(plan)) for plan in region_plan.plans],
     }
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _figures(made: RegionPlan, use: RegionUse) -> dict[str, Any]:
-    return {"use": {"arena": _arena(made, use), "free": use.free, "buffers": use.buffers, "most": use.most,
+def _figures(region_plan: RegionPlan, use: RegionUse) -> dict[str, Any]:
+    return {"use": {"arena": _arena(region_plan, use), "free": use.free, "buffers": use.buffers, "most": use.most,
                     "read": use.read, "written": use.written, "seconds": use.seconds}}  # fmt: skip
 
 
-def _stay(made: RegionPlan, number: int) -> dict[str, Any]:
-    stay, rows = made.layout.stays[number], made.problem.problem
+def _stay(region_plan: RegionPlan, number: int) -> dict[str, Any]:
+    stay, rows = region_plan.layout.stays[number], region_plan.problem.problem
     about = {"name": rows.names[stay.buffer], "size": int(rows.size[stay.buffer])}
-    return dataclasses.asdict(stay) | about | {"kind": made.owners[stay.buffer][1]}
+    return dataclasses.asdict(stay) | about | {"kind": region_plan.owners[stay.buffer][1]}
 
 
-def as_csv(made: RegionPlan) -> str:
+def as_csv(region_plan: RegionPlan) -> str:
     """A line for each stay: buffer, steps, size, offset in the region, the region, the address where it has one."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("id", "lower", "upper", "size", "offset", "region", "address", "purpose"))
-    rows = made.problem.problem
-    for stay in made.layout.stays:
-        region = made.problem.regions[stay.region]
+    rows = region_plan.problem.problem
+    for stay in region_plan.layout.stays:
+        region = region_plan.problem.regions[stay.region]
         address = "" if region.base is None else f"{region.base + stay.offset:#x}"
         writer.writerow((cell(rows.names[stay.buffer]), stay.start, stay.end, int(rows.size[stay.buffer]), stay.offset,
-                         region.name, address, made.owners[stay.buffer][1]))  # fmt: skip
+                         region.name, address, region_plan.owners[stay.buffer][1]))  # fmt: skip
     return out.getvalue()

@@ -15,30 +15,30 @@ from modelplan.primitives.units import human
 SCHEMA = 1
 
 
-def sections_of(made: SharedPlan, arenas: TflmArenas | None) -> list[Section]:
+def sections_of(plan: SharedPlan, arenas: TflmArenas | None) -> list[Section]:
     """The result, the models, and what the plan takes for granted; `arenas` where TFLM runs all of them."""
-    title = f"{len(made.parts)} models in one memory"
-    found = [Section(title, tuple(_figures(made)), _table(made)), Section("Taken for granted", tuple(_promises(made)))]
+    title = f"{len(plan.parts)} models in one memory"
+    found = [Section(title, tuple(_figures(plan)), _table(plan)), Section("Taken for granted", tuple(_promises(plan)))]
     if arenas:
-        found.append(Section("Arena on TFLM", tuple(_arena_lines(made, arenas))))
+        found.append(Section("Arena on TFLM", tuple(_arena_lines(plan, arenas))))
     return found
 
 
-def _figures(made: SharedPlan) -> Iterator[str]:
-    height, bound, apart = made.height, made.placement.lower_bound, made.separate
+def _figures(plan: SharedPlan) -> Iterator[str]:
+    height, bound, apart = plan.height, plan.placement.lower_bound, plan.separate
     yield f"together     {human(height)}"
     yield f"lower bound  {human(bound)}, " + ("proven optimal" if height == bound else f"gap {human(height - bound)}")
     saved = f"{human(apart - height)} saved ({(apart - height) / apart:.1%})" if height < apart else "nothing saved"
     yield f"apart        {human(apart)}: {saved}"
-    if made.in_turn < height:
-        yield f"in turn      {human(made.in_turn)} if no two models were ever active at the same time (--in-turn all)"
+    if plan.in_turn < height:
+        yield f"in turn      {human(plan.in_turn)} if no two models were ever active at the same time (--in-turn all)"
 
 
-def _table(made: SharedPlan) -> Table:
+def _table(shared_plan: SharedPlan) -> Table:
     """A line for each model in the order of running."""
     rows = []
-    for m in made.relation.order:
-        part, offsets = made.parts[m], made.offsets_of(m)
+    for m in shared_plan.relation.order:
+        part, offsets = shared_plan.parts[m], shared_plan.offsets_of(m)
         sizes = part.problem.size.tolist()
         used = [(at, at + size) for at, size in zip(offsets, sizes, strict=True) if size]
         low, high = min((a for a, _ in used), default=0), max((b for _, b in used), default=0)
@@ -47,9 +47,9 @@ def _table(made: SharedPlan) -> Table:
     return Table(("model", "runtime", "shares", ">alone", ">from", ">to", ">buffers"), tuple(rows))
 
 
-def _promises(made: SharedPlan) -> Iterator[str]:
+def _promises(plan: SharedPlan) -> Iterator[str]:
     """Who takes turns and who does not, which bytes are handed on and kept, and the order of running."""
-    relation = made.relation
+    relation = plan.relation
     count = len(relation.names)
     pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
     turns = [f"{relation.names[a]} and {relation.names[b]}" for a, b in pairs if relation.take_turns(a, b)]
@@ -61,7 +61,7 @@ def _promises(made: SharedPlan) -> Iterator[str]:
         yield f"may be active at the same time, so that they share nothing: {'; '.join(apart)}"
     for pipe in relation.pipes:
         ends = [
-            (relation.names[p.model], made.parts[p.model].graph.tensors[p.tensor]) for p in (pipe.source, pipe.target)
+            (relation.names[p.model], plan.parts[p.model].graph.tensors[p.tensor]) for p in (pipe.source, pipe.target)
         ]
         (a, out), (b, given) = ends
         yield f"handed on without a copy: {a}:{out.name} = {b}:{given.name}, {human(out.nbytes)}"
@@ -70,11 +70,11 @@ def _promises(made: SharedPlan) -> Iterator[str]:
             order = ", then ".join(relation.names[m] for m in unit)
             yield f"in each round: {order}; each one's other inputs are written when those before it have run"
     for place in relation.kept:
-        tensor = made.parts[place.model].graph.tensors[place.tensor]
+        tensor = plan.parts[place.model].graph.tensors[place.tensor]
         yield f"used by nothing else: {relation.names[place.model]}:{tensor.name}"
 
 
-def _arena_lines(made: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
+def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
     """The arena of this plan, of one MicroAllocator as it is, and of separate ones."""
     pinned, shared, apart = arenas.pinned, arenas.shared, sum(arenas.separate)
     parts = f"head {pinned.head:,}, tail {pinned.tail:,}"
@@ -83,57 +83,57 @@ def _arena_lines(made: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
         yield f"with --files    {human(arenas.written.least)}: head {arenas.written.head:,}; TFLM's own planner"
     else:
         yield f"with --files    no such files: {arenas.reason}"
-    only = "" if len(made.relation.turns) == len(made.parts) * (len(made.parts) - 1) // 2 else ", if all took turns"
-    yield f"as they stand   {human(shared.least)}: head {shared.head:,}; one MicroAllocator, TFLM's own planner{only}"
+    only = "" if len(plan.relation.turns) == len(plan.parts) * (len(plan.parts) - 1) // 2 else ", if all took turns"
+    yield f"unmodified      {human(shared.least)}: head {shared.head:,}; one MicroAllocator, TFLM's own planner{only}"
     yield f"separate arenas {human(apart)}"
     tails = ", ".join(f"{share.name} {share.tail:,}" for share in pinned.shares)
     yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}; {pinned.abi}, {pinned.kernels} kernels"
 
 
-def as_json(made: SharedPlan, arenas: TflmArenas | None, facts: dict[str, Any]) -> str:
+def as_json(shared_plan: SharedPlan, arenas: TflmArenas | None, facts: dict[str, Any]) -> str:
     """All of it, every buffer with its offset; `facts` are further keys."""
-    relation = made.relation
+    relation = shared_plan.relation
     names = relation.names
     document: dict[str, Any] = {
         "schema": SCHEMA,
-        "made_by": made.made_by,
-        "height": made.height,
-        "lower_bound": made.placement.lower_bound,
-        "optimal": made.height == made.placement.lower_bound,
-        "separate": made.separate,
-        "all_in_turn": made.in_turn,
+        "made_by": shared_plan.made_by,
+        "height": shared_plan.height,
+        "lower_bound": shared_plan.placement.lower_bound,
+        "optimal": shared_plan.height == shared_plan.placement.lower_bound,
+        "separate": shared_plan.separate,
+        "all_in_turn": shared_plan.in_turn,
         "in_turn": [[names[a], names[b]] for a, b in sorted(relation.turns)],
         "order": [names[m] for m in relation.order],
         "pipelines": [
             {
-                "from": _end(made, pipe.source.model, pipe.source.tensor),
-                "to": _end(made, pipe.target.model, pipe.target.tensor),
+                "from": _end(shared_plan, pipe.source.model, pipe.source.tensor),
+                "to": _end(shared_plan, pipe.target.model, pipe.target.tensor),
             }
             for pipe in relation.pipes
         ],
-        "kept": [_end(made, place.model, place.tensor) for place in relation.kept],
-        "models": [_model(made, m) for m in range(len(made.parts))],
+        "kept": [_end(shared_plan, place.model, place.tensor) for place in relation.kept],
+        "models": [_model(shared_plan, m) for m in range(len(shared_plan.parts))],
     }
     if arenas:
         document["arenas"] = _arenas(arenas)
     return json.dumps(document | facts, indent=1, ensure_ascii=True) + "\n"
 
 
-def _end(made: SharedPlan, model: int, tensor: int) -> dict[str, Any]:
-    part = made.parts[model]
+def _end(shared_plan: SharedPlan, model: int, tensor: int) -> dict[str, Any]:
+    part = shared_plan.parts[model]
     return {"model": part.name, "tensor": tensor, "name": part.graph.tensors[tensor].name}
 
 
-def _model(made: SharedPlan, number: int) -> dict[str, Any]:
+def _model(plan: SharedPlan, number: int) -> dict[str, Any]:
     """One model with its buffers, in steps from its own first one."""
-    part = made.parts[number]
+    part = plan.parts[number]
     buffers = [
         {"name": b.name, "offset": offset, "size": b.size, "start": b.start, "end": b.end, "kind": str(b.kind),
          "tensors": [{"tensor": m.tensor, "delta": m.delta} for m in b.members]}
-        for b, offset in zip(part.problem, made.offsets_of(number), strict=True)
+        for b, offset in zip(part.problem, plan.offsets_of(number), strict=True)
     ]  # fmt: skip
     about = {"name": part.name, "path": part.path, "runtime": part.runtime.name, "alias": part.alias}
-    return about | {"alone": part.alone, "first_step": made.starts[number], "steps": part.steps, "buffers": buffers}
+    return about | {"alone": part.alone, "first_step": plan.starts[number], "steps": part.steps, "buffers": buffers}
 
 
 def _arenas(arenas: TflmArenas) -> dict[str, Any]:
@@ -147,10 +147,10 @@ def _arenas(arenas: TflmArenas) -> dict[str, Any]:
     return found | ({"reason": arenas.reason} if arenas.reason else {})
 
 
-def as_csv(made: SharedPlan) -> str:
+def as_csv(shared_plan: SharedPlan) -> str:
     """The buffers of the joint problem with their offsets, in MiniMalloc's columns.
 
     The table says nothing of buffers that must stay apart although their steps do not meet: those of models that may
     be active at the same time.
     """
-    return problem_csv.write(made.problem, made.placement)
+    return problem_csv.write(shared_plan.problem, shared_plan.placement)

@@ -18,24 +18,24 @@ SCHEMA = 1
 _MOST = 20
 
 
-def sections(found: SweepFindings) -> Report:
+def sections(findings: SweepFindings) -> Report:
     """The report as text."""
     return [
-        _ended(found),
-        *([_targets(found), _models(found)] if found.fits else []),
-        _settings(found.settings),
-        *([_changes(found.changes)] if found.changes else []),
+        _ended(findings),
+        *([_targets(findings), _models(findings)] if findings.fits else []),
+        _settings(findings.settings),
+        *([_changes(findings.changes)] if findings.changes else []),
     ]
 
 
-def matrix(found: SweepFindings) -> str:
+def matrix(findings: SweepFindings) -> str:
     """Which target fits which model as CSV: a row for each model, a column for each target with its bytes."""
-    verdicts = {(fit.model, fit.target): fit.verdict for fit in found.fits}
+    verdicts = {(fit.model, fit.target): fit.verdict for fit in findings.fits}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["model", *(f"{name} ({size})" for name, size in found.targets)])
-    for model in found.models:
-        writer.writerow([model, *(verdicts.get((model, target), "") for target, _ in found.targets)])
+    writer.writerow(["model", *(f"{name} ({size})" for name, size in findings.targets)])
+    for model in findings.models:
+        writer.writerow([model, *(verdicts.get((model, target), "") for target, _ in findings.targets)])
     return text.getvalue()
 
 
@@ -47,40 +47,40 @@ def _ended(found: SweepFindings) -> Section:
     return Section(f"{found.title}: {counted(found.rows, 'run')}, {counted(len(found.models), 'model')}", tuple(lines))
 
 
-def _targets(found: SweepFindings) -> Section:
+def _targets(findings: SweepFindings) -> Section:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
-    for fit in found.fits:
+    for fit in findings.fits:
         verdicts[fit.target][fit.verdict] += 1
     kinds = ("fits", "with a plan", "no", "unknown", "refused")
     rows = tuple(
-        (name, f"{size:,}", *(f"{verdicts[name][kind] or ''}" for kind in kinds)) for name, size in found.targets
+        (name, f"{size:,}", *(f"{verdicts[name][kind] or ''}" for kind in kinds)) for name, size in findings.targets
     )
-    headings = ("target", ">bytes", ">fit as they stand", ">with a plan", ">do not fit", ">unknown", ">refused")
+    headings = ("target", ">bytes", ">fit unmodified", ">with a plan", ">do not fit", ">unknown", ">refused")
     return Section("Which target fits which model: models by target", (), Table(headings, rows))
 
 
-def _models(found: SweepFindings) -> Section:
-    order = {name: at for at, (name, _) in enumerate(found.targets)}
+def _models(findings: SweepFindings) -> Section:
+    order = {name: at for at, (name, _) in enumerate(findings.targets)}
     groups: dict[str, list[Fit]] = defaultdict(list)
-    for fit in found.fits:
+    for fit in findings.fits:
         groups[fit.model].append(fit)
     rows = tuple(tuple(_model_row(model, fits, order)) for model, fits in groups.items())
     headings = ("model", ">arena", ">targets", "smallest that fits", "smallest with a plan", "by")
-    note = "arena: the least as the file stands; a plan is made by `pack` or `fit`, and `check` proves the number"
+    note = "arena: the least for the unmodified file; a plan is made by `pack` or `fit`, and `check` proves the number"
     return Section("Which target fits which model: the smallest target of each model", (note,), Table(headings, rows))
 
 
 def _model_row(model: str, fits: Sequence[Fit], order: dict[str, int]) -> Iterator[str]:
     ranked = sorted(fits, key=lambda fit: order[fit.target])
     arenas = [fit.arena for fit in fits if fit.arena is not None]
-    stands = [fit for fit in ranked if fit.verdict == "fits"]
+    fitting = [fit for fit in ranked if fit.verdict == "fits"]
     planned = [fit for fit in ranked if fit.verdict == "with a plan"]
-    smaller = planned[:1] if planned and (not stands or order[planned[0].target] < order[stands[0].target]) else []
+    smaller = planned[:1] if planned and (not fitting or order[planned[0].target] < order[fitting[0].target]) else []
     yield model
     yield f"{min(arenas):,}" if arenas else ""
-    yield f"{len(stands)} of {len(fits)}"
+    yield f"{len(fitting)} of {len(fits)}"
     known = {fit.verdict for fit in fits} - {"unknown", "refused"}
-    yield stands[0].target if stands else "none" if known else "not known"
+    yield fitting[0].target if fitting else "none" if known else "not known"
     yield smaller[0].target if smaller else ""
     yield smaller[0].setting if smaller else ""
 

@@ -48,7 +48,7 @@ def target_lines(chosen: Chosen) -> list[str]:
 
 
 def target_facts(chosen: Chosen) -> dict[str, Any]:
-    """The same as an object."""
+    """The target and its block as an object."""
     return {
         "name": chosen.device.name,
         "budget": chosen.known_budget,
@@ -88,12 +88,12 @@ def device_sections(device: Device) -> list[Section]:
     lines = [f"{name:9} {value}" for name, value in facts.items() if value]
     lines += [f"note      {remark}" for remark in device.remarks]
     regions = Table(("region", "kind", "base", ">bytes", "about it"), tuple(map(_region_row, device.regions)))
-    found = [Section(f"{device.name}: {device.title}", tuple(lines), regions if device.regions else None)]
+    sections = [Section(f"{device.name}: {device.title}", tuple(lines), regions if device.regions else None)]
     rows = tuple((f"{b.usable:,}", b.memory, _where(b)) for b in blocks(device))
     usual = usual_block(device)
     say = (f"an arena gets {human(usual.usable)}",) if usual else ("no block is taken for an arena by default",)
     return [
-        *found,
+        *sections,
         Section("Contiguous free blocks", say, Table((">bytes", "memory", "where"), rows) if rows else None),
     ]
 

@@ -47,40 +47,40 @@ def schema_of(name: str) -> Schema:
 
 
 def _explain() -> Schema:
-    made = Definitions()
+    definitions = Definitions()
     refused = _record({"change": _TEXT, "reason": _TEXT})
-    suggestion = made.of(explaining.Suggestion)
+    suggestion = definitions.of(explaining.Suggestion)
     changed: Fields = {"needs": {"enum": [one.name.lower() for one in explaining.Needs]}, "name": _TEXT, "free": _FLAG}
-    _extend(made, explaining.Suggestion, changed)
+    _extend(definitions, explaining.Suggestion, changed)
     fields: Fields = {
         "model": _TEXT,
         "capacity": _INTEGER_OR_NONE,
         "fits_after": _TEXT_OR_NONE,
-        "requirement": made.of(Requirement),
-        "peak": made.of(explaining.Peak),
+        "requirement": definitions.of(Requirement),
+        "peak": definitions.of(explaining.Peak),
         "suggestions": _list(suggestion),
         "same": _list(_TEXT),
         "refused": _list(refused),
         "untried": _list(_TEXT),
-        "what_if": _list(made.of(explaining.Compression)),
+        "what_if": _list(definitions.of(explaining.Compression)),
     }
-    return _versioned("explain", explanation.SCHEMA, "what `explain --json` finds out", fields, made)
+    return _versioned("explain", explanation.SCHEMA, "what `explain --json` finds out", fields, definitions)
 
 
 def _diff() -> Schema:
-    made = Definitions()
+    definitions = Definitions()
     figure = _record({"before": _INTEGER_OR_NONE, "after": _INTEGER_OR_NONE, "delta": _INTEGER})
     side = {
         "model": _TEXT,
         "basis": _TEXT,
         "refusals": _list(_TEXT),
         "capacity": _INTEGER_OR_NONE,
-        "peak": made.of(differences.PeakStep),
+        "peak": definitions.of(differences.PeakStep),
         "live": _list(_INTEGER),
     }
     named = _record({"name": _TEXT}, figure)
     operator = {
-        "change": made.of(differences.Change),
+        "change": definitions.of(differences.Change),
         "before": _INTEGER_OR_NONE,
         "after": _INTEGER_OR_NONE,
         "label": _TEXT,
@@ -94,7 +94,7 @@ def _diff() -> Schema:
         "new": _record(side),
         "same": _FLAG,
         "whole": _FLAG,
-        "settings": _list(made.of(differences.Setting)),
+        "settings": _list(definitions.of(differences.Setting)),
         "arena": figure,
         "parts": _list(named),
         "flash": _list(named),
@@ -102,7 +102,7 @@ def _diff() -> Schema:
         "changes": _list(_record(operator)),
         "moved": _INTEGER,
     }
-    return _versioned("diff", difference_report.SCHEMA, "what `diff --json` finds out", fields, made)
+    return _versioned("diff", difference_report.SCHEMA, "what `diff --json` finds out", fields, definitions)
 
 
 def _compare() -> Schema:
@@ -113,7 +113,7 @@ def _compare() -> Schema:
 
 
 def _check() -> Schema:
-    made = Definitions()
+    definitions = Definitions()
     alternative = _record({"change": _TEXT, "commands": _list(_TEXT), "refusal": _TEXT})
     alternative["properties"] |= {"required": _INTEGER, "head": _INTEGER, "fits": _FLAG}
     sized: Fields = {
@@ -123,7 +123,7 @@ def _check() -> Schema:
         "excess": _INTEGER_OR_NONE,
         "refusals": _list(_TEXT),
         "basis": _TEXT,
-        "parts": _list(made.of(Part)),
+        "parts": _list(definitions.of(Part)),
         "alternatives": _list(alternative),
     }
     model, unread = _record(sized), _record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})
@@ -135,16 +135,16 @@ def _check() -> Schema:
     again = _record({"model": _TEXT, "fits": _FLAG, "seconds": pair, "traffic": pair, "regions": _list(region),
                      "reasons": _list(_TEXT)})  # fmt: skip
     fields: Fields = {"models": _list({"anyOf": [model, unread, again]})}
-    more: Fields = {"layout": _TEXT, "budget": _INTEGER_OR_NONE, "budgets": _TEXT, "target": _target(made)}
-    return _versioned("check", checks.SCHEMA, "verdicts, from `check --json`", fields, made, more)
+    more: Fields = {"layout": _TEXT, "budget": _INTEGER_OR_NONE, "budgets": _TEXT, "target": _target(definitions)}
+    return _versioned("check", checks.SCHEMA, "verdicts, from `check --json`", fields, definitions, more)
 
 
 def _check_limits() -> Schema:
     """The list of `check --format json`, in size-limit's form, which has no place for a version."""
-    made = Definitions()
-    figures = made.of(Figures)
-    _extend(made, Figures, {})
-    flat = made.definitions[Figures.__name__]["properties"]
+    definitions = Definitions()
+    figures = definitions.of(Figures)
+    _extend(definitions, Figures, {})
+    flat = definitions.definitions[Figures.__name__]["properties"]
     settings = {"runtime": _TEXT, "abi": _TEXT, "kernels": _TEXT, "dims": _list(_TEXT), "shapes": _list(_TEXT)}
     row = _record(
         {"name": _TEXT, "passed": _FLAG, "size": _INTEGER_OR_NONE, "sizeLimit": _INTEGER_OR_NONE, "model": _TEXT}
@@ -162,7 +162,7 @@ def _check_limits() -> Schema:
         "fix": _record({"change": _TEXT, "commands": _list(_TEXT), "size": _INTEGER_OR_NONE}),
     }
     version, what = size_limit.SCHEMA, "one object for each limit, from `check --format json`"
-    return _head("check-limits", version, what) | _list(row) | _defined(made)
+    return _head("check-limits", version, what) | _list(row) | _defined(definitions)
 
 
 def _together() -> Schema:
@@ -204,13 +204,13 @@ def _together() -> Schema:
 
 
 def _targets() -> Schema:
-    made = Definitions()
-    device = made.of(Device)
-    made.of(Block)
-    usable = {"allOf": [made.of(Block)], "required": ["usable"], "properties": {"usable": _INTEGER}}
-    _extend(made, Device, {"blocks": _list(usable), "arena": _INTEGER_OR_NONE})
+    definitions = Definitions()
+    device = definitions.of(Device)
+    definitions.of(Block)
+    usable = {"allOf": [definitions.of(Block)], "required": ["usable"], "properties": {"usable": _INTEGER}}
+    _extend(definitions, Device, {"blocks": _list(usable), "arena": _INTEGER_OR_NONE})
     fields: Fields = {"targets": _list(device)}
-    return _versioned("targets", target_report.SCHEMA, "devices, from `targets --json`", fields, made)
+    return _versioned("targets", target_report.SCHEMA, "devices, from `targets --json`", fields, definitions)
 
 
 def _report() -> Schema:
@@ -239,9 +239,9 @@ def _stream() -> Schema:
 
 
 def _baseline() -> Schema:
-    made = Definitions()
-    made.of(Figures)
-    figures = made.definitions[Figures.__name__]["properties"]
+    definitions = Definitions()
+    definitions.of(Figures)
+    figures = definitions.definitions[Figures.__name__]["properties"]
     row = _record({"model": _TEXT, **figures})
     row["properties"] |= {
         **dict.fromkeys(("runtime", "abi", "kernels"), _TEXT),
@@ -253,14 +253,14 @@ def _baseline() -> Schema:
         "models": _list(row),
     }
     head = _head("baseline", saved_figures.SCHEMA, "what models needed, from `budget baseline`")
-    return head | _record(fields) | _defined(made)
+    return head | _record(fields) | _defined(definitions)
 
 
-def _target(made: Definitions) -> Schema:
+def _target(definitions: Definitions) -> Schema:
     """The target that was asked for."""
     table = {"type": "object", "additionalProperties": _INTEGER}
     return _record(
-        {"name": _TEXT, "budget": _INTEGER_OR_NONE, "block": {"anyOf": [made.of(Block), {"type": "null"}]},
+        {"name": _TEXT, "budget": _INTEGER_OR_NONE, "block": {"anyOf": [definitions.of(Block), {"type": "null"}]},
          "benchmark": _FLAG, "reserved": table, "used": table, "arena_symbol": _TEXT}
     )  # fmt: skip
 
@@ -277,9 +277,9 @@ def _record(fields: Fields, *more: Schema) -> Schema:
     return {"type": "object", "required": list(together), "properties": together}
 
 
-def _extend(made: Definitions, kind: type, fields: Fields) -> None:
+def _extend(definitions: Definitions, kind: type, fields: Fields) -> None:
     """Gives the description of a type further fields, which the document adds."""
-    known = made.definitions[kind.__name__]
+    known = definitions.definitions[kind.__name__]
     known["properties"] |= fields
     known["required"] = list(known["properties"])
 
@@ -293,24 +293,19 @@ def _head(name: str, version: int, what: str) -> Schema:
     }
 
 
-def _defined(made: Definitions) -> Schema:
+def _defined(definitions: Definitions) -> Schema:
     """What the schemas of types refer to, without what a plan alone has."""
-    kinds = {name: one for name, one in sorted(made.definitions.items()) if name != "Value"}
+    kinds = {name: one for name, one in sorted(definitions.definitions.items()) if name != "Value"}
     return {"$defs": kinds} if kinds else {}
 
 
 def _versioned(
-    name: str,
-    version: int,
-    what: str,
-    fields: Fields,
-    made: Definitions,
-    optional: Fields | None = None,
+    name: str, version: int, what: str, fields: Fields, definitions: Definitions, optional: Fields | None = None
 ) -> Schema:
     """The schema of an object with `fields` and its version, and with `optional` ones where they apply."""
     record = _record({"schema": {"const": version, "description": "The version of the document."}, **fields})
     record["properties"] |= optional or {}
-    return _head(name, version, what) | record | _defined(made)
+    return _head(name, version, what) | record | _defined(definitions)
 
 
 _SHARED_ARENAS: Sequence[str] = ("shared", "pinned", "written")

@@ -48,18 +48,18 @@ def plan_schema() -> dict[str, Any]:
     Fields may be added without a new version, so that unknown ones are allowed; one that changes its meaning or goes
     raises the version.
     """
-    made = Definitions()
+    definitions = Definitions()
     properties = {
         "schema": {"const": SCHEMA, "description": "The version of the document."},
-        "summary": made.of(summary.Summary),
-        "plan": made.of(Plan),
+        "summary": definitions.of(summary.Summary),
+        "plan": definitions.of(Plan),
         "bodies": {
             "type": "array",
-            "items": made.of(Graph),
+            "items": definitions.of(Graph),
             "description": "Graphs that operators run, by the numbers in their `subgraphs`; absent without any.",
         },
-        "requirement": made.of(Requirement)
-        | {"description": "What the file needs as it stands; absent where it is not known."},
+        "requirement": definitions.of(Requirement)
+        | {"description": "What the unmodified file needs; absent where it is not known."},
     }
     return {
         "$schema": DIALECT,
@@ -69,7 +69,7 @@ def plan_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["schema", "summary", "plan"],
         "properties": properties,
-        "$defs": dict(sorted(made.definitions.items())),
+        "$defs": dict(sorted(definitions.definitions.items())),
     }
 
 
@@ -138,13 +138,13 @@ class Definitions:
             }
         if kind is Op:
             named = [name for name in named if name not in _OF_OPERATORS]
-        made = {name: self.of(hints[name]) for name in named} | (_OF_OPERATORS if kind is Op else {})
+        fields = {name: self.of(hints[name]) for name in named} | (_OF_OPERATORS if kind is Op else {})
         if kind is Problem:
-            made |= {name: _table(width) for name, width in _TABLES.items()}
+            fields |= {name: _table(width) for name, width in _TABLES.items()}
         if kind is summary.Summary:
-            made |= {"gap": _SCALARS[float], "fits": {"type": ["boolean", "null"]}}
-            made = {SUMMARY_KEYS.get(name, name): one for name, one in made.items()}
-        return made
+            fields |= {"gap": _SCALARS[float], "fits": {"type": ["boolean", "null"]}}
+            fields = {SUMMARY_KEYS.get(name, name): one for name, one in fields.items()}
+        return fields
 
 
 def _table(width: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def region_schema() -> dict[str, Any]:
 
     The plans of the models stand in it as documents of their own, with the schema of plans under `$defs`.
     """
-    made = Definitions()
+    definitions = Definitions()
     number, text = {"type": "number"}, {"type": "string"}
     properties: dict[str, Any] = {
         "schema": {"const": SCHEMA, "description": "The version of the document."},
@@ -32,7 +32,7 @@ def region_schema() -> dict[str, Any]:
         "macs_per_second": {"type": ["number", "null"]},
     }
     for name, kind in (("regions", Region), ("stays", Stay), ("copies", Copy), ("arenas", TflmArena)):
-        properties[name] = {"type": "array", "items": made.of(kind)}
+        properties[name] = {"type": "array", "items": definitions.of(kind)}
     properties["plans"] = {"type": "array", "items": {"$ref": plan_schema()["$id"]}, "minItems": 1}
     return {
         "$schema": DIALECT,
@@ -42,13 +42,13 @@ def region_schema() -> dict[str, Any]:
         "type": "object",
         "required": list(properties),
         "properties": properties,
-        "$defs": dict(sorted(made.definitions.items())) | {"PlanDocument": plan_schema()},
+        "$defs": dict(sorted(definitions.definitions.items())) | {"PlanDocument": plan_schema()},
     }
 
 
 def moves_schema() -> dict[str, Any]:
     """The schema of a layout that moves in JSON, likewise; channel -1 of a copy is the processor."""
-    made = Definitions()
+    definitions = Definitions()
     number, text, count = {"type": "number"}, {"type": "string"}, {"type": "integer"}
     figures = ("seconds", "waiting", "without_overlap", "floor", "memory", "relaxed")
     times: dict[str, Any] = dict.fromkeys(figures, number) | {"begins": {"type": "array", "items": number}}
@@ -62,11 +62,11 @@ def moves_schema() -> dict[str, Any]:
         "copied": count | {"description": "The bytes of all copies of a run."},
         "times": {"type": "object", "required": list(times), "properties": times},
         "steps": {"type": "array", "items": text},
-        "dma": made.of(Dma),
+        "dma": definitions.of(Dma),
         "copied_only": {"type": "array", "items": text},
-        "regions": {"type": "array", "items": made.of(Region)},
-        "stays": {"type": "array", "items": made.of(Stay)},
-        "copies": {"type": "array", "items": {"allOf": [made.of(Copy), timed]}},
+        "regions": {"type": "array", "items": definitions.of(Region)},
+        "stays": {"type": "array", "items": definitions.of(Stay)},
+        "copies": {"type": "array", "items": {"allOf": [definitions.of(Copy), timed]}},
         "plan": {"$ref": plan_schema()["$id"]},
     }
     return {
@@ -77,5 +77,5 @@ def moves_schema() -> dict[str, Any]:
         "type": "object",
         "required": list(properties),
         "properties": properties,
-        "$defs": dict(sorted(made.definitions.items())) | {"PlanDocument": plan_schema()},
+        "$defs": dict(sorted(definitions.definitions.items())) | {"PlanDocument": plan_schema()},
     }

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from modelplan.model import Graph, Kind, Op, Runtime
+from modelplan.ops.conditions import without_leading_ones
 from modelplan.planning.aliasing.classes import Classes
 from modelplan.primitives.dtypes import BITS
 
@@ -101,7 +102,7 @@ def _in_use(context: SharingContext, index: int, y: int) -> str:
 
 
 def _unplanned(context: SharingContext, x: int, y: int) -> str:
-    """Whether one of the two has no address in the arena that could be shared, or both share one already."""
+    """Why one of the two has no arena address to share, or both share one already; else empty."""
     home, tensors = context.classes.home, context.graph.tensors
     if x not in home or tensors[x].kind is not Kind.ACTIVATION:
         return f"4: the operand is {tensors[x].kind}"
@@ -111,7 +112,7 @@ def _unplanned(context: SharingContext, x: int, y: int) -> str:
 
 
 def _unlike(context: SharingContext, x: int, y: int) -> str:
-    """Whether the two differ in bytes, element width or shape."""
+    """Why the two cannot share bytes: their sizes, element widths or shapes differ; else empty."""
     a, b, sizes = context.graph.tensors[x], context.graph.tensors[y], context.graph.sizes
     if sizes[x] != sizes[y] or BITS.get(a.dtype) != BITS.get(b.dtype):
         return f"1: {a.nbytes} bytes of {a.dtype} for {b.nbytes} bytes of {b.dtype}"
@@ -122,13 +123,7 @@ def _unlike(context: SharingContext, x: int, y: int) -> str:
 
 def _alike(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether two shapes differ at most in the ones that broadcasting adds."""
-    return a == b or _stripped(a) == _stripped(b)
-
-
-def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape without leading ones, which broadcasting adds."""
-    lead = next((i for i, extent in enumerate(shape) if extent != 1), len(shape))
-    return shape[lead:]
+    return a == b or without_leading_ones(a) == without_leading_ones(b)
 
 
 def _shared_operand(context: SharingContext, op: Op, x: int, y: int, group: str, shape: tuple[int, ...]) -> str:
@@ -151,7 +146,7 @@ def _shared_operand(context: SharingContext, op: Op, x: int, y: int, group: str,
 
 
 def _kept(context: SharingContext, x: int) -> str:
-    """Whether the operand's class holds something that must last: an output, a kept input, state, foreign memory."""
+    """The reason why the operand's class must last: an output, a kept input, state, foreign memory; else empty."""
     if not context.facts_of(x).lasts:
         return ""
     t, what = next((t, what) for t in context.classes.of(x) if (what := _lasting(context, t)))
@@ -173,7 +168,7 @@ def _lasting(context: SharingContext, t: int) -> str:
 
 
 def _misplaced(context: SharingContext, x: int, y: int) -> str:
-    """Whether the operand's place in its class does not suit the output."""
+    """Why the operand's place in its class does not suit the output; else empty."""
     classes, size, inside = context.classes, context.graph.sizes[y], context.classes.delta[x]
     if inside % context.runtime.alignment:
         return f"5: the operand lies {inside} bytes into its block, the alignment is {context.runtime.alignment}"

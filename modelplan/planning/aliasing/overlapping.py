@@ -21,12 +21,7 @@ from modelplan.planning.aliasing.rules import overwrites
 
 
 def allowed_overlaps(
-    graph: Graph,
-    aliases: Aliases,
-    order: Sequence[int],
-    mode: str,
-    runtime: Runtime,
-    declared: Sequence[Overlap] = (),
+    graph: Graph, aliases: Aliases, order: Sequence[int], mode: str, runtime: Runtime, declared: Sequence[Overlap] = ()
 ) -> list[Overlap]:
     """The overlaps that `mode` allows in `order` between the classes of `aliases`, and those that the caller declared.
 
@@ -50,7 +45,7 @@ def allowed_overlaps(
 
 
 def refused(context: SharingContext, overlap: Overlap) -> str:
-    """Which condition forbids the overlap; empty where none does."""
+    """The condition that forbids the overlap; empty where none does."""
     op = context.graph.ops[overlap.op]
     group = facts(context.graph.format, op.kind).group
     return overlap_refusal(context, overlap.op, overlap.over, overlap.tensor, group)

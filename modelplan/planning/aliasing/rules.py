@@ -17,17 +17,6 @@ MODES = {
 }
 
 
-#: Operators whose results may hold an operand's bytes as they are, besides those that always do.
-_PASSED_ON = """
-Transpose Slice Gather Pad Expand Tile ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd DepthToSpace SpaceToDepth
-Cast CastLike TRANSPOSE SLICE STRIDED_SLICE GATHER PAD PADV2 MIRROR_PAD BROADCAST_TO TILE MEAN SUM REDUCE_PROD
-REDUCE_MAX REDUCE_MIN DEPTH_TO_SPACE SPACE_TO_DEPTH CAST STABLEHLO_CONVERT
-"""
-PASSED_ON = frozenset(_PASSED_ON.split())
-#: Those of them whose result may be a part of the operand.
-SLICES = frozenset({"Slice", "Gather", "SLICE", "STRIDED_SLICE", "GATHER"})
-
-
 @dataclass(frozen=True, slots=True)
 class ViewRule:
     """Tensor `tensor` is bytes of tensor `source`, from `delta` bytes after its start."""
@@ -78,7 +67,7 @@ def part_of(graph: Graph, index: int) -> ViewRule | None:
     """Output 0 of op `index` as a view of operand 0, where it is one run of its bytes, and not all of them."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
-    if op.kind not in SLICES or row.view_if is None or not op.outputs or min(op.outputs[0], *op.inputs[:1]) < 0:
+    if row.passes_on != "part" or row.view_if is None or not op.outputs or min(op.outputs[0], *op.inputs[:1]) < 0:
         return None
     delta, part, whole = row.view_if(graph, op), op.outputs[0], op.inputs[0]
     if delta is None or graph.tensors[part].nbytes >= graph.tensors[whole].nbytes:
@@ -93,7 +82,7 @@ def _start(graph: Graph, index: int, mode: str) -> int | None:
         return 0
     if row.view_if is None:
         return None
-    if row.group == "view" or (mode == "max" and (row.group == "join" or op.kind in PASSED_ON)):
+    if row.group == "view" or (mode == "max" and (row.group == "join" or row.passes_on)):
         return row.view_if(graph, op)
     return None
 
@@ -112,7 +101,7 @@ def overwrites(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterato
 
 
 def overwrites_of_alike(graph: Graph, index: int, mode: str, runtime: Runtime) -> list[tuple[int, str]]:
-    """The same for all operators that are alike: the runtime may decline it where the tensors are others."""
+    """The overwrites of all ops with equal attributes; the runtime may decline single ones by their tensors."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     if mode in ("none", "views") or not op.outputs or op.outputs[0] < 0 or not row.overwrite:

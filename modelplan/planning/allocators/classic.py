@@ -41,13 +41,7 @@ def conflict_counts(problem: Problem) -> IntArray:
     return begun - ended - 1 + extra
 
 
-ORDERS = {
-    "start": by_start,
-    "size": by_bytes,
-    "area": by_area,
-    "duration": by_duration,
-    "conflicts": by_conflicts,
-}
+ORDERS = {"start": by_start, "size": by_bytes, "area": by_area, "duration": by_duration, "conflicts": by_conflicts}
 #: Those that the portfolio runs: with glow and tflm-greedy they are on the mean as low as all the greedy rows.
 FAST = {"first-size", "best-start"}
 FITS = {"first": GapRule.LOWEST, "best": GapRule.TIGHTEST, "worst": GapRule.WIDEST}

@@ -186,7 +186,7 @@ class _Model:
         self.model.add_no_overlap_2d(lives, bytes_)
 
     def _break_symmetry(self) -> None:
-        """Twins lie in the order of their numbers; where all may be turned upside down, one stays in the lower half."""
+        """Orders equal buffers by number, and keeps one buffer in the lower half where a plan may be flipped."""
         p = self.problem
         if len(p.overlaps) or len(p.conflicts) or p.contiguous or (p.pin >= 0).any():
             return

@@ -42,7 +42,7 @@ CoreDecide = Callable[[int, float], tuple[Ended, IntArray, int]]
 
 
 def stand_in(problem: Problem) -> Placement:
-    """What a search shows when it has nothing lower of its own: the row `first-fit-size`, and named as that."""
+    """The placement of `first-fit-size`, named as such, which a search returns until it has a lower one."""
     placed = greedy.in_order(problem, np.lexsort((problem.start - problem.end, -problem.size)))
     return replace(placed, found_by=STAND_IN)
 

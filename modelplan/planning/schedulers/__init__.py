@@ -86,12 +86,7 @@ def orders(
     referee.check_flow(problem, answer.witness)
     least = peak(graph, answer.order, aliases, runtime)
     first = Schedule(
-        answer.order,
-        least,
-        min(answer.lower_bound, least),
-        _method(name, answer),
-        _proof(answer),
-        answer.witness,
+        answer.order, least, min(answer.lower_bound, least), _method(name, answer), _proof(answer), answer.witness
     )
     yield first
     for sequence in answer.alternatives:

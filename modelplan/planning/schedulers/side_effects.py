@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modelplan.model import Graph
-
-#: Variables, hash tables and initialisation, and random numbers drawn from one stream. Whatever calls another
-#: subgraph may do any of it.
-_TFLITE = {
-    "ASSIGN_VARIABLE", "CALL", "CALL_ONCE", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE",
-    "IF", "MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "STABLEHLO_CASE",
-    "STABLEHLO_COMPOSITE", "STABLEHLO_CUSTOM_CALL", "STABLEHLO_RNG_BIT_GENERATOR", "STABLEHLO_WHILE", "VAR_HANDLE",
-    "WHILE",
-}  # fmt: skip
-_ONNX = {
-    "Bernoulli", "Dropout", "If", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-    "RandomUniformLike", "Scan", "SequenceMap",
-}  # fmt: skip
-_KINDS = {"tflite": _TFLITE, "onnx": _ONNX}
+from modelplan.ops import facts
 
 
 def has_side_effects(file_format: str, kind: str) -> bool:
     """Whether an operator of this kind may touch more than its outputs; what a custom one does is unknown."""
     custom = kind.startswith(("CUSTOM", "DELEGATE", "PLACEHOLDER", "BUILTIN_")) or "." in kind or "::" in kind
-    return custom or kind in _KINDS[file_format]
+    return custom or facts(file_format, kind).effects
 
 
 def precedences(graph: Graph) -> Iterator[tuple[int, int]]:

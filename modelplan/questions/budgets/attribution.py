@@ -15,7 +15,7 @@ _MOST = 8
 
 
 def causes(old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
-    """One line for each operator or input that changed what the model needs on the target, in order of effect.
+    """One line for each operator or input that changed what the model needs, largest effect first.
 
     Then follow the parts of the memory that differ and the two peaks; where the files cannot be compared, the reason.
     """
@@ -27,7 +27,7 @@ def causes(old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
 
 
 def _lines(found: Difference) -> Iterator[str]:
-    own = [one for one in found.changes if one.change not in (Change.VALUES, Change.FOLLOWS)]
+    own = [change for change in found.changes if change.change not in (Change.VALUES, Change.FOLLOWS)]
     yield from map(_line, own[:_MOST])
     if len(own) > _MOST:
         yield f"[{len(own) - _MOST:,} others, which `modelplan diff` lists]"
@@ -45,6 +45,6 @@ def _lines(found: Difference) -> Iterator[str]:
         yield f"peak: {before.nbytes:,} bytes at {before.operator} -> {after.nbytes:,} bytes at {after.operator}"
 
 
-def _line(one: OpChange) -> str:
-    effect = f"; {one.effect:+,} bytes at the peak and kept for it" if one.effect else ""
-    return one.line + effect
+def _line(change: OpChange) -> str:
+    effect = f"; {change.effect:+,} bytes at the peak and kept for it" if change.effect else ""
+    return change.line + effect

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from modelplan.answers.check_outcomes import Check, Findings, Limits, Outcome
 from modelplan.formats.files import read_text
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
-from modelplan.questions.budgets.baselines import Baseline, compared
-from modelplan.questions.budgets.judging import judgements
+from modelplan.questions.budgets.judging import Baseline, compared, judgements
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.project_budgets import (
     ONE_TEXT,
@@ -78,7 +77,7 @@ def check_budgets(request: CheckRequest) -> Findings:
     Raises:
         RequestError: a budget that cannot be understood, or that asks for what there is not.
     """
-    source, outcomes = _begun(request)
+    source, outcomes = _start(request)
     return Findings(source, tuple(outcomes))
 
 
@@ -88,10 +87,10 @@ def outcomes_of(request: CheckRequest) -> Iterator[Outcome]:
     Raises:
         RequestError: as `check_budgets`.
     """
-    return _begun(request)[1]
+    return _start(request)[1]
 
 
-def _begun(request: CheckRequest) -> tuple[str, Iterator[Outcome]]:
+def _start(request: CheckRequest) -> tuple[str, Iterator[Outcome]]:
     """The file with the budgets, empty for models that are named, and the outcomes one by one."""
     if request.models:
         source, checks, baseline = "", list(_named(request)), baseline_of(request.baseline, Path())
@@ -125,21 +124,21 @@ def from_file(file: BudgetFile) -> list[ModelCheck]:
         RequestError: a budget that cannot be understood, or two checks of one name; names the places.
         ModelError: a file that describes a target cannot be read.
     """
-    found = [asked for row in file.rows for asked in row_checks(file, row)]
+    checks = [asked for row in file.rows for asked in row_checks(file, row)]
     places: dict[str, str] = {}
-    for asked in found:
+    for asked in checks:
         name = asked.check.name
         if name in places:
             raise RequestError(f"{asked.place}: another check is called {name!r}, of {places[name]}; state a name")
         places[name] = asked.place
-    return found
+    return checks
 
 
 def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
     """The checks of one budget: each model with each target."""
     models = list(matched(file, row))
     for target in row.targets or (None,):
-        with _located(row.place):
+        with _name_place(row.place):
             chosen = choose_target(_target_request(row, target, file.path.parent))
         arena = row.limits.arena if row.limits.arena is not None or chosen is None else chosen.budget
         for path, key in models:
@@ -181,7 +180,7 @@ def _model_request(row: BudgetRow, path: str, target: Chosen | None) -> ModelReq
 
 
 def _one(row: BudgetRow, option: str) -> str | None:
-    """The text of an option that is stated once at most."""
+    """The value of an option that may be stated only once."""
     return next(iter(row.options.get(option, ())), None)
 
 
@@ -194,7 +193,7 @@ def _target_path(target: str, folder: Path) -> str:
 
 
 @contextmanager
-def _located(place: str) -> Iterator[None]:
+def _name_place(place: str) -> Iterator[None]:
     """Puts the place of a budget in front of what is wrong with it."""
     try:
         yield
@@ -237,7 +236,7 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     check, bound = asked.check, (asked.request.dims, asked.request.shapes)
     file = measurements.file(check.model, *bound)
     target = target_of(on_target(asked.request, file), file.graph)
-    needed = measurements.needed(file, target)
+    needed = measurements.requirement(file, target)
     found = Outcome(check, needed, len(file.content), setting_of(target, *bound))
     figures = found.figures
     if figures is None:
@@ -248,5 +247,5 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     found = replace(found, judgements=tuple(judgements(check.limits, figures, found.earlier)))
     if found.passed:
         return found
-    short = any(not one.passed for one in found.judgements if one.quantity != "flash")
+    short = any(not judgement.passed for judgement in found.judgements if judgement.quantity != "flash")
     return replace(found, exit_code=1, others=measurements.others(file, target) if short else ())

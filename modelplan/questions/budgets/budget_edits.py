@@ -36,9 +36,9 @@ def with_number(text: str, prefix: str, number: int, key: str, value: str) -> st
             line = lines[index].rstrip("\r\n")
             if line.lstrip().startswith("["):
                 break
-            if found := re.fullmatch(_LINE.format(key=key), line):
+            if match := re.fullmatch(_LINE.format(key=key), line):
                 ending = lines[index][len(line) :]
-                lines[index] = f"{found[1]}{_toml(value)}{found[3]}{ending}"
+                lines[index] = f"{match[1]}{_toml(value)}{match[3]}{ending}"
                 break
     edited = "".join(lines)
     wanted = tomllib.loads(text)

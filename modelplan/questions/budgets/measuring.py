@@ -23,7 +23,7 @@ Before = ModelFile | str
 
 @dataclass(slots=True)
 class Measurements:
-    """The answers so far. No more alternatives are made once that has taken `seconds`; None: no end."""
+    """A cache of answers. Once alternatives have taken `seconds`, no more are planned (None: no limit)."""
 
     seconds: float | None = None
     spent: float = 0.0
@@ -31,16 +31,16 @@ class Measurements:
 
     def file(self, path: str, dims: tuple[str, ...] = (), shapes: tuple[str, ...] = ()) -> ModelFile:
         """The model file `path`, with extents that it leaves open."""
-        return self._once(("file", path, dims, shapes), lambda: read_model(path, dims, shapes))
+        return self._memoised(("file", path, dims, shapes), lambda: read_model(path, dims, shapes))
 
     def earlier_file(self, revision: Revision, path: str, dims: tuple[str, ...], shapes: tuple[str, ...]) -> Before:
         """The model file as a revision has it, or why there is none that can be read."""
         key = ("earlier", revision.commit, path, dims, shapes)
-        return self._once(key, lambda: _from_revision(revision, path, dims, shapes))
+        return self._memoised(key, lambda: _from_revision(revision, path, dims, shapes))
 
-    def needed(self, file: ModelFile, target: Target) -> Requirement:
-        """What the runtime needs to run the file as it stands."""
-        return self._once(("needed", *_key(file, target), target.abi), lambda: unmodified_requirement(file, target))
+    def requirement(self, file: ModelFile, target: Target) -> Requirement:
+        """What the runtime needs to run the unmodified file."""
+        return self._memoised(("needed", *_key(file, target), target.abi), lambda: unmodified_requirement(file, target))
 
     def others(self, file: ModelFile, target: Target) -> tuple[Alternative, ...] | None:
         """What other forms of the file need; None where no time is left to make them."""
@@ -48,11 +48,11 @@ class Measurements:
         if key not in self.answers and self.seconds is not None and self.spent >= self.seconds:
             return None
         start = time.monotonic()
-        made: tuple[Rewritten, ...] = self._once(key, lambda: tuple(rewritten_files(file, target)))
+        files: tuple[Rewritten, ...] = self._memoised(key, lambda: tuple(rewritten_files(file, target)))
         sizes = ("others", file.path, *_key(file, target), target.abi)
-        found = self._once(sizes, lambda: tuple(sized(one, target) for one in made))
+        alternatives = self._memoised(sizes, lambda: tuple(sized(rewritten, target) for rewritten in files))
         self.spent += time.monotonic() - start
-        return found
+        return alternatives
 
     def causes(self, old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
         """What made a model need more or less than an earlier form of it; nothing where it is the same file."""
@@ -61,9 +61,9 @@ class Measurements:
         from modelplan.questions.budgets.attribution import causes  # here, since without a baseline nothing is compared
 
         key = ("causes", old.graph.fingerprint, *_key(new, target), target.abi)
-        return self._once(key, lambda: causes(old, new, target))
+        return self._memoised(key, lambda: causes(old, new, target))
 
-    def _once(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
+    def _memoised(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
         if key not in self.answers:
             self.answers[key] = make()
         answer: Answer = self.answers[key]

@@ -131,11 +131,11 @@ def _row(path: Path, number: int, table: Mapping[str, Any]) -> BudgetRow:
 
 
 def _texts(place: str, key: str, value: Any) -> tuple[str, ...]:
-    found = value if key in _TEXTS and isinstance(value, list) else [value]
+    texts = value if key in _TEXTS and isinstance(value, list) else [value]
     expected = "text or a list of texts" if key in _TEXTS else "text"
-    if not found or not all(isinstance(one, str) and one for one in found):
+    if not texts or not all(isinstance(one, str) and one for one in texts):
         raise RequestError(f"{place}: {key} is {value!r}, expected {expected}")
-    return tuple(found)
+    return tuple(texts)
 
 
 def _limits(place: str, table: Mapping[str, Any]) -> Limits:

@@ -27,7 +27,7 @@ class Revision:
         """The file at `path`, relative to the folder, as the revision has it; a text that says why there is none."""
         done = _git(self.folder, "cat-file", "blob", f"{self.commit}:./{path}")
         if done.returncode:
-            return f"{self.name} has no {path}" if _is_missing(done.stderr) else _said(done.stderr)
+            return f"{self.name} has no {path}" if _is_missing(done.stderr) else _git_message(done.stderr)
         if done.stdout.startswith(LFS_POINTER):
             return f"{self.name} holds {path} as a pointer of Git LFS"
         return done.stdout
@@ -44,7 +44,7 @@ def revision(name: str, folder: Path) -> Revision:
     done = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if done.returncode == 0:
         return Revision(name, done.stdout.decode().strip(), folder)
-    if said := _said(done.stderr):
+    if said := _git_message(done.stderr):
         raise RequestError(f"--baseline {name}: {said}")
     shallow = " (a shallow clone has only what was fetched: git fetch --depth=1 origin BRANCH)"
     hint = shallow if b"true" in _git(folder, "rev-parse", "--is-shallow-repository").stdout else ""
@@ -63,7 +63,7 @@ def _is_missing(said: bytes) -> bool:
     return b"does not exist" in said or b"exists on disk, but not in" in said
 
 
-def _said(error: bytes) -> str:
-    """The last line that git wrote, without the word that it starts with."""
+def _git_message(error: bytes) -> str:
+    """The last line of git's output, without its first word."""
     lines = error.decode(errors="replace").strip().splitlines()
     return lines[-1].removeprefix("fatal: ") if lines else ""

@@ -34,11 +34,11 @@ class SavedFigures:
 def baseline_document(outcomes: Iterable[Outcome]) -> str:
     """The figures of all models that could be sized, in the order of their names, as a JSON document."""
     rows = {}
-    for one in outcomes:
-        if one.figures is not None and one.setting is not None:
-            setting = {name: value for name, value in asdict(one.setting).items() if value}
-            row = {"model": one.check.key, **setting, **asdict(one.figures)}
-            rows[one.check.key, tuple(asdict(one.setting).values())] = row
+    for outcome in outcomes:
+        if outcome.figures is not None and outcome.setting is not None:
+            setting = {name: value for name, value in asdict(outcome.setting).items() if value}
+            row = {"model": outcome.check.key, **setting, **asdict(outcome.figures)}
+            rows[outcome.check.key, tuple(asdict(outcome.setting).values())] = row
     ordered = [rows[key] for key in sorted(rows)]
     document = {"modelplan_baseline": SCHEMA, "made_by": f"modelplan {__version__}", "models": ordered}
     return json.dumps(document, indent=1) + "\n"

@@ -18,7 +18,7 @@ class Bodies:
         self.known: dict[tuple[int, int], list[str]] = {}
 
     def inside(self, pairing: Pairing, i: int, j: int) -> list[str]:
-        """What differs in the bodies of two operators that are one; of bodies inside of those only that they differ."""
+        """The differences of the bodies of two matched operators; deeper bodies are only said to differ."""
         ones, others = pairing.old.graph.ops[i].subgraphs, pairing.new.graph.ops[j].subgraphs
         if len(ones) != len(others):
             return [f"bodies {len(ones)} -> {len(others)}"]

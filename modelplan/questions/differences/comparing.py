@@ -23,7 +23,7 @@ from modelplan.questions.differences.bodies import Bodies
 from modelplan.questions.differences.details import Details, became, described, details_of
 from modelplan.questions.differences.matching import matched_ops, rising
 from modelplan.questions.differences.sides import Maker, Side, constant_bytes
-from modelplan.questions.differences.wiring import Pairing, fed
+from modelplan.questions.differences.wiring import Pairing, runtime_operands
 
 #: How many operators that another stands behind are named.
 _MOST_NAMED = 3
@@ -43,9 +43,9 @@ def difference(old: Side, new: Side) -> Difference:
             f"{old.name} is {old.graph.format}, {new.name} is {new.graph.format}: their operators are not the same,"
             " and a converter rewrites them; `modelplan check` judges each by itself"
         )
-    found = _Comparison(old, new, Pairing(old.structure, new.structure, matched_ops(old.structure, new.structure)))
-    of_ops = list(found.op_changes())
-    changes = tuple(sorted([*of_ops, *found.input_changes()], key=_by_effect))
+    comparison = _Comparison(old, new, Pairing(old.structure, new.structure, matched_ops(old.structure, new.structure)))
+    of_ops = list(comparison.op_changes())
+    changes = tuple(sorted([*of_ops, *comparison.input_changes()], key=_by_effect))
     whole = old.whole and new.whole
     return Difference(
         old.name,
@@ -61,13 +61,13 @@ def difference(old: Side, new: Side) -> Difference:
         ),
         (_head(old.needed), _head(new.needed)),
         (_peak_step(old), _peak_step(new)),
-        tuple(sorted(found.peak_parts(), key=lambda part: -abs(part.bytes.delta))),
+        tuple(sorted(comparison.peak_parts(), key=lambda part: -abs(part.bytes.delta))),
         changes,
-        found.moved,
+        comparison.moved,
         (old.needed.refusals, new.needed.refusals),
         (old.capacity, new.capacity),
         (old.live, new.live),
-        tuple(_columns(found, of_ops)),
+        tuple(_columns(comparison, of_ops)),
     )
 
 
@@ -113,17 +113,17 @@ def _peak_step(side: Side) -> PeakStep:
     return PeakStep(step, label, side.live[step], bounds.height(side.plan.problem, side.plan.placement))
 
 
-def _by_effect(one: OpChange) -> tuple[object, ...]:
+def _by_effect(change: OpChange) -> tuple[object, ...]:
     """Operators that differ by themselves first, then by effect, then by their own bytes, then by place."""
     ranks = {Change.FOLLOWS: 1, Change.VALUES: 2}
-    bytes_of = one.outputs.delta + one.scratch.delta
-    place = one.after if one.after >= 0 else one.before
-    return ranks.get(one.change, 0), -abs(one.effect), -abs(bytes_of), place, one.before, one.label
+    bytes_of = change.outputs.delta + change.scratch.delta
+    place = change.after if change.after >= 0 else change.before
+    return ranks.get(change.change, 0), -abs(change.effect), -abs(bytes_of), place, change.before, change.label
 
 
 @dataclass(frozen=True, eq=False)
 class _Comparison:
-    """Two sides and which operator became which."""
+    """Two sides and the matching of their operators."""
 
     old: Side
     new: Side
@@ -131,7 +131,7 @@ class _Comparison:
 
     @cached_property
     def figures(self) -> tuple[_Figures, _Figures]:
-        """What operators and inputs of each side have in bytes."""
+        """The bytes of the operators and inputs of each side."""
         return _Figures(self.old), _Figures(self.new)
 
     @cached_property
@@ -143,13 +143,13 @@ class _Comparison:
 
     @cached_property
     def in_place(self) -> tuple[tuple[int, int], ...]:
-        """The steps of operators that stand in one order on both sides: as many as can be said to have stayed."""
+        """The steps of operators that keep their order on both sides: the longest such sequence."""
         pairs = [(step, partner) for step, partner in enumerate(self.steps_of_new) if partner >= 0]
         return tuple(pairs[place] for place in rising([partner for _, partner in pairs]))
 
     @property
     def moved(self) -> int:
-        """How many operators stand elsewhere in the order."""
+        """How many operators changed their place in the order."""
         return len(self.pairing.pairs) - len(self.in_place)
 
     # -- operators and inputs ----------------------------------------------------------------------------------
@@ -192,12 +192,12 @@ class _Comparison:
         return OpChange(change, i, j, label, tuple(details), outputs, scratch, kept, weights, held, live)
 
     def in_peak(self, old: Maker | None, new: Maker | None) -> Bytes:
-        """What of the peaks was made by the same operator or input."""
+        """Bytes alive at the peak of each side that these makers, matched to each other, account for."""
         before, after = (figures.in_peak for figures in self.figures)
         return Bytes(None if old is None else before.get(old, 0), None if new is None else after.get(new, 0))
 
     def alone(self, side: Side, i: int) -> Iterator[str]:
-        """What an operator is that one side alone has, and from where it reads."""
+        """What an operator of one side alone is, and what it reads."""
         graph, figures = side.graph, self.figures[side is self.new]
         for t in graph.ops[i].writes:
             yield f"output {side.plan.graph.tensors[t].nbytes:,} bytes ({described(graph.tensors[t])})"
@@ -205,7 +205,7 @@ class _Comparison:
             yield f"scratch {figures.scratch(i):,} bytes"
         if figures.weights(i):
             yield f"constants {figures.weights(i):,} bytes"
-        makers = dict.fromkeys(graph.producers[t] for t in fed(graph, i))
+        makers = dict.fromkeys(graph.producers[t] for t in runtime_operands(graph, i))
         named = [f"op {maker} {graph.ops[maker].kind}" for maker in makers if maker >= 0]
         if len(named) > _MOST_NAMED:
             named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
@@ -258,27 +258,27 @@ class _Comparison:
             yield PeakPart(tensors, maker, Bytes(before and before[2], after and after[2]))
 
     def name_on_new(self, maker: Maker, slot: int) -> tuple[Maker, int]:
-        """The key of a row of the old side in the numbers of the new one; of what is not there a key of its own."""
+        """The key of an old peak row on the new side; a key of its own where the new side lacks it."""
         kind, number = maker
         there = self.pairing.to_new[number] if kind == "op" else self.pairing.inputs.get(number, -1)
         return ((kind, there) if there >= 0 else (f"old {kind}", number)), slot
 
 
-def _columns(found: _Comparison, changes: Sequence[OpChange]) -> Iterator[Column]:
+def _columns(comparison: _Comparison, changes: Sequence[OpChange]) -> Iterator[Column]:
     """The steps of both sides in one order: those before the next operator that stayed, old ones first, then it."""
-    became = {(one.before, one.after): one.change for one in changes}
-    orders = found.old.plan.schedule.order, found.new.plan.schedule.order
-    partners = {j: i for i, j in found.pairing.pairs}
+    became = {(change.before, change.after): change.change for change in changes}
+    orders = comparison.old.plan.schedule.order, comparison.new.plan.schedule.order
+    partners = {j: i for i, j in comparison.pairing.pairs}
 
     def column(old: int, new: int) -> Column:
         i = orders[0][old] if old >= 0 else partners.get(orders[1][new], -1)
-        j = orders[1][new] if new >= 0 else found.pairing.to_new[i]
-        graph, op = (found.new.graph, j) if new >= 0 else (found.old.graph, i)
+        j = orders[1][new] if new >= 0 else comparison.pairing.to_new[i]
+        graph, op = (comparison.new.graph, j) if new >= 0 else (comparison.old.graph, i)
         moved = i >= 0 and j >= 0 and -1 in (old, new)
         return Column(old, new, f"{graph.ops[op].kind} {op}", became.get((i, j)), moved)
 
     old = new = 0
-    for before, after in (*found.in_place, (len(orders[0]), len(orders[1]))):
+    for before, after in (*comparison.in_place, (len(orders[0]), len(orders[1]))):
         yield from (column(step, -1) for step in range(old, before))
         yield from (column(-1, step) for step in range(new, after))
         if before < len(orders[0]):
@@ -298,7 +298,7 @@ def _sources(graph: Graph) -> list[int]:
 
 
 class _Figures:
-    """What the operators and inputs of a side have in bytes."""
+    """The bytes that each operator and input of a side accounts for."""
 
     def __init__(self, side: Side) -> None:
         self.side = side
@@ -347,7 +347,7 @@ class _Figures:
         graph = self.side.graph
         own = [graph.tensors[t] for t in graph.ops[i].reads if self.first_reader[t] == i]
         constants = [t for t in own if t.kind is Kind.CONSTANT]
-        return sum(t.nbytes if t.stored is None else max(t.stored, 0) for t in constants)
+        return sum(max(t.file_bytes, 0) for t in constants)
 
     def live(self, i: int) -> int:
         """All bytes alive while it runs."""

@@ -43,7 +43,7 @@ class Details:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All of it, its own first."""
+        """All differences, the operator's own first."""
         return (*self.own, *self.values, *self.following)
 
 
@@ -66,17 +66,17 @@ def details_of(pairing: Pairing, i: int, j: int, sizes: tuple[Graph, Graph]) -> 
 
     `sizes` are the graphs with the types that values have in the runtime's memory.
     """
-    found, reads = Details(), _reads(pairing, i, j)
+    details, reads = Details(), _reads(pairing, i, j)
     old, new = pairing.old.graph.ops[i], pairing.new.graph.ops[j]
     if old.kind != new.kind:
-        found.own.append(f"{old.kind} -> {new.kind}")
-    found.own += [_wire(pairing, t, u) for t, u in pairing.rewired.get((i, j), [])]
-    _add_options(found, pairing, i, j, reads)
-    _add_constants(found, pairing, i, j, reads)
-    _add_outputs(found, pairing, i, j, reads, sizes)
+        details.own.append(f"{old.kind} -> {new.kind}")
+    details.own += [_wire(pairing, t, u) for t, u in pairing.rewired.get((i, j), [])]
+    _add_options(details, pairing, i, j, reads)
+    _add_constants(details, pairing, i, j, reads)
+    _add_outputs(details, pairing, i, j, reads, sizes)
     if old.kind == new.kind and old.version != new.version and pairing.new.graph.format == "tflite":
-        (found.following if found.all else found.own).append(f"version {old.version} -> {new.version}")
-    return found
+        (details.following if details.all else details.own).append(f"version {old.version} -> {new.version}")
+    return details
 
 
 def _reads(pairing: Pairing, i: int, j: int) -> _Reads:
@@ -117,7 +117,7 @@ def _origin(side: Structure, t: int) -> str:
 # Options --------------------------------------------------------------------------------------------------------------
 
 
-def _add_options(found: Details, pairing: Pairing, i: int, j: int, reads: _Reads) -> None:
+def _add_options(details: Details, pairing: Pairing, i: int, j: int, reads: _Reads) -> None:
     if pairing.old.graph.ops[i].kind != pairing.new.graph.ops[j].kind:
         return
     before, after = dict(pairing.old.options[i]), dict(pairing.new.options[j])
@@ -125,11 +125,11 @@ def _add_options(found: Details, pairing: Pairing, i: int, j: int, reads: _Reads
         old, new = before.get(name), after.get(name)
         if old != new:
             follows = reads.resized and _as_results(old, new, pairing, i, j)
-            (found.following if follows else found.own).append(f"{name} {_shown(old)} -> {_shown(new)}")
+            (details.following if follows else details.own).append(f"{name} {_text(old)} -> {_text(new)}")
 
 
 def _as_results(old: Value | None, new: Value | None, pairing: Pairing, i: int, j: int) -> bool:
-    """Whether numbers change as the extents of the results do."""
+    """Whether an attribute's numbers change exactly as the extents of the results do."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
         return False
     known = set[tuple[int, int]]()
@@ -138,7 +138,7 @@ def _as_results(old: Value | None, new: Value | None, pairing: Pairing, i: int, 
     return all(pair in known for pair in zip(old, new, strict=True) if pair[0] != pair[1])
 
 
-def _shown(value: Value | None) -> str:
+def _text(value: Value | None) -> str:
     if value is None:
         return "none"
     text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -173,20 +173,20 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
                 others.append(name)
                 continue
             follows = reads.resized and _as_results(*numbers, pairing, i, j)
-            (found.following if follows else found.own).append(f"{name} {_shown(numbers[0])} -> {_shown(numbers[1])}")
+            (found.following if follows else found.own).append(f"{name} {_text(numbers[0])} -> {_text(numbers[1])}")
         if pairing.old.contents.quantisation[t] != pairing.new.contents.quantisation[u]:
             scales.append(name)
     # Weights of another shape have other values and scales anyway.
     if not any(word in text for text in (*found.own, *found.following) for word in ("weights ", "bias ")):
         # A bias has the scale of what is read times that of the weights.
         caused = bool(reads.quantisations) and {*others, *scales} <= {"bias"}
-        told = found.following if caused else found.values
-        told += [f"other values of {', '.join(others)}"] * bool(others)
-        told += [f"other quantisation of {', '.join(scales)}"] * bool(scales)
+        differences = found.following if caused else found.values
+        differences += [f"other values of {', '.join(others)}"] * bool(others)
+        differences += [f"other quantisation of {', '.join(scales)}"] * bool(scales)
 
 
 def _follows_reads(kind: str, before: Tensor, after: Tensor, reads: _Reads) -> bool:
-    """Whether a constant has other extents because what is read beside it has."""
+    """Whether a constant changed its extents because another operand did."""
     if before.dtype != after.dtype:
         return False
     axis = _FREE_AXES.get(kind)
@@ -201,7 +201,7 @@ def _constant(graph: Graph, t: int) -> Tensor | None:
 
 
 def _appeared(name: str, before: Tensor | None, after: Tensor | None, *, is_same: bool) -> Iterator[str]:
-    """A constant that one side alone has: added, gone, or computed on the other side."""
+    """A constant that only one side has: added, gone, or computed on the other side."""
     if before is not None:
         yield f"{name} {described(before)} {'computed at run time' if is_same else 'gone'}"
     if after is not None:
@@ -211,31 +211,31 @@ def _appeared(name: str, before: Tensor | None, after: Tensor | None, *, is_same
 # Results --------------------------------------------------------------------------------------------------------------
 
 
-def _add_outputs(found: Details, pairing: Pairing, i: int, j: int, reads: _Reads, sizes: tuple[Graph, Graph]) -> None:
+def _add_outputs(details: Details, pairing: Pairing, i: int, j: int, reads: _Reads, sizes: tuple[Graph, Graph]) -> None:
     old, new = pairing.old.graph.ops[i].outputs, pairing.new.graph.ops[j].outputs
-    own_before = bool(found.own)
+    own_before = bool(details.own)
     for place in range(max(len(old), len(new))):
         t = old[place] if place < len(old) else -1
         u = new[place] if place < len(new) else -1
         name = "output" if len(old) == len(new) == 1 else f"output {place}"
         if t < 0 or u < 0:
-            _add_lone(found, name, pairing.old.graph, t, "gone")
-            _add_lone(found, name, pairing.new.graph, u, "added")
+            _add_lone(details, name, pairing.old.graph, t, "gone")
+            _add_lone(details, name, pairing.new.graph, u, "added")
             continue
         before, after = pairing.old.graph.tensors[t], pairing.new.graph.tensors[u]
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             passed = before.dtype == after.dtype or (before.dtype, after.dtype) in reads.types
             follows = reads.resized and passed and not own_before
             count = f"{sizes[0].tensors[t].nbytes:,} -> {sizes[1].tensors[u].nbytes:,} bytes"
-            (found.following if follows else found.own).append(f"{name} {count} ({became(before, after)})")
+            (details.following if follows else details.own).append(f"{name} {count} ({became(before, after)})")
         scales = pairing.old.contents.quantisation[t], pairing.new.contents.quantisation[u]
         if scales[0] != scales[1] and before.dtype == after.dtype and scales not in reads.quantisations:
-            found.values.append(f"{name} quantised {_scaled(scales[0])} -> {_scaled(scales[1])}")
+            details.values.append(f"{name} quantised {_scaled(scales[0])} -> {_scaled(scales[1])}")
 
 
-def _add_lone(found: Details, name: str, graph: Graph, t: int, word: str) -> None:
+def _add_lone(details: Details, name: str, graph: Graph, t: int, word: str) -> None:
     if t >= 0:
-        found.own.append(f"{name} {described(graph.tensors[t])} {word}")
+        details.own.append(f"{name} {described(graph.tensors[t])} {word}")
 
 
 def _scaled(scales: Quantisation) -> str:

@@ -87,13 +87,13 @@ class Structure:
 
     @cached_property
     def identity(self) -> tuple[Hashable, ...]:
-        """All that matching looks at, for two structures to be ordered by; equal for renamed models."""
+        """A key of all that matching looks at, equal for renamed models."""
         rows = [(op.inputs, op.outputs, repr(own_label(self, i, "all"))) for i, op in enumerate(self.graph.ops)]
         return (len(rows), len(self.graph.tensors), tuple(rows), self.graph.inputs, self.graph.outputs)
 
 
 def own_label(side: Structure, index: int, level: str) -> Hashable:
-    """What operator `index` is, as far as the level asks."""
+    """The label of operator `index` by itself, at the detail of the level."""
     op = side.graph.ops[index]
     if level == "kind":
         return op.kind
@@ -143,14 +143,14 @@ class Labels:
 
     @cached_property
     def own(self) -> list[int]:
-        """What each operator is."""
+        """The label of each operator by itself."""
         return [
             self.numbering.of(("own", own_label(self.side, i, self.level))) for i in range(len(self.side.graph.ops))
         ]
 
     @cached_property
     def before(self) -> list[int]:
-        """What each operator is, with all that its result is computed from."""
+        """The label of each operator with everything that its result is computed from."""
         graph = self.side.graph
         found = [-1] * len(graph.ops)
         for i in self.side.order:
@@ -160,7 +160,7 @@ class Labels:
 
     @cached_property
     def behind(self) -> list[int]:
-        """What each operator is, with all that is computed from its result."""
+        """The label of each operator with everything that is computed from its result."""
         found = [-1] * len(self.side.graph.ops)
         for i in reversed(self.side.order):
             op = self.side.graph.ops[i]
@@ -168,7 +168,7 @@ class Labels:
         return found
 
     def around(self, radius: int) -> list[int]:
-        """What each operator is, with those at most `radius` operators away."""
+        """The label of each operator with its neighbours at most `radius` operators away."""
         found = self.own
         for _ in range(radius):
             found = [self.numbering.of(("around", *self._neighbourhood(i, found))) for i in range(len(found))]

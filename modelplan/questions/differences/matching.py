@@ -86,7 +86,7 @@ class _Matching:
 
     def match_unique(self, old: Sequence[Hashable], new: Sequence[Hashable]) -> None:
         """Pairs the operators left whose label is found once on each side."""
-        ones, others = _once(old, self.to_new), _once(new, self.to_old)
+        ones, others = _unique(old, self.to_new), _unique(new, self.to_old)
         for label, i in ones.items():
             if i >= 0 and others.get(label, -1) >= 0:
                 self.pair(i, others[label])
@@ -101,22 +101,22 @@ class _Matching:
             self.spread_down(i, self.to_new[i], old, new)
 
     def spread_up(self, i: int, j: int, old: Sequence[int], new: Sequence[int]) -> None:
-        """Pairs those who make the operands of a pair."""
-        one, other = self.old.graph, self.new.graph
-        for t, u in zip(one.ops[i].inputs, other.ops[j].inputs, strict=False):
-            a = one.producers[t] if t >= 0 else -1
+        """Matches the producers of the operands of matched operators."""
+        graph, other = self.old.graph, self.new.graph
+        for t, u in zip(graph.ops[i].inputs, other.ops[j].inputs, strict=False):
+            a = graph.producers[t] if t >= 0 else -1
             b = other.producers[u] if u >= 0 else -1
             if a >= 0 and b >= 0 and self.to_new[a] < 0 and self.to_old[b] < 0 and old[a] == new[b]:
                 self.pair(a, b)
 
     def spread_down(self, i: int, j: int, old: Sequence[int], new: Sequence[int]) -> None:
-        """Pairs those who read the results of a pair, where only one on each side can be meant."""
-        one, other = self.old.graph, self.new.graph
-        for t, u in zip(one.ops[i].outputs, other.ops[j].outputs, strict=False):
+        """Matches the readers of the results of matched operators where only one on each side can be meant."""
+        graph, other = self.old.graph, self.new.graph
+        for t, u in zip(graph.ops[i].outputs, other.ops[j].outputs, strict=False):
             if t < 0 or u < 0:
                 continue
-            ones = _once([(old[a], p) for a, p in self.old.uses[t]], [self.to_new[a] for a, _ in self.old.uses[t]])
-            others = _once([(new[b], p) for b, p in self.new.uses[u]], [self.to_old[b] for b, _ in self.new.uses[u]])
+            ones = _unique([(old[a], p) for a, p in self.old.uses[t]], [self.to_new[a] for a, _ in self.old.uses[t]])
+            others = _unique([(new[b], p) for b, p in self.new.uses[u]], [self.to_old[b] for b, _ in self.new.uses[u]])
             for label, place in ones.items():
                 if place >= 0 and others.get(label, -1) >= 0:
                     a, b = self.old.uses[t][place][0], self.new.uses[u][others[label]][0]
@@ -169,15 +169,15 @@ def _rounds(old: Labels, new: Labels) -> Iterator[tuple[Sequence[int | None], Se
 
 
 def _weighty(labels: Labels) -> list[int | None]:
-    """What each operator is, None for those without weights."""
+    """The label of each operator that reads weights, None for others."""
     graph = labels.side.graph
     constants = [[t for t in op.reads if graph.tensors[t].kind is Kind.CONSTANT] for op in graph.ops]
     sizes = [sum(graph.tensors[t].nbytes for t in read if labels.side.contents.values[t]) for read in constants]
     return [own if size >= _WEIGHTS else None for own, size in zip(labels.own, sizes, strict=True)]
 
 
-def _once(labels: Sequence[Hashable], partners: Sequence[int]) -> dict[Hashable, int]:
-    """Where each label of those without a partner stands; -1 for a label that stands twice. None is no label."""
+def _unique(labels: Sequence[Hashable], partners: Sequence[int]) -> dict[Hashable, int]:
+    """The place of each label that occurs once among unmatched operators; -1 for others. None is no label."""
     found: dict[Hashable, int] = {}
     for place, (label, partner) in enumerate(zip(labels, partners, strict=True)):
         if partner < 0 and label is not None:
@@ -214,12 +214,12 @@ def rising(values: Sequence[int]) -> list[int]:
         at = bisect.bisect_left(ends, value)
         before[place] = tails[at - 1] if at else -1
         ends[at : at + 1], tails[at : at + 1] = [value], [place]
-    found: list[int] = []
+    run: list[int] = []
     place = tails[-1] if tails else -1
     while place >= 0:
-        found.append(place)
+        run.append(place)
         place = before[place]
-    return found[::-1]
+    return run[::-1]
 
 
 def common(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]]:
@@ -264,9 +264,9 @@ def _by_rank(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]
     for b, label in enumerate(others):
         places[label].append(b)
     ranks: dict[int, int] = defaultdict(int)
-    found = []
+    pairs = []
     for a, label in enumerate(ones):
         if ranks[label] < len(places[label]):
-            found.append((a, places[label][ranks[label]]))
+            pairs.append((a, places[label][ranks[label]]))
             ranks[label] += 1
-    return found
+    return pairs

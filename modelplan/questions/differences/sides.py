@@ -49,10 +49,10 @@ class Side:
     @cached_property
     def steps(self) -> tuple[int, ...]:
         """The step of each operator."""
-        found = [-1] * len(self.graph.ops)
+        steps = [-1] * len(self.graph.ops)
         for step, op in enumerate(self.plan.schedule.order):
-            found[op] = step
-        return tuple(found)
+            steps[op] = step
+        return tuple(steps)
 
     @cached_property
     def live(self) -> tuple[int, ...]:
@@ -88,7 +88,7 @@ def side_of(
     settings: Sequence[tuple[str, str]] = (),
     capacity: int | None = None,
 ) -> Side:
-    """The side that a file is on its runtime: by a given plan, else as it stands, with the order and plan it carries.
+    """The side that a file is on its runtime: by a given plan, else unmodified, with the order and plan it carries.
 
     Raises:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
@@ -122,7 +122,7 @@ def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
 
 
 def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -> Side:
-    """The side that a plan is by itself: its activations are all that counts."""
+    """The side of a plan alone: only its activations are compared."""
     height = bounds.height(plan.problem, plan.placement)
     arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
     parts = (Part("activations", height), Part("rounded up", arena - height))
@@ -140,4 +140,4 @@ def _choices(runtime: Runtime, plan: str) -> tuple[tuple[str, str], ...]:
 def constant_bytes(graph: Graph) -> int:
     """The bytes of all constants as the file holds them, those of bodies too."""
     tensors = (t for part in (graph, *graph.bodies) for t in part.tensors if t.kind is Kind.CONSTANT)
-    return sum(t.nbytes if t.stored is None else max(t.stored, 0) for t in tensors)
+    return sum(max(t.file_bytes, 0) for t in tensors)

@@ -46,18 +46,18 @@ class Pairing:
         """
         old, new = self.old.graph, self.new.graph
         read = ((old.ops[i].inputs, new.ops[j].inputs) for i, j in self.pairs)
-        found: dict[int, int] = {}
+        matches: dict[int, int] = {}
         taken: set[int] = set()
         for ones, others in (*read, (old.inputs, new.inputs)):
             for t, u in zip(ones, others, strict=False):
-                if _is_fed(old, t) and _is_fed(new, u) and t not in found and u not in taken:
-                    found[t] = u
+                if _is_fed(old, t) and _is_fed(new, u) and t not in matches and u not in taken:
+                    matches[t] = u
                     taken.add(u)
-        return found
+        return matches
 
     def operands(self, i: int, j: int) -> tuple[list[int], list[int]]:
         """The tensors that the operators of a pair read at run time, in operand order."""
-        return fed(self.old.graph, i), fed(self.new.graph, j)
+        return runtime_operands(self.old.graph, i), runtime_operands(self.new.graph, j)
 
     def old_source(self, t: int) -> Source:
         """Where a tensor of the old side comes from, in the numbers of the new side."""
@@ -78,10 +78,10 @@ class Pairing:
         Reading what an added operator makes, or no longer what one makes that is gone, follows from that one. So does
         reading another operator's result where both have changed places themselves.
         """
-        found = {pair: self._elsewhere(*pair) for pair in self.pairs}
-        found = {pair: rows for pair, rows in found.items() if rows}
-        movers = {j for (_, j) in found}
-        return {pair: rows for pair, rows in found.items() if not all(self._among(movers, *row) for row in rows)}
+        elsewhere = {pair: self._elsewhere(*pair) for pair in self.pairs}
+        elsewhere = {pair: rows for pair, rows in elsewhere.items() if rows}
+        movers = {j for (_, j) in elsewhere}
+        return {pair: rows for pair, rows in elsewhere.items() if not all(self._among(movers, *row) for row in rows)}
 
     def _elsewhere(self, i: int, j: int) -> list[tuple[int, int]]:
         old, new = self.operands(i, j)
@@ -90,7 +90,7 @@ class Pairing:
         return [(t, u) for t, u in zip(old, new, strict=True) if self._differs(t, u)]
 
     def _differs(self, t: int, u: int) -> bool:
-        """Whether operators that both sides have put one tensor in the place of another."""
+        """Whether two operands come from different sources, each of which both sides have."""
         before, after = self.old_source(t), self.new_source(u)
         return before != after and before[0] != "gone" and not self._is_new(after)
 
@@ -106,7 +106,7 @@ class Pairing:
         return frozenset(self.inputs.values())
 
     def _others(self, old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
-        """The tensors that one side reads more than the other, though both sides make them; -1 beside each."""
+        """The tensors that one side reads in addition, though both sides make them, each with -1."""
         before, after = [self.old_source(t) for t in old], [self.new_source(u) for u in new]
         less = [(t, -1) for t, s in zip(old, before, strict=True) if s not in after and s[0] != "gone"]
         more = [(-1, u) for u, s in zip(new, after, strict=True) if s not in before and not self._is_new(s)]
@@ -118,7 +118,7 @@ class Pairing:
         return len(sources) == 2 and all(source[0] == "op" and source[1] in movers for source in sources)
 
 
-def fed(graph: Graph, op: int) -> list[int]:
+def runtime_operands(graph: Graph, op: int) -> list[int]:
     """What an operator reads at run time, in operand order."""
     return [t for t in graph.ops[op].inputs if t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT]
 

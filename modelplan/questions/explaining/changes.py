@@ -79,8 +79,8 @@ class TriedChange:
         return self.needs is Needs.NOTHING
 
 
-def made(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubject:
-    """The subject after a change, with the command or the words that bring it about, and its costs.
+def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubject:
+    """The subject after a change, with the change's command or description and costs added.
 
     Raises:
         RefusedChangeError: the change cannot be made; the message says why.
@@ -90,7 +90,7 @@ def made(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubje
     except (ModelError, RequestError, BrokenPlanError, FixedShapeError) as problem:
         raise RefusedChangeError(str(problem)) from None
     costs = tuple(dict.fromkeys((*after.costs, *([change.cost] if change.cost else []))))
-    written = _written(change, subject, place)
+    written = _filled_words(change, subject, place)
     if not written.startswith("modelplan "):
         return replace(after, todo=(*after.todo, written), costs=costs)
     file = change.output.format(format=subject.graph.format) or after.file
@@ -98,11 +98,11 @@ def made(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubje
     return replace(after, commands=(*kept, written), file=file, costs=costs)
 
 
-def _written(change: TriedChange, before: ModelSubject, place: Place) -> str:
-    """The command or the words of a change."""
+def _filled_words(change: TriedChange, before: ModelSubject, place: Place) -> str:
+    """The change's command or description, with its blanks filled."""
     sets = {
-        "reading": _worded(before, ("--dim", "--shape")),
-        "planning": _worded(before, ("--dim", "--shape", "--alignment", "--pad")),
+        "reading": _option_words(before, ("--dim", "--shape")),
+        "planning": _option_words(before, ("--dim", "--shape", "--alignment", "--pad")),
         "target": before.target.options,
         "build": _build(before),
     }
@@ -115,8 +115,8 @@ def _written(change: TriedChange, before: ModelSubject, place: Place) -> str:
     )
 
 
-def _worded(subject: ModelSubject, names: Sequence[str]) -> list[str]:
-    """Those of the options that the user gave that have these names."""
+def _option_words(subject: ModelSubject, names: Sequence[str]) -> list[str]:
+    """The user's options with these names, as text for a command line."""
     given = subject.target.options
     return [word for pair in zip(given[::2], given[1::2], strict=True) if pair[0] in names for word in pair]
 
@@ -144,7 +144,7 @@ def place_name(subject: ModelSubject, place: Place) -> str:
 
 
 def _finds(kinds: frozenset[str]) -> Callable[[ModelSubject], Sequence[Place]]:
-    return lambda subject: [subject.ops[i] for i in structure.found(subject.graph, kinds)]
+    return lambda subject: [subject.ops[i] for i in structure.ops_of_kinds(subject.graph, kinds)]
 
 
 def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[ModelSubject, Place], ModelSubject]:
@@ -152,8 +152,8 @@ def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[Mod
 
     def make(subject: ModelSubject, place: Place) -> ModelSubject:
         for op in place if isinstance(place, tuple) else (int(place),):
-            found, said = edit(subject.graph, subject.place(op))
-            after = with_edit(subject, found)
+            change, said = edit(subject.graph, subject.place(op))
+            after = with_edit(subject, change)
             subject = replace(after, costs=(*after.costs, said))
         return subject
 
@@ -173,26 +173,26 @@ def _batched(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if len(batches) == 1 and max(batches) > 1 else ()
 
 
-def _fed(
+def _with_input_shapes(
     inputs: Callable[[FileModel], dict[int, Shape]], of_onnx: Callable[[Shape], Shape]
 ) -> Callable[[ModelSubject, Place], ModelSubject]:
-    """The change to other shapes of inputs."""
+    """The change that reads the model for inputs of other shapes."""
 
     def make(subject: ModelSubject, _: Place) -> ModelSubject:
         require_editable(subject)
         if subject.model is None:
             return with_inputs(subject, of_onnx)
-        found = shapes_for(subject.model, inputs(subject.model))
-        windows = {op: {"filter_height": h, "filter_width": w} for op, (h, w) in found.windows.items()}
+        shapes = shapes_for(subject.model, inputs(subject.model))
+        windows = {op: {"filter_height": h, "filter_width": w} for op, (h, w) in shapes.windows.items()}
         names = ", ".join(subject.graph.label(op) for op in windows)
-        after = with_edit(subject, Edit(shapes=found.shapes, options=windows))
+        after = with_edit(subject, Edit(shapes=shapes.shapes, options=windows))
         return replace(after, costs=(*after.costs, *([f"{names} still covers the whole map"] if names else [])))
 
     return make
 
 
 def _halved(shape: Shape) -> Shape:
-    """The shape of an ONNX map with its height and width halved; other shapes stay."""
+    """The shape of an ONNX map with half the height and width; other shapes are unchanged."""
     return (*shape[:2], shape[2] // 2, shape[3] // 2) if len(shape) == 4 else shape
 
 
@@ -218,13 +218,13 @@ def _ordered(subject: ModelSubject, _: Place) -> ModelSubject:
     if subject.source is not None:
         precedences = reordering.file_precedences(subject.source.content, subject.graph)
     elif subject.graph.format == "onnx":
-        raise RefusedChangeError("what the file orders is known only for the file as it stands")
+        raise RefusedChangeError("what the file orders is known only for the unmodified file")
     plan = pipeline.plan_on(subject.graph, subject.target.runtime, Options(precedences=precedences))
     return with_order(subject, plan.schedule.order)
 
 
 def _libraries(subject: ModelSubject) -> Sequence[Place]:
-    """The other kernel libraries, each form once."""
+    """The other kernel libraries, of those with equal kernels the first."""
     runtime = subject.target.runtime
     forms = {library.explains: library.name for library in reversed(runtime.libraries)}
     return [name for explains, name in reversed(forms.items()) if explains != runtime.library.explains]
@@ -268,7 +268,7 @@ def _packable(shares: bool) -> Callable[[ModelSubject], Sequence[Place]]:  # noq
     return lambda s: ("",) if _plannable(s) and s.model and (len(s.model.subgraphs) == 1) == shares else ()
 
 
-def _planned(plan: str) -> Callable[[ModelSubject, Place], ModelSubject]:
+def _with_plan(plan: str) -> Callable[[ModelSubject, Place], ModelSubject]:
     return lambda subject, _: replace(subject, plan=plan)
 
 
@@ -286,7 +286,7 @@ def _scratch_apart(subject: ModelSubject, _: Place) -> ModelSubject:
 
 
 def _only_planned(subject: ModelSubject) -> Sequence[Place]:
-    """The alias modes that plan more than the runtime does by itself."""
+    """The alias modes, where only planned activations are known."""
     return () if subject.whole else ("views", "safe", "max")
 
 
@@ -294,15 +294,15 @@ def _fittable(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if _plannable(subject) and subject.source is not None else ()
 
 
-def _fitted(without: frozenset[str]) -> Callable[[ModelSubject, Place], ModelSubject]:
-    """The file that `modelplan fit --least` writes."""
+def _run_fit(without: frozenset[str]) -> Callable[[ModelSubject, Place], ModelSubject]:
+    """The change that replaces the file by what `modelplan fit --least` writes."""
 
     def make(subject: ModelSubject, _: Place) -> ModelSubject:
         from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
         from modelplan.rewriting.striped_tflite.rungs import Goal
 
         if subject.source is None:
-            raise RefusedChangeError("fit rewrites the file as it stands")
+            raise RefusedChangeError("fit rewrites only the unmodified file")
         target = subject.target
         goal = Goal(abi=target.abi, kernels=target.runtime.kernels, without=without)
         found = ladder.climb(subject.source.path, goal, check=subject.check_time)
@@ -345,10 +345,10 @@ CHANGES: dict[str, TriedChange] = {
                "build the model without {place}: activation= in the layer before"),
         TriedChange("transposition removed", _finds(structure.TRANSPOSES), _structural(structure.transposition_removed),
                "a changed model", Needs.MODEL, "build the model without {place}"),
-        TriedChange("batch 1", _batched, _fed(single_inputs, lambda shape: (1, *shape[1:])),
+        TriedChange("batch 1", _batched, _with_input_shapes(single_inputs, lambda shape: (1, *shape[1:])),
                "one sample in each run", Needs.MODEL, "export the model with batch 1", group="batch"),
         TriedChange("input of half height and width", _always,
-               _fed(resized_inputs, _halved),
+               _with_input_shapes(resized_inputs, _halved),
                _TRAIN, Needs.MODEL, "train the model for such inputs", group="size"),
         TriedChange("int8", _floats, _typed("int8"), "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the model to int8", group="type"),
@@ -364,13 +364,13 @@ CHANGES: dict[str, TriedChange] = {
                "the caller writes the inputs again before each run", Needs.PLATFORM,
                "let the runtime reuse an input once its last reader has run; {runtime} has no option for it",
                group="inputs", effort=1),
-        TriedChange("plan", _packable(shares=False), _planned("none"), "", Needs.NOTHING, _PACK % "none",
+        TriedChange("plan", _packable(shares=False), _with_plan("none"), "", Needs.NOTHING, _PACK % "none",
                "packed.tflite", "plan", 1),
-        TriedChange("plan: views share bytes", _packable(shares=True), _planned("views"), "", Needs.NOTHING,
+        TriedChange("plan: views share bytes", _packable(shares=True), _with_plan("views"), "", Needs.NOTHING,
                _PACK % "views", "packed.tflite", "plan", 1),
-        TriedChange("plan: outputs over operands too", _packable(shares=True), _planned("safe"), "", Needs.NOTHING,
+        TriedChange("plan: in-place outputs", _packable(shares=True), _with_plan("safe"), "", Needs.NOTHING,
                _PACK % "safe", "packed.tflite", "plan", 1),
-        TriedChange("plan: scratch pinned too", _uses_scratch, _planned(PINNED),
+        TriedChange("plan: pinned scratch", _uses_scratch, _with_plan(PINNED),
                "firmware with the planner of the header", Needs.PLATFORM,
                _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1),
         TriedChange("scratch in another memory", _uses_scratch, _scratch_apart, "firmware with a planner of its own",
@@ -379,12 +379,12 @@ CHANGES: dict[str, TriedChange] = {
                "firmware or generated code that obeys the plan", Needs.PLATFORM,
                "modelplan analyze {file}{planning} --runtime {runtime} --alias {place} --json plan.json",
                group="plan", effort=1),
-        TriedChange("rewritten without stripes", _fittable, _fitted(frozenset({"split"})), "", Needs.NOTHING,
+        TriedChange("rewritten without stripes", _fittable, _run_fit(frozenset({"split"})), "", Needs.NOTHING,
                _FIT + " --without split", "fitted.tflite", "plan", 2),
-        TriedChange("stripes", _fittable, _fitted(frozenset()), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
+        TriedChange("stripes", _fittable, _run_fit(frozenset()), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
                "plan", 2),
         TriedChange("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
-               Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create: first what it keeps, then this one",
+               Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create, the persistent one first",
                group="tail"),
     )
 }  # fmt: skip

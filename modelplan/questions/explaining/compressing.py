@@ -48,14 +48,14 @@ def compression(graph: Graph, runtime: Runtime, wanted: str) -> Compression:
     plain = pipeline.plan_on(graph, runtime, Options())
     ordered = replace(graph, ops=tuple(graph.ops[op] for op in plain.schedule.order), fingerprint="")
     before = bounds.height(plain.problem, plain.placement)
-    flash = sum(_stored(tensor) for tensor in graph.tensors if tensor.kind is Kind.CONSTANT)
+    flash = sum(tensor.file_bytes for tensor in graph.tensors if tensor.kind is Kind.CONSTANT)
     if what == "activations":
         ratio = _ratio(how, wanted)
         changed, count = _activations_packed(ordered, ratio)
         return Compression(wanted, count, flash, flash, before, _height(changed, runtime), before)
     size = _weight_size(how, wanted)
     changed, small = _weights_decoded(ordered, size)
-    less = sum(_stored(graph.tensors[t]) - nbytes for t, nbytes in small.items())
+    less = sum(graph.tensors[t].file_bytes - nbytes for t, nbytes in small.items())
     return Compression(wanted, len(small), flash, flash - less, before, _height(changed, runtime), before)
 
 
@@ -64,19 +64,15 @@ def _height(graph: Graph, runtime: Runtime) -> int:
     return bounds.height(plan.problem, plan.placement)
 
 
-def _stored(tensor: Tensor) -> int:
-    return tensor.nbytes if tensor.stored is None else tensor.stored
-
-
 def _ratio(text: str, wanted: str) -> float:
-    """A number above 0 and below 1."""
+    """Parses a compression ratio: a number above 0 and below 1."""
     try:
-        found = float(text)
+        ratio = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found < 1:
+        ratio = 0.0
+    if not 0 < ratio < 1:
         raise RequestError(f"{wanted[:60]!r}: found a ratio of {text[:20]!r}, expected a number between 0 and 1")
-    return found
+    return ratio
 
 
 def _weight_size(how: str, wanted: str) -> Size:
@@ -152,7 +148,7 @@ def _activations_packed(graph: Graph, ratio: float) -> tuple[Graph, int]:
 
 
 def _wait(graph: Graph, t: int) -> int | None:
-    """The step after which the result `t` first waits while another operator runs; None where it never does.
+    """The step after which `t` first waits while an operator that does not use it runs; None where none does.
 
     Operators stand in the order of the run. Inputs, outputs and what bodies read stay as they are.
     """

@@ -42,7 +42,7 @@ class Edit:
         return not (self.without or self.renamed or self.options)
 
     def numbers(self, tensors: Sequence[int]) -> tuple[int, ...]:
-        """The tensors that stand in place of these."""
+        """The replacements of these tensors."""
         return tuple(self.renamed.get(t, t) for t in tensors)
 
 
@@ -107,7 +107,8 @@ def _file_tensor(old: FileTensor, number: int, edit: Edit) -> FileTensor:
     nbytes = prod(shape) * ELEMENT_BYTES[dtype]
     if dtype == DTYPES[old.type]:
         return replace(old, shape=shape, nbytes=nbytes)
-    return replace(old, type=_TYPE_NUMBERS[dtype], shape=shape, nbytes=nbytes, scales=1, zero_points=1, assumed=True)
+    known = old.quantization._replace(scales=1, zero_points=1)
+    return replace(old, type=_TYPE_NUMBERS[dtype], shape=shape, nbytes=nbytes, quantization=known, assumed=True)
 
 
 def orphans(before: Graph, after: Graph) -> frozenset[int]:
@@ -122,7 +123,7 @@ def _used(graph: Graph) -> set[int]:
 
 
 def compacted(graph: Graph, model: FileModel | None, gone: frozenset[int]) -> tuple[Graph, FileModel | None]:
-    """Both without the tensors `gone` of the one subgraph: TFLM plans what is on the list, used or not."""
+    """The graph and the file without the tensors `gone`: TFLM plans every listed tensor, used or not."""
     if not gone:
         return graph, model
     kept = [t for t in range(len(graph.tensors)) if t not in gone]

@@ -25,17 +25,17 @@ def with_inputs(subject: ModelSubject, of: Callable[[tuple[int, ...]], tuple[int
         RefusedChangeError: no shape changes, or a constant fixes one further on.
     """
     if subject.source is None:
-        raise RefusedChangeError("shapes are inferred for the file as it stands only")
+        raise RefusedChangeError("shapes are inferred for the unmodified file only")
     graph = subject.graph
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     wanted = {name: of(shape) for name, shape in shapes.items()}
     if wanted == shapes or any(min(shape, default=1) < 1 for shape in wanted.values()):
         raise RefusedChangeError(f"no input is a map that can be so: {', '.join(map(str, shapes.values()))}")
-    found = _inferred(subject.source.content, wanted, subject.source.path)
-    _check_products(found)
-    if [op.kind for op in found.ops] != [op.kind for op in graph.ops]:
+    inferred = _inferred(subject.source.content, wanted, subject.source.path)
+    _check_products(inferred)
+    if [op.kind for op in inferred.ops] != [op.kind for op in graph.ops]:
         raise RefusedChangeError("other operators are folded into constants for these inputs")
-    return replace(subject, graph=replace(found, name=graph.name), source=None, file="changed.onnx")
+    return replace(subject, graph=replace(inferred, name=graph.name), source=None, file="changed.onnx")
 
 
 def _inferred(content: bytes, shapes: dict[str, tuple[int, ...]], name: str) -> Graph:

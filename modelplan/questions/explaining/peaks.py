@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from modelplan.answers.explanation import LiveBuffer, Peak, StepLoad
+from modelplan.answers.summary import op_at
 from modelplan.model import Buffer, BufferKind, Kind, Plan, bounds
 
 #: A step is near the peak from this share of it on.
@@ -55,7 +56,7 @@ def _maker(plan: Plan, buffer: Buffer) -> str:
     """Which operator makes the first tensor of a buffer, or where else it comes from."""
     graph = plan.graph
     if buffer.kind is BufferKind.SCRATCH:
-        return _label(plan, buffer.start)
+        return op_at(plan, buffer.start)
     tensors = [m.tensor for m in buffer.members]
     if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
         return "the run before"
@@ -63,14 +64,14 @@ def _maker(plan: Plan, buffer: Buffer) -> str:
         return "the caller"
     if any(graph.producers[t] < 0 for t in tensors):
         return "nothing in the model"
-    return _label(plan, buffer.start)
+    return op_at(plan, buffer.start)
 
 
 def _keeper(plan: Plan, buffer: Buffer) -> tuple[int, str, str]:
     """The last step of a buffer or -1, the operator that keeps it until then, and why."""
     graph, last = plan.graph, buffer.end - 1
     if buffer.kind is BufferKind.SCRATCH:
-        return last, _label(plan, last), "works with it"
+        return last, op_at(plan, last), "works with it"
     tensors = [m.tensor for m in buffer.members]
     if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
         return -1, "the next run", "finds state as this one leaves it"
@@ -83,13 +84,7 @@ def _keeper(plan: Plan, buffer: Buffer) -> tuple[int, str, str]:
     op = graph.ops[plan.schedule.order[last]]
     read = [t for t in tensors if t in op.reads]
     if not read:
-        return last, _label(plan, last), "writes it, and nothing reads it"
+        return last, op_at(plan, last), "writes it, and nothing reads it"
     first = tensors[0] if len(tensors) == 1 else read[0]
     why = "reads it last" if first == tensors[0] else f"reads {graph.tensors[first].name} last"
-    return last, _label(plan, last), why
-
-
-def _label(plan: Plan, step: int) -> str:
-    """The operator of a step, as messages call it."""
-    order = plan.schedule.order
-    return plan.graph.label(order[step]) if step < len(order) else "no operator"
+    return last, op_at(plan, last), why

@@ -31,12 +31,12 @@ def quantised(graph: Graph, dtype: str) -> Edit:
             raise RefusedChangeError(f"op {number} {op.kind} has other operands in its form for whole numbers")
     biases = {op.inputs[_BIAS[op.kind]] for op in graph.ops if op.kind in _BIAS and len(op.inputs) > _BIAS[op.kind]}
     weights = {t for op in graph.ops if op.kind in _BIAS for t in op.inputs[:2]}
-    found = {}
+    dtypes = {}
     for number, tensor in enumerate(graph.tensors):
         if tensor.dtype not in _FLOATS:
             continue
         if tensor.kind is Kind.CONSTANT and number in biases:
-            found[number] = _BIASES[dtype]
+            dtypes[number] = _BIASES[dtype]
         else:
-            found[number] = "int8" if tensor.kind is Kind.CONSTANT and number in weights else dtype
-    return Edit(dtypes=found)
+            dtypes[number] = "int8" if tensor.kind is Kind.CONSTANT and number in weights else dtype
+    return Edit(dtypes=dtypes)

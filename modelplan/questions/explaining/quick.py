@@ -12,7 +12,7 @@ from modelplan.questions.explaining.subjects import Measure, subject_of
 
 
 def has_quick_changes(file: ModelFile, target: Target) -> bool:
-    """Whether changes are tried at all.
+    """Whether `quick_changes` tries any change on this file.
 
     Runtimes of which only the planned activations are known are planned anew for each change, which takes its time:
     there the alternatives are all.
@@ -21,7 +21,7 @@ def has_quick_changes(file: ModelFile, target: Target) -> bool:
 
 
 def quick_changes(file: ModelFile, target: Target, needed: Requirement, unmodified: Plan) -> tuple[Suggestion, ...]:
-    """The quick changes that need less; of those of single operators the ones at the peak."""
+    """The quick changes that need less memory; changes of single operators only at the peak."""
     if not has_quick_changes(file, target):
         return ()
     start = Measure(needed.arena, needed.head, whole=True)
@@ -32,15 +32,15 @@ def with_alternatives(
     tried: Sequence[Suggestion], lower: Sequence[Alternative], needed: Requirement
 ) -> tuple[Suggestion, ...]:
     """These changes and the alternatives that need less, ranked."""
-    return ranked([*(_suggestion(one, needed) for one in lower), *tried])
+    return ranked([*(_suggestion(alternative, needed) for alternative in lower), *tried])
 
 
-def _suggestion(one: Alternative, needed: Requirement) -> Suggestion:
+def _suggestion(alternative: Alternative, needed: Requirement) -> Suggestion:
     """An alternative that needs less, as a suggestion: these are free."""
-    assert one.requirement is not None
-    arena, head = one.requirement.arena, one.requirement.head
+    assert alternative.requirement is not None
+    arena, head = alternative.requirement.arena, alternative.requirement.head
     saved = needed.arena - arena, needed.head - head
-    return Suggestion((one.change,), arena, head, *saved, (), Needs.NOTHING, one.commands)
+    return Suggestion((alternative.change,), arena, head, *saved, (), Needs.NOTHING, alternative.commands)
 
 
 def _at_the_peak(plan: Plan) -> Iterator[int]:

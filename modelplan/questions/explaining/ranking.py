@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modelplan.answers.explanation import Advice, Needs, Suggestion
-from modelplan.questions.explaining.changes import CHANGES, Place, TriedChange, made, place_name
+from modelplan.questions.explaining.changes import CHANGES, Place, TriedChange, apply_change, place_name
 from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOfTimeError, RefusedChangeError, measured
 
 #: One change at one place.
@@ -38,21 +38,21 @@ class Trials:
         if key not in self.known:
             self.base.check_time()
             try:
-                self.known[key] = self._made(ordered)
+                self.known[key] = self._apply(ordered)
             except RefusedChangeError as problem:
                 self.known[key] = problem
-        found = self.known[key]
-        if isinstance(found, RefusedChangeError):
-            raise found
-        return found
+        result = self.known[key]
+        if isinstance(result, RefusedChangeError):
+            raise result
+        return result
 
-    def _made(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
+    def _apply(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
-        after = made(ordered[-1][0], before, ordered[-1][1])
+        after = apply_change(ordered[-1][0], before, ordered[-1][1])
         return after, measured(after)
 
     def saved(self, needs: Measure) -> int:
-        """Bytes below the file as it stands, of the arena or of the planned part where only that can be compared."""
+        """Bytes below the unmodified file, of the arena or of the planned part where only that can be compared."""
         if needs.whole != self.start.whole:
             return self.start.head - needs.head
         return self.start.arena - needs.arena
@@ -91,13 +91,13 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
     """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
 
     Args:
-        base: the model as it stands, with the deadline.
+        base: the unmodified model, with the deadline.
         start: what it needs.
         effort: the dearest changes to try, as in the table; combinations are searched from 2 on.
         at: of changes of single operators only those of these are tried; None: of all.
     """
     trials = Trials(base, start)
-    found: list[Step] = []
+    helpful: list[Step] = []
     same, refused, untried = list[str](), list[tuple[str, str]](), list[str]()
     for step in _steps(base, effort, at):
         name = step_name(base, step)
@@ -108,17 +108,17 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
         except OutOfTimeError:
             untried.append(name)
         else:
-            if _lower(needs, start):
-                found.append(step)
+            if needs.head < start.head or (needs.whole == start.whole and needs.arena < start.arena):
+                helpful.append(step)
             else:
                 same.append(name)
-    found = [*_together(trials, found)]
-    distinct = list(_distinct(trials, found))
-    same += [step_name(base, step) for step in found if step not in distinct]
+    helpful = [*_merge_steps(trials, helpful)]
+    distinct = list(_distinct(trials, helpful))
+    same += [step_name(base, step) for step in helpful if step not in distinct]
     suggestions = [trials.suggestion([step]) for step in distinct]
     if effort > 1:
         try:
-            suggestions += _combinations(trials, found)
+            suggestions += _combinations(trials, helpful)
         except OutOfTimeError:
             untried.append("combinations")
     return Advice(ranked(suggestions), tuple(same), tuple(refused), tuple(untried))
@@ -130,7 +130,7 @@ def ranked(suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
 
 
 def class_of(needs: Needs) -> int:
-    """0 where a command rewrites the file, 1 where the platform changes, 2 where the model does."""
+    """0: a command rewrites the file; 1: the platform changes; 2: the model changes."""
     return max(needs - Needs.WORK, 0)
 
 
@@ -144,23 +144,23 @@ def _steps(base: ModelSubject, effort: int, at: frozenset[int] | None) -> Iterat
                 yield change, place
 
 
-def _distinct(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
+def _distinct(trials: Trials, steps: Iterable[Step]) -> Iterator[Step]:
     """The steps without those that come to the same bytes as an earlier one of the same group."""
     seen: set[tuple[str, Measure]] = set()
-    for step in found:
+    for step in steps:
         key = step[0].group, trials.attempt([step])[1]
         if not step[0].group or key not in seen:
             yield step
         seen.add(key)
 
 
-def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
-    """The steps, but of one change those that only lower what the runtime keeps for operators as one step.
+def _merge_steps(trials: Trials, steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps, where those that only lower what the runtime keeps are one step for each change.
 
     They stay apart where they cannot all be made, or where there is no time to try that.
     """
     several: dict[str, list[int]] = {}
-    for change, place in found:
+    for change, place in steps:
         if isinstance(place, int) and trials.attempt([(change, place)])[1].head == trials.start.head:
             several.setdefault(change.name, []).append(place)
         else:
@@ -174,17 +174,12 @@ def _together(trials: Trials, found: Iterable[Step]) -> Iterator[Step]:
 
 
 def _can_be_made(trials: Trials, step: Step) -> bool:
-    """Whether a change can be made, and there is time to try it."""
+    """Whether a change applies and there is time to try it."""
     try:
         trials.attempt([step])
     except (RefusedChangeError, OutOfTimeError):
         return False
     return True
-
-
-def _lower(needs: Measure, start: Measure) -> bool:
-    """Whether a model needs less, in the arena or in the planned part."""
-    return needs.head < start.head or (needs.whole == start.whole and needs.arena < start.arena)
 
 
 def _combinations(trials: Trials, found: list[Step]) -> Iterator[Suggestion]:
@@ -215,7 +210,7 @@ def climb(trials: Trials, steps: list[Step]) -> tuple[Step, ...]:
 
 
 def _additions(chosen: tuple[Step, ...], steps: list[Step]) -> Iterator[tuple[Step, ...]]:
-    """Steps that go with those chosen: each alone, and each behind a change that may help only together with it."""
+    """Steps that may be added to those chosen: single ones, and pairs where one may help only with the other."""
     free = [step for step in steps if _goes_with(step, chosen)]
     yield from ((step,) for step in free)
     for first in free:
@@ -229,7 +224,7 @@ def _goes_with(step: Step, chosen: Iterable[Step]) -> bool:
 
 
 def _saved(trials: Trials, steps: tuple[Step, ...]) -> int | None:
-    """What a combination saves; None where it cannot be made or its bytes are not the same bytes."""
+    """Bytes that a combination saves; None where it does not apply or its bytes do not compare."""
     try:
         needs = trials.attempt(steps)[1]
     except RefusedChangeError:

@@ -38,19 +38,19 @@ def shapes_for(model: FileModel, inputs: Mapping[int, Shape]) -> Reshaped:
         FixedShapeError: an operator whose shape a constant fixes, or that has no formula; names the operator.
     """
     main, calls = model.subgraphs[0], calls_of(model)
-    found = Reshaped(dict(inputs), {})
+    shapes = Reshaped(dict(inputs), {})
     known: dict[tuple[int, tuple[Shape | None, ...]], _Results] = {}  # operators alike with shapes alike
     for number, (op, alike) in enumerate(zip(main.ops, calls.numbers[0], strict=True)):
-        fed = tuple([found.shapes.get(t) for t in op.inputs])
+        fed = tuple([shapes.shapes.get(t) for t in op.inputs])
         if fed.count(None) == len(fed):
             continue
         if (alike, fed) not in known:
             known[alike, fed] = _results_for(calls.distinct[alike], fed, f"op {number} {op.kind}")
-        made = known[alike, fed]
-        if made.window is not None:
-            found.windows[number] = made.window
-        found.shapes.update({t: shape for t, shape in zip(op.writes, made.shapes, strict=True) if shape is not None})
-    return found
+        results = known[alike, fed]
+        if results.window is not None:
+            shapes.windows[number] = results.window
+        shapes.shapes.update({t: s for t, s in zip(op.writes, results.shapes, strict=True) if s is not None})
+    return shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +99,16 @@ def _results(call: Call, place: str) -> list[Shape]:
     if formula is None:
         raise FixedShapeError(f"{place} has no formula for its shape")
     try:
-        made = formula(call)
+        shapes = formula(call)
     except FixedShapeError as problem:
         raise FixedShapeError(f"{place} {problem}") from None
     except (ValueError, IndexError):
         raise FixedShapeError(f"{place} has operands that its formula does not take") from None
     writes = sum(operand is not None for operand in call.outputs)
-    found = made if isinstance(made, list) else [made] * writes
-    if len(found) != writes or any(extent < 1 for shape in found for extent in shape):
-        raise FixedShapeError(f"{place} would make {' and '.join(str(list(shape)) for shape in found)}")
-    return found
+    results = shapes if isinstance(shapes, list) else [shapes] * writes
+    if len(results) != writes or any(extent < 1 for shape in results for extent in shape):
+        raise FixedShapeError(f"{place} would make {' and '.join(str(list(shape)) for shape in results)}")
+    return results
 
 
 def _integers(call: Call, index: int, what: str) -> tuple[int, ...]:
@@ -210,7 +210,7 @@ def _reshaped(call: Call) -> Shape:
 
 
 def _as_many(call: Call) -> Shape:
-    """Operators that only take or add axes of extent 1, by options that are not read: as in the file, if that fits."""
+    """The result of operators that only add or drop axes of extent 1: the file's, if the new operand fits."""
     x, y = _operand(call), call.output()
     if prod(y.shape) != x.elements:
         raise FixedShapeError(f"makes {list(y.shape)} by its options; it would read {list(x.shape)}")
@@ -226,7 +226,7 @@ def _reduced(call: Call) -> Shape:
 
 
 def _found_along(call: Call) -> Shape:
-    """ARG_MAX and ARG_MIN."""
+    """The result shape of ARG_MAX and ARG_MIN."""
     x = _operand(call)
     (value,) = _integers(call, 1, "its axis")
     axis = _axis(value, len(x.shape))
@@ -257,7 +257,7 @@ def _transposed(call: Call) -> Shape:
 
 
 def _resized(call: Call) -> Shape:
-    """RESIZE_BILINEAR and its like: height and width are a constant."""
+    """The result shape of RESIZE_BILINEAR and its like, whose height and width are a constant."""
     (batch, *_, channels), size = _rank(call, 4), _integers(call, 1, "its size")
     return (batch, *size, channels)
 
@@ -311,11 +311,11 @@ def _transpose_convolved(call: Call) -> Shape:
     extents = _operand(call, 2).shape[1:3]
     taps = _operand(call, 1).shape[1:3]
     same = call.text("padding") == "SAME"
-    made = [
+    shape = [
         -(-size // step) if same else (size - tap) // step + 1
         for size, tap, step in zip(wanted[1:3], taps, strides, strict=True)
     ]
-    if tuple(made) != extents or _operand(call, 2).shape[0] != wanted[0]:
+    if tuple(shape) != extents or _operand(call, 2).shape[0] != wanted[0]:
         raise FixedShapeError(f"makes {list(wanted)} by a constant")
     return wanted
 
@@ -365,7 +365,7 @@ def resized_inputs(model: FileModel) -> dict[int, Shape]:
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     maps = {t: shape for t, shape in shapes.items() if len(shape) == 4 and min(shape[1:3]) > 1}
     if not maps:
-        raise FixedShapeError(f"no input is a map of height and width: {', '.join(map(_shown, shapes.values()))}")
+        raise FixedShapeError(f"no input is a map of height and width: {', '.join(map(_shape_text, shapes.values()))}")
     return {t: (n, h // 2, w // 2, c) for t, (n, h, w, c) in maps.items()}
 
 
@@ -378,9 +378,9 @@ def single_inputs(model: FileModel) -> dict[int, Shape]:
     main = model.subgraphs[0]
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     if len({shape[:1] for shape in shapes.values()}) != 1:
-        raise FixedShapeError(f"the inputs have no batch in common: {', '.join(map(_shown, shapes.values()))}")
+        raise FixedShapeError(f"the inputs have no batch in common: {', '.join(map(_shape_text, shapes.values()))}")
     return {t: (1, *shape[1:]) for t, shape in shapes.items()}
 
 
-def _shown(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return str(list(shape))

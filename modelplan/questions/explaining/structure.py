@@ -27,8 +27,8 @@ _FUSING = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "
 _CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 
 
-def found(graph: Graph, kinds: frozenset[str]) -> Iterator[int]:
-    """The operators of these kinds that work on activations."""
+def ops_of_kinds(graph: Graph, kinds: frozenset[str]) -> Iterator[int]:
+    """The operators of these kinds that read activations."""
     for index, op in enumerate(graph.ops):
         if op.kind in kinds and op.inputs and op.outputs and op.inputs[0] >= 0:
             yield index
@@ -65,10 +65,10 @@ def _require_same_padding(graph: Graph, op: Op, pad: Op) -> None:
         raise RefusedChangeError("it pads more than height and width")
     for axis in (1, 2):
         stride = extent(graph, op, axis)[1]
-        made = -(-graph.tensors[pad.inputs[0]].shape[axis] // stride)
+        rows = -(-graph.tensors[pad.inputs[0]].shape[axis] // stride)
         wanted = graph.tensors[op.outputs[0]].shape[axis]
-        if made != wanted:
-            raise RefusedChangeError(f"{op.kind} with SAME would make {made} rows or columns, not {wanted}")
+        if rows != wanted:
+            raise RefusedChangeError(f"{op.kind} with SAME would make {rows} rows or columns, not {wanted}")
 
 
 def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
@@ -76,8 +76,8 @@ def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
     amounts = numbers(pad, "operand 1") or ()
     for axis in (1, 2):
         reach, stride = extent(graph, op, axis)
-        size, made = graph.tensors[pad.inputs[0]].shape[axis], graph.tensors[op.outputs[0]].shape[axis]
-        if max((made - 1) * stride + reach - size, 0) // 2 != amounts[2 * axis]:
+        size, rows = graph.tensors[pad.inputs[0]].shape[axis], graph.tensors[op.outputs[0]].shape[axis]
+        if max((rows - 1) * stride + reach - size, 0) // 2 != amounts[2 * axis]:
             return False
     return True
 

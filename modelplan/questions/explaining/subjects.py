@@ -92,7 +92,7 @@ class Measure:
 
 
 def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -> ModelSubject:
-    """The file as it stands.
+    """The unmodified file as a subject.
 
     Raises:
         ModelError: TFLM could not hold it, where TFLM is the runtime.
@@ -109,7 +109,7 @@ def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -
 
 
 def require_editable(subject: ModelSubject) -> None:
-    """Checks that the records of the file and of the graph go side by side.
+    """Checks that the graph and the file's records list the same operators.
 
     Raises:
         RefusedChangeError: they do not.
@@ -189,13 +189,13 @@ def _arena_of(subject: ModelSubject, graph: Graph, model: FileModel) -> Measure:
         head = planner.head_bytes(rows, planner.greedy_offsets(rows, planner.read_plan(model)))
     elif subject.plan != OWN:
         alias = "safe" if subject.plan == PINNED else subject.plan
-        plan = packing.lowest_plan(model, graph, alias, kernels=runtime.kernels)
+        plan = packing.answer(packing.question_of(model, graph, alias, runtime.kernels))
         head = plan.pinned_head if subject.plan == PINNED else None
         model = model if head is not None else replace(model, plan=plan.offsets)
-    found = arena(model, subject.target.abi, runtime.kernels, head)
-    if found.refusals:
-        raise RefusedChangeError("; ".join(refusal_lines(found.refusals)[:3]))
-    return Measure(found.front if subject.tail_apart else found.size(), found.head, whole=True)
+    sized = arena(model, subject.target.abi, runtime.kernels, head)
+    if sized.refusals:
+        raise RefusedChangeError("; ".join(refusal_lines(sized.refusals)[:3]))
+    return Measure(sized.front if subject.tail_apart else sized.size(), sized.head, whole=True)
 
 
 def _activations_of(subject: ModelSubject, graph: Graph) -> Measure:

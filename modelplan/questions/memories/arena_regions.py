@@ -16,7 +16,7 @@ from modelplan.runtimes.tflm.two_arenas import two_arenas
 _PARTS = (("state",), ("activation", "input", "output", "scratch"), ("weights",))
 
 
-def with_arenas(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> RegionPlan:
+def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: str) -> RegionPlan:
     """The plan with TFLM's two arenas and the model file in the regions where operators wait least for them.
 
     TFLM places no single buffer in a memory of its own: tensors and scratch share the non-persistent arena, and weights
@@ -27,11 +27,11 @@ def with_arenas(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> R
     """
     found = two_arenas(model, abi, kernels)
     sizes = found.persistent, found.non_persistent, len(model.data)
-    regions, costs = made.problem.regions, _costs(made)
+    regions, costs = region_plan.problem.regions, _costs(region_plan)
     best: tuple[float, tuple[int, ...]] | None = None
     for where in product(range(len(regions)), repeat=3):
         written = all(regions[r].kind != "nvm" for r in where[:2])
-        if written and _fit(made, sizes, where):
+        if written and _fit(region_plan, sizes, where):
             cost = sum(costs[part][r] for part, r in enumerate(where))
             best = min(best, (cost, where)) if best else (cost, where)
     where = best[1] if best else (-1, -1, -1)
@@ -43,39 +43,39 @@ def with_arenas(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> R
     names = "persistent", "non-persistent", "model file"
     rows = zip(names, sizes, holds, where, range(3), strict=True)
     arenas = (TflmArena(n, size, what, r, costs[part][r] if r >= 0 else 0.0) for n, size, what, r, part in rows)
-    return replace(made, arenas=(*arenas, _one_arena(made, model, abi, kernels)))
+    return replace(region_plan, arenas=(*arenas, _one_arena(region_plan, model, abi, kernels)))
 
 
-def _one_arena(made: RegionPlan, model: FileModel, abi: str, kernels: str) -> TflmArena:
+def _one_arena(region_plan: RegionPlan, model: FileModel, abi: str, kernels: str) -> TflmArena:
     """The arena of TFLM as it usually is: the head from its lower end, the tail from its upper end, in one region."""
-    found = arena(model, abi, kernels)
-    size = found.size()
-    for number, region in enumerate(made.problem.regions):
+    whole = arena(model, abi, kernels)
+    size = whole.size()
+    for number, region in enumerate(region_plan.problem.regions):
         low, high = free_range(region, ALIGNMENT)
         if region.kind != "nvm" and size <= high - low:
             at = low + (region.base or 0)
-            ends = "" if region.base is None else f" at {at:#x}..{at + found.head:#x}"
-            tail = "" if region.base is None else f" at {at + size - found.tail:#x}..{at + size:#x}"
+            ends = "" if region.base is None else f" at {at:#x}..{at + whole.head:#x}"
+            tail = "" if region.base is None else f" at {at + size - whole.tail:#x}..{at + size:#x}"
             free = f"{high - low - size:,} bytes of the region free behind it"
-            holds = f"head {found.head:,}{ends}, tail {found.tail:,}{tail}; {free}"
+            holds = f"head {whole.head:,}{ends}, tail {whole.tail:,}{tail}; {free}"
             return TflmArena("one arena", size, holds, number)
-    return TflmArena("one arena", size, f"head {found.head:,}, tail {found.tail:,}", -1)
+    return TflmArena("one arena", size, f"head {whole.head:,}, tail {whole.tail:,}", -1)
 
 
-def _costs(made: RegionPlan) -> list[list[float]]:
+def _costs(region_plan: RegionPlan) -> list[list[float]]:
     """For each of the three the seconds of a run in each region."""
     part_of = {kind: part for part, kinds in enumerate(_PARTS) for kind in kinds}
-    found = [[0.0] * len(made.problem.regions) for _ in _PARTS]
-    for access in made.problem.accesses:
-        part = part_of[made.owners[access.buffer][1]]
-        for r, region in enumerate(made.problem.regions):
-            found[part][r] += region.seconds(access.read, access.written)
-    return found
+    costs = [[0.0] * len(region_plan.problem.regions) for _ in _PARTS]
+    for access in region_plan.problem.accesses:
+        part = part_of[region_plan.owners[access.buffer][1]]
+        for r, region in enumerate(region_plan.problem.regions):
+            costs[part][r] += region.seconds(access.read, access.written)
+    return costs
 
 
-def _fit(made: RegionPlan, sizes: tuple[int, ...], where: tuple[int, ...]) -> bool:
-    """Whether what a region is given fits in it, each at a multiple of 16."""
-    for r, region in enumerate(made.problem.regions):
+def _fit(region_plan: RegionPlan, sizes: tuple[int, ...], where: tuple[int, ...]) -> bool:
+    """Whether the parts assigned to a region fit in it, each aligned to 16 bytes."""
+    for r, region in enumerate(region_plan.problem.regions):
         low, high = free_range(region, ALIGNMENT)
         given = sum(-(-size // ALIGNMENT) * ALIGNMENT for size, place in zip(sizes, where, strict=True) if place == r)
         if given > high - low:

@@ -42,12 +42,12 @@ def region_problem(
     buffers, homes = list[Buffer](), list[int]()
     overlaps, conflicts = list[IntArray](), list[IntArray]()
     accesses, seconds = list[Access](), list[float]()
-    flash = next((i for i, one in enumerate(regions) if one.kind in READ_ONLY and _reaches(one, reader)), -1)
+    flash = next((i for i, region in enumerate(regions) if region.kind in READ_ONLY and _reaches(region, reader)), -1)
     for plan in plans:
         _check_plan(plan)
         first, own, made = len(buffers), _steps_of(plan), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
-        overlaps.append(_moved(plan.problem.overlaps, first))
-        conflicts.append(_moved(plan.problem.conflicts, first))
+        overlaps.append(_shift_numbers(plan.problem.overlaps, first))
+        conflicts.append(_shift_numbers(plan.problem.conflicts, first))
         buffers += made.rows
         homes += [flash if constant else -1 for constant in made.constant]
         accesses += list(_accesses(plan, made, first, offset))
@@ -62,12 +62,12 @@ def region_problem(
 
 def owners_of(plans: Sequence[Plan]) -> tuple[tuple[int, str], ...]:
     """For each buffer of `region_problem` the number of its plan, and what the buffer is for."""
-    found = []
+    owners = []
     for number, plan in enumerate(plans):
-        made = _Buffers(plan, 1, 0, prefix=False)
-        for row, constant in zip(made.rows, made.constant, strict=True):
-            found.append((number, "weights" if constant else _purpose(plan.graph, row)))
-    return tuple(found)
+        buffers = _Buffers(plan, 1, 0, prefix=False)
+        for row, constant in zip(buffers.rows, buffers.constant, strict=True):
+            owners.append((number, "weights" if constant else _purpose(plan.graph, row)))
+    return tuple(owners)
 
 
 def _purpose(graph: Graph, row: Buffer) -> str:
@@ -111,7 +111,7 @@ class _Buffers:
             self._add(row, constant=False)
         for index in self._apart():
             tensor, align = plan.graph.tensors[index], plan.runtime.alignment
-            size = tensor.nbytes if tensor.stored is None else tensor.stored
+            size = tensor.file_bytes
             if size:
                 row = Buffer(name + tensor.name, size, 0, steps, align, None, (Member(index),))
                 self._add(row, constant=tensor.kind is Kind.CONSTANT)
@@ -135,62 +135,62 @@ class _Buffers:
                 yield index
 
 
-def _accesses(plan: Plan, made: _Buffers, first: int, offset: int) -> Iterator[Access]:
+def _accesses(plan: Plan, buffers: _Buffers, first: int, offset: int) -> Iterator[Access]:
     """What each step does with each buffer; a view that stays where its operand is does nothing."""
-    scratch = [i for i, row in enumerate(made.rows) if row.kind is BufferKind.SCRATCH]
+    scratch = [i for i, row in enumerate(buffers.rows) if row.kind is BufferKind.SCRATCH]
     waiting = iter(scratch)
     for step, index in enumerate(plan.schedule.order):
         op = plan.graph.ops[index]
         traffic = traffic_of(plan.graph, op)
-        found: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        amounts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         pairs = [*zip(op.inputs, traffic.inputs, strict=True), *zip(op.outputs, traffic.outputs, strict=True)]
-        still = set() if _computes(plan.graph, index, made) else set(op.outputs) | set(op.inputs[:1])
+        still = set() if _computes(plan.graph, index, buffers) else set(op.outputs) | set(op.inputs[:1])
         for tensor, amount in pairs:
-            if tensor >= 0 and tensor not in still and tensor in made.of_tensor:
-                found[made.of_tensor[tensor]][0] += amount.read
-                found[made.of_tensor[tensor]][1] += amount.written
+            if tensor >= 0 and tensor not in still and tensor in buffers.of_tensor:
+                amounts[buffers.of_tensor[tensor]][0] += amount.read
+                amounts[buffers.of_tensor[tensor]][1] += amount.written
         for amount in traffic.scratch:
-            found[next(waiting)] = [amount.read, amount.written]
-        for buffer in sorted(found):
-            read, written = found[buffer]
+            amounts[next(waiting)] = [amount.read, amount.written]
+        for buffer in sorted(amounts):
+            read, written = amounts[buffer]
             if read or written:
                 yield Access(step + offset, first + buffer, read, written)
 
 
-def _computes(graph: Graph, index: int, made: _Buffers) -> bool:
+def _computes(graph: Graph, index: int, buffers: _Buffers) -> bool:
     """Whether an operator does more than to name the bytes of operand 0 anew."""
     op = graph.ops[index]
     if facts(graph.format, op.kind).group != "view" or not op.reads or not op.writes:
         return True
-    return made.of_tensor.get(op.inputs[0], -1) != made.of_tensor.get(op.outputs[0], -2)
+    return buffers.of_tensor.get(op.inputs[0], -1) != buffers.of_tensor.get(op.outputs[0], -2)
 
 
 def _seconds(plan: Plan, steps: int, macs_per_second: float | None) -> list[float]:
     """How long each step computes: one unit for a multiply-accumulate, and for each element that is written."""
-    found = [0.0] * steps
+    seconds = [0.0] * steps
     if macs_per_second:
         for step, index in enumerate(plan.schedule.order):
             op = plan.graph.ops[index]
             elements = sum(int(np.prod(plan.graph.tensors[t].shape)) for t in op.writes)
-            found[step] = max(op_macs(plan.graph, op), elements) / macs_per_second
-    return found
+            seconds[step] = max(op_macs(plan.graph, op), elements) / macs_per_second
+    return seconds
 
 
 def _allowed(row: Buffer, home: int, regions: Sequence[Region], reader: str) -> tuple[int, ...]:
     """The regions that are large enough, that the reader reaches, and that are written where that is needed."""
-    found = tuple(
+    allowed = tuple(
         i
-        for i, one in enumerate(regions)
-        if _reaches(one, reader) and (i == home or one.kind not in READ_ONLY) and row.size <= one.size - one.reserved
+        for i, r in enumerate(regions)
+        if _reaches(r, reader) and (i == home or r.kind not in READ_ONLY) and row.size <= r.size - r.reserved
     )
-    if found:
-        return found
-    sizes = ", ".join(f"{one.name} {one.size - one.reserved:,} ({one.kind})" for one in regions)
+    if allowed:
+        return allowed
+    sizes = ", ".join(f"{region.name} {region.size - region.reserved:,} ({region.kind})" for region in regions)
     raise RequestError(f"buffer {row.name!r} of {row.size:,} bytes fits in no region that may hold it: {sizes}")
 
 
-def _moved(table: IntArray, by: int) -> IntArray:
-    """The rows with their two buffers counted from `by`."""
-    found = table.copy()
-    found[:, :2] += by
-    return found
+def _shift_numbers(table: IntArray, by: int) -> IntArray:
+    """The rows with both buffer numbers raised by `by`."""
+    shifted = table.copy()
+    shifted[:, :2] += by
+    return shifted

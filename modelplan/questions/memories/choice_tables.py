@@ -16,7 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """One row for each buffer, one column for each region.
+    """The arrays by which regions are chosen: a row for each buffer, a column for each region.
 
     `cost` are the seconds that operators wait for a buffer in a region, infinite where it may not lie; `weight` are
     the units of the region that it takes, `room` the units that there are, less those taken for good. `start` and `end`

@@ -62,7 +62,7 @@ def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> L
         choice = state.next_choice()
         placed = [place_region(problem, choice, r, both_ends=how.both_ends, budget=how.budget)
                   for r in range(len(problem.regions))]  # fmt: skip
-        if not any(one.excess for one in placed):
+        if not any(placement.excess for placement in placed):
             return _layout(state, choice, placed)
         state.exclude(choice, placed)
     raise ShortageError(f"{_ROUNDS} choices of regions were tried, and in none the buffers of each region fit in it")
@@ -101,20 +101,20 @@ class _Search:
 
     def exclude(self, choice: IntArray, placed: list[Placed]) -> None:
         """Excludes a choice that could not be placed: by a cut where that is proved, else by less room."""
-        for r, one in enumerate(placed):
-            if not one.excess:
+        for r, placement in enumerate(placed):
+            if not placement.excess:
                 continue
-            if one.proved and self.exact and self.tables is self._whole:
+            if placement.proved and self.exact and self.tables is self._whole:
                 self._cuts += (tuple((int(b), r) for b in np.flatnonzero(choice == r)),)
             else:
                 used = self.tables.use_of(choice)[r].max(initial=0)
                 spare = int(self.tables.room[r] - used)
-                self.tables = self.tables.with_less(r, spare + max(one.excess // self.tables.units[r], 1))
+                self.tables = self.tables.with_less(r, spare + max(placement.excess // self.tables.units[r], 1))
 
 
 def _layout(state: _Search, choice: IntArray, placed: list[Placed]) -> Layout:
     cost = state.tables.cost_of(choice)
-    stays = sorted((stay for one in placed for stay in one.stays), key=lambda stay: stay.buffer)
+    stays = sorted((stay for placement in placed for stay in placement.stays), key=lambda stay: stay.buffer)
     bound = min(state.bound, cost)
     optimal = cost - bound <= 1e-6 * max(cost, 1e-12)
     method = "exact (HiGHS)" if state.exact else "fast (prices)"
@@ -137,8 +137,8 @@ def _shortage(problem: RegionProblem, tables: Tables, *, proved: bool) -> str:
     steps = np.unique(start)
     live = [int(size[(start <= s) & (s < end)].sum()) for s in steps.tolist()]
     peak = int(np.argmax(live)) if live else 0
-    there = sum(int(room) * unit for room, unit, one in zip(tables.room, tables.units, problem.regions, strict=True)
-                if one.kind != "nvm")  # fmt: skip
+    there = sum(int(room) * unit for room, unit, region in zip(tables.room, tables.units, problem.regions, strict=True)
+                if region.kind != "nvm")  # fmt: skip
     word = "no choice of regions fits" if proved else "no choice of regions was found that fits"
     step = int(steps[peak]) if live else 0
     return f"{word}: step {step} needs {max(live, default=0):,} bytes, the regions that are written have {there:,}"

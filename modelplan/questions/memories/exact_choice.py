@@ -38,11 +38,6 @@ def entries(tables: Tables) -> int:
     return lives * len(tables.room) + tables.cost.size
 
 
-def linear_columns(tables: Tables) -> int:
-    """How many columns the linear relaxation would have."""
-    return (len(tables.cost) + tables.steps) * len(tables.room)
-
-
 def exact_choice(
     tables: Tables,
     cuts: tuple[Cut, ...] = (),
@@ -77,12 +72,12 @@ def exact_choice(
         )
     if answer.status == highs.INFEASIBLE:
         return ExactChoice(None, float("inf"), optimal=True, infeasible=True)
-    found = None if answer.x is None else answer.x.reshape(tables.cost.shape).argmax(axis=1).astype(np.int64)
+    choice = None if answer.x is None else answer.x.reshape(tables.cost.shape).argmax(axis=1).astype(np.int64)
     dual = answer.mip_dual_bound if answer.mip_dual_bound is not None else 0.0
     bound = max(0.0, float(dual) * scale - _TOLERANCE * scale) if np.isfinite(dual) else 0.0
-    if found is not None and not (tables.fits(found) and np.isfinite(tables.cost_of(found))):
-        found = None
-    return ExactChoice(found, bound, answer.status == 0)
+    if choice is not None and not (tables.fits(choice) and np.isfinite(tables.cost_of(choice))):
+        choice = None
+    return ExactChoice(choice, bound, answer.status == 0)
 
 
 @dataclass(frozen=True, eq=False)

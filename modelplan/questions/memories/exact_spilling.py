@@ -55,23 +55,23 @@ class HoldingProgram:
 
     def solve(self, capacities: Sequence[int], seconds: float = 60.0) -> HoldingAnswer:
         """The cheapest way to hold contents within these bytes for each region, or the best in so many seconds."""
-        found = self._run(capacities, self._whole, seconds)
-        if found.status == highs.INFEASIBLE:
+        best = self._run(capacities, self._whole, seconds)
+        if best.status == highs.INFEASIBLE:
             return HoldingAnswer(None, float("inf"), float("inf"), "infeasible")
-        bound = float(found.mip_dual_bound) if found.mip_dual_bound is not None else 0.0
-        if found.x is None:
+        bound = float(best.mip_dual_bound) if best.mip_dual_bound is not None else 0.0
+        if best.x is None:
             return HoldingAnswer(None, float("inf"), max(bound, 0.0) * _SCALE, "deadline")
-        held = tuple(self._held_by(track, found.x) for track in self._costs.tracks)
-        return HoldingAnswer(held, self._costs.of(held), bound * _SCALE, "optimal" if found.status == 0 else "deadline")
+        held = tuple(self._held_by(track, best.x) for track in self._costs.tracks)
+        return HoldingAnswer(held, self._costs.of(held), bound * _SCALE, "optimal" if best.status == 0 else "deadline")
 
     def relaxed(self, capacities: Sequence[int]) -> float:
         """The value of the linear relaxation: no way of holding contents costs less; infinite where there is none."""
-        found = self._run(capacities, [False] * len(self._whole), 600.0)
+        answer = self._run(capacities, [False] * len(self._whole), 600.0)
         return (
-            float(found.fun) * _SCALE
-            if found.status == 0
+            float(answer.fun) * _SCALE
+            if answer.status == 0
             else float("inf")
-            if found.status == highs.INFEASIBLE
+            if answer.status == highs.INFEASIBLE
             else 0.0
         )
 
@@ -197,11 +197,11 @@ class HoldingProgram:
         return [(region, row) for (region, _), row in kept.items()]
 
     def _held_by(self, track: Track, values: Any) -> Held:
-        """The places of each segment; those that no access and no copy needs are left out."""
+        """The places that may hold each segment: those that an access or a copy can use."""
         always = {p for p in track.places if (z := self._kept.get((track.buffer, p))) is not None and values[z] > 0.5}
-        found = []
+        places = []
         for q in range(len(track.segments)):
             there = {place: self._held[track.buffer, q, place] for place in track.places}
             here = {p for p, v in there.items() if v is True or (v is not False and values[v] > 0.5)}
-            found.append(frozenset(here | always))
-        return tuple(found)
+            places.append(frozenset(here | always))
+        return tuple(places)

@@ -46,11 +46,11 @@ def moving_plan(
         BrokenPlanError: the referee or the replay found a fault.
     """
     asked = moving_problem(plan, regions, dma, copied_only, reader, macs_per_second)
-    found = plan_moves(asked, method, seconds, allocator)
-    check_layout(asked, replace(found.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
+    moving = plan_moves(asked, method, seconds, allocator)
+    check_layout(asked, replace(moving.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
     return MovingPlan(
-        plan, asked, found.layout, simulate(asked, found.layout), found.blocking, found.floor,
-        found.spilled.cost, found.spilled.relaxed, method, plan.made_by, reader, macs_per_second,
+        plan, asked, moving.layout, simulate(asked, moving.layout), moving.blocking, moving.floor,
+        moving.spilled.cost, moving.spilled.relaxed, method, plan.made_by, reader, macs_per_second,
     )  # fmt: skip
 
 

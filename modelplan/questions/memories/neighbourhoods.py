@@ -39,11 +39,11 @@ def chosen_in_parts(tables: Tables, choice: IntArray, reduced: FloatArray, value
         if cost <= goal or idle == _PATIENCE:
             break
         kept = value + extra < cost * (1 - 1e-9)
-        found, optimal = _chosen_again(tables, choice, free, kept, _NODES[min(number, 1)])
-        better = tables.cost_of(found) < cost * (1 - 1e-9)
+        improved, optimal = _chosen_again(tables, choice, free, kept, _NODES[min(number, 1)])
+        better = tables.cost_of(improved) < cost * (1 - 1e-9)
         idle = 0 if better else idle + 1
         if better:
-            choice, cost = found, tables.cost_of(found)
+            choice, cost = improved, tables.cost_of(improved)
         if optimal and len(free) == len(choice):
             break
     return choice
@@ -74,7 +74,7 @@ def _chosen_again(
     )
     taken = tables.use_of(choice)[:, : part.steps] - part.use_of(choice[free])
     answer = exact_choice(part, nodes=nodes, taken=taken)
-    made = choice.copy()
+    improved = choice.copy()
     if answer.choice is not None:
-        made[free] = answer.choice
-    return (made if tables.fits(made) else choice), answer.optimal
+        improved[free] = answer.choice
+    return (improved if tables.fits(improved) else choice), answer.optimal

@@ -45,15 +45,15 @@ def place_region(
     asked = _part(problem.problem, rest, every, floor - low)
     limit = budget or Budget()
     steps = _STEPS if limit.steps is None else limit.steps
-    found = allocators.place(asked, budget=Budget(steps, limit.seconds, limit.seed, enough=max(floor - low, 0)))
-    excess = max(bounds.height(asked, found) - (floor - low), 0)
-    offsets = stacked | {b: low + int(at) for b, at in zip(rest.tolist(), found.offsets, strict=True)}
+    placement = allocators.place(asked, budget=Budget(steps, limit.seconds, limit.seed, enough=max(floor - low, 0)))
+    excess = max(bounds.height(asked, placement) - (floor - low), 0)
+    offsets = stacked | {b: low + int(at) for b, at in zip(rest.tolist(), placement.offsets, strict=True)}
     stays = tuple(
         Stay(b, region, offsets[b], int(problem.problem.start[b]), int(problem.problem.end[b]))
         for b in inside.tolist()
         if choice[b] == region
     )
-    impossible = found.ended == "infeasible" or found.lower_bound > floor - low
+    impossible = placement.ended == "infeasible" or placement.lower_bound > floor - low
     return Placed(stays, excess, bool(excess) and impossible and not both_ends)
 
 
@@ -63,13 +63,13 @@ def _stacked(
     """Buffers that live at all steps from the upper end down, and the offset of the lowest."""
     asked, base = problem.problem, problem.regions[region].base or 0
     last = int(asked.end.max(initial=0))
-    found, floor = dict[int, int](), high
+    offsets, floor = dict[int, int](), high
     for b in inside.tolist():
         if asked.start[b] == 0 and asked.end[b] == last:
             floor = floor - int(asked.size[b])
             floor -= (base + floor) % int(every[b])
-            found[b] = floor
-    return found, floor
+            offsets[b] = floor
+    return offsets, floor
 
 
 def _part(problem: Problem, inside: IntArray, every: IntArray, capacity: int) -> Problem:

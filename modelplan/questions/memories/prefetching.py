@@ -81,7 +81,7 @@ def plan_moves(
 
 
 def _with_less(problem: RegionProblem, share: float, method: str, seconds: float, allocator: str) -> Spilled | None:
-    """What is decided for a smaller region; None where operands do not fit in it."""
+    """The choice for a smaller region; None where an operator's operands do not fit in it."""
     quick = fastest(problem)
     own = problem.regions[quick]
     smaller = replace(own, size=own.reserved + max(1, int((own.size - own.reserved) * share)))
@@ -115,7 +115,7 @@ def copied_ahead(problem: RegionProblem, layout: Layout, allocator: str = alloca
     """The layout with copies that run while operators do, and its times; the same layout where none can."""
     quick = fastest(problem)
     limit = room(problem, quick)
-    found = replace(layout, timetable=timetable_of(problem, layout))
+    timed = replace(layout, timetable=timetable_of(problem, layout))
     for _ in range(_ROUNDS):
         ahead = _Ahead(problem, layout, limit)
         moves = ahead.moves()
@@ -125,14 +125,14 @@ def copied_ahead(problem: RegionProblem, layout: Layout, allocator: str = alloca
             tried = replace(layout, stays=stays, copies=moves.copies)
             tried = replace(tried, timetable=timetable_of(problem, tried))
             assert tried.timetable is not None
-            assert found.timetable is not None
-            return tried if tried.timetable.seconds < found.timetable.seconds else found
+            assert timed.timetable is not None
+            return tried if tried.timetable.seconds < timed.timetable.seconds else timed
         limit -= max(above, limit // 16)
-    return found
+    return timed
 
 
 class _Ahead:
-    """Issues copies earlier, one after the other by the step in which they are due."""
+    """Moves the issue of copies to earlier steps, in the order in which they are due."""
 
     def __init__(self, problem: RegionProblem, layout: Layout, limit: int) -> None:
         self.problem = problem

@@ -39,13 +39,13 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     Cost: O(rounds * (buffers + steps) * regions), less than 10 seconds for 10,000 buffers.
     """
     scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
-    best = _better(tables, _built(tables, tables.cost), _built(tables, tables.cost, by_size=True))
-    large = exact_choice.linear_columns(tables) > _MOST_COLUMNS
+    best = _better(tables, _greedy_choice(tables, tables.cost), _greedy_choice(tables, tables.cost, by_size=True))
+    large = (len(tables.cost) + tables.steps) * len(tables.room) > _MOST_COLUMNS
     linear = None if large else exact_choice.linear_choice(tables)
     if linear is None:
         best, bound, reduced = _subgradient_choice(tables, best, scale)
         if best is not None:
-            best = chosen_in_parts(tables, _improved(tables, best), reduced, bound, bound * _CLOSE)
+            best = chosen_in_parts(tables, _improve(tables, best), reduced, bound, bound * _CLOSE)
         return best, max(bound, 0.0)
     if linear.bound == np.inf:
         return None, linear.bound
@@ -56,14 +56,14 @@ def _from_linear(
     tables: Tables, best: IntArray | None, linear: exact_choice.LinearChoice, scale: float
 ) -> IntArray | None:
     """The choice from `best`, the linear relaxation and subgradient steps, improved by HiGHS in parts."""
-    reduced, goal = _reduced(tables, linear.prices), linear.bound * _CLOSE
+    reduced, goal = _reduced_costs(tables, linear.prices), linear.bound * _CLOSE
     for share in (0.0, 1.0):
-        best = _better(tables, best, _built(tables, reduced - share * scale * linear.share))
-    best = None if best is None else _improved(tables, best)
+        best = _better(tables, best, _greedy_choice(tables, reduced - share * scale * linear.share))
+    best = None if best is None else _improve(tables, best)
     if tables.cost.size <= _MOST_AGAIN and (best is None or tables.cost_of(best) > goal):
         # Prices of another kind lead to other choices.
         other = _subgradient_choice(tables, None, scale)[0]
-        best = _better(tables, best, None if other is None else _improved(tables, other))
+        best = _better(tables, best, None if other is None else _improve(tables, other))
         best = exact_choice.exact_choice(tables, nodes=_NODES_OF_FIRST).choice if best is None else best
     if best is None:
         return None
@@ -78,14 +78,14 @@ def _subgradient_choice(
     prices = np.zeros((len(tables.room), tables.steps))
     pace, waited, bound, kept = 1.0, 0, -np.inf, tables.cost
     for number in range(_ROUNDS):
-        reduced = _reduced(tables, prices)
+        reduced = _reduced_costs(tables, prices)
         taken = reduced.argmin(axis=1)
         value = float(reduced.min(axis=1).sum() - (prices * tables.room[:, None]).sum())
         waited = 0 if value > bound + 1e-9 * scale else waited + 1
         if value > bound:
             bound, kept = value, reduced
         if number % _TRIED_EACH == 0 or number == _ROUNDS - 1:
-            best = _better(tables, best, _built(tables, reduced))
+            best = _better(tables, best, _greedy_choice(tables, reduced))
         if best is not None and tables.cost_of(best) - bound <= 1e-9 * scale:
             break
         over = (tables.use_of(taken) - tables.room[:, None]).astype(np.float64)
@@ -100,8 +100,8 @@ def _subgradient_choice(
     return best, bound, kept
 
 
-def _reduced(tables: Tables, prices: FloatArray) -> FloatArray:
-    """What each region costs each buffer with the price of its room over its life."""
+def _reduced_costs(tables: Tables, prices: FloatArray) -> FloatArray:
+    """The reduced cost of each buffer in each region: its seconds, and the prices of the bytes it takes."""
     sums = np.concatenate([np.zeros((len(prices), 1)), np.cumsum(prices, axis=1)], axis=1)
     paid = (sums[:, tables.end] - sums[:, tables.start]).T * tables.weight
     reduced: FloatArray = tables.cost + paid
@@ -118,8 +118,8 @@ def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> Int
     return one if tables.cost_of(one) <= tables.cost_of(other) else other
 
 
-def _built(tables: Tables, value: FloatArray, *, by_size: bool = False) -> IntArray | None:
-    """The choice that gives each buffer in turn its best region with room, first to whom that matters most.
+def _greedy_choice(tables: Tables, value: FloatArray, *, by_size: bool = False) -> IntArray | None:
+    """A greedy choice: each buffer in its best region with room, those with the largest loss first.
 
     None where a buffer finds no room. `by_size`: what matters is counted for each unit and step.
     """
@@ -156,7 +156,7 @@ class _Meter:
         self.left = left
 
 
-def _improved(tables: Tables, choice: IntArray) -> IntArray:
+def _improve(tables: Tables, choice: IntArray) -> IntArray:
     """The choice after moves that make it cheaper: a buffer to a region with room, or in the place of others."""
     choice, use, meter = choice.copy(), tables.use_of(choice), _Meter(_MOST_WORK)
     changed = True
@@ -166,12 +166,12 @@ def _improved(tables: Tables, choice: IntArray) -> IntArray:
         for b in np.argsort(-gain, kind="stable").tolist():
             if gain[b] <= 0 or meter.left <= 0:
                 break
-            changed |= _moved(tables, choice, use, b, meter)
+            changed |= _move_cheaper(tables, choice, use, b, meter)
     return choice
 
 
-def _moved(tables: Tables, choice: IntArray, use: IntArray, b: int, meter: _Meter) -> bool:
-    """Whether buffer `b` was moved to a cheaper region, others out of its way where all of it pays."""
+def _move_cheaper(tables: Tables, choice: IntArray, use: IntArray, b: int, meter: _Meter) -> bool:
+    """Moves buffer `b` to a cheaper region, evicting others if that pays; returns whether it did."""
     left = int(choice[b])
     first, last = int(tables.start[b]), int(tables.end[b])
     use[left, first:last] -= tables.weight[b, left]
@@ -212,17 +212,17 @@ def _evictions(
             if r != region and extra < saved and _has_room(tables, use, other, r):
                 ways.append((extra / eased if extra > 0 else extra, other, r, extra, low - first, high - first, weight))
                 break
-    left, spent, found = lacking.copy(), 0.0, []
+    left, spent, evicted = lacking.copy(), 0.0, []
     for _, other, r, extra, low, high, weight in sorted(ways):
         if (left[low:high] > 0).any():
             left[low:high] -= weight
             spent += extra
-            found.append((other, r))
+            evicted.append((other, r))
             if left.max() <= 0:
                 break
     if left.max() > 0 or spent >= saved * (1 - 1e-12):
         return None
-    return found if _all_fit(tables, use, found) else None
+    return evicted if _all_fit(tables, use, evicted) else None
 
 
 def _has_room(tables: Tables, use: IntArray, b: int, region: int) -> bool:
@@ -230,10 +230,10 @@ def _has_room(tables: Tables, use: IntArray, b: int, region: int) -> bool:
     return bool(use[region, first:last].max(initial=0) + tables.weight[b, region] <= tables.room[region])
 
 
-def _all_fit(tables: Tables, use: IntArray, found: list[tuple[int, int]]) -> bool:
+def _all_fit(tables: Tables, use: IntArray, evicted: list[tuple[int, int]]) -> bool:
     """Whether the evicted have room together."""
     added = np.zeros_like(use)
-    for other, region in found:
+    for other, region in evicted:
         added[region, int(tables.start[other]) : int(tables.end[other])] += tables.weight[other, region]
-    touched = [region for _, region in found]
+    touched = [region for _, region in evicted]
     return all(bool((use[r] + added[r] <= tables.room[r]).all()) for r in set(touched))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
-from modelplan.answers.moving_layout import MovingPlan, Recheck
+from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, Recheck
 from modelplan.answers.region_plan import RegionPlan
+from modelplan.formats import load_model
+from modelplan.formats.files import read_text
 from modelplan.model import Graph, Plan
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.budgets.project_budgets import parse_growth
 from modelplan.questions.memories import moves_document, region_document
 from modelplan.questions.memories.choosing import Choosing
 from modelplan.questions.memories.moving import moving_plan
@@ -19,6 +23,49 @@ from modelplan.runtimes import RUNTIMES
 
 #: Sums of the same seconds in another order differ by less.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRequest:
+    """Asks whether models still fit in the memories of a saved layout, in no more time and traffic.
+
+    Args:
+        layout: a file of `memories --json` or `spill --json`.
+        models: .tflite or .onnx files.
+        growth: by what share time and traffic may grow, such as 5%.
+        dims: extents that the files leave open, as for `load`.
+        shapes: shapes that the files leave open, as for `load`.
+    """
+
+    layout: str
+    models: tuple[str, ...]
+    growth: str = "0%"
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+
+def check_layout(request: LayoutRequest) -> LayoutCheck:
+    """Plans each model again in the memories of a saved layout, as the layout was planned.
+
+    Args:
+        request: the layout, the models, and what they may need more.
+
+    Returns:
+        Time, traffic and room of each model, and what is worse than allowed.
+
+    Raises:
+        ModelError: a file cannot be read.
+        RequestError: the file holds no such layout, no model is named, or a growth is in bytes.
+        BrokenPlanError: the saved layout is not sound.
+    """
+    if not request.models:
+        raise RequestError("--layout compares a MODEL that is named")
+    growth = parse_growth(request.growth)
+    if growth.nbytes:
+        raise RequestError(f"--growth {growth.text}: time and traffic grow by a share, such as 5%")
+    saved = saved_layout(request.layout, read_text(request.layout))
+    graphs = [(path, load_model(path, request.dims, request.shapes)) for path in request.models]
+    return LayoutCheck(request.layout, tuple(recheck(path, graph, saved, growth.share) for path, graph in graphs))
 
 
 def saved_layout(path: str, text: str) -> RegionPlan | MovingPlan:
@@ -34,13 +81,13 @@ def saved_layout(path: str, text: str) -> RegionPlan | MovingPlan:
         raise RequestError(
             f"--layout {path}: no layout in several memories; `memories --json` and `spill --json` write one"
         )
-    made = moves_document.read(text, path) if kind == "moves" else region_document.read(text, path)
-    plans = (made.plan,) if isinstance(made, MovingPlan) else made.plans
+    layout = moves_document.read(text, path) if kind == "moves" else region_document.read(text, path)
+    plans = (layout.plan,) if isinstance(layout, MovingPlan) else layout.plans
     if len(plans) > 1:
         raise RequestError(f"--layout {path}: holds {len(plans)} models, expected one")
     if plans[0].streams:
         raise RequestError(f"--layout {path}: is one for streams, which cannot be planned again")
-    return made
+    return layout
 
 
 def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fraction) -> Recheck:
@@ -52,24 +99,27 @@ def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fr
         saved: what to compare with.
         growth: by what share time and traffic may grow.
     """
-    before = _seconds(saved), _traffic(saved)
+    time, bytes_moved = _seconds(saved), _traffic(saved)
     try:
-        made = _planned(graph, saved)
+        present = _planned(graph, saved)
     except RequestError as problem:
-        return Recheck(model, before[0], before[1], None, None, (), (f"does not fit: {problem}",))
-    after = _seconds(made), _traffic(made)
+        return Recheck(model, time, bytes_moved, None, None, (), (f"does not fit: {problem}",))
+    seconds, traffic = _seconds(present), _traffic(present)
     allowed = 1 + float(growth)
     reasons = []
-    if after[0] > before[0] * allowed * (1 + _ROUNDING):
-        reasons.append(f"takes {after[0] / before[0] - 1:.2%} longer" if before[0] else "has to wait for memory")
-    if after[1] > before[1] * allowed:
-        more = f"{after[1] / before[1] - 1:.2%}" if before[1] else f"{after[1]:,} bytes"
+    if seconds > time * allowed * (1 + _ROUNDING):
+        reasons.append(f"takes {seconds / time - 1:.2%} longer" if time else "has to wait for memory")
+    if traffic > bytes_moved * allowed:
+        more = f"{traffic / bytes_moved - 1:.2%}" if bytes_moved else f"{traffic:,} bytes"
         reasons.append(f"reads and writes {more} more outside of the fastest memory")
-    return Recheck(model, *before, *after, _room(made), tuple(reasons))
+    return Recheck(
+        model=model, seconds_before=time, traffic_before=bytes_moved, seconds=seconds, traffic=traffic,
+        room=_room(present), reasons=tuple(reasons),
+    )  # fmt: skip
 
 
 def _planned(graph: Graph, saved: RegionPlan | MovingPlan) -> RegionPlan | MovingPlan:
-    """The layout of a model in the memories of another layout, by the same way."""
+    """A model's layout in the memories of a saved layout, made with the saved settings."""
     asked, reader, macs = saved.problem, saved.reader, saved.macs_per_second
     if isinstance(saved, MovingPlan):
         hidden = [asked.regions[number].name for number in asked.copied_only]
@@ -94,23 +144,23 @@ def _plan(graph: Graph, before: Plan) -> Plan:
     )
 
 
-def _seconds(made: RegionPlan | MovingPlan) -> float:
+def _seconds(layout: RegionPlan | MovingPlan) -> float:
     """A run by the simulator where contents move, else what operators wait for their operands."""
-    return made.simulated.seconds if isinstance(made, MovingPlan) else made.seconds
+    return layout.simulated.seconds if isinstance(layout, MovingPlan) else layout.seconds
 
 
-def _traffic(made: RegionPlan | MovingPlan) -> int:
+def _traffic(layout: RegionPlan | MovingPlan) -> int:
     """Bytes read and written outside of the fastest memory, copies included."""
-    if isinstance(made, MovingPlan):
-        each = [read + written for read, written in zip(made.simulated.read, made.simulated.written, strict=True)]
+    if isinstance(layout, MovingPlan):
+        each = [read + written for read, written in zip(layout.simulated.read, layout.simulated.written, strict=True)]
     else:
-        each = [use.read + use.written for use in made.uses]
-    return sum(each) - each[fastest(made.problem)]
+        each = [use.read + use.written for use in layout.uses]
+    return sum(each) - each[fastest(layout.problem)]
 
 
-def _room(made: RegionPlan | MovingPlan) -> tuple[tuple[str, int, int], ...]:
+def _room(layout: RegionPlan | MovingPlan) -> tuple[tuple[str, int, int], ...]:
     """For each region its name, the end of its highest stay, and its size."""
-    sizes, tops = made.problem.problem.size, [0] * len(made.problem.regions)
-    for stay in made.layout.stays:
+    sizes, tops = layout.problem.problem.size, [0] * len(layout.problem.regions)
+    for stay in layout.layout.stays:
         tops[stay.region] = max(tops[stay.region], stay.offset + int(sizes[stay.buffer]))
-    return tuple((one.name, top, one.size) for one, top in zip(made.problem.regions, tops, strict=True))
+    return tuple((region.name, top, region.size) for region, top in zip(layout.problem.regions, tops, strict=True))

@@ -23,8 +23,8 @@ NUMBERS = (int, float)
 
 def kind_of(text: str) -> str:
     """What a JSON text is: `memories` or `moves` for a layout in several memories, empty for anything else."""
-    found = re.search(r'"kind": "(memories|moves)"', text[:4096])
-    return found[1] if found else ""
+    match = re.search(r'"kind": "(memories|moves)"', text[:4096])
+    return match[1] if match else ""
 
 
 def parsed(text: str, name: str, kind: str, schema: int) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def read(text: str, name: str) -> RegionPlan:
         raise BrokenPlanError(f"{name}: {refused}") from None
     layout = Layout(stays, copies, settings["bound"], settings["method"], settings["ended"])
     both, made_by = settings["both_ends"], settings["made_by"]
-    made = RegionPlan(plans, asked, layout, owners_of(plans), both, made_by, reader, macs)
-    prove(made)
-    return made
+    region_plan = RegionPlan(plans, asked, layout, owners_of(plans), both, made_by, reader, macs)
+    prove(region_plan)
+    return region_plan
 
 
 _SETTINGS: dict[str, tuple[type, ...]] = {
@@ -93,10 +93,10 @@ def list_of(document: dict[str, Any], key: str) -> list[Any]:
     Raises:
         ValueError: there is none.
     """
-    found = document.get(key)
-    if not isinstance(found, list):
-        raise ValueError(f"{key} is {type(found).__name__}, expected a list")
-    return found
+    value = document.get(key)
+    if not isinstance(value, list):
+        raise ValueError(f"{key} is {type(value).__name__}, expected a list")
+    return value
 
 
 def typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:

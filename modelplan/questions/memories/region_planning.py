@@ -46,32 +46,32 @@ def plan_regions(
     layout = chosen_layout(problem, how)
     made_by = f"modelplan {__version__}"
     owners = owners_of(plans)
-    made = RegionPlan(tuple(plans), problem, layout, owners, how.both_ends, made_by, reader, macs_per_second)
-    prove(made)
-    return made
+    region_plan = RegionPlan(tuple(plans), problem, layout, owners, how.both_ends, made_by, reader, macs_per_second)
+    prove(region_plan)
+    return region_plan
 
 
-def prove(made: RegionPlan) -> None:
+def prove(region_plan: RegionPlan) -> None:
     """Returns only if the layout is sound: the referee has seen it, and replaying each model finds nothing overwritten.
 
     Raises:
         BrokenPlanError: names the buffer, or the operator that reads what another has overwritten.
     """
-    referee.check_layout(made.problem, made.layout)
-    if made.layout.copies or len(made.layout.stays) != len(made.problem.problem):
+    referee.check_layout(region_plan.problem, region_plan.layout)
+    if region_plan.layout.copies or len(region_plan.layout.stays) != len(region_plan.problem.problem):
         return  # buffers that move have no one address to replay with; the referee has followed their contents
-    addresses = _flat_addresses(made.problem, made.layout)
-    for number, plan in enumerate(made.plans):
-        own = [i for i, (owner, _) in enumerate(made.owners) if owner == number][: len(plan.problem)]
+    addresses = _flat_addresses(region_plan.problem, region_plan.layout)
+    for number, plan in enumerate(region_plan.plans):
+        own = [i for i, (owner, _) in enumerate(region_plan.owners) if owner == number][: len(plan.problem)]
         placed = Placement(np.array([addresses[i] for i in own], dtype=np.int64))
         proof.prove(plan_subject(replace(plan, placement=placed, problem=replace(plan.problem, capacity=None))))
 
 
 def _flat_addresses(problem: RegionProblem, layout: Layout) -> dict[int, int]:
     """The regions one behind the other as one memory: for each buffer where it lies there."""
-    first, found = 0, dict[int, int]()
+    first, flat_addresses = 0, dict[int, int]()
     for number, region in enumerate(problem.regions):
         shift = (region.base or 0) % 4096 if region.base is not None else 0
-        found |= {stay.buffer: first + shift + stay.offset for stay in layout.stays if stay.region == number}
+        flat_addresses |= {stay.buffer: first + shift + stay.offset for stay in layout.stays if stay.region == number}
         first += -(-(shift + region.size) // 4096) * 4096
-    return found
+    return flat_addresses

@@ -64,7 +64,7 @@ def spill(
     relaxed = program.relaxed(capacities) if program else 0.0
     bound, best, ended = relaxed, None, "complete"
     for rounds in range(_ROUNDS):
-        held, proved, ended = _held(costs, program, capacities, seconds)
+        held, proved, ended = _find_holdings(costs, program, capacities, seconds)
         if held is None:
             break
         bound = max(bound, proved) if not rounds else bound
@@ -91,7 +91,7 @@ def _layout(moves: Moves, stays: tuple[Stay, ...], method: str, cost: float, bou
     return Layout(stays, moves.copies, min(bound, cost), method, word)
 
 
-def _held(
+def _find_holdings(
     costs: Costs, program: HoldingProgram | None, capacities: Sequence[int], seconds: float
 ) -> tuple[tuple[Held, ...] | None, float, str]:
     """Where contents are held within these capacities (None: no way found), a proved bound, and how it ended."""
@@ -208,10 +208,10 @@ class _Greedy:
             return None
         self._bring_back()
         self._exchange()
-        return tuple(self._held(track, near) for track, near in zip(self.costs.tracks, self.near, strict=True))
+        return tuple(self._places(track, near) for track, near in zip(self.costs.tracks, self.near, strict=True))
 
     def _far_places(self) -> list[int | None]:
-        """For each buffer where it goes from the fastest region: its home, or the quickest other with room for it."""
+        """For each buffer where an eviction puts it: its home, or the quickest other region with room."""
         problem = self.costs.problem
         loads = {r: np.zeros_like(self.load) for r in range(len(problem.regions))}
         far: list[int | None] = [None] * len(self.costs.tracks)
@@ -229,7 +229,7 @@ class _Greedy:
         return far
 
     def _may(self, track: Track, q: int, near: bool) -> bool:  # noqa: FBT001 -- a pattern is a list of these
-        """Whether segment `q` may be held near (in the fastest region) or far."""
+        """Whether segment `q` may be held near (in the fastest region) or far (elsewhere)."""
         place = self.quick if near else self.far[track.buffer]
         if place is None or place not in track.places:
             return False
@@ -258,10 +258,10 @@ class _Greedy:
         return min((near, far), key=lambda pattern: (self._price(track, pattern), sum(pattern)))
 
     def _price(self, track: Track, near: list[bool]) -> float:
-        return self.costs.of_track(track, self._held(track, near))
+        return self.costs.of_track(track, self._places(track, near))
 
-    def _held(self, track: Track, near: Sequence[bool]) -> Held:
-        """The places that hold the content: what is saved far is held there until a write, while it is still needed."""
+    def _places(self, track: Track, near: Sequence[bool]) -> Held:
+        """The places that hold the content: a far copy stays valid until the next write."""
         far = self.far[track.buffer]
         if far is None:
             return tuple(frozenset({self.quick}) for _ in near)
@@ -269,29 +269,29 @@ class _Greedy:
         for q in reversed(range(len(near))):
             kept[q] = not near[q] or (needed and not track.segments[q].written)
             needed = kept[q]
-        saved, found = track.home != HOME, []
+        saved, places = track.home != HOME, []
         for q, inside in enumerate(near):
             saved = not inside or (saved and not track.segments[q].written)
             there = {self.quick} if inside else set()
             if saved and (kept[q] or (not track.written and far == HOME)):
                 there.add(far)
-            found.append(frozenset(there))
-        return tuple(found)
+            places.append(frozenset(there))
+        return tuple(places)
 
     def _evict(self) -> bool:
         """Evicts until nothing exceeds the capacity; False where nothing more can leave."""
         most = self.capacities[self.quick]
         while len(self.load) and self.load.max() > most:
             step = int(self.load.argmax())
-            choices = [c for buffer in self.at[step] if buffer != self.kept for c in self._leaving(buffer, step)]
+            choices = [c for buffer in self.at[step] if buffer != self.kept for c in self._evictions(buffer, step)]
             if not choices:
                 return False
             _, _, buffer, pattern = min(choices, key=lambda c: c[:2])
             self._set(buffer, pattern)
         return True
 
-    def _leaving(self, buffer: int, step: int) -> list[tuple[float, int, int, list[bool]]]:
-        """Ways for a buffer to be far at a step: this segment alone, its neighbours up to the next access, all."""
+    def _evictions(self, buffer: int, step: int) -> list[tuple[float, int, int, list[bool]]]:
+        """The ways to evict a buffer at a step: this segment, a neighbour with it, all up to or from it, or all."""
         track, near = self.costs.tracks[buffer], self.near[buffer]
         here = next(q for q, s in enumerate(track.segments) if s.start <= step < s.end)
         if not near[here]:
@@ -305,7 +305,7 @@ class _Greedy:
             (here, last),
             (0, last),
         }
-        found = []
+        ways = []
         for first, end in spans:
             pattern = [
                 inside and not (first <= q <= end and self._may(track, q, near=False)) for q, inside in enumerate(near)
@@ -313,13 +313,13 @@ class _Greedy:
             pattern = self._tidy(track, pattern)
             if pattern[here]:
                 continue
-            relieved = self._relieved(track, near, pattern)
+            relieved = self._relief(track, near, pattern)
             price = self._price(track, pattern) - self.price[buffer]
-            found.append((price / max(relieved, 1) if price > 0 else price * max(relieved, 1), buffer, buffer, pattern))
-        return found
+            ways.append((price / max(relieved, 1) if price > 0 else price * max(relieved, 1), buffer, buffer, pattern))
+        return ways
 
-    def _relieved(self, track: Track, near: list[bool], pattern: list[bool]) -> int:
-        """Bytes times steps above the capacity that go away."""
+    def _relief(self, track: Track, near: list[bool], pattern: list[bool]) -> int:
+        """The overload that an eviction removes, in bytes times steps."""
         total, most = 0, self.capacities[self.quick]
         for segment, before, after in zip(track.segments, near, pattern, strict=True):
             if before and not after:
@@ -328,7 +328,7 @@ class _Greedy:
         return total
 
     def _set(self, buffer: int, pattern: list[bool]) -> None:
-        """Takes a pattern, with its load and price."""
+        """Replaces a buffer's pattern and updates loads and cost."""
         track = self.costs.tracks[buffer]
         for segment, before, after in zip(track.segments, self.near[buffer], pattern, strict=True):
             self.load[segment.start : segment.end] += track.size * (int(after) - int(before))
@@ -370,26 +370,26 @@ class _Greedy:
     def _nearer(self, track: Track) -> list[list[bool]]:
         """Patterns with more of a content near: all of it, its uses without gaps, one run of uses without a gap."""
         near, segments = self.near[track.buffer], track.segments
-        found = [self._first_pattern(track)]
+        patterns = [self._first_pattern(track)]
         runs = _runs_of_false([not segment.used for segment in segments])
         for first, end in runs | ({(0, len(segments) - 1)} if len(runs) > 1 else set()):
             inside = [first <= q <= end and s.used and self._may(track, q, near=True) for q, s in enumerate(segments)]
-            found.append(self._tidy(track, [a or b for a, b in zip(near, inside, strict=True)]))
-        return [pattern for pattern in found if pattern != near]
+            patterns.append(self._tidy(track, [a or b for a, b in zip(near, inside, strict=True)]))
+        return [pattern for pattern in patterns if pattern != near]
 
     def _returns(self, track: Track) -> list[tuple[float, list[bool]]]:
         """Changes of one run of far segments, or of one segment, to near that save something, and how much."""
-        near, found = self.near[track.buffer], []
+        near, returns = self.near[track.buffer], []
         runs = _runs_of_false(near)
         if track.loadable and not all(near) and self.quick in track.places:
-            found.append((self._price(track, [True] * len(near)) - self.price[track.buffer], [True] * len(near)))
+            returns.append((self._price(track, [True] * len(near)) - self.price[track.buffer], [True] * len(near)))
         for first, end in runs | {(q, q) for q, inside in enumerate(near) if not inside}:
             pattern = [
                 inside or (first <= q <= end and self._may(track, q, near=True)) for q, inside in enumerate(near)
             ]
             if pattern != near and (gain := self._price(track, pattern) - self.price[track.buffer]) < 0:
-                found.append((gain, pattern))
-        return found
+                returns.append((gain, pattern))
+        return returns
 
     def _has_room(self, track: Track, pattern: list[bool]) -> bool:
         """Whether a pattern fits beside everything else."""

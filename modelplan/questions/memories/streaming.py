@@ -75,11 +75,11 @@ class Stream:
     @cached_property
     def largest(self) -> int:
         """The most bytes of weights that one operator uses."""
-        found: dict[int, int] = defaultdict(int)
+        totals: dict[int, int] = defaultdict(int)
         for track in self.tracks.values():
             for segment in track.segments:
-                found[segment.start] += track.size * segment.used
-        return max(found.values())
+                totals[segment.start] += track.size * segment.used
+        return max(totals.values())
 
     @property
     def least(self) -> int:
@@ -109,23 +109,23 @@ def stream_of(plan: Plan, link: Link) -> Stream:
     asked = replace(asked, problem=replace(asked.problem, size=size))
     engine = Dma(1, link.queue, link.rate, link.latency_ns)
     asked = replace(asked, dma=engine, copied_only=frozenset({HOST}), seconds=_seconds_of(asked, link))
-    found = Stream(asked, link, height(plan.problem, plan.placement), sum(asked.seconds), frozenset(rows))
-    if not found.tracks:
+    stream = Stream(asked, link, height(plan.problem, plan.placement), sum(asked.seconds), frozenset(rows))
+    if not stream.tracks:
         raise RequestError(f"{plan.graph.name} has no weights that could be streamed")
-    return found
+    return stream
 
 
 def _rows(graph: Graph, asked: RegionProblem) -> dict[int, int]:
     """Weights of which operators only gather rows, with the most bytes that one of these operators gathers."""
-    found = {}
+    rows = {}
     for buffer, members in enumerate(asked.problem.members):
         tensor = members[0].tensor if members and asked.home[buffer] == HOST else -1
         readers = [graph.ops[index] for index in graph.readers[tensor]] if tensor >= 0 else []
         if readers and all(op.kind in ("Gather", "GATHER", "EMBEDDING_LOOKUP") for op in readers):
             read = max(graph.tensors[op.writes[0]].nbytes for op in readers)
             if read < graph.tensors[tensor].nbytes:
-                found[buffer] = read
-    return found
+                rows[buffer] = read
+    return rows
 
 
 def _seconds_of(asked: RegionProblem, link: Link) -> tuple[float, ...]:
@@ -157,7 +157,7 @@ def point(stream: Stream, memory: int) -> CurvePoint:
     best = min(splits, key=lambda split: (_seconds(stream, split, stream.link.rate), split.window))
     kept = sum(stream.tracks[buffer].size for buffer in best.kept)
     seconds, coming = _seconds(stream, best, stream.link.rate), sum(size for _, size in best.arrivals)
-    return CurvePoint(memory, kept, best.window, coming, seconds, _needed(stream, splits))
+    return CurvePoint(memory, kept, best.window, coming, seconds, _needed_rate(stream, splits))
 
 
 def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, points: int = 13) -> StreamCurve:
@@ -174,7 +174,7 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
     streams = [stream_of(plan, link) for link in links]
     first = streams[0]
     grid = sorted({*np.linspace(first.least, first.most, points).astype(np.int64).tolist()})
-    curves = tuple((s.link.rate, tuple(_falling(point(s, each) for each in grid))) for s in streams)
+    curves = tuple((s.link.rate, tuple(_running_minima(point(s, each) for each in grid))) for s in streams)
     replayed, moved = None, False
     if memory is not None and memory >= first.least:
         problem, layout = streamed(first, memory)
@@ -188,8 +188,8 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
     )  # fmt: skip
 
 
-def _falling(points: Iterable[CurvePoint]) -> Iterator[CurvePoint]:
-    """The points; a run that less memory allows, and a rate that suffices there, are also those of more."""
+def _running_minima(points: Iterable[CurvePoint]) -> Iterator[CurvePoint]:
+    """The points as running minima: more memory needs neither more time nor a faster link."""
     least, best = float("inf"), None
     for one in points:
         least = min(least, one.needed)
@@ -211,14 +211,14 @@ def _splits(stream: Stream, memory: int) -> list[_Split]:
     windows = {max(largest, int(left * share)) for share in _WINDOWS} | {min(left, 2 * largest)}
     if memory >= stream.most:
         windows = {left - stream.weights + sum(stream.tracks[buffer].size for buffer in stream.rows)}
-    found = []
+    splits = []
     for window in sorted(windows):
-        kept = _kept(stream, left - window)
-        found.append(_Split(window, kept, tuple(_arrivals(stream, kept))))
-    return found
+        kept = _weights_to_keep(stream, left - window)
+        splits.append(_Split(window, kept, tuple(_arrivals(stream, kept))))
+    return splits
 
 
-def _kept(stream: Stream, room: int) -> frozenset[int]:
+def _weights_to_keep(stream: Stream, room: int) -> frozenset[int]:
     """Weights to keep in so many bytes: those that are used more than once, then evenly spread over the run.
 
     Spread evenly, since what streams then has to come no faster in one part of the run than in another.
@@ -283,7 +283,7 @@ def _seconds(stream: Stream, split: _Split, rate: float) -> float:
     return clock
 
 
-def _needed(stream: Stream, splits: Sequence[_Split]) -> float:
+def _needed_rate(stream: Stream, splits: Sequence[_Split]) -> float:
     """Bytes per second with which a run takes at most a hundredth longer than its operators compute."""
     if not all(split.arrivals for split in splits):
         return 0.0
@@ -310,15 +310,15 @@ def streamed(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -
     _check_memory(stream, memory)
     device, host = stream.problem.regions
     problem = replace(stream.problem, regions=(replace(device, size=memory), host))
-    found = list[tuple[float, int, Layout]]()
+    layouts = list[tuple[float, int, Layout]]()
     splits = sorted(_splits(stream, memory), key=lambda split: _seconds(stream, split, stream.link.rate))
     for split in splits[:_TRIED]:
         layout = _layout(problem, split.kept, allocator)
         if layout is not None and layout.timetable is not None:
-            found.append((layout.timetable.seconds, len(found), layout))
-    if not found:
+            layouts.append((layout.timetable.seconds, len(layouts), layout))
+    if not layouts:
         raise RequestError(f"no offsets were found for the window in {memory:,} bytes; give a little more memory")
-    return problem, min(found)[2]
+    return problem, min(layouts)[2]
 
 
 def swapped(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -> tuple[RegionProblem, Moving]:
@@ -339,7 +339,7 @@ def _layout(problem: RegionProblem, kept: frozenset[int], allocator: str) -> Lay
     costs = Costs(problem)
     remaining = sorted(kept, key=lambda buffer: costs.tracks[buffer].size)
     for _ in range(_ROUNDS):
-        held = [_held(track, kept=track.buffer in set(remaining)) for track in costs.tracks]
+        held = [_holdings(track, kept=track.buffer in set(remaining)) for track in costs.tracks]
         moves = moves_of(costs, held)
         stays, heights = placed(problem, moves, allocator)
         excess = heights.get(DEVICE, 0) - problem.regions[DEVICE].size
@@ -351,8 +351,8 @@ def _layout(problem: RegionProblem, kept: frozenset[int], allocator: str) -> Lay
     return None
 
 
-def _held(track: Track, *, kept: bool) -> Held:
-    """Activations are on the device; weights all the time, or while they are used."""
+def _holdings(track: Track, *, kept: bool) -> Held:
+    """The holdings of a layout: activations on the device, weights for the whole run or while used."""
     if track.home == HOME:
         return tuple(frozenset({DEVICE}) for _ in track.segments)
     if kept:

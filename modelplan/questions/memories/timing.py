@@ -39,7 +39,7 @@ def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:
 
 
 def copy_takes(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> float:
-    """The seconds of one copy."""
+    """The duration of one copy in seconds."""
     buffer, source, target = _ends(problem, stays, copy)
     return copy_seconds(problem, int(problem.problem.size[buffer]), source, target)
 

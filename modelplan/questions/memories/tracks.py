@@ -73,7 +73,7 @@ class Track:
         return self.fixed and (self.segments[0].start, self.segments[-1].end) == (0, self.steps)
 
     def may_stay(self, q: int, place: int) -> bool:
-        """Whether it can be worth while to bring the content to `place` for segment `q`."""
+        """Whether holding the content in `place` during segment `q` can pay."""
         if place == HOME or self.home == HOME:
             return True
         last = len(self.segments) if self.written else self.last_used
@@ -107,7 +107,7 @@ class Costs:
         return copy_seconds(self.problem, track.size, self.region(track, source), self.region(track, target))
 
     def of(self, held: Sequence[Held]) -> float:
-        """The seconds that all accesses and copies take when contents are held so."""
+        """The seconds of all accesses and copies under this holding."""
         return sum(self.of_track(track, there) for track, there in zip(self.tracks, held, strict=True))
 
     def of_track(self, track: Track, held: Held) -> float:
@@ -119,7 +119,7 @@ class Costs:
         return total
 
     def copies(self, track: Track, held: Held) -> Iterator[tuple[int, int, int]]:
-        """(segment, source, target) of each copy that is needed for this; a copy happens when the segment begins."""
+        """(segment, source, target) of each copy that this holding needs, made at the segment's begin."""
         before = frozenset({HOME}) if track.home != HOME else None
         if track.loadable:
             before = frozenset({HOME}).union(frozenset.intersection(*held))
@@ -192,10 +192,10 @@ def room(problem: RegionProblem, region: int) -> int:
 @lru_cache(maxsize=16)
 def _bytes_at_home(problem: RegionProblem) -> dict[int, int]:
     """For each region the bytes of the buffers that have their home there."""
-    found: dict[int, int] = defaultdict(int)
+    totals: dict[int, int] = defaultdict(int)
     for size, home in zip(problem.problem.size.tolist(), problem.home, strict=True):
-        found[home] += size
-    return found
+        totals[home] += size
+    return totals
 
 
 def _first_offset(problem: RegionProblem, region: int) -> int:
@@ -262,12 +262,12 @@ def placed(
         numbers[stay.region].append(number)
     for region, own in numbers.items():
         question = _problem_of(problem, region, own, stays, apart[region])
-        found = allocators.place(question, allocator, Budget(steps=steps, enough=question.capacity))
+        placement = allocators.place(question, allocator, Budget(steps=steps, enough=question.capacity))
         first = _first_offset(problem, region)
-        for number, offset in zip(own, found.offsets.tolist(), strict=True):
+        for number, offset in zip(own, placement.offsets.tolist(), strict=True):
             stays[number] = replace(stays[number], offset=first + offset)
         lost = first - (problem.regions[region].reserved if problem.regions[region].reserved_at == "start" else 0)
-        heights[region] = height(question, found) + lost
+        heights[region] = height(question, placement) + lost
     return tuple(stays), heights
 
 
@@ -303,7 +303,7 @@ def _keep_conflicts(problem: RegionProblem, stays: list[Stay], apart: dict[int, 
 
 
 def _taken_over(moves: Moves, quick: int) -> dict[int, set[tuple[int, int]]]:
-    """Pairs of stays that share no bytes although one ends where the other begins.
+    """Pairs of stays where one begins in the step in which the other ends, without shared bytes.
 
     A copy may fill bytes from which another copy of the same step has still to read, unless the order of both is known:
     what leaves the fastest region has left it before anything comes in.

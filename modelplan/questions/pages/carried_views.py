@@ -117,7 +117,7 @@ class _Run:
 
 
 def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
-    """The invocation of a model whose planned tensors have these addresses."""
+    """One invocation of the model as TFLM runs it, restricted to tensors with these addresses."""
     tensors = {tensor: number for number, tensor in enumerate(places)}
     found = scopes.scopes_of(model, _MOST_STEPS)
     first: dict[tuple[int, int], Scope] = {}
@@ -211,16 +211,16 @@ def _held(rows: Sequence[planner.Request], places: Sequence[int]) -> list[list[i
         if row.last >= 0:
             alone = i if row.scratch else -1
             by_bytes.setdefault((places[i], row.size, alone), []).append(i)
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for same in by_bytes.values():
         end = -2
         for i in sorted(same, key=lambda i: (rows[i].first, i)):
             if rows[i].first <= end:
-                found[-1].append(i)
+                groups[-1].append(i)
             else:
-                found.append([i])
+                groups.append([i])
             end = max(end, rows[i].last)
-    return [sorted(group) for group in sorted(found, key=min)]
+    return [sorted(group) for group in sorted(groups, key=min)]
 
 
 def _buffer(model: FileModel, run: _Run, rows: Sequence[planner.Request], same: Sequence[int], lead: int) -> Buffer:
@@ -256,7 +256,7 @@ def _merges(run: _Run, buffers: Sequence[Buffer]) -> Iterator[Merge]:
 
 def _overlaps(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[tuple[int, int, int]]:
     """Rows (below, above, bytes) of buffers that share bytes while both are alive."""
-    found = []
+    overlaps = []
     ranked = sorted(range(len(buffers)), key=lambda i: offsets[i])
     for place, low in enumerate(ranked):
         end = offsets[low] + buffers[low].size
@@ -264,5 +264,5 @@ def _overlaps(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[tuple[i
             if offsets[high] >= end:
                 break
             if buffers[low].start < buffers[high].end and buffers[high].start < buffers[low].end:
-                found.append((low, high, end - offsets[high]))
-    return found
+                overlaps.append((low, high, end - offsets[high]))
+    return overlaps

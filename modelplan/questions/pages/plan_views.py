@@ -61,11 +61,7 @@ def model_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan) -> 
 
     `options` are those of the plan; `unmodified` is the plan by which the runtime runs the unmodified file.
     """
-    made = [
-        views.view_of(plan, "this plan", _about(plan)),
-        _file_view(unmodified),
-        *_others(options, graph, plan),
-    ]
+    made = [views.view_of(plan, "this plan", _about(plan)), _file_view(unmodified), *_others(options, graph, plan)]
     return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
 
 
@@ -80,10 +76,10 @@ def _file_view(unmodified: Plan) -> View:
     return views.view_of(unmodified, f"{runtime.name} by itself", about)
 
 
-def explained_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan, found: Explanation) -> Page:
+def explained_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan, explanation: Explanation) -> Page:
     """The page of a model with what would lower its need among the figures of each plan."""
     page = model_page(options, graph, plan, unmodified)
-    facts = tuple((f"{human(one.saved)} less", one.name) for one in found.advice.suggestions[:_MOST_SUGGESTIONS])
+    facts = tuple((f"{human(one.saved)} less", one.name) for one in explanation.advice.suggestions[:_MOST_SUGGESTIONS])
     return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 
 
@@ -104,8 +100,8 @@ def _others(options: Options, graph: Graph, plan: Plan) -> Iterator[View]:
 
 def _planned(graph: Graph, plan: Plan, options: Options) -> Plan:
     runtime = pipeline.configured_runtime(graph, options)
-    made = pipeline.plan_on(graph, runtime, options)
-    return replace(made, banks=plan.banks, made_by=plan.made_by, requirement=plan.requirement)
+    answer = pipeline.plan_on(graph, runtime, options)
+    return replace(answer, banks=plan.banks, made_by=plan.made_by, requirement=plan.requirement)
 
 
 def _about(plan: Plan) -> str:
@@ -159,13 +155,13 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         about = f"{RUNGS['views']} {about}"
     if carried_views.needs_own_view(file, runtime):
         view = carried_views.carried_view(file, requirement, runtime, goal.budget, called)
-        told = "; ".join((about, *_matched(rung.regions, view)))
-        view = replace(view, about=f"{told}. {view.about}")
+        summary = "; ".join((about, *_matched(rung.regions, view)))
+        view = replace(view, about=f"{summary}. {view.about}")
     else:
         about = "; ".join((about, *rung.regions))
-        made = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
-        problem = replace(made.problem, capacity=goal.budget)
-        view = views.view_of(replace(made, problem=problem, requirement=requirement), called, about)
+        plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
+        problem = replace(plan.problem, capacity=goal.budget)
+        view = views.view_of(replace(plan, problem=problem, requirement=requirement), called, about)
     facts = [
         ("whole arena", human(rung.arena)),
         ("planned by TFLM (head)", human(rung.head)),
@@ -178,7 +174,7 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
 
 
 def _matched(regions: Sequence[str], view: View) -> Iterator[str]:
-    """The regions of a rung in words of the model as it was, each loop with the operator that runs it in the file."""
+    """The rung's regions with the operator numbers of the original model; each loop has its WHILE."""
     loops = [label for label in view.op_labels if label.endswith(" WHILE") and " in the " not in label]
     named = iter(loops if len(loops) == sum(": one loop over " in region for region in regions) else ())
     for region in regions:
@@ -210,21 +206,21 @@ def _answer_view(title: str, problem: Problem, plan: Plan | None, placement: Pla
     return views.view_of(replace(plan, problem=problem, placement=placement, allocator=name), name, note)
 
 
-def shared_page(made: SharedPlan) -> Page:
+def shared_page(shared_plan: SharedPlan) -> Page:
     """Several models in one memory, and each in a memory of its own, stacked upon each other on one time axis."""
-    facts = (("in memories of their own", human(made.separate)), ("allocator", made.allocator))
-    joint = View("one memory", "all models in one memory", drawing.of_shared(made), facts=facts)
-    title = " + ".join(part.name for part in made.parts)
-    about = f"{len(made.parts)} models, {len(made.problem):,} buffers"
-    return Page(title, about, (joint, _stacked(made, joint.drawing)), made.made_by)
+    facts = (("in memories of their own", human(shared_plan.separate)), ("allocator", shared_plan.allocator))
+    joint = View("one memory", "all models in one memory", drawing.of_shared(shared_plan), facts=facts)
+    title = " + ".join(part.name for part in shared_plan.parts)
+    about = f"{len(shared_plan.parts)} models, {len(shared_plan.problem):,} buffers"
+    return Page(title, about, (joint, _stacked(shared_plan, joint.drawing)), shared_plan.made_by)
 
 
-def _stacked(made: SharedPlan, joint: Drawing) -> View:
+def _stacked(shared_plan: SharedPlan, joint: Drawing) -> View:
     """Each model in a memory of its own: the memories lie upon each other, none shares bytes with another."""
     buffers, offsets, kinds, banks, base = [], [], [], [], 0
-    for number, part in enumerate(made.parts):
-        placed = part.plan.placement if part.plan else allocators.place(part.problem, made.allocator)
-        start = made.starts[number]
+    for number, part in enumerate(shared_plan.parts):
+        placed = part.plan.placement if part.plan else allocators.place(part.problem, shared_plan.allocator)
+        start = shared_plan.starts[number]
         rows = [replace(b, start=b.start + start, end=b.end + start, pin=None) for b in part.problem]
         buffers += rows
         offsets += [base + int(offset) for offset in placed.offsets]
@@ -238,7 +234,7 @@ def _stacked(made: SharedPlan, joint: Drawing) -> View:
         arena=base,
         kinds=np.array(kinds, dtype=np.int64),
         ops=(),
-        made_by=made.made_by,
+        made_by=shared_plan.made_by,
         banks=tuple(banks),
         labels=joint.labels,
         models=joint.models,

@@ -29,15 +29,15 @@ def extra_work(units: Units, budget: int) -> dict[int, float]:
         lacks = sum(units.sizes[v] for v in (*own, *idle)) + unit.scratch - budget
         if lacks > 0:
             lacking[u] = lacks, idle
-    found = {}
+    least = {}
     for u in sorted(lacking, key=lambda u: (-lacking[u][0], u))[:_MOST_PLACES]:
         lacks, idle = lacking[u]
         freed: dict[int, int] = {}
         for v in idle:
             if v in writer and units.units[writer[v]].repeatable:
                 freed[writer[v]] = freed.get(writer[v], 0) + units.sizes[v]
-        found[u] = _least_cover([(size, units.units[w].work) for w, size in freed.items()], lacks)
-    return found
+        least[u] = _least_cover([(size, units.units[w].work) for w, size in freed.items()], lacks)
+    return least
 
 
 def _least_cover(items: list[tuple[int, int]], needed: int) -> float:
@@ -47,12 +47,12 @@ def _least_cover(items: list[tuple[int, int]], needed: int) -> float:
         for freed, spent in list(points.items()):
             reached = min(freed + size, needed)
             points[reached] = min(points.get(reached, spent + work), spent + work)
-        points = _thinned(points)
+        points = _thin(points)
     return points.get(needed, float("inf"))
 
 
-def _thinned(points: dict[int, int]) -> dict[int, int]:
-    """The points that none beats; of too many, two that follow each other become one that beats both."""
+def _thin(points: dict[int, int]) -> dict[int, int]:
+    """The Pareto-optimal points; where there are too many, neighbours merge into one that is below both."""
     front: list[tuple[int, int]] = []
     for freed, spent in sorted(points.items(), reverse=True):
         if not front or spent < front[-1][1]:

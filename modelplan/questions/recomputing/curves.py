@@ -140,20 +140,20 @@ def _exact_answers(units: Units, levels: Sequence[int], seconds: float) -> dict[
     What one search leaves of its time is for the others. The highest budget is for small graphs only: a byte less than
     the peak says little, and is the last to be proved.
     """
-    found, until = {}, time.monotonic() + seconds
+    sequence_answers, until = {}, time.monotonic() + seconds
     asked = sorted(levels)[: None if len(units.units) <= _SMALL else -1]
     for number, level in enumerate(asked):
         left = (until - time.monotonic()) / (len(asked) - number)
-        found[level] = exact.least_work(units, level, max(left, _LEAST_SECONDS))
-    return found
+        sequence_answers[level] = exact.least_work(units, level, max(left, _LEAST_SECONDS))
+    return sequence_answers
 
 
 def _levels(units: Units, plain: Sequence[int], budget: int | None) -> list[int]:
     """The budgets to ask for, from the highest down, each between the peak and what every sequence needs."""
     peak, floor = units.peak(plain), units.floor
-    found = {peak - 1 - (peak - 1 - floor) * i // (LEVELS - 1) for i in range(LEVELS)}
-    found |= {budget} if budget is not None else set()
-    return sorted((level for level in found if floor <= level < peak), reverse=True)
+    budgets = {peak - 1 - (peak - 1 - floor) * i // (LEVELS - 1) for i in range(LEVELS)}
+    budgets |= {budget} if budget is not None else set()
+    return sorted((level for level in budgets if floor <= level < peak), reverse=True)
 
 
 def _planned(
@@ -167,10 +167,10 @@ def _planned(
     return Repeated(plan, origins, height, units.work_of(sequence), method, bound)
 
 
-def _front(found: Sequence[Repeated]) -> tuple[Repeated, ...]:
+def _front(points: Sequence[Repeated]) -> tuple[Repeated, ...]:
     """Those that none beats in both, from little work to much; the first is always the one without repetitions."""
-    front = [found[0]]
-    for point in sorted(found[1:], key=lambda point: (point.work, point.height)):
+    front = [points[0]]
+    for point in sorted(points[1:], key=lambda point: (point.work, point.height)):
         if point.height < front[-1].height:
             front.append(point)
     return tuple(front)

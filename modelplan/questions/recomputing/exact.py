@@ -64,7 +64,7 @@ class _Model:
         self.entries: tuple[list[int], list[int], list[float]] = ([], [], [])
         self.least: list[float] = []
         self.most: list[float] = []
-        self.writer = {v: u for u, one in enumerate(units.units) for v in one.writes}
+        self.writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}
         self.readers: dict[int, list[int]] = {}
         for u, one in enumerate(units.units):
             for v in one.reads:
@@ -181,13 +181,13 @@ class _Model:
         rules = optimize.LinearConstraint(matrix, np.array(self.least), np.array(self.most))
         options = {"time_limit": seconds, "mip_rel_gap": 0.0}
         with highs.silent():
-            found = optimize.milp(
+            answer = optimize.milp(
                 work, integrality=np.array(self.whole), bounds=limits, constraints=rules, options=options
             )
-        if found.status == highs.INFEASIBLE:
+        if answer.status == highs.INFEASIBLE:
             return SequenceAnswer(None, 0, "infeasible")
-        bound = 0 if found.mip_dual_bound is None else int(max(found.mip_dual_bound - 1e-6, 0.0) * self.top)
-        if found.x is None:
+        bound = 0 if answer.mip_dual_bound is None else int(max(answer.mip_dual_bound - 1e-6, 0.0) * self.top)
+        if answer.x is None:
             return SequenceAnswer(None, bound, "deadline")
-        sequence = tuple(u for t in range(self.n) for u in range(t + 1) if found.x[self.number["run", t, u, 0]] > 0.5)
-        return SequenceAnswer(sequence, bound, "optimal" if found.status == 0 else "deadline")
+        sequence = tuple(u for t in range(self.n) for u in range(t + 1) if answer.x[self.number["run", t, u, 0]] > 0.5)
+        return SequenceAnswer(sequence, bound, "optimal" if answer.status == 0 else "deadline")

@@ -48,9 +48,10 @@ def _candidates(units: Units, sequence: list[int]) -> Iterator[list[int]]:
     peak = occupancy.index(max(occupancy))
     writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}
     busy = {*units.units[sequence[peak]].reads, *units.units[sequence[peak]].writes}
-    made = {v for u in sequence[:peak] for v in units.units[u].writes}
-    for v in sorted(made - busy):
-        at = next((p for p in range(peak + 1, len(sequence)) if _touches(units, sequence[p], v)), None)
+    written = {v for u in sequence[:peak] for v in units.units[u].writes}
+    for v in sorted(written - busy):
+        later = ((p, units.units[sequence[p]]) for p in range(peak + 1, len(sequence)))
+        at = next((p for p, unit in later if v in unit.reads or v in unit.writes), None)
         at = len(sequence) if at is None and v in units.kept else at
         if at is None or (at < len(sequence) and v in units.units[sequence[at]].writes):
             continue
@@ -58,10 +59,6 @@ def _candidates(units: Units, sequence: list[int]) -> Iterator[list[int]]:
             again = _closure(units, sequence, writer, v, at, deep=deep)
             if again and all(units.units[u].repeatable for u in again):
                 yield [*sequence[:at], *again, *sequence[at:]]
-
-
-def _touches(units: Units, u: int, v: int) -> bool:
-    return v in units.units[u].reads or v in units.units[u].writes
 
 
 def _closure(units: Units, sequence: list[int], writer: dict[int, int], v: int, at: int, *, deep: bool) -> list[int]:
@@ -72,18 +69,18 @@ def _closure(units: Units, sequence: list[int], writer: dict[int, int], v: int, 
     if not deep:
         return [writer[v]]
     alive = _alive(units, sequence, at) - {v}
-    found: list[int] = []
+    needed: list[int] = []
     stack = [(writer[v], False)]
     seen = set()
     while stack:
         u, done = stack.pop()
         if done:
-            found.append(u)
+            needed.append(u)
         elif u not in seen:
             seen.add(u)
             stack.append((u, True))
             stack += [(writer[r], False) for r in units.units[u].reads if r not in alive and r in writer]
-    return sorted(found)
+    return sorted(needed)
 
 
 def _alive(units: Units, sequence: Sequence[int], at: int) -> set[int]:
@@ -96,7 +93,7 @@ def _alive(units: Units, sequence: Sequence[int], at: int) -> set[int]:
 
 
 def _without_spare(units: Units, sequence: list[int], budget: int) -> list[int]:
-    """The sequence without repetitions that the budget does not need, dearest first."""
+    """The sequence without repetitions that the budget does not need, most work first."""
     counts = {u: sequence.count(u) for u in set(sequence)}
     for u in sorted(counts, key=lambda u: -units.units[u].work):
         for p in [p for p, other in enumerate(sequence) if other == u][::-1]:
@@ -110,7 +107,7 @@ def _without_spare(units: Units, sequence: list[int], budget: int) -> list[int]:
 
 
 def runs(units: Units, sequence: Sequence[int]) -> bool:
-    """Whether each value is written before it is read, and every unit runs."""
+    """Whether a sequence is valid: values are written before they are read, and every unit runs."""
     there = set(units.given)
     for u in sequence:
         if not set(units.units[u].reads) <= there:

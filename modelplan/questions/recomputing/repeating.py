@@ -36,14 +36,14 @@ def repeated(graph: Graph, sequence: Sequence[int]) -> tuple[Graph, tuple[int, .
         outputs = tuple(latest.get(t, t) for t in op.outputs)
         name = f"{op.name} (run {left[number] + 1} from the end)" if left[number] else op.name
         ops.append(replace(op, name=name, inputs=inputs, outputs=outputs))
-    made: tuple[Op, ...] = tuple(ops)
-    return replace(graph, tensors=tuple(tensors), ops=made, fingerprint="", source=""), tuple(sequence)
+    new_ops: tuple[Op, ...] = tuple(ops)
+    return replace(graph, tensors=tuple(tensors), ops=new_ops, fingerprint="", source=""), tuple(sequence)
 
 
 def _free(name: str, runs: int, taken: set[str]) -> str:
-    """A name for the result of a run after which `runs` follow."""
-    found = f"{name}/run{runs}"
-    while found in taken:
-        found += "_"
-    taken.add(found)
-    return found
+    """An unused name for a result that is computed `runs` more times later."""
+    free = f"{name}/run{runs}"
+    while free in taken:
+        free += "_"
+    taken.add(free)
+    return free

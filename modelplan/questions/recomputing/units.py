@@ -109,7 +109,7 @@ def units_of(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) ->
     members: dict[int, list[int]] = {}
     for op in order:
         members.setdefault(home[op], []).append(op)
-    made = []
+    units = []
     for ops in members.values():
         writes = dict.fromkeys(value_of(t) for op in ops for t in graph.ops[op].writes if planned[t])
         read = {t for op in ops for t in graph.ops[op].reads if planned[t]}
@@ -117,29 +117,29 @@ def units_of(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) ->
         work = sum(_work(graph, op) for op in ops)
         scratch = max(sum(graph.ops[op].scratch) for op in ops)
         again = all(_repeatable(graph, op) for op in ops)
-        made.append(Unit(tuple(ops), tuple(sorted(reads)), tuple(writes), work, scratch, again))
+        units.append(Unit(tuple(ops), tuple(sorted(reads)), tuple(writes), work, scratch, again))
     ends = (*graph.outputs, *(graph.inputs if runtime.inputs == "live" else ()))
     kept = frozenset(value_of(t) for t in ends if planned[t] and (graph.producers[t] >= 0 or t in graph.inputs))
     given = frozenset(value_of(t) for t in graph.inputs if planned[t])
-    return Units(tuple(made), tuple(sizes), given, kept)
+    return Units(tuple(units), tuple(sizes), given, kept)
 
 
 def _folded(graph: Graph, order: Sequence[int], runtime: Runtime, mode: str) -> dict[int, int]:
-    """For each tensor that shares the memory of another one of its unit: that other one."""
+    """For each tensor that shares memory within its unit the tensor that it shares with."""
     views = {merge.op for merge in aliasing.storages(graph, "views", runtime).merges} if mode != "none" else set()
     offered = aliasing.storages(graph, "safe" if mode == "max" else mode, runtime)
-    found = {}
+    shared = {}
     for merge in aliasing.take_offers(graph, offered, order, runtime).merges:
         op = graph.ops[merge.op]
         fed = [t for t in op.reads if graph.producers[t] >= 0 or t in graph.inputs]
         sole = merge.op in views or graph.readers[merge.into] == (merge.op,)
         if fed == [merge.into] and op.writes == (merge.tensor,) and graph.producers[merge.into] >= 0 and sole:
-            found[merge.tensor] = merge.into
-    return found
+            shared[merge.tensor] = merge.into
+    return shared
 
 
 def _homes(graph: Graph, order: Sequence[int], folded: Mapping[int, int]) -> dict[int, int]:
-    """For each operator the one that its unit begins with."""
+    """For each operator the first operator of its unit."""
     home: dict[int, int] = {}
     for op in order:
         writes = graph.ops[op].writes

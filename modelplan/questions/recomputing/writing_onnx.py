@@ -65,17 +65,17 @@ def _names(model: Graph, tensors: Sequence[int], again: Graph, others: Sequence[
     return {model.tensors[a].name: again.tensors[b].name for a, b in pairs if a >= 0}
 
 
-def _add_folded(name: str, producers: dict[str, Any], there: set[str], made: list[Any]) -> None:
+def _add_folded(name: str, producers: dict[str, Any], there: set[str], nodes: list[Any]) -> None:
     """Adds the nodes before `name` that the plan does not run, because their results are known before."""
     pending = [name]
     while pending:
         top = pending[-1]
         node = producers.get(top)
-        missing = [] if top in there or node is None else [one for one in node.input if one not in there]
+        missing = [] if top in there or node is None else [operand for operand in node.input if operand not in there]
         if missing:
             pending += missing
             continue
         pending.pop()
         if top not in there and node is not None:
-            made.append(node)
+            nodes.append(node)
             there |= set(node.output)

@@ -18,9 +18,9 @@ Status = Literal["done", "refused", "failed", "crashed", "timeout", "lost"]
 class SweepRow:
     """One row of the results; sizes in bytes, seconds of processor time; None where a run has no such figure.
 
-    `arena`, `head`: what the runtime needs to run the file as it stands. `height`: the plan of this setting, with
+    `arena`, `head`: what the runtime needs to run the unmodified file. `height`: the plan of this setting, with
     `bound` below which no placement goes and `proof`, why the search ended. `order` names who found the order,
-    `order_peak` and `order_bound` its peak and what no order can beat. `fits`: whether the arena as it stands fits in
+    `order_peak` and `order_bound` its peak and what no order can beat. `fits`: whether the unmodified arena fits in
     `target_bytes`; `plan_fits`: whether it would with `height` in place of `head`. `used_*` are what a default came to.
     `plan_seconds` is the time of the plan; runs that differ in their target alone share it.
     """

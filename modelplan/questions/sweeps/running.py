@@ -36,8 +36,8 @@ class Memo:
 
     answers: OrderedDict[str, dict[Hashable, Any]] = field(default_factory=OrderedDict)
 
-    def once(self, model: str, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, float]:
-        """What `make` returns and the seconds that it took when it ran; an error of modelplan is raised again."""
+    def cached(self, model: str, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, float]:
+        """The cached result of `make` with the seconds its computation took; raises its error again."""
         known = self.answers.setdefault(model, {})
         self.answers.move_to_end(model)
         while len(self.answers) > _MODELS:
@@ -68,16 +68,16 @@ def measured(run: SweepRun, memo: Memo) -> SweepRow:
 
 def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     """The columns of a run that has an answer."""
-    file, load_seconds = memo.once(run.model, ("file", run.dims, run.shapes), lambda: _load(run))
+    file, load_seconds = memo.cached(run.model, ("file", run.dims, run.shapes), lambda: _load(run))
     runtime = _runtime(run, file)
     abi = run.target_abi or _USUAL_ABI
     setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
-    needed, arena_seconds = memo.once(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
+    need, arena_seconds = memo.cached(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
     options = _options(run, runtime)
     chosen = (options.schedule, options.alias, options.allocator)
-    planned, plan_seconds = memo.once(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
-    macs, _ = memo.once(run.model, ("macs", run.dims, run.shapes), lambda: graph_macs(file.graph))
+    planned, plan_seconds = memo.cached(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
+    macs, _ = memo.cached(run.model, ("macs", run.dims, run.shapes), lambda: graph_macs(file.graph))
     return {
         "format": file.graph.format,
         "file_bytes": len(file.content),
@@ -87,9 +87,9 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
         "used_kernels": runtime.kernels,
         "used_alias": pipeline.alias_mode(options, runtime),
         "used_allocator": options.allocator,
-        "abi": abi if needed.macro else "",
+        "abi": abi if need.macro else "",
         **planned,
-        **_sizes(run, needed, planned["height"], planned["runtime_height"]),
+        **_sizes(run, need, planned["height"], planned["runtime_height"]),
         "load_seconds": load_seconds,
         "arena_seconds": arena_seconds,
         "plan_seconds": plan_seconds,
@@ -100,9 +100,9 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
 def _load(run: SweepRun) -> ModelFile:
     """The model, which has to be the file that the table was made of."""
     file = load_file(run.model, run.dims, run.shapes)
-    found = hashlib.sha256(file.content).hexdigest()
-    if found != run.sha256:
-        raise ModelError(f"{run.model}: its SHA-256 is {found[:12]}..., but that of the table is {run.sha256[:12]}...")
+    digest = hashlib.sha256(file.content).hexdigest()
+    if digest != run.sha256:
+        raise ModelError(f"{run.model}: its SHA-256 is {digest[:12]}..., but that of the table is {run.sha256[:12]}...")
     return file
 
 
@@ -142,7 +142,7 @@ def _planned(file: ModelFile, options: Options) -> dict[str, Any]:
 
 
 def _sizes(run: SweepRun, needed: Requirement, height: int, runtime_height: int) -> dict[str, Any]:
-    """What the file needs as it stands, and whether that and the plan fit the target.
+    """What the unmodified file needs, and whether that and the plan fit the target.
 
     Where the head is not what the runtime plans for the graph by itself (a file with a plan of its own, several
     subgraphs), nothing is said of the arena with another plan.

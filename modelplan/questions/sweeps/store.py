@@ -97,20 +97,20 @@ class Results:
         """Writes rows, so that no kill can take them away."""
         _write(pa.Table.from_pylist(list(records), SCHEMA), self.parts / f"{self._next:010}.parquet")
         self._next += 1
-        if len(self._found()) >= _MOST_PARTS:
+        if len(self._part_files()) >= _MOST_PARTS:
             self.gather()
 
     def gather(self) -> None:
         """Puts the parts into the result: the last row of each run, sorted by what names a run."""
-        found = self._found()
-        if found:
-            new = _newest(pa.concat_tables(read_table(file) for file in found))
+        paths = self._part_files()
+        if paths:
+            new = _newest(pa.concat_tables(read_table(file) for file in paths))
             _write(_merged(self.path, new) if self.path.exists() else new, self.path)
-        for part in found:
+        for part in paths:
             part.unlink()
         self._next = 1
 
-    def _found(self) -> list[Path]:
+    def _part_files(self) -> list[Path]:
         return sorted(self.parts.glob("*.parquet"))
 
 
@@ -150,11 +150,11 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[p
     wanted = _schema_of(columns)
     try:
         with path.open("rb") as file:
-            found = pq.ParquetFile(file, pre_buffer=False)
-            missing = [name for name in wanted.names if name not in found.schema_arrow.names]
+            parquet = pq.ParquetFile(file, pre_buffer=False)
+            missing = [name for name in wanted.names if name not in parquet.schema_arrow.names]
             if missing:
                 raise ModelError(f"{path}: no column {missing[0]!r}, which every result of `modelplan sweep` has")
-            for batch in found.iter_batches(_BATCH, columns=wanted.names, use_threads=False):
+            for batch in parquet.iter_batches(_BATCH, columns=wanted.names, use_threads=False):
                 yield _cast(path, pa.Table.from_batches([batch]), wanted)
     except OSError as problem:
         left = ", but the rows of a sweep that did not end; start it again" if parts_of(path).is_dir() else ""
@@ -196,20 +196,20 @@ def distinct(path: Path, columns: Sequence[str]) -> set[tuple[Any, ...]]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column; equal texts are one object, since a column of many rows holds few different ones."""
     if column.type != pa.string():
-        found: list[Any] = column.to_pylist()
-        return found
+        values: list[Any] = column.to_pylist()
+        return values
     encoded = column.combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     return [None if i is None else texts[i] for i in encoded.indices.to_pylist()]
 
 
-def same_rows(one: Path, other: Path) -> bool:
+def same_rows(path: Path, other: Path) -> bool:
     """Whether two results hold the same rows, times aside."""
-    return bool(read_table(one).drop_columns(list(TIMES)).equals(read_table(other).drop_columns(list(TIMES))))
+    return bool(read_table(path).drop_columns(list(TIMES)).equals(read_table(other).drop_columns(list(TIMES))))
 
 
 def _newest(table: pa.Table) -> pa.Table:
-    """The last row of each run, in order of the words that name runs."""
+    """The last row of each run, sorted by the run's name."""
     numbered = table.select(list(IDENTITY)).append_column("at", pa.array(np.arange(len(table))))
     last = numbered.group_by(list(IDENTITY), use_threads=False).aggregate([("at", "max")])
     return table.take(last.sort_by(_ORDER)["at_max"])
@@ -244,7 +244,7 @@ def _is_sorted(path: Path) -> bool:
 
 
 def _names(table: pa.Table) -> Iterator[str]:
-    """What names the run of each row as one text, in whose order the rows stand; texts that lack come last.
+    """One text for each row that names its run and sorts the rows; missing texts come last.
 
     No text of a table of runs holds a zero character, which comes before all others.
     """
@@ -284,7 +284,7 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _hold(file: BinaryIO, path: Path) -> None:
-    """Locks a file until the process ends, however it does.
+    """Locks a file until the process ends.
 
     Raises:
         RequestError: another process holds it.

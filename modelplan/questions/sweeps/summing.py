@@ -43,34 +43,34 @@ def summarized(title: str, rows: Iterable[SweepRow], older: Iterable[SweepRow] |
         tuple(errors.most_common()),
         tuple(models),
         tuple(sorted(targets.items(), key=lambda pair: (pair[1], pair[0]))),
-        verdicts.found(),
-        settings.found(),
-        None if older is None else changes.found(),
+        verdicts.summary(),
+        settings.summary(),
+        None if older is None else changes.summary(),
     )
 
 
 class _Fits:
-    """The best verdict for each model and target."""
+    """Collects the best verdict for each model and target."""
 
     def __init__(self) -> None:
         self.best: dict[tuple[str, str], tuple[int, int, Fit]] = {}
 
     def add(self, row: SweepRow) -> None:
-        """Takes a row into account; of equal ones the first counts."""
+        """Adds a row; the first of equal ones is kept."""
         if not row.target:
             return
         verdict = _verdict(row)
         rank, height = _RANK.index(verdict), row.height or 0
-        found = Fit(row.model, row.target, verdict, row.arena, name_of(row) if verdict == "with a plan" else "")
+        fit = Fit(row.model, row.target, verdict, row.arena, name_of(row) if verdict == "with a plan" else "")
         before = self.best.get((row.model, row.target))
         if before is not None:
             arena = min((one for one in (before[2].arena, row.arena) if one is not None), default=None)
             if before[:2] <= (rank, height):
-                rank, height, found = before
-            found = found if found.arena == arena else replace(found, arena=arena)
-        self.best[row.model, row.target] = rank, height, found
+                rank, height, fit = before
+            fit = fit if fit.arena == arena else replace(fit, arena=arena)
+        self.best[row.model, row.target] = rank, height, fit
 
-    def found(self) -> tuple[Fit, ...]:
+    def summary(self) -> tuple[Fit, ...]:
         """The verdicts, in the order of the first rows."""
         return tuple(fit for _, _, fit in self.best.values())
 
@@ -105,7 +105,7 @@ class _Settings:
         self.plans: dict[tuple[str, ...], dict[str, _Figures]] = defaultdict(dict)
 
     def add(self, row: SweepRow) -> None:
-        """Takes a row into account."""
+        """Adds a row."""
         if row.model != self.model:
             self._end_model()
             self.model = row.model
@@ -124,7 +124,7 @@ class _Settings:
             self.sums[frozenset(plan)].add(plan)
         self.plans.clear()
 
-    def found(self) -> Settings:
+    def summary(self) -> Settings:
         """The settings side by side."""
         self._end_model()
         common = self.sums.get(frozenset(self.allocators), _Sum())
@@ -145,7 +145,7 @@ _Figures = tuple[int, float, int, int]
 
 @dataclass
 class _Sum:
-    """Sums over plans that the same settings have made."""
+    """Sums over the plans that a set of settings has all made."""
 
     plans: int = 0
     bound: int = 0
@@ -154,7 +154,7 @@ class _Sum:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, plan: Mapping[str, _Figures]) -> None:
-        """Takes the figures of one plan by setting."""
+        """Adds the figures of one plan by setting."""
         self.plans += 1
         self.bound += min(bound for _, _, bound, _ in plan.values())
         self.runtime_height += max(own for _, _, _, own in plan.values())
@@ -193,7 +193,7 @@ class _Changes:
         self.better = self.same = self.only_old = self.only_new = 0
 
     def add(self, row: SweepRow) -> None:
-        """Takes a row of the newer result into account."""
+        """Compares a row of the newer result."""
         name = _identity(row)
         while self.next is not None and self.next[0] < name:
             self._pass()
@@ -201,18 +201,18 @@ class _Changes:
             self.only_new += 1
             return
         old = self.next[1]
-        found = list(_worse(old, row))
-        gained = not found and any(True for _ in _worse(row, old))
-        self.worse += found
+        sweep_changes = list(_worse(old, row))
+        gained = not sweep_changes and any(True for _ in _worse(row, old))
+        self.worse += sweep_changes
         self.better += gained
-        self.same += not found and not gained
+        self.same += not sweep_changes and not gained
         self.next = next(self.older, None)
 
     def _pass(self) -> None:
         self.only_old += 1
         self.next = next(self.older, None)
 
-    def found(self) -> Changes:
+    def summary(self) -> Changes:
         """Both results side by side."""
         while self.next is not None:
             self._pass()
@@ -232,5 +232,5 @@ def _worse(old: SweepRow, new: SweepRow) -> Iterator[SweepChange]:
 
 
 def _identity(row: SweepRow) -> tuple[tuple[bool, str], ...]:
-    """What names the run of a row, as rows are ordered: texts that lack come last."""
+    """The key of a row's run, in the order in which rows are sorted; missing texts come last."""
     return tuple([(text is None, text or "") for text in _NAMING(row)])

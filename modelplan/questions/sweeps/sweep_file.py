@@ -53,10 +53,10 @@ def _matched(path: Path, pattern: str) -> list[Path]:
     """The files that a path or glob of a table names."""
     if (path.parent / pattern).exists() or Path(pattern).is_absolute():
         return [path.parent / pattern]
-    found = sorted(file for file in path.parent.glob(pattern) if file.is_file())
-    if not found:
+    paths = sorted(file for file in path.parent.glob(pattern) if file.is_file())
+    if not paths:
         raise RequestError(f"{path}: models: {pattern}: no such file, and no file matches")
-    return found
+    return paths
 
 
 def table_of(words: Words) -> RunTable:

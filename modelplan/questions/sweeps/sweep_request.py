@@ -100,7 +100,7 @@ def digest(path: Path) -> str:
 
 @dataclass(slots=True)
 class _Writing:
-    """Rows on their way into the results."""
+    """Rows that wait to be written to the results."""
 
     results: Results
     missing: int

@@ -48,13 +48,11 @@ def joined(parts: Sequence[ModelPart], relation: Relation, capacity: int | None 
     kept = {_buffer(parts, place) for place in relation.kept}
     always = tuple(any(_is_state(parts, one) or (one.model, one.buffer) in kept for one in group) for group in owners)
     buffers = [_joint(parts, starts, group) for group in owners]
-    models = tuple(_active(parts, relation, starts, one) for one in buffers)
+    models = tuple(_active(parts, relation, starts, buffer) for buffer in buffers)
     buffers = [replace(b, start=0, end=end) if ever else b for b, ever in zip(buffers, always, strict=True)]
     problem = Problem.of(buffers, capacity)
     problem = replace(
-        problem,
-        overlaps=_overlaps(parts, owners, problem),
-        conflicts=_conflicts(relation, models, always),
+        problem, overlaps=_overlaps(parts, owners, problem), conflicts=_conflicts(relation, models, always)
     )
     return Joined(problem, owners, starts, models, always)
 
@@ -100,7 +98,7 @@ def _owners(parts: Sequence[ModelPart], relation: Relation) -> Iterator[tuple[Ow
             continue
         moved = [*first, *(replace(one, delta=one.delta + here - there) for one in second)]
         least = min(one.delta for one in moved)
-        union = [replace(one, delta=one.delta - least) for one in moved]
+        union = [replace(owned, delta=owned.delta - least) for owned in moved]
         for one in union:
             group_of[one.model, one.buffer] = union
     seen: set[int] = set()
@@ -115,14 +113,14 @@ def _in_two_places(parts: Sequence[ModelPart], place: Place) -> RequestError:
     return RequestError(f"{part.graph.tensors[place.tensor].name!r} of {part.name} cannot be in two places at once")
 
 
-def _is_state(parts: Sequence[ModelPart], one: Owned) -> bool:
-    part = parts[one.model]
-    members = part.problem.members[one.buffer] if part.problem.members else ()
+def _is_state(parts: Sequence[ModelPart], owned: Owned) -> bool:
+    part = parts[owned.model]
+    members = part.problem.members[owned.buffer] if part.problem.members else ()
     return any(part.graph.tensors[m.tensor].kind is Kind.STATE for m in members)
 
 
 def _joint(parts: Sequence[ModelPart], starts: Sequence[int], group: Sequence[Owned]) -> Buffer:
-    """The buffer of a group: large enough and alive long enough for each of its buffers."""
+    """The buffer of a group: its largest size over the union of its lifetimes."""
     found = [(one, parts[one.model].problem[one.buffer]) for one in group]
     alignment = max(buffer.alignment for _, buffer in found)
     for one, buffer in found:
@@ -136,14 +134,14 @@ def _joint(parts: Sequence[ModelPart], starts: Sequence[int], group: Sequence[Ow
         " = ".join(f"{parts[one.model].name}: {buffer.name}" for one, buffer in found),
         max(one.delta + buffer.size for one, buffer in found),
         min(starts[one.model] + buffer.start for one, buffer in found),
-        max(starts[one.model] + buffer.end for one, buffer in found),
+        max(starts[owned.model] + buffer.end for owned, buffer in found),
         alignment,
         kind=kinds.pop() if len(kinds) == 1 else BufferKind.TENSOR,
     )
 
 
 def _active(parts: Sequence[ModelPart], relation: Relation, starts: Sequence[int], buffer: Buffer) -> frozenset[int]:
-    """The models in whose steps the buffer is alive."""
+    """The models that run during the buffer's lifetime."""
     spans = ((m, starts[m], starts[m] + parts[m].steps) for m in relation.order)
     return frozenset(m for m, start, end in spans if buffer.start < end and start < buffer.end)
 
@@ -178,7 +176,7 @@ def _overlaps(
 ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """The overlaps of each model whose two buffers are still alive together at one step only."""
     home: Mapping[tuple[int, int], tuple[int, int]] = {
-        (one.model, one.buffer): (number, one.delta) for number, group in enumerate(owners) for one in group
+        (owned.model, owned.buffer): (number, owned.delta) for number, group in enumerate(owners) for owned in group
     }
     rows = []
     for m, part in enumerate(parts):

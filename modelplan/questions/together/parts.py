@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from modelplan import runtimes
 from modelplan.answers.shared_plan import ModelPart, Pipe, Relation
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
-from modelplan.model import Buffer, Problem, bounds
-from modelplan.model.model_file import ModelFile
+from modelplan.model import Budget, Buffer, Problem, bounds
+from modelplan.model.model_file import USUAL_ABI, ModelFile
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
@@ -29,14 +30,40 @@ _RING = "CIRCULAR_BUFFER"
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """What the caller chose for all models; None leaves the choice to the runtime. `abi` and `kernels` are TFLM's."""
+class ShareRequest:
+    """Asks for one memory for several models.
 
+    Models may be active at the same time unless `in_turn` or a pipeline says otherwise. Active is a model from the
+    writing of its first input to the reading of its last output.
+
+    Args:
+        models: the files, by the names that the other fields use.
+        in_turn: names of models of which never two are active at the same time; ("all",) stands for all.
+        pipelines: `A:out=B:in`: an output of one model that is an input of another, in the same bytes; models that
+            pipelines connect run one after the other.
+        keep: `A:tensor`, `A:inputs` or `A:outputs`: bytes that nothing else uses, so that what is in them stays.
+        runtime: as for `plan`, for all models.
+        alias: which tensors of one model may share memory: "none", "views" (the usual on TFLM), "safe" and others.
+        allocator: a row of the table of allocators.
+        abi: TFLM's target, for scratch that depends on the size of addresses.
+        kernels: the kernel library that the runtime is built with.
+        budget: how long each search of the allocator may run.
+        dims: extents that the files leave open, as for `load`.
+        shapes: shapes that the files leave open, as for `load`.
+    """
+
+    models: Mapping[str, str | Path]
+    in_turn: Sequence[Sequence[str]] = ()
+    pipelines: Sequence[str] = ()
+    keep: Sequence[str] = ()
     runtime: str | None = None
     alias: str | None = None
     allocator: str = allocators.DEFAULT
-    abi: str = "32"
+    abi: str = USUAL_ABI
     kernels: str | None = None
+    budget: Budget | None = None
+    dims: Sequence[str] = ()
+    shapes: Sequence[str] = ()
 
 
 def check_pipes(files: Mapping[str, ModelFile], pipes: Sequence[Pipe]) -> None:
@@ -63,8 +90,9 @@ def _facts(file: ModelFile, tensor: int) -> tuple[object, object, object]:
     scaled: object = None
     if file.graph.format == "tflite":
         stored = read_tflite(file.content, file.path).subgraphs[0].tensors[tensor]
-        if stored.scales:
-            scaled = (stored.scales, stored.scale, stored.zero_point)
+        known = stored.quantization
+        if known.scales:
+            scaled = (known.scales, known.scale, known.zero_point)
     return found.shape, found.dtype, scaled
 
 
@@ -74,7 +102,7 @@ def _shown(fact: object) -> str:
     return "none" if fact is None else str(list(fact) if isinstance(fact, tuple) else fact)
 
 
-def parts_of(files: Mapping[str, ModelFile], relation: Relation, choices: Choices) -> tuple[ModelPart, ...]:
+def parts_of(files: Mapping[str, ModelFile], relation: Relation, request: ShareRequest) -> tuple[ModelPart, ...]:
     """Each model as a part of the whole.
 
     Models of a pipeline that has a tensor with several readers, or a tensor that is kept, share no more than views:
@@ -89,29 +117,29 @@ def parts_of(files: Mapping[str, ModelFile], relation: Relation, choices: Choice
     bound = piped | {place.model for place in relation.kept}
     parts = []
     for number, (name, file) in enumerate(files.items()):
-        runtime = runtimes.runtime(choices.runtime, file.graph.format)
-        own = choices if choices.kernels in runtime.library_names else replace(choices, kernels=None)
+        runtime = runtimes.runtime(request.runtime, file.graph.format)
+        own = request if request.kernels in runtime.library_names else replace(request, kernels=None)
         if runtime.offline_plans and file.graph.format == runtime.default_for:
             parts.append(_tflm_part(name, file, own, guarded=number in guarded, bound=number in bound))
         else:
             parts.append(_planned_part(name, file, own, guarded=number in guarded))
-    if choices.kernels and not any(choices.kernels in part.runtime.library_names for part in parts):
-        raise RequestError(f"no kernels {choices.kernels!r} on {', '.join(sorted({p.runtime.name for p in parts}))}")
+    if request.kernels and not any(request.kernels in part.runtime.library_names for part in parts):
+        raise RequestError(f"no kernels {request.kernels!r} on {', '.join(sorted({p.runtime.name for p in parts}))}")
     return tuple(parts)
 
 
 def _guarded(relation: Relation) -> set[int]:
-    """The models that may not write over what they are handed."""
+    """The models of pipelines whose tensors have several readers or are kept: nothing may overwrite those."""
     readers = Counter(pipe.source for pipe in relation.pipes)
     shared = {place.model for place, count in readers.items() if count > 1}
     shared |= {place.model for place in relation.kept}
     return {model for unit in relation.units if shared & set(unit) for model in unit}
 
 
-def _planned_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool) -> ModelPart:
+def _planned_part(name: str, file: ModelFile, request: ShareRequest, *, guarded: bool) -> ModelPart:
     """A model planned as `plan` does it: the best order, and what its runtime lets share."""
-    options = Options(choices.runtime, alias=choices.alias, allocator=choices.allocator, kernels=choices.kernels)
-    mode = pipeline.alias_mode(options, runtimes.runtime(choices.runtime, file.graph.format))
+    options = Options(request.runtime, alias=request.alias, allocator=request.allocator, kernels=request.kernels)
+    mode = pipeline.alias_mode(options, runtimes.runtime(request.runtime, file.graph.format))
     if guarded and mode != "none":
         options = replace(options, alias="views")
     plan = pipeline.plan(file.graph, options)
@@ -119,28 +147,28 @@ def _planned_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool
     return ModelPart(name, file.path, plan.graph, plan.runtime, plan.alias, plan.problem, alone, plan)
 
 
-def _tflm_part(name: str, file: ModelFile, choices: Choices, *, guarded: bool, bound: bool) -> ModelPart:
+def _tflm_part(name: str, file: ModelFile, request: ShareRequest, *, guarded: bool, bound: bool) -> ModelPart:
     """A model as TFLM plans it, in the order of its file."""
-    kernels = choices.kernels or TFLM.kernels
+    kernels = request.kernels or TFLM.kernels
     model = read_tflite(file.content, file.path)
-    refused = refusals(model, choices.abi, kernels)
+    refused = refusals(model, request.abi, kernels)
     if refused:
         raise ModelError(f"{file.path}: tflm would not run it: {'; '.join(refusal_lines(refused))}")
     check_plannable(model)
     _check_state(model)
-    rows, carried = _rows(model, choices.abi, kernels), planner.read_plan(model)
+    rows, carried = _rows(model, request.abi, kernels), planner.read_plan(model)
     runtime = runtimes.with_kernels(TFLM, kernels)
     if carried is not None:
         _check_carried(name, model, carried, kernels, bound=bound)
         return _block(name, file, model, rows, carried)
-    mode = choices.alias or "views"
+    mode = request.alias or "views"
     if len(model.subgraphs) > 1:
         mode = "none"
     elif guarded and mode != "none":
         mode = "views"
     shared, overlaps = shared_tensors(file.graph, mode, kernels)
     problem = request_problem(model, rows, shared, overlaps)
-    alone = bounds.height(problem, allocators.place(problem, choices.allocator))
+    alone = bounds.height(problem, allocators.place(problem, request.allocator))
     where = _buffers_of_rows(problem, rows)
     return ModelPart(name, file.path, file.graph, runtime, mode, problem, alone, None, model, rows, where)
 

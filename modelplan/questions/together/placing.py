@@ -59,12 +59,12 @@ class _Search:
         self.even = bool((problem.alignment == self.step).all() and (problem.size % self.step == 0).all())
 
     def turns(self, a: int, b: int) -> bool:
-        """Whether two units take turns."""
+        """Whether the models of two units are never active at the same time."""
         units = self.relation.units
         return self.relation.take_turns(units[a][0], units[b][0])
 
     def stacked(self, units: Sequence[int]) -> tuple[IntArray, int]:
-        """Offsets of the buffers of `units` (others: 0), and a bound: sets that share nothing, one above the other."""
+        """Offsets of the buffers of `units` (0 for others) and a bound; components lie above one another."""
         offsets, bound, base = np.zeros(len(self.joint.problem), dtype=np.int64), 0, 0
         for component in sorted(self._components(units), key=self._alignment, reverse=True):
             found, least = self._component(component)
@@ -80,7 +80,7 @@ class _Search:
         return int(self.joint.problem.alignment[np.isin(self.unit, units)].max(initial=1))
 
     def _components(self, units: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """Sets of units none of which takes turns with one of another set."""
+        """Groups of units connected by taking turns; units of different groups can be active together."""
         import networkx as nx
 
         graph: nx.Graph[int] = nx.Graph()
@@ -89,7 +89,7 @@ class _Search:
         yield from (tuple(sorted(found)) for found in nx.connected_components(graph))
 
     def _component(self, units: tuple[int, ...]) -> tuple[IntArray, int]:
-        """Offsets and a bound for units that turns connect."""
+        """Offsets and a bound for one component."""
         chosen = np.isin(self.unit, units)
         if all(self.turns(a, b) for a, b in combinations(units, 2)):
             return self._alone(chosen)
@@ -120,7 +120,7 @@ class _Search:
         return -(-int((offsets + self.joint.problem.size)[chosen].max(initial=0)) // self.step) * self.step
 
     def _lowest(self, sizes: dict[int, int]) -> dict[int, int]:
-        """The start of each block, as low as the blocks allow that it must not meet; the best of several orders."""
+        """The start of each block: first fit above blocks that it must not meet, the best of several orders."""
         largest = sorted(sizes, key=lambda unit: -sizes[unit])
         tried = (self._put(order, sizes) for order in islice(permutations(largest), _MOST_ORDERS))
         return min(tried, key=lambda lows: max(low + sizes[unit] for unit, low in lows.items()))

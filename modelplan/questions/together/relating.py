@@ -47,7 +47,7 @@ def related(
 
 
 def all_in_turn(relation: Relation) -> Relation:
-    """The same relation where all models take turns."""
+    """The relation with all models taking turns."""
     return replace(relation, turns=frozenset(combinations(range(len(relation.names)), 2)))
 
 

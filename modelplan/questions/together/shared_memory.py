@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.version import __version__
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.together.joining import joined
-from modelplan.questions.together.parts import Choices, check_pipes, parts_of
+from modelplan.questions.together.parts import ShareRequest, check_pipes, parts_of
 from modelplan.questions.together.placing import place_all
 from modelplan.questions.together.relating import all_in_turn, related
 from modelplan.runtimes.tflm import planner
@@ -29,40 +28,11 @@ from modelplan.runtimes.tflm.planner import ONLINE
 from modelplan.runtimes.tflm.shared_arena import shared_arena_of
 
 
-def share_memory(
-    models: Mapping[str, str | Path],
-    *,
-    in_turn: Iterable[Sequence[str]] = (),
-    pipelines: Iterable[str] = (),
-    keep: Iterable[str] = (),
-    runtime: str | None = None,
-    alias: str | None = None,
-    allocator: str = allocators.DEFAULT,
-    abi: str = "32",
-    kernels: str | None = None,
-    budget: Budget | None = None,
-    dims: Sequence[str] = (),
-    shapes: Sequence[str] = (),
-) -> SharedPlan:
+def share_memory(request: ShareRequest) -> SharedPlan:
     """One memory for several models, every model's place in it proved.
 
-    Models may be active at the same time unless `in_turn` or a pipeline says otherwise. Active is a model from the
-    writing of its first input to the reading of its last output.
-
     Args:
-        models: the files, by the names that the other arguments use.
-        in_turn: names of models of which never two are active at the same time; ("all",) stands for all.
-        pipelines: `A:out=B:in`: an output of one model that is an input of another, in the same bytes; models that
-            pipelines connect run one after the other.
-        keep: `A:tensor`, `A:inputs` or `A:outputs`: bytes that nothing else uses, so that what is in them stays.
-        runtime: as for `plan`, for all models.
-        alias: which tensors of one model may share memory: "none", "views" (the usual on TFLM), "safe" and others.
-        allocator: a row of the table of allocators.
-        abi: TFLM's target, for scratch that depends on the size of addresses.
-        kernels: the kernel library that the runtime is built with.
-        budget: how long each search of the allocator may run.
-        dims: extents that the files leave open, as for `load`.
-        shapes: shapes that the files leave open, as for `load`.
+        request: the models, how their runs relate, and how they are planned.
 
     Returns:
         The place of every buffer of every model, and what the models would need in memories of their own.
@@ -72,16 +42,16 @@ def share_memory(
         RequestError: a name that does not exist, a pipeline of tensors that differ, or one that forms a circle.
         BrokenPlanError: a stage went wrong; never to be seen.
     """
-    files = {name: load_file(str(path), dims, shapes) for name, path in models.items()}
+    files = {name: load_file(str(path), request.dims, request.shapes) for name, path in request.models.items()}
     if len(files) < 2:
         raise RequestError("one model: expected two or more")
-    relation = related({name: file.graph for name, file in files.items()}, in_turn, pipelines, keep)
+    graphs = {name: file.graph for name, file in files.items()}
+    relation = related(graphs, request.in_turn, request.pipelines, request.keep)
     check_pipes(files, relation.pipes)
-    parts = parts_of(files, relation, Choices(runtime, alias, allocator, abi, kernels))
-    made = planned_together(parts, relation, allocator, budget)
-    for number in range(len(parts)):
-        _prove(made, number)
-    return made
+    shared_plan = planned_together(parts_of(files, relation, request), relation, request.allocator, request.budget)
+    for number in range(len(shared_plan.parts)):
+        _prove(shared_plan, number)
+    return shared_plan
 
 
 def planned_together(
@@ -104,58 +74,58 @@ def planned_together(
     )  # fmt: skip
 
 
-def _prove(made: SharedPlan, number: int) -> None:
+def _prove(shared_plan: SharedPlan, number: int) -> None:
     """Proves that no operator of a model reads what another of its operators has overwritten.
 
     That other models keep away is the referee's part, who has seen the whole problem.
     """
-    part = made.parts[number]
+    part = shared_plan.parts[number]
     if part.plan is not None:
-        offsets = Placement(np.array(made.offsets_of(number), dtype=np.int64))
+        offsets = Placement(np.array(shared_plan.offsets_of(number), dtype=np.int64))
         proof.prove(plan_subject(replace(part.plan, placement=offsets)))
     elif part.file is not None and part.carried is None:
-        proof.prove(shim_subject(part.file, made.places_of(number), part.runtime.kernels, part.rows))
+        proof.prove(shim_subject(part.file, shared_plan.places_of(number), part.runtime.kernels, part.rows))
 
 
-def runs_on_tflm(made: SharedPlan) -> bool:
+def runs_on_tflm(shared_plan: SharedPlan) -> bool:
     """Whether TFLM runs all of the models."""
-    return all(part.file is not None for part in made.parts)
+    return all(part.file is not None for part in shared_plan.parts)
 
 
-def tflm_arenas(made: SharedPlan, abi: str = "32") -> TflmArenas:
+def tflm_arenas(shared_plan: SharedPlan, abi: str = "32") -> TflmArenas:
     """The whole arenas of models that TFLM runs: apart, on one allocator as it is, and with this plan."""
-    files, kernels = files_of(made), made.parts[0].runtime.kernels
+    files, kernels = files_of(shared_plan), shared_plan.parts[0].runtime.kernels
     separate = tuple(arena(file, abi, kernels).least for file in files)
-    shared, pinned = (shared_arena_of(files, abi, kernels, head) for head in (None, planner.padded(made.height)))
+    shared, pinned = (shared_arena_of(files, abi, kernels, head) for head in (None, planner.padded(shared_plan.height)))
     try:
-        written = shared_arena_of(written_files(made), abi, kernels)
+        written = shared_arena_of(written_files(shared_plan), abi, kernels)
     except RequestError as problem:
         return TflmArenas(separate, shared, pinned, None, str(problem))
     return TflmArenas(separate, shared, pinned, written)
 
 
-def files_of(made: SharedPlan) -> tuple[FileModel, ...]:
+def files_of(shared_plan: SharedPlan) -> tuple[FileModel, ...]:
     """The files of models that TFLM runs.
 
     Raises:
         RequestError: TFLM does not run all of them.
     """
-    missing = [part.name for part in made.parts if part.file is None]
+    missing = [part.name for part in shared_plan.parts if part.file is None]
     if missing:
         raise RequestError(f"not planned for tflm: {', '.join(missing)}")
-    return tuple(replace(part.file, name=part.name) for part in made.parts if part.file is not None)
+    return tuple(replace(part.file, name=part.name) for part in shared_plan.parts if part.file is not None)
 
 
-def written_files(made: SharedPlan) -> tuple[FileModel, ...]:
+def written_files(shared_plan: SharedPlan) -> tuple[FileModel, ...]:
     """The models with their tensors' places as offline plans, proved with the scratch that TFLM adds to them.
 
     Raises:
         RequestError: TFLM would place scratch where another model may have its bytes; names the scratch.
         ModelError: a file's layout does not allow the edit.
     """
-    found, offsets = [], made.placement.offsets.copy()
-    for number, model in enumerate(files_of(made)):
-        part, places = made.parts[number], made.places_of(number)
+    file_models, offsets = [], shared_plan.placement.offsets.copy()
+    for number, model in enumerate(files_of(shared_plan)):
+        part, places = shared_plan.parts[number], shared_plan.places_of(number)
         plan = [ONLINE] * len(model.tensors)
         for row, place in zip(part.rows, places, strict=True):
             if not row.scratch and (part.carried is None or part.carried[row.tensor] != ONLINE):
@@ -166,19 +136,19 @@ def written_files(made: SharedPlan) -> tuple[FileModel, ...]:
             raise RequestError(f"TFLM would place what the plan of {part.name} leaves to it elsewhere")
         if part.carried is None:
             proof.prove(offline_subject(written, part.runtime.kernels))
-            _move_scratch(made, number, actual, offsets)
-        found.append(written)
+            _move_scratch(shared_plan, number, actual, offsets)
+        file_models.append(written)
     try:
-        referee.check(replace(made.problem, capacity=None), Placement(offsets))
+        referee.check(replace(shared_plan.problem, capacity=None), Placement(offsets))
     except BrokenPlanError as problem:
         raise RequestError(f"TFLM places scratch by itself: {problem}") from None
-    return tuple(found)
+    return tuple(file_models)
 
 
-def _move_scratch(made: SharedPlan, number: int, actual: Sequence[int], offsets: IntArray) -> None:
+def _move_scratch(shared_plan: SharedPlan, number: int, actual: Sequence[int], offsets: IntArray) -> None:
     """Puts the scratch of a model where TFLM would."""
-    joint_of = {(one.model, one.buffer): joint for joint, one in made.owners_of()}
-    part = made.parts[number]
+    joint_of = {(owned.model, owned.buffer): joint for joint, owned in shared_plan.owners_of()}
+    part = shared_plan.parts[number]
     for row, (buffer, _), place in zip(part.rows, part.buffer_of, actual, strict=True):
         if row.scratch:
             offsets[joint_of[number, buffer]] = place

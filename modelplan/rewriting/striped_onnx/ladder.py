@@ -42,7 +42,7 @@ from modelplan.runtimes.ort.measuring import (
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
-    "as is": "the file as it stands",
+    "as is": "the unmodified file",
     "settings": "settings of the session alone",
     "order": "its best order of nodes, which the priority-based order follows",
     "split": "the largest values are computed in stripes, skips made again where that helps",
@@ -146,7 +146,7 @@ class _Climb:
         self.original: Measured | None = None
 
     def run(self) -> OnnxLadder:
-        self.kept = self._kept()
+        self.kept = self._kept_values()
         reading = reading_of(self.proto, self.graph, self.kept)
         self.ladder.macs = OnnxSearch(reading).macs
         climb_rungs(self._rungs(reading), self.ladder.rungs, self.goal, self._fits)
@@ -159,8 +159,10 @@ class _Climb:
     def _rungs(self, reading: Reading) -> Iterator[OnnxRung]:
         usual = self._measure(self.path, self.goal.settings, keep=True)
         self.original = usual
-        nodes = len(self.proto.graph.node)
-        base = OnnxRung("as is", RUNGS["as is"], self.goal.settings, usual, usual, self.ladder.macs, nodes)
+        base = OnnxRung(
+            name="as is", what=RUNGS["as is"], settings=self.goal.settings, usual=usual, best=usual,
+            macs=self.ladder.macs, nodes=len(self.proto.graph.node),
+        )  # fmt: skip
         yield base
         best = base
         if "settings" not in self.goal.without:
@@ -176,8 +178,8 @@ class _Climb:
         if "split" not in self.goal.without:
             yield from self._split(reading, best)
 
-    def _kept(self) -> frozenset[str] | None:
-        """The values of a session; None where ONNX Runtime does not write down what it made of the model."""
+    def _kept_values(self) -> frozenset[str] | None:
+        """The values that a session keeps; None where ONNX Runtime does not write its optimized model."""
         try:
             return kept_values(self.path, self.goal.settings.level)
         except ModelError as problem:
@@ -186,24 +188,26 @@ class _Climb:
 
     def _measure(self, path: str | Path, settings: SessionSettings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
-        found = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
-        return found.above(found.session if self.original is None else self.original.session)
+        measured = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
+        return measured.above(measured.session if self.original is None else self.original.session)
 
     def _best_settings(self, path: str | Path, rung: OnnxRung) -> OnnxRung:
         """The rung at the settings that need the fewest bytes, of those that may be changed."""
         best = rung
         for settings in other_settings(self.goal):
-            found = self._measure(path, settings)
-            if found.peak < best.best.peak:
-                best = replace(best, settings=settings, best=found)
+            measured = self._measure(path, settings)
+            if measured.peak < best.best.peak:
+                best = replace(best, settings=settings, best=measured)
         return best
 
     def _ordered(self, reading: Reading) -> tuple[Reading, OnnxRung] | None:
-        """The model in the order with the least peak, where that is lower than the order of the file."""
+        """The model in the order of the least peak; none where the file's order has that peak."""
         content = Path(self.path).read_bytes()
         try:
             precedences = reordering.file_precedences(content, self.graph)
-            order = pipeline.plan(self.graph, runtime=ORT.name, precedences=precedences).schedule.order
+            order = pipeline.plan(
+                self.graph, pipeline.Options(runtime=ORT.name, precedences=precedences)
+            ).schedule.order
         except RequestError as problem:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
@@ -215,12 +219,14 @@ class _Climb:
         settings = replace(self.ladder.least.settings, order="priority")
         with self._draft(model) as path:
             usual, best = self._measure(path, self.goal.settings), self._measure(path, settings)
-        nodes = len(self.proto.graph.node)
-        return again, OnnxRung("order", RUNGS["order"], settings, usual, best, self.ladder.macs, nodes, model)
+        return again, OnnxRung(
+            name="order", what=RUNGS["order"], settings=settings, usual=usual, best=best, macs=self.ladder.macs,
+            nodes=len(self.proto.graph.node), model=model,
+        )  # fmt: skip
 
     @contextmanager
     def _draft(self, model: bytes) -> Iterator[Path]:
-        """A file beside the model for a while, so that data in other files is found."""
+        """A temporary file beside the model, so that its external data is found."""
         path = self.folder.parent / f"{self.folder.name}.onnx"
         path.write_bytes(model)
         try:
@@ -229,7 +235,7 @@ class _Climb:
             path.unlink()
 
     def _split(self, reading: Reading, best: OnnxRung) -> Iterator[OnnxRung]:
-        """Files in stripes that are better than all rungs before, measured from the one that promises most."""
+        """Rewritten files in stripes that are better than all rungs before, measured most promising first."""
         self.say("searching for stripes")
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
         reading = self._fused() or reading
@@ -273,31 +279,31 @@ class _Climb:
             return load_model(path)
 
     def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
-        """The model with what makes smaller values earlier, where that is another order."""
+        """The model with size-reducing operators as early as possible, where that changes the order."""
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:
             yield _Source(proto, reading.in_order(order))
 
     def _with_copies(self, reading: Reading) -> Iterator[_Source]:
-        """The model with its largest skips made again, one more each time."""
+        """The model with its largest skips recomputed, one more each time."""
         found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
         for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
-            again = self._made_again(reading, skips)
+            again = self._with_recomputed(reading, skips)
             yield next(self._hoisted(again.proto, again.reading), again)
 
     def _clustered(self, reading: Reading) -> Iterator[_Source]:
-        """The model with maps that a global pool reads made again behind it, each beside what reads it.
+        """The model with maps that a global pool reads recomputed behind it, right before their readers.
 
         Only where such maps are a good part of what is alive at the peak.
         """
         skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading).loads, default=0)))
         if skips:
-            again = self._made_again(reading, skips[:_MOST_SKIPS])
+            again = self._with_recomputed(reading, skips[:_MOST_SKIPS])
             order = clustered_order(again.reading)
             yield again if again.reading.apart else _Source(again.proto, again.reading.in_order(order))
 
-    def _made_again(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
-        """The model with some values made again for late readers; a session keeps copies of what it keeps."""
+    def _with_recomputed(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
+        """The model with some values recomputed for late readers; a session keeps copies of what it keeps."""
         proto, origin = with_copies(self.proto, reading, skips)
         copies = {name for name, first in origin.items() if first in (self.kept or ())}
         return _Source(
@@ -313,7 +319,7 @@ class _Climb:
             yield from self._hoisted(proto, again)
 
     def _in_turn(self, plans: list[tuple[StripePlan, _Source]]) -> list[tuple[StripePlan, _Source]]:
-        """The plans to measure: for a budget from the least work that may do on, for the least from the lowest peak."""
+        """The plans in the order of measuring: for a budget least work first, else lowest peak first."""
         if self.goal.budget is None:
             return plans[:_MOST_MEASURED]
         enough = [pair for pair in plans if pair[0].peak <= self.goal.budget] or plans[:1]
@@ -331,17 +337,17 @@ class _Climb:
                 with self._draft(model) as path:
                     forms.append((self._measure(path, best.settings, keep=True), said, model))
             except ModelError as problem:
-                self.ladder.remarks.append(f"{_told(plan, search)}: {problem}")
+                self.ladder.remarks.append(f"{_plan_words(plan, search)}: {problem}")
         least = min(rung.best.peak for rung in self.ladder.rungs)
-        for found, said, model in sorted(forms, key=lambda form: form[0].peak):
-            if found.peak >= least:
+        for measured, said, model in sorted(forms, key=lambda form: form[0].peak):
+            if measured.peak >= least:
                 return None
             assert self.original is not None
-            difference = compare_outputs(self.original.outputs, found.outputs)
+            difference = compare_outputs(self.original.outputs, measured.outputs)
             if difference.ulps <= self.goal.tolerance:
-                return self._rung(search, plan, best, found, model, difference, said)
+                return self._rung(search, plan, best, measured, model, difference, said)
             self.ladder.remarks.append(
-                f"{_told(plan, search)}{said} needs {found.peak:,} bytes but"
+                f"{_plan_words(plan, search)}{said} needs {measured.peak:,} bytes but"
                 f" {difference.described()}"
                 + f"; --tolerance {ceil(difference.ulps)} allows it"
                 * isfinite(difference.ulps)
@@ -349,20 +355,21 @@ class _Climb:
         return None
 
     def _rung(
-        self, search: OnnxSearch, plan: StripePlan, best: OnnxRung, found: Measured, model: bytes,
+        self, search: OnnxSearch, plan: StripePlan, best: OnnxRung, measured: Measured, model: bytes,
         difference: OutputDifference, said: str
     ) -> OnnxRung:  # fmt: skip
         with self._draft(model) as path:
-            usual = found if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
+            usual = measured if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
             first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED)
         return OnnxRung(
-            "split", RUNGS["split"] + said, best.settings, usual, replace(found, outputs=()), plan.macs, plan.steps,
-            model, _described(search, plan), difference, min(second) / max(min(first), 1e-9),
+            name="split", what=RUNGS["split"] + said, settings=best.settings, usual=usual,
+            best=replace(measured, outputs=()), macs=plan.macs, nodes=plan.steps, model=model,
+            regions=_described(search, plan), difference=difference, seconds=min(second) / max(min(first), 1e-9),
         )  # fmt: skip
 
 
 def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
-    """Settings that may need less than the user's, those that must stay as they are kept."""
+    """Alternative session settings that may need less; settings that must stay are kept."""
     user = goal.settings
     tried = [
         replace(user, arena="off", pattern=False),
@@ -372,10 +379,10 @@ def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
     ]
     changed = [replace(one, **{name: getattr(user, name) for name in goal.fixed}) for one in tried]
     legal = [replace(one, shrink=one.shrink and one.arena != "off") for one in changed]
-    return [one for one in dict.fromkeys(legal) if one != user]
+    return [settings for settings in dict.fromkeys(legal) if settings != user]
 
 
-def _told(plan: StripePlan, search: OnnxSearch) -> str:
+def _plan_words(plan: StripePlan, search: OnnxSearch) -> str:
     extra = 100 * (plan.macs / max(search.macs, 1) - 1)
     return f"a plan of {len(plan.regions)} regions in stripes with {extra:+.1f} % of work"
 

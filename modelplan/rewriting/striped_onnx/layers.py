@@ -15,17 +15,12 @@ from typing import Any
 import numpy.typing as npt
 
 from modelplan.model import Graph, Kind, Op
+from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers
-from modelplan.rewriting.striped_onnx.paddings import (
-    PAD_OPERANDS,
-    WEIGHTS,
-    WINDOWS,
-    extent,
-    margins,
-    pool_behind,
-    same_inside,
-)
-from modelplan.rewriting.stripes.layers import RowFacts, enlarged, layer_by_facts, pointwise
+from modelplan.ops.macs import element_macs
+from modelplan.ops.op_facts import RowRule
+from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, extent, margins, pool_behind, same_inside
+from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, pointwise
 from modelplan.rewriting.stripes.regions import RegionLayers, Strategy, with_ends
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
@@ -40,7 +35,7 @@ _SOFTMAX_ALONG_ONE = 13
 
 @dataclass(frozen=True)
 class Reading:
-    """A graph with the small constants of its file, the opset of the standard domain and all names of the file.
+    """A graph with the file's small constants, its opset, and all its names.
 
     `apart` are operators that are no nodes of the file's graph, such as those inside of functions. `gone` are values
     that a session does not have, since it fuses the operators around them.
@@ -64,10 +59,10 @@ class Reading:
         """How the rows of operator `index` along `axis` depend on those of its operands, or why it is not split."""
         key = index, axis
         if key not in self.known:
-            self.known[key] = self._found(index, axis)
+            self.known[key] = self._layer(index, axis)
         return self.known[key]
 
-    def _found(self, index: int, axis: int) -> Layer | str:
+    def _layer(self, index: int, axis: int) -> Layer | str:
         graph, op = self.graph, self.graph.ops[index]
         if len(op.writes) != 1 or op.outputs[0] < 0 or op.subgraphs:
             return "it has not exactly one output, or runs a body"
@@ -78,13 +73,13 @@ class Reading:
             return "it reads or writes state"
         if not 0 <= axis < len(shape) or not prod(shape):
             return f"its output of shape {list(shape)} has no rows along axis {axis}"
-        return layer_by_facts(ROWS, self, op, axis)
+        return layer_by_facts(RULES, facts("onnx", op.kind), self, op, axis)
 
     @cached_property
     def weightless(self) -> frozenset[int]:
-        """The values that take no memory: operators that go element by element make them inside of their kernels."""
+        """The values that take no memory, since element-wise operators compute them inside of their kernels."""
         graph = self.graph
-        fused = {index for index, op in enumerate(graph.ops) if op.kind in ROWS and ROWS[op.kind].fused}
+        fused = {index for index, op in enumerate(graph.ops) if facts("onnx", op.kind).fused}
         return frozenset(t for t in self.gone if fused.issuperset(graph.readers[t]))
 
     def goes_by_rows(self, index: int) -> bool:
@@ -96,11 +91,12 @@ class Reading:
     def own_weights(self, index: int) -> int:
         """The bytes of the copy of its weights that a session keeps for each such node: packed, or scaled by a norm."""
         graph, op = self.graph, self.graph.ops[index]
-        if op.kind not in WEIGHTS or op.outputs[0] < 0:
+        weights = facts("onnx", op.kind).weights
+        if not weights or op.outputs[0] < 0:
             return 0
         readers = graph.readers[op.outputs[0]]
         scaled = op.outputs[0] in self.gone and any(graph.ops[i].kind == "BatchNormalization" for i in readers)
-        return graph.tensors[op.inputs[WEIGHTS[op.kind]]].nbytes if op.kind == "QLinearConv" or scaled else 0
+        return graph.tensors[op.inputs[weights]].nbytes if op.kind == "QLinearConv" or scaled else 0
 
     def constant(self, op: Op, position: int) -> tuple[float, ...] | None:
         """The numbers of a constant operand; empty where it is absent, None where they are not known."""
@@ -122,7 +118,7 @@ def _shape(graph: Graph, op: Op, position: int = 0) -> tuple[int, ...]:
 
 
 def _pointwise(reading: Reading, op: Op, axis: int) -> Layer:
-    """Operands that have as many rows go row by row, those that are spread over the rows stay whole."""
+    """Operands with as many rows are read row by row, broadcast operands whole."""
     graph, shape = reading.graph, reading.graph.tensors[op.outputs[0]].shape
     positions, axes = [], []
     for position, t in enumerate(op.inputs):
@@ -134,7 +130,7 @@ def _pointwise(reading: Reading, op: Op, axis: int) -> Layer:
 
 
 def _along(graph: Graph, op: Op, axis: int, macs: int = 0) -> Layer:
-    """Operand 0 row by row, at the same axis."""
+    """Operand 0 is read row by row along the same axis."""
     return pointwise(graph.tensors[op.outputs[0]].shape[axis], (0,), (axis,), macs)
 
 
@@ -190,9 +186,7 @@ def _window(reading: Reading, op: Op, axis: int) -> Layer | str:
     beyond = (y[axis] - 1) * stride - above + reach - x[axis]  # what the last window reads below the map
     if min(above, below) < 0 or (beyond > below and op.kind == "AveragePool"):
         return "its last window reaches beyond its padding"
-    macs = 0
-    if op.kind in WEIGHTS:
-        macs = prod(_shape(graph, op, WEIGHTS[op.kind])[1:]) * prod(y) // y[axis]
+    macs = element_macs(graph, op) * prod(y) // y[axis]
     products = prod(_shape(graph, op, 1)[1:]) if op.kind == "Conv" else 0
     layer = Layer("window", (0,), x[axis], y[axis], macs, max(reach, 1), stride, above, own=True, axes=(axis,))
     return replace(layer, products=products, columns=prod(y[2:]) // y[axis])
@@ -345,38 +339,26 @@ def _rows_of_gather(reading: Reading, op: Op, axis: int) -> Layer:
     return pointwise(x[along], (0,), (along,))
 
 
-_POINTWISE = """
-Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
-LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan
-Tanh ThresholdedRelu IsNaN IsInf Identity Dropout Cast Clip Add Sub Mul Div Mod Pow And Or Xor BitwiseAnd BitwiseOr
-BitwiseXor BitShift Equal Greater Less GreaterOrEqual LessOrEqual PRelu Where Max Min Sum Mean
-com.microsoft.QLinearAdd com.microsoft.QLinearMul com.microsoft.QLinearSigmoid com.microsoft.QLinearLeakyRelu
-com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu com.microsoft.BiasGelu
-"""
-_REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp"
-_OF_ALL_ROWS = "GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalization"
-
-#: What is known of operators; those that are missing are not split.
-ROWS: dict[str, RowFacts[Reading]] = {
-    **dict.fromkeys(_POINTWISE.split(), RowFacts(_pointwise, fused=True)),
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), RowFacts(_quantised, fused=True)),
-    **dict.fromkeys(WINDOWS, RowFacts(_window)),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), RowFacts(_softmax)),
-    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), RowFacts(_normalised)),
-    **dict.fromkeys(_REDUCTIONS.split(), RowFacts(_reduced)),
-    **dict.fromkeys(_PRODUCTS, RowFacts(_product)),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), RowFacts(_reshaped)),
-    **dict.fromkeys(("Resize", "Upsample"), RowFacts(_resized)),
-    **dict.fromkeys(_OF_ALL_ROWS.split(), RowFacts(reason="it takes all rows together")),
-    "BatchNormalization": RowFacts(_batch_normalised),
-    "LRN": RowFacts(_channelwise),
-    "Concat": RowFacts(_joined),
-    "Pad": RowFacts(_padded),
-    "ConvTranspose": RowFacts(_spread),
-    "Gemm": RowFacts(_gemm),
-    "Transpose": RowFacts(_permuted),
-    "Slice": RowFacts(_sliced),
-    "Gather": RowFacts(_rows_of_gather),
+#: How each rule of the rows in `ops/onnx.py` takes the rows of an operator.
+RULES: dict[RowRule, Callable[[Reading, Op, int], Layer | str]] = {
+    "pointwise": _pointwise,
+    "quantise": _quantised,
+    "window": _window,
+    "softmax": _softmax,
+    "normalise": _normalised,
+    "reduce": _reduced,
+    "product": _product,
+    "reshape": _reshaped,
+    "resize": _resized,
+    "normalise batch": _batch_normalised,
+    "by channel": _channelwise,
+    "join": _joined,
+    "pad": _padded,
+    "spread": _spread,
+    "gemm": _gemm,
+    "permute": _permuted,
+    "slice": _sliced,
+    "gather": _rows_of_gather,
 }
 
 

@@ -90,7 +90,7 @@ class OnnxSearch:
 
     @cached_property
     def plain(self) -> StripePlan:
-        """The model as it stands."""
+        """The plan without stripes."""
         return self._judged(())
 
     @cached_property
@@ -128,7 +128,7 @@ class OnnxSearch:
                     yield plan
 
     def _affordable(self, plan: StripePlan) -> bool:
-        """Whether a plan adds no more work than it may."""
+        """Whether a plan adds at most the allowed extra work."""
         return plan.macs <= self.macs * (1 + self.most_macs)
 
     def _refined(self, plan: StripePlan) -> StripePlan:
@@ -137,7 +137,7 @@ class OnnxSearch:
         better: StripePlan | None = plan
         while better is not None:
             plan, better = better, None
-            for regions in islice(self._beside(plan.regions), left):
+            for regions in islice(self._neighbours(plan.regions), left):
                 left -= 1
                 other = self._judged(regions)
                 if other.peak < plan.peak and self._affordable(other):
@@ -145,7 +145,7 @@ class OnnxSearch:
                     break
         return plan
 
-    def _beside(self, regions: tuple[StripedRegion, ...]) -> Iterator[tuple[StripedRegion, ...]]:
+    def _neighbours(self, regions: tuple[StripedRegion, ...]) -> Iterator[tuple[StripedRegion, ...]]:
         """The same regions with the next numbers of stripes in one of them, or rows kept in place of made again."""
         for place, region in enumerate(regions):
             at = _STRIPES.index(region.stripes)
@@ -163,11 +163,11 @@ class OnnxSearch:
         if any(region.stripes > region.cuts[-1] for region in regions):
             return
         try:
-            found = self._judged(regions)
+            stripe_plan = self._judged(regions)
         except IllegalStripeError:
             return
-        if found.peak < plan.peak and self._affordable(found):
-            yield found
+        if stripe_plan.peak < plan.peak and self._affordable(stripe_plan):
+            yield stripe_plan
 
     def _judged(self, regions: tuple[StripedRegion, ...]) -> StripePlan:
         program = striped_onnx_program(self.reading, regions, self.threads)
@@ -189,11 +189,11 @@ class OnnxSearch:
 
     @cached_property
     def _splits(self) -> list[bool]:
-        """Of each operator whether it goes by rows along some axis."""
+        """For each operator whether some axis allows computing it by rows."""
         return [self.reading.goes_by_rows(index) for index in range(len(self.graph.ops))]
 
     def _load(self, index: int) -> int:
-        """The bytes alive while an operator runs as it stands."""
+        """The bytes alive while an operator runs unsplit."""
         program = OnnxProgram(self.graph, threads=self.threads, weightless=self.reading.weightless)
         self._bring(program, index)
         append_whole(program, index)
@@ -230,11 +230,11 @@ class OnnxSearch:
         return found[1] if found and found[1] else None
 
     def _joining(self, place: int) -> int:
-        """Bytes alive while the values that an operator reads are put together."""
+        """Bytes alive while the stripes of an operator's operands are concatenated."""
         return self.bytes[place] + max((self.graph.tensors[t].nbytes for t in self.live[place]), default=0)
 
     def _places(self, target: int) -> list[int]:
-        """Places between operators near what needs too much, none of them inside a fused kernel, and the ends.
+        """Candidate borders of regions: near operators that need too much, outside of fused kernels, and the ends.
 
         Those where fewer bytes are alive than beside them, or next to an operator that is not split, come first.
         """
@@ -261,7 +261,7 @@ class OnnxSearch:
         return None
 
     def _reachable(self, first: int, end: int, target: int) -> bool:
-        """Whether many stripes, of which two numbers are tried, or few ones come near a peak."""
+        """Whether a region can come near a peak, by the prices of two numbers of stripes or of few."""
         key = first, end
         if key not in self.lowest:
             found: list[int] = []
@@ -276,8 +276,8 @@ class OnnxSearch:
         """What a region costs in so many stripes; nothing where there are no such stripes."""
         key = first, end, stripes
         if key not in self.costs:
-            found = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
-            self.costs[key] = [cost for cost in found if cost.extra <= self.most_macs * self.macs]
+            costs = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
+            self.costs[key] = [cost for cost in costs if cost.extra <= self.most_macs * self.macs]
         return self.costs[key]
 
     def _legal(self, first: int, end: int) -> list[StripedRegion]:

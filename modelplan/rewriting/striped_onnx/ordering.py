@@ -16,7 +16,7 @@ _NEAR = 12
 
 
 def clustered_order(reading: Reading) -> list[int]:
-    """The order of the file, but large values are made just before they are read, and results right behind operands.
+    """The order in which large values are computed right before their readers, and results right after operands.
 
     Operators are moved where the bytes alive between do not grow: those by rows that end in a value at least as large
     as what dies with them go to its first reader; those with smaller results go behind their last operand.
@@ -26,7 +26,7 @@ def clustered_order(reading: Reading) -> list[int]:
     order = list(range(len(graph.ops)))
     most = max((tensor.nbytes for tensor in graph.tensors), default=0)
     for index in reversed(range(len(graph.ops))):
-        if _made(reading, {index}) >= _LARGE * most and not set(graph.ops[index].writes) & set(graph.outputs):
+        if _output_bytes(reading, {index}) >= _LARGE * most and not set(graph.ops[index].writes) & set(graph.outputs):
             order = _later(reading, order, index)
     for index in range(len(graph.ops)):
         order = _earlier(reading, order, index)
@@ -40,7 +40,7 @@ def _later(reading: Reading, order: list[int], index: int) -> list[int]:
     readers = [step[reader] for t in graph.ops[index].writes for reader in graph.readers[t]]
     for some in ({index} | _feeding(reading, index), {index}):
         first, last = min(readers, default=0), max(step[op] for op in some)
-        if first > last + 1 and _made(reading, {index}) >= _dying(reading, some, step, last):
+        if first > last + 1 and _output_bytes(reading, {index}) >= _dying(reading, some, step, last):
             moved, kept = [op for op in order if op in some], [op for op in order if op not in some]
             place = kept.index(order[first])
             return kept[:place] + moved + kept[place:]
@@ -53,7 +53,7 @@ def _earlier(reading: Reading, order: list[int], index: int) -> list[int]:
     step = {op: place for place, op in enumerate(order)}
     made = [step[graph.producers[t]] for t in graph.ops[index].reads if graph.producers[t] >= 0]
     place = max(made, default=step[index]) + 1
-    if place >= step[index] or _made(reading, {index}) >= _dying(reading, {index}, step, step[index]):
+    if place >= step[index] or _output_bytes(reading, {index}) >= _dying(reading, {index}, step, step[index]):
         return order
     kept = [op for op in order if op != index]
     return [*kept[:place], index, *kept[place:]]
@@ -62,7 +62,7 @@ def _earlier(reading: Reading, order: list[int], index: int) -> list[int]:
 def _feeding(reading: Reading, index: int) -> set[int]:
     """The operators by rows whose results only this operator or others of these read."""
     graph, found, pending = reading.graph, {index}, [index]
-    enough = _ALIKE * _made(reading, {index})
+    enough = _ALIKE * _output_bytes(reading, {index})
     while pending:
         for t in graph.ops[pending.pop()].reads:
             maker = graph.producers[t]
@@ -74,19 +74,19 @@ def _feeding(reading: Reading, index: int) -> set[int]:
     return found - {index}
 
 
-def _made(reading: Reading, ops: set[int]) -> int:
+def _output_bytes(reading: Reading, ops: set[int]) -> int:
     return sum(reading.graph.tensors[t].nbytes for op in ops for t in reading.graph.ops[op].writes)
 
 
 def _dying(reading: Reading, ops: set[int], step: dict[int, int], last: int) -> int:
-    """Bytes of the values that operators read from outside and nothing reads behind the step `last`."""
+    """Bytes of values from outside of the operators that nothing reads after the step `last`."""
     graph = reading.graph
     read = {t for op in ops for t in graph.ops[op].reads if graph.producers[t] >= 0 and graph.producers[t] not in ops}
     return sum(graph.tensors[t].nbytes for t in read if all(step[reader] <= last for reader in graph.readers[t]))
 
 
 def hoisted(graph: Graph) -> list[int]:
-    """The order of the file, but what makes a smaller value of one that waits for it alone comes earlier.
+    """The file's order, with operators that shrink a value only they read moved to earlier steps.
 
     Such as the convolutions beside a backbone: their results wait instead of the maps that these are made of.
     """
@@ -103,7 +103,7 @@ def hoisted(graph: Graph) -> list[int]:
 
 
 def _early(graph: Graph, step: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """Operators that should run earlier, and the place for each."""
+    """Operators that should run earlier, each with its new place."""
     for t, readers in enumerate(graph.readers):
         if len(readers) < 2 or graph.producers[t] < 0 or t in graph.outputs:
             continue

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from modelplan.model import Graph, Op
+from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.stripes.layers import same_padding
 
-#: Where convolutions have their weights.
-WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
-POOLS = frozenset({"MaxPool", "AveragePool", "LpPool"})
-WINDOWS = WEIGHTS.keys() | POOLS
 #: Pools into whose padding ONNX Runtime puts the Pad before them, where nothing else reads it.
 _TAKING_PADS = frozenset({"MaxPool", "AveragePool"})
 #: The first opset in which a Pad takes its numbers as operands.
@@ -36,7 +33,7 @@ def extent(graph: Graph, op: Op, place: int) -> tuple[int, int]:
     """Rows that one output row reads along the axis `place` behind the channels, and rows from one to the next."""
     sizes = numbers(op, "kernel_shape")
     if not sizes:
-        sizes = graph.tensors[op.inputs[WEIGHTS.get(op.kind, 1)]].shape[2:]
+        sizes = graph.tensors[op.inputs[facts("onnx", op.kind).weights or 1]].shape[2:]
     dilation = (numbers(op, "dilations") or (1,) * len(sizes))[place]
     stride = (numbers(op, "strides") or (1,) * len(sizes))[place]
     return (sizes[place] - 1) * dilation + 1, stride
@@ -61,7 +58,8 @@ def pool_behind(graph: Graph, op: Op) -> int | None:
 
 def is_valid(op: Op) -> bool:
     """Whether a pool says that it pads nothing by the word VALID, and has no windows beyond its map."""
-    return op.kind in POOLS and op.attribute("auto_pad") == "VALID" and not number(op, "ceil_mode", 0)
+    pool = facts("onnx", op.kind).rows == "window" and not facts("onnx", op.kind).weights
+    return pool and op.attribute("auto_pad") == "VALID" and not number(op, "ceil_mode", 0)
 
 
 def same_inside(graph: Graph, op: Op, pool: int, value: float | None) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from modelplan.ops import facts
 from modelplan.rewriting.striped_onnx.layers import Reading
-from modelplan.rewriting.striped_onnx.paddings import WEIGHTS
 from modelplan.rewriting.striped_onnx.writing import with_nodes
 
 #: Operators between two readers of a value from which on the second one counts as late.
@@ -23,7 +23,7 @@ _MOST_OPS = 24
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Value `t`, the operators that read it late, and those that make it again for them, in order."""
+    """A value `t`, its late readers, and the operators that recompute it for them, in order."""
 
     t: int
     late: tuple[int, ...]
@@ -31,11 +31,11 @@ class Skip:
 
 
 def late_skips(reading: Reading, share: float) -> list[Skip]:
-    """The values that can be made again for late readers, the largest first.
+    """The values that can be recomputed for late readers, the largest first.
 
     What such a value is made of is kept where it is at most this share of its bytes, else it is made again too.
     """
-    graph, found = reading.graph, []
+    graph, skips = reading.graph, []
     for t, readers in enumerate(graph.readers):
         order = sorted(set(readers))
         gaps = [k for k, (a, b) in enumerate(pairwise(order)) if b - a >= _FAR]
@@ -43,13 +43,13 @@ def late_skips(reading: Reading, share: float) -> list[Skip]:
             continue
         ops = _makers(reading, t, share)
         if ops:
-            found.append(Skip(t, tuple(order[gaps[-1] + 1 :]), ops))
-    return sorted(found, key=lambda skip: -graph.tensors[skip.t].nbytes)
+            skips.append(Skip(t, tuple(order[gaps[-1] + 1 :]), ops))
+    return sorted(skips, key=lambda skip: -graph.tensors[skip.t].nbytes)
 
 
 def pooled_skips(reading: Reading, share: float, least: int) -> list[Skip]:
     """As `late_skips`, the values of `least` bytes that are first read as a whole, such as by a global pool."""
-    graph, found = reading.graph, []
+    graph, skips = reading.graph, []
     for t, readers in enumerate(graph.readers):
         order = sorted(set(readers))
         whole = [k for k, index in enumerate(order[:-1]) if not reading.goes_by_rows(index)]
@@ -57,12 +57,12 @@ def pooled_skips(reading: Reading, share: float, least: int) -> list[Skip]:
             continue
         ops = _makers(reading, t, share)
         if ops:
-            found.append(Skip(t, tuple(order[whole[-1] + 1 :]), ops))
-    return sorted(found, key=lambda skip: -graph.tensors[skip.t].nbytes)
+            skips.append(Skip(t, tuple(order[whole[-1] + 1 :]), ops))
+    return sorted(skips, key=lambda skip: -graph.tensors[skip.t].nbytes)
 
 
 def _makers(reading: Reading, t: int, share: float) -> tuple[int, ...]:
-    """The operators that make a value again from smaller ones and inputs; empty where one does not go by rows."""
+    """The operators that recompute a value from smaller ones; empty where one cannot go by rows."""
     graph, size = reading.graph, reading.graph.tensors[t].nbytes
     pending, found = [t], set[int]()
     while pending:
@@ -113,11 +113,11 @@ def _copied(node: Any, renamed: dict[str, str], name: str, reading: Reading, ind
     copy.name = name
     copy.input[:] = [renamed.get(x, x) for x in node.input]
     copy.output[:] = [renamed.get(y, y) for y in node.output]
-    if node.op_type in WEIGHTS:
+    graph, op = reading.graph, reading.graph.ops[index]
+    if operand := facts("onnx", op.kind).weights:
         others = [a for a in copy.attribute if a.name != "kernel_shape"]
         if len(others) == len(copy.attribute):
-            graph, op = reading.graph, reading.graph.ops[index]
-            weights = graph.tensors[op.inputs[WEIGHTS[op.kind]]].shape
+            weights = graph.tensors[op.inputs[operand]].shape
             others.append(onnx.helper.make_attribute("kernel_shape", list(weights[2:])))
         del copy.attribute[:]
         copy.attribute.extend(others)

@@ -34,17 +34,17 @@ def _slices(node: Any, shapes: dict[str, tuple[int, ...]], opset: int, taken: se
     from onnx.helper import make_node as make
 
     given = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-    axis, start, found = given % len(shapes[node.input[0]]), 0, []
+    axis, start, slices = given % len(shapes[node.input[0]]), 0, []
     for number, name in enumerate(node.output):
         place = [start, start + shapes[name][axis], axis]
         start = place[1]
         own = free_name(f"{node.name or node.output[0]}/slice_{number}", taken)
         if opset < SLICE_OPERANDS:
             how: dict[str, Any] = dict(zip(("starts", "ends", "axes"), ([n] for n in place), strict=True))
-            found.append(make("Slice", [node.input[0]], [name], own, **how))
+            slices.append(make("Slice", [node.input[0]], [name], own, **how))
             continue
         words = [free_name(f"{own}/{word}", taken) for word in ("start", "end", "axis")]
         values = [numpy_helper.from_array(np.array([n], np.int64)) for n in place]
-        found += [make("Constant", [], [w], f"{w}_node", value=n) for w, n in zip(words, values, strict=True)]
-        found.append(make("Slice", [node.input[0], *words], [name], own))
-    return found
+        slices += [make("Constant", [], [w], f"{w}_node", value=n) for w, n in zip(words, values, strict=True)]
+        slices.append(make("Slice", [node.input[0], *words], [name], own))
+    return slices

@@ -23,10 +23,10 @@ from modelplan.runtimes.ort import ORT
 
 @dataclass(frozen=True, slots=True)
 class OnnxStep(StripedStep):
-    """One node: an operator of the graph as it stands or in a stripe, or a Slice, Concat or Identity that is added.
+    """One node: an unsplit operator of the graph or one in a stripe, or a Slice, Concat or Identity that is added.
 
     A Slice takes the `rows` of its operand along `axis`, a Concat joins along it. A stripe of an operator pads
-    `padding` rows before and behind along it; None for operators as they stand. A Slice runs after the values `after`
+    `padding` rows before and behind along it; None for unsplit operators. A Slice runs after the values `after`
     are made, though it does not read them. `workspace` is what the kernel asks for beside its output, in bytes.
     """
 
@@ -71,7 +71,7 @@ class OnnxProgram(StripedProgram[OnnxStep]):
         return value
 
     def join(self, t: int) -> None:
-        """Puts a value together whose rows stand in pieces so far."""
+        """Concatenates the pieces of a value."""
         found = self.pieces.pop(t, [])
         if found:
             self.allocate(t)
@@ -103,7 +103,7 @@ def striped_onnx_program(reading: Reading, regions: Sequence[StripedRegion], thr
 
 
 def append_whole(program: OnnxProgram, index: int) -> None:
-    """Appends an operator as it stands."""
+    """Appends an operator unsplit."""
     graph = program.graph
     op = graph.ops[index]
     for t in op.reads:
@@ -203,7 +203,7 @@ class _Stripes(StripeLowering):
         return self._cut(t, self.held[t], rows)
 
     def _out_of_pieces(self, t: int, rows: tuple[int, int]) -> int:
-        """Rows of a value that stands in the stripes of a region before."""
+        """Rows of a value whose stripes an earlier region left apart."""
         key = t, *rows
         if key not in self.cuts:
             lo, hi = rows
@@ -228,7 +228,7 @@ class _Stripes(StripeLowering):
         return self.cuts[key]
 
     def _other_sums(self, layer: Layer, rows: int) -> bool:
-        """Whether so few rows of a convolution are computed with other partial sums than all rows."""
+        """Whether a convolution of so few rows adds partial sums in another order than one of all rows."""
         before, now = (layer.columns * count for count in (layer.rows_out, rows))
         threads = {1, self.program.threads}
         if (before == 1) != (now == 1):  # one column is multiplied by another kernel

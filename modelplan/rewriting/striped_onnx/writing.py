@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from modelplan.formats.onnx.onnx_functions import graphs_of
 from modelplan.model import Graph, Kind
+from modelplan.ops import facts
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
-from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, WINDOWS, is_valid, margins
+from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, is_valid, margins
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep
 
 #: Constants of more elements than this decide nothing about rows.
@@ -150,20 +151,20 @@ class _Writer:
         tensors = self.reading.graph.tensors
         shapes = {t.name: t.shape for t in tensors if t.kind is Kind.ACTIVATION and t.shape and 0 not in t.shape}
         before = {name for node in self.nodes[:tail] if node.op_type != "Constant" for name in node.output}
-        told: dict[str, str] = {}
+        reshaped: dict[str, str] = {}
         nodes, self.nodes = self.nodes[tail:], self.nodes[:tail]
         for node in nodes:
             if node.output[0] in self.joined:
                 before.add(node.output[0])
             else:
-                names = [x for x in node.input if x in before and x in shapes and x not in told]
+                names = [x for x in node.input if x in before and x in shapes and x not in reshaped]
                 for name in dict.fromkeys(names):
-                    told[name] = self._new(f"{name}/told")
+                    reshaped[name] = self._new(f"{name}/told")
                     make, constant = self.onnx.helper.make_node, self._constant(shapes[name])
-                    self.nodes.append(make("Reshape", [name, constant], [told[name]], self._new(f"{name}/telling")))
+                    self.nodes.append(make("Reshape", [name, constant], [reshaped[name]], self._new(f"{name}/telling")))
                 copy = type(node)()
                 copy.CopyFrom(node)
-                copy.input[:] = [told.get(x, x) for x in node.input]
+                copy.input[:] = [reshaped.get(x, x) for x in node.input]
                 node = copy
             self.nodes.append(node)
 
@@ -185,7 +186,7 @@ class _Writer:
         graph.value_info.extend(kept)
 
     def _bring(self, name: str) -> None:
-        """Puts the node that makes a value, and those before it, where nothing did so far."""
+        """Writes the node that computes a value, after those that it depends on, unless written already."""
         pending = [name]
         while pending:
             node = self.maker.get(pending[-1])
@@ -213,7 +214,7 @@ class _Writer:
             self.nodes.append(self._striped(step))
 
     def _own(self, step: OnnxStep) -> Any:
-        """A Slice, or a Concat, of rows."""
+        """Writes a Slice or a Concat of rows."""
         make = self.onnx.helper.make_node
         inputs, output = [self.program.name(t) for t in step.inputs], self.program.name(step.outputs[0])
         name = self._new(output)
@@ -232,7 +233,7 @@ class _Writer:
         return make("Slice", [*inputs, *operands], [output], name)
 
     def _later(self, value: int, number: str) -> str:
-        """The number, known only once a value is made: plus 0, for no element is less than itself."""
+        """A number that is known only once a value is computed: plus 0, so that nodes wait for the value."""
         made = self.program.name(value)
         if value not in self.zeros:
             make, rank = self.onnx.helper.make_node, len(self.program.shape(value))
@@ -263,7 +264,7 @@ class _Writer:
         node.name = self._new(self.program.name(output))
         node.input[:] = [self.program.name(t) for t in step.inputs]
         node.output[:] = [self.program.name(output)]
-        if step.kind in WINDOWS and not is_valid(op):
+        if facts("onnx", step.kind).rows == "window" and not is_valid(op):
             pairs = margins(graph, op, len(shape) - 2)
             pairs[step.axis - 2] = above, below
             self._set(node, "pads", [*(a for a, _ in pairs), *(b for _, b in pairs)])

@@ -51,7 +51,7 @@ _TARGETS = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate(Cost):
-    """A region in stripes with the bytes of its worst step and what it adds to the unsplit operators."""
+    """A region in stripes with its worst step's bytes and the cost that it adds to the unsplit operators."""
 
     region: StripedRegion
 
@@ -64,7 +64,7 @@ class Choice(Cost):
 
 
 class Space:
-    """A graph in an order, with what the search asks of it again and again.
+    """A graph in an order, with cached answers to the search's questions.
 
     `lives` are the steps [start, end) of each tensor, `peaks` the live bytes of each step with its operator whole,
     `layers` how operators go by rows, or why they are not split.
@@ -95,12 +95,12 @@ class Space:
     def _peak(self, step: int) -> int:
         op = self.graph.ops[self.order[step]]
         own = {t for t in (*op.reads, *op.writes) if self.lives[t] != (0, 0)}
-        beside = sum(
+        passing = sum(
             self.graph.tensors[t].nbytes
             for t, (start, end) in enumerate(self.lives)
             if start <= step < end and t not in own
         )
-        return beside + self._local(step, own)
+        return passing + self._local(step, own)
 
     def _local(self, step: int, own: set[int]) -> int:
         """Bytes of an operator's own tensors, less what its output may run into."""
@@ -147,28 +147,28 @@ def promising_ranges(space: Space, ceiling: int, floor: int) -> list[tuple[int, 
 
 def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> list[Candidate]:
     """Operators [first, last] in stripes that stay below `ceiling`, the dearer of two ways left out."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for base, across in _of_range(space, first, last, ceiling):
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
         time = sum(space.prices.time(space.graph, op) for op in base.ops)
         costs = ((form, _cost(space, base, form, across)) for form in _forms(base))
-        found += _undominated(
+        candidates += _undominated(
             Candidate(region=form, peak=c.peak, macs=c.macs - macs, ops=c.ops, tail=c.tail, time=c.time - time)
             for form, c in costs
             if c is not None and c.peak < ceiling
         )
-    return found
+    return candidates
 
 
-def _formed(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
-    """The layers of a region in another form of stripes."""
+def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
+    """The layers of a region for another strategy of stripes."""
     other_graph = isinstance(form, UnrolledStripes) and form.pad_early
     tiled = isinstance(form, LoopedStripes) and form.columns
     return region_layers(space.graph, space.order, form) if other_graph or tiled else base.as_region(form)
 
 
 def _in_turn(space: Space, ranges: list[tuple[AnyLayers, int]], floor: int) -> list[tuple[AnyLayers, int]]:
-    """The regions, best first, so that every operator that needs much has its best ones among the first."""
+    """The regions, best first, such that each operator above the ceiling has its best ones early."""
     ranges.sort(key=lambda pair: pair[1] + _ends(pair[0]))
     turn: dict[int, int] = {}
     places: list[int] = []
@@ -212,7 +212,7 @@ def _ends(base: AnyLayers) -> int:
 
 
 def _forms(base: AnyLayers) -> Iterator[LoopedStripes | UnrolledStripes]:
-    """The ways to compute a region in stripes that are priced."""
+    """The strategies that are priced for a region."""
     region, height = base.region, base.region.cuts[-1]
     bordered = [op for op in base.ops if base.layers[op].bordered and base.layers[op].paddable]
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
@@ -269,28 +269,28 @@ def _cost(space: Space, base: AnyLayers, form: LoopedStripes | UnrolledStripes, 
     """The cost of a form of a region, None where it is not legal."""
     try:
         if isinstance(form, LoopedStripes):
-            return estimate_loop(_formed(space, base, form), across, space.prices)
-        return estimate(_formed(space, base, form), across, space.prices)
+            return estimate_loop(_layers_of_form(space, base, form), across, space.prices)
+        return estimate(_layers_of_form(space, base, form), across, space.prices)
     except IllegalStripeError:
         return None
 
 
-def _undominated(found: Iterable[Candidate]) -> list[Candidate]:
+def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Candidates of one range of which none is better in peak, time and kept bytes."""
     kept: list[Candidate] = []
-    for c in sorted(found, key=lambda c: (c.peak, c.tail, c.time)):
+    for c in sorted(candidates, key=lambda c: (c.peak, c.tail, c.time)):
         if not any(k.tail <= c.tail and k.time <= c.time for k in kept):
             kept.append(c)
     return kept
 
 
-def cheapest(space: Space, found: Sequence[Candidate], target: int, price: float) -> Choice | None:
+def cheapest(space: Space, candidates: Sequence[Candidate], target: int, price: float) -> Choice | None:
     """The plan of least kept bytes (plus `price` for each nanosecond) whose parts need at most `target`.
 
     Cost: O(steps + candidates).
     """
     ending: dict[int, list[Candidate]] = {}
-    for c in found:
+    for c in candidates:
         if c.peak <= target:
             ending.setdefault(c.region.last, []).append(c)
     best: list[tuple[float, tuple[Candidate, ...]] | None] = [(0.0, ())]
@@ -320,20 +320,20 @@ def _choice(space: Space, chosen: Sequence[Candidate]) -> Choice:
     )
 
 
-def plans(space: Space, found: Sequence[Candidate], most_macs: float, most_time: float) -> list[Choice]:
+def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_time: float) -> list[Choice]:
     """The plans of a sweep over targets, from the lowest peak up; each kept once.
 
     Where a plan adds more than `most_macs` multiply-accumulates or `most_time` nanoseconds, time is given a price that
     rises until it does not.
     """
-    levels = sorted({c.peak for c in found} | set(space.peaks))
+    levels = sorted({c.peak for c in candidates} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
         levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
     kept: dict[tuple[StripedRegion, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
     for target in levels:
         for price in (0.0, 1e4, 1e5, 1e6, 1e8):
-            choice = cheapest(space, found, target, price / max(1, whole))
+            choice = cheapest(space, candidates, target, price / max(1, whole))
             if choice is None:
                 break
             if choice.macs <= most_macs and choice.time <= most_time:

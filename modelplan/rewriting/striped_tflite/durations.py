@@ -6,64 +6,18 @@ far off they are. They compare programs of one model; other devices and kernels 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import NamedTuple
 
 from modelplan.model import Graph
+from modelplan.ops import facts
 from modelplan.ops.conditions import number
 from modelplan.ops.macs import op_macs
-from modelplan.rewriting.striped_tflite.layers import WINDOWS, extent
+from modelplan.ops.op_facts import Amounts, Terms
+from modelplan.rewriting.striped_tflite.layers import extent
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep, step_op
 from modelplan.rewriting.stripes.layers import same_padding
 
-
-class Amounts(NamedTuple):
-    """What an operator does in one run.
-
-    Elements of its output, positions of its windows inside its operand for all of them (of a PAD the elements of its
-    operand), multiply-accumulates at these, and contiguous runs of bytes that it copies.
-    """
-
-    outputs: int
-    taps: int = 0
-    macs: int = 0
-    runs: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """Nanoseconds of a kernel for one run, and for each of what it does."""
-
-    run: float
-    output: float = 0.0
-    tap: float = 0.0
-    mac: float = 0.0
-    copy: float = 0.0
-
-    def time(self, amounts: Amounts) -> float:
-        """Nanoseconds of one run."""
-        outputs, taps, macs, runs = amounts
-        return self.run + self.output * outputs + self.tap * taps + self.mac * macs + self.copy * runs
-
-
-#: Terms by kind, as `benchmarks/durations.py` fitted them.
-TERMS = {
-    "CONV_2D": Terms(244, 5.80, 1.77, 0.535),
-    "DEPTHWISE_CONV_2D": Terms(184, 5.87, 1.75),
-    "FULLY_CONNECTED": Terms(177, 2.25, mac=0.568),
-    "AVERAGE_POOL_2D": Terms(137, 3.72, 0.463),
-    "MAX_POOL_2D": Terms(142, 2.53, 0.634),
-    "ADD": Terms(164, 6.74),
-    "QUANTIZE": Terms(127, 3.11),
-    "PAD": Terms(256, 0.169, 0.957),
-    "SLICE": Terms(155, 0.247, copy=0.417),
-    "CONCATENATION": Terms(126, 0.007, copy=12.6),
-    "DYNAMIC_UPDATE_SLICE": Terms(150, copy=4.43),
-    "RESIZE_BILINEAR": Terms(166, 1.81, copy=3.53),
-    "RESIZE_NEAREST_NEIGHBOR": Terms(171, copy=3.80),
-}
 #: Terms of kinds that were not fitted, and nanoseconds of an iteration of a loop beside its operators.
 OTHERS, ITERATION = Terms(150, 3.0), 300.0
 _COPIES = frozenset({"SLICE", "DYNAMIC_UPDATE_SLICE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"})
@@ -91,18 +45,18 @@ def step_time(program: TfliteProgram, step: TfliteStep) -> float:
     if step.loop is not None:
         body = sum(step_time(program, inner) for inner in (step.loop.condition, *step.loop.body))
         return step.loop.iterations * (ITERATION + body)
-    return TERMS.get(step.kind, OTHERS).time(amounts_of(program, step)) if step.outputs else 0.0
+    return (facts("tflite", step.kind).time or OTHERS).time(amounts_of(program, step)) if step.outputs else 0.0
 
 
 def op_time(graph: Graph, index: int) -> float:
-    """Nanoseconds of an operator of a graph as it stands."""
+    """Nanoseconds of an unmodified operator of a graph."""
     op = graph.ops[index]
     return step_time(TfliteProgram(graph), TfliteStep(op.kind, op.inputs, op.outputs, index))
 
 
 def added_time(kind: str, elements: int, width: int) -> float:
     """Nanoseconds of an operator that the rewrite adds, for so many elements in runs of `width`: an estimate."""
-    terms = TERMS.get(kind, OTHERS)
+    terms = facts("tflite", kind).time or OTHERS
     copies = 2 if kind == "CONCATENATION" else elements // max(width, 1)
     return terms.time(Amounts(elements, elements, 0, copies))
 
@@ -111,7 +65,7 @@ def amounts_of(program: TfliteProgram, step: TfliteStep) -> Amounts:
     """What a step with an output does in one run."""
     y = program.shape(step.outputs[0])
     outputs = prod(y)
-    if step.kind in WINDOWS and len(y) == 4:
+    if facts("tflite", step.kind).rows == "window" and len(y) == 4:
         return _of_window(program, step, y)
     if step.kind == "PAD":
         return Amounts(outputs, prod(program.shape(step.inputs[0])))

@@ -111,7 +111,7 @@ def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, in
 
 
 def _around_loop(base: LoopLayers, found: Tiling) -> int:
-    """Most bytes of what enters the loop and is still read, and of the result as far as it is made."""
+    """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed."""
     axis, tensors = base.region.axis, base.graph.tensors
     axis_rows = found.both_axes[axis - 1]
     starts = axis_rows.result.starts
@@ -168,7 +168,7 @@ class _Estimate:
         return Cost(peak=peak, macs=macs, ops=ops, tail=tail, time=time)
 
     def rows_alive(self, t: int) -> tuple[IntArray, IntArray]:
-        """Rows of map `t` that live while each operator runs (those it makes left out), and behind it."""
+        """For each operator the rows of map `t` alive while it runs (its output left out), and after it."""
         base, inner, height = self.base, t in self.base.inner, self.tensors[t].shape[self.axis]
         readers = [r for r in base.graph.readers[t] if r in base.layers]
         if inner and not base.keeps(t):

@@ -15,14 +15,14 @@ _DILATED = (("dilation_h_factor", 2), ("dilation_w_factor", 2))
 
 @dataclass(frozen=True)
 class Folded:
-    """A graph with fewer operators, and the operator of the file behind each."""
+    """A graph with folded operators, and each operator's number in the file."""
 
     graph: Graph
     file_ops: tuple[int, ...]
 
 
 def folded(graph: Graph, same_scale: Callable[[int, int], bool]) -> Folded:
-    """The graph without the PADs that a convolution can do by itself with equal results.
+    """The graph with PADs folded into convolutions that give equal results.
 
     Args:
         graph: of a .tflite file.

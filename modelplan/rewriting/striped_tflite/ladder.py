@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
-from modelplan.checking.verifier.verdicts import Verdict
 from modelplan.formats import load_model
 from modelplan.formats.files import fingerprint, read_bytes
 from modelplan.model import Graph
@@ -25,7 +25,6 @@ from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import Report, chosen_rung, climb_rungs, never_interrupt, report_nothing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.history import day_of
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
 _PROOF_SECONDS = 5.0
@@ -68,60 +67,6 @@ class Ladder:
         return tuple(kept)
 
 
-def fit(
-    model: str | Path | Graph,
-    *,
-    budget: int | None = None,
-    objective: str = "arena",
-    abi: str = "32",
-    kernels: str = "reference",
-    tflm: str | None = None,
-    max_macs: float = 0.10,
-    max_ops: int | None = None,
-    max_flash: int | None = None,
-    max_time: float = 0.15,
-    without: Collection[str] = (),
-    seed: int = 0,
-    processes: int = 0,
-    progress: Report = report_nothing,
-) -> Ladder:
-    """The cheapest change of a .tflite model that meets a budget, and what every rung of the ladder needs.
-
-    Args:
-        model: the file, or the graph that was loaded from it.
-        budget: bytes that the objective may need; None asks for the least.
-        objective: "arena" counts all of TFLM's arena, "head" its planned part.
-        abi: of the target, as in `modelplan check`; "32" and "64" stand for any of so many bits.
-        kernels: the kernel library on the target: "reference", "cmsis-nn" and others.
-        tflm: the TFLM that will run the file, a day like "2025-11-10" or a wheel like "0.dev20251110"; None: the
-            newest.
-        max_macs: multiply-accumulates that may be added, as a share of the model's.
-        max_ops: operators that the file may have.
-        max_flash: bytes that the file may have.
-        max_time: time of an invocation that may be added, as a share of the model's, as it is expected of the reference
-            kernels.
-        without: rungs to skip: "order", "views", "overlaps", "fold", "gather", "split".
-        seed: of the search; the same seed gives the same file.
-        processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
-            four.
-        progress: is called with a line now and then.
-
-    Returns:
-        The ladder; its `model` is the rewritten file, or None where nothing fits.
-
-    Raises:
-        ModelError: the file cannot be read.
-        RequestError: an option names what does not exist, or the file has changed since the graph was loaded.
-        BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
-    """
-    day = None if tflm is None else day_of(tflm)
-    goal = Goal(
-        budget=budget, objective=objective, abi=abi, kernels=kernels, max_macs=max_macs, max_ops=max_ops,
-        max_flash=max_flash, max_time=max_time, without=frozenset(without), seed=seed, tflm=day,
-    )  # fmt: skip
-    return climb(model, goal, progress, processes=processes)
-
-
 def climb(
     model: str | Path | Graph,
     goal: Goal,
@@ -129,7 +74,7 @@ def climb(
     check: Callable[[], None] = never_interrupt,
     processes: int = 0,
 ) -> Ladder:
-    """The ladder of a model for a goal; see `fit`.
+    """The ladder of a model for a goal.
 
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller.
     """
@@ -143,23 +88,23 @@ def climb(
     data = read_bytes(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
-    found = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
-    if found.chosen is None:
-        return found
-    proof = prove_rewrite(data, found.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
-    return _proved(replace(found, proof=tuple(proof)), goal)
+    ladder = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
+    if ladder.chosen is None:
+        return ladder
+    proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
+    return _proved(replace(ladder, proof=tuple(proof)), goal)
 
 
-def _proved(found: Ladder, goal: Goal) -> Ladder:
+def _proved(ladder: Ladder, goal: Goal) -> Ladder:
     """The ladder without its choice where that is another file than the model and was not proved to be equal."""
-    as_is = found.rungs[0]
-    reason = next((verdict.details for verdict in found.proof if verdict.outcome == "unproved"), "")
-    if not reason or found.chosen in (None, as_is):
-        return found
+    as_is = ladder.rungs[0]
+    reason = next((verdict.details for verdict in ladder.proof if verdict.outcome == "unproved"), "")
+    if not reason or ladder.chosen in (None, as_is):
+        return ladder
     chosen = as_is if goal.budget is None and not as_is.refusals else None
     least = as_is.arena if goal.objective == "arena" else as_is.head
-    remarks = (*found.remarks, f"no other rung is taken: a rewritten file {reason}")
-    return replace(found, chosen=chosen, least=least, remarks=remarks, proof=())
+    remarks = (*ladder.remarks, f"no other rung is taken: a rewritten file {reason}")
+    return replace(ladder, chosen=chosen, least=least, remarks=remarks, proof=())
 
 
 class _Climb:
@@ -246,10 +191,10 @@ class _Climb:
         return min(rungs, key=self.model.measure)
 
     def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]]) -> Iterator[Rung]:
-        found = []
+        rungs = []
         for order in orders:
             search = StripeSearch(self.model, whole, order, self.processes)
-            found += search.answers()
+            rungs += search.answers()
             self.points += search.points()
             self.bounds.append(search.least)
             self.built_bounds += search.loads()
@@ -257,16 +202,11 @@ class _Climb:
             if search.interrupted:
                 self.remarks.append("interrupted: the best so far")
                 break
-        if found:
-            fitting = [rung for rung in found if self.model.fits(rung)]
+        if rungs:
+            fitting = [rung for rung in rungs if self.model.fits(rung)]
             cheapest = self.goal.budget is not None and fitting
-            allowed = fitting or [rung for rung in found if self.model.allowed(rung)] or found
-            yield min(allowed, key=_time_of if cheapest else self.model.measure)
-
-
-def _time_of(rung: Rung) -> float:
-    """The time that an invocation of a rung is expected to take."""
-    return rung.time
+            allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
+            yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.measure)
 
 
 def _unplannable(file: FileModel, graph: Graph) -> str:

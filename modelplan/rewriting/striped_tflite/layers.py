@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
 from modelplan.model import Graph, Kind, Op
+from modelplan.ops import facts
 from modelplan.ops.conditions import number
 from modelplan.ops.macs import element_macs, op_macs
+from modelplan.ops.op_facts import RowRule
 from modelplan.rewriting.striped_tflite.early_padding import padded_early
-from modelplan.rewriting.stripes.layers import RowFacts, enlarged, layer_by_facts, pointwise, same_padding
+from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, pointwise, same_padding
 from modelplan.rewriting.stripes.regions import (
     LoopedStripes,
     RegionLayers,
@@ -29,11 +31,11 @@ _UNMOVED_TYPES = frozenset({"int8", "uint8", "int16", "float32"})
 
 
 def takes_anything(graph: Graph, index: int) -> bool:
-    """Whether rows of an operator's operands that are cut off behind it may hold anything."""
+    """Whether an operator may read arbitrary bytes in operand rows whose results are cut off."""
     op = graph.ops[index]
     maps = (graph.tensors[t] for t in (*op.reads, *op.writes))
     moved = (x.dtype not in _UNMOVED_TYPES for x in maps if x.kind is not Kind.CONSTANT)
-    return op.kind in ROWS and ROWS[op.kind].any_values and not any(moved)
+    return facts("tflite", op.kind).any_values and not any(moved)
 
 
 def layer_of(graph: Graph, index: int, axis: int, *, tiled: bool = False) -> Layer | str:
@@ -44,7 +46,7 @@ def layer_of(graph: Graph, index: int, axis: int, *, tiled: bool = False) -> Lay
     op = graph.ops[index]
     if len(op.writes) != 1 or op.outputs[0] < 0:
         return "it has not exactly one output"
-    return _unfit(graph, op, axis, tiled=tiled) or layer_by_facts(ROWS, graph, op, axis)
+    return _unfit(graph, op, axis, tiled=tiled) or layer_by_facts(RULES, facts("tflite", op.kind), graph, op, axis)
 
 
 def _unfit(graph: Graph, op: Op, axis: int, *, tiled: bool) -> str:
@@ -91,7 +93,7 @@ def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
 
 
 def _along_channels(graph: Graph, op: Op, axis: int) -> Layer | str:
-    """An operator that takes all values along the last axis together, for each other place by itself."""
+    """An operator over the last axis that treats all other indices independently."""
     y = graph.tensors[op.outputs[0]]
     if axis == len(y.shape) - 1:
         return f"{op.kind} takes all values along the axis of the rows together"
@@ -182,30 +184,16 @@ def _margins(graph: Graph, op: Op, axis: int) -> tuple[int, int]:
     return total // 2, total - total // 2
 
 
-_ALL_ROWS = " adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on"
-#: Operators of which element i of the output depends on element i of each operand alone.
-_UNMOVED_POINTWISE = """
-RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH ABS NEG ADD SUB MUL MAXIMUM MINIMUM SQUARED_DIFFERENCE PRELU
-"""
-_POINTWISE = "ELU EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL ROUND DIV QUANTIZE DEQUANTIZE CAST"
-#: Operators that go over their operand with a window.
-WINDOWS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"})
-
-#: What is known of operators; those that are missing are not split.
-ROWS: dict[str, RowFacts[Graph]] = {
-    **dict.fromkeys(_UNMOVED_POINTWISE.split(), RowFacts(_pointwise, any_values=True)),
-    **dict.fromkeys(_POINTWISE.split(), RowFacts(_pointwise)),
-    **dict.fromkeys(WINDOWS, RowFacts(_window, any_values=True)),
-    **dict.fromkeys(("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"), RowFacts(_resized, any_values=True)),
-    **dict.fromkeys(("L2_NORMALIZATION", "LOG_SOFTMAX", "SOFTMAX"), RowFacts(_along_channels)),
-    **dict.fromkeys(("PAD", "PADV2"), RowFacts(_pad)),
-    "CONCATENATION": RowFacts(_joined, any_values=True),
-    "TRANSPOSE": RowFacts(_permuted, any_values=True),
-    "TRANSPOSE_CONV": RowFacts(_spread, any_values=True),
-    "MEAN": RowFacts(reason=f"MEAN{_ALL_ROWS}"),
-    "SUM": RowFacts(reason=f"SUM{_ALL_ROWS}"),
-    "FULLY_CONNECTED": RowFacts(reason="FULLY_CONNECTED makes each value of all rows"),
-    "RESHAPE": RowFacts(reason="RESHAPE does not keep the rows"),
+#: How each rule of the rows in `ops/tflite.py` takes the rows of an operator.
+RULES: dict[RowRule, Callable[[Graph, Op, int], Layer | str]] = {
+    "pointwise": _pointwise,
+    "window": _window,
+    "resize": _resized,
+    "along channels": _along_channels,
+    "pad": _pad,
+    "join": _joined,
+    "permute": _permuted,
+    "spread": _spread,
 }
 
 
@@ -233,10 +221,10 @@ def _layers_across(graph: Graph, ops: Sequence[int], region: StripedRegion) -> d
 
 
 def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:
-    found = {}
+    layers = {}
     for index in ops:
         layer = layer_of(graph, index, axis, tiled=tiled)
         if isinstance(layer, str):
             raise IllegalStripeError(f"{graph.label(index)}: {layer}")
-        found[index] = layer
-    return found
+        layers[index] = layer
+    return layers

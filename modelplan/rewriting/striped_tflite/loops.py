@@ -32,7 +32,7 @@ def append_loop(program: TfliteProgram, base: LoopLayers) -> None:
 
 class _Writer:
     def __init__(self, program: TfliteProgram, base: LoopLayers, found: Tiling) -> None:
-        self.program, self.base, self.found, self.y = program, base, found, found.result
+        self.program, self.base, self.tiling, self.y = program, base, found, found.result
         self.count = len(found.tiles)
         self.name = f"{base.graph.tensors[self.y].name}/loop"
         self.loose = all(takes_anything(base.graph, op) for op in base.ops)
@@ -54,17 +54,17 @@ class _Writer:
         steps = [0] * (_RANK * self.count)
         steps[::_RANK] = [_RANK * (i + 1) for i in range(self.count)]
         self.body.append(TfliteStep("SLICE", (self._table("next", steps), counter, one), (following,)))
-        passed = tuple(self._again(x, f"x{i or ''}") for i, x in enumerate(self.found.entries))
+        passed = tuple(self._again(x, f"x{i or ''}") for i, x in enumerate(self.tiling.entries))
         begun = self._again(self.y, "y", variable=True)
-        inputs, outputs = (counter, *self.found.entries, self.y), (following, *self.found.entries, updated)
+        inputs, outputs = (counter, *self.tiling.entries, self.y), (following, *self.tiling.entries, updated)
         loop = TfliteLoop(self.count, condition, tuple(self.body), inputs, outputs)
         start = program.constant((0,))
         program.steps.append(
-            TfliteStep("WHILE", (start, *self.found.entries, begun), (counter, *passed, self.y), loop=loop)
+            TfliteStep("WHILE", (start, *self.tiling.entries, begun), (counter, *passed, self.y), loop=loop)
         )
 
     def _again(self, t: int, what: str, *, variable: bool = False) -> int:
-        """A map under another name, where it stands."""
+        """The same bytes under another tensor name."""
         added = AddedValue(f"{self.name}/{what}", t, self.program.shape(t), variable=variable)
         return self.program.add_at(added, self.program.group_offsets[t])
 
@@ -72,7 +72,7 @@ class _Writer:
         """The steps of one iteration; returns the value that is the result with the new rows."""
         for index in self.base.ops:
             self._operator(index)
-        begins = self.found.begins([axis_rows.result.starts for axis_rows in self.found.both_axes])
+        begins = self.tiling.begins([axis_rows.result.starts for axis_rows in self.tiling.both_axes])
         begin = self._begin(begins, "result")
         updated = self._again(self.y, "updated")
         self.body.append(
@@ -87,11 +87,11 @@ class _Writer:
         inputs = list(op.inputs)
         for position in layer.operands:
             x = op.inputs[position]
-            runs = [axis_rows.taken[index, position] for axis_rows in self.found.both_axes]
+            runs = [axis_rows.taken[index, position] for axis_rows in self.tiling.both_axes]
             source = self.held.get(x, x)
             blocks = self._used(x, (index, position), layer.places) if x not in self.held and self.loose else ()
             inputs[position] = self._rows(x, source, runs, f"op{index}_window", layer.places, blocks)
-        made = [axis_rows.made[index] for axis_rows in self.found.both_axes]
+        made = [axis_rows.made[index] for axis_rows in self.tiling.both_axes]
         if layer.kind == "grow":
             position, size = sized(graph, op, self.base.region.axis, 0)
             size = (size[0], *made, size[3]) if len(size) == _RANK else tuple(made)
@@ -99,14 +99,14 @@ class _Writer:
         value = self._map(y, made, "made")
         self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index))
         self.held[y] = self._rows(
-            y, value, [axis_rows.kept[index] for axis_rows in self.found.both_axes], f"op{index}_cut"
+            y, value, [axis_rows.kept[index] for axis_rows in self.tiling.both_axes], f"op{index}_cut"
         )
 
     def _rows(
         self, t: int, source: int, runs: Sequence[IterationRows], what: str, places: tuple[int, ...] = (),
         used: tuple[Block, ...] = (),
     ) -> int:  # fmt: skip
-        """The rows and columns `runs` of a value: itself, or a copy from a table's places on.
+        """The rows and columns `runs` of a value: itself, or a slice whose begins come from a table.
 
         They lie along axes 1 and 2 of the value, or where `places` says. The result depends on the blocks `used`.
         """
@@ -114,7 +114,7 @@ class _Writer:
         if all(run.is_all_of(extents[axis]) for run, axis in zip(runs, axes, strict=True)):
             return source
         begins = []
-        for begin in self.found.begins([run.starts for run in runs]):
+        for begin in self.tiling.begins([run.starts for run in runs]):
             turned = [0] * _RANK
             turned[axes[0]], turned[axes[1]] = begin[1:3]
             begins.append(tuple(turned))
@@ -127,12 +127,12 @@ class _Writer:
         return value
 
     def _used(self, x: int, operand: tuple[int, int], places: tuple[int, ...]) -> tuple[Block, ...]:
-        """The block of an entering map that the result depends on, for each tile."""
+        """The block of an entering map that each tile of the result depends on."""
         first, second = (places or (0, 1, 2))[1:3]
         blocks = []
-        for tile in self.found.tiles:
+        for tile in self.tiling.tiles:
             begin, extents = [0] * _RANK, list(self.program.shape(x))
-            for axis, axis_rows, at in zip((first, second), self.found.both_axes, tile, strict=True):
+            for axis, axis_rows, at in zip((first, second), self.tiling.both_axes, tile, strict=True):
                 lo, hi = axis_rows.used[operand][at]
                 begin[axis], extents[axis] = lo, hi - lo
             blocks.append((tuple(begin), tuple(extents)))

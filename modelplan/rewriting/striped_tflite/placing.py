@@ -37,7 +37,7 @@ KernelOverlaps = Callable[[TfliteProgram, TfliteStep], Iterable[KernelOverlap]]
 def problem_of(
     program: TfliteProgram, overlaps: KernelOverlaps, alignment: int, scratch: Sequence[tuple[int, int]] = ()
 ) -> Problem:
-    """The packing problem of a program whose kernels stand `overlaps`; `scratch` as in `group_problem`."""
+    """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`."""
     lives, allowed = byte_lives(list(accesses(program))), allowed_overlaps(program, overlaps)
     values = _whole_values(program) if scratch else ()
     return group_problem(lives, program.groups, alignment, allowed, scratch, values)
@@ -57,7 +57,7 @@ def _value_lives(program: TfliteProgram) -> dict[int, tuple[int, int]]:
     for step in program.steps:
         inner = (step, step.loop.condition, *step.loop.body) if step.loop else (step,)
         last = tick + (step.loop.iterations * (len(step.loop.body) + 1) + 1 if step.loop else 0)
-        for value in {t for one in inner for t in (*one.inputs, *one.outputs)}:
+        for value in {t for tflite_step in inner for t in (*tflite_step.inputs, *tflite_step.outputs)}:
             if value in program.group_offsets:
                 lives[value] = min(lives.get(value, (tick, 0))[0], tick), last
         tick = last + 1
@@ -65,12 +65,12 @@ def _value_lives(program: TfliteProgram) -> dict[int, tuple[int, int]]:
 
 
 def no_overlaps(program: TfliteProgram, step: TfliteStep) -> Iterable[KernelOverlap]:  # noqa: ARG001
-    """Kernels of which nothing is known: no output over an operand."""
+    """The overlaps of unknown kernels: none."""
     return ()
 
 
 def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
-    """What the kernels of a runtime were proved to stand: outputs ahead of or in place of an operand.
+    """The overlaps of outputs and operands that a runtime's kernels are proved to allow.
 
     Steps of the same kind, attributes and shapes are looked up once.
     """
@@ -125,7 +125,7 @@ def allowed_overlaps(program: TfliteProgram, overlaps: KernelOverlaps) -> Iterat
 
 
 def _step_overlaps(program: TfliteProgram, step: TfliteStep, overlaps: KernelOverlaps) -> Iterator[AllowedOverlap]:
-    """What a step lets its output write over, whenever it runs."""
+    """The overlaps that a step allows in every run."""
     output = program.group_offsets.get(step.outputs[0]) if len(step.outputs) == 1 else None
     if output is None or (step.source < 0 and _moves_nothing(program, step)):
         return
@@ -136,7 +136,7 @@ def _step_overlaps(program: TfliteProgram, step: TfliteStep, overlaps: KernelOve
 
 
 def _moves_nothing(program: TfliteProgram, step: TfliteStep) -> bool:
-    """Whether a slice or a join leaves all bytes where they are."""
+    """Whether a slice or a concatenation is in place and copies nothing."""
     groups = {program.group_offsets[t].group for t in (*step.reads, *step.outputs) if t in program.group_offsets}
     return len(groups) == 1
 

@@ -45,7 +45,7 @@ def replay_steps(program: TfliteProgram, packing: GroupPacking, overlaps: Kernel
 
 
 class _Machine:
-    """The memory, and for each value the marks of the bytes that it is made of."""
+    """A shadow memory, with the expected origin of each byte of each value."""
 
     def __init__(self, program: TfliteProgram, packing: GroupPacking) -> None:
         self.program, self.packing = program, packing
@@ -100,7 +100,7 @@ class _Machine:
         self.marks += size
 
     def _make(self, step: TfliteStep, value: int, iteration: int) -> None:
-        """What a value is made of: the bytes of operands where the step only moves them, else new ones."""
+        """The origins of a value's bytes: those of operands where the step only copies, else new ones."""
         added = step.source < 0
         if step.kind in VIEWS and step.inputs[0] in self.content:
             self.content[value] = self.content[step.inputs[0]]
@@ -149,10 +149,7 @@ def _check_overlap(
             ]  # fmt: skip
             if step.kind == "SLICE" and read.value == step.inputs[1] and distance == 0:
                 continue  # the kernel takes the begin vector over before it writes
-            if not granted or not _sole(program, step, read.value):
+            places = [i for i, t in enumerate(step.inputs) if t == read.value]
+            if not granted or not all(reads_group_once(program, step, i) for i in places):
                 name = program.tensor(read.value).name
                 raise BrokenPlanError(f"step {written.step} {step.kind} writes over {name!r} while it reads it")
-
-
-def _sole(program: TfliteProgram, step: TfliteStep, value: int) -> bool:
-    return all(reads_group_once(program, step, i) for i, t in enumerate(step.inputs) if t == value)

@@ -38,7 +38,7 @@ from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
-    "as is": "the file as it stands",
+    "as is": "the unmodified file",
     "order": "its best order of operators",
     "views": "an offline plan (addresses in the file, which TFLM takes) in which views share bytes",
     "overlaps": "and outputs run into operands that are still read",
@@ -125,7 +125,7 @@ class ModelOnTarget:
         return (self.goal.budget is None or self.measure(rung) <= self.goal.budget) and self.allowed(rung)
 
     def allowed(self, rung: Rung) -> bool:
-        """Whether a rung meets the caps and the target's TFLM runs it; the file as it stands meets all caps."""
+        """Whether a rung meets the caps and the target's TFLM runs it; the unmodified file meets all caps."""
         goal = self.goal
         if rung.refusals or rung.name == "as is":
             return not rung.refusals

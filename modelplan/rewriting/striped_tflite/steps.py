@@ -239,7 +239,7 @@ def block_runs(
 
 
 def _from_place(program: TfliteProgram, number: int, step: TfliteStep, iteration: int) -> Iterator[MemoryAccess]:
-    """A SLICE or DYNAMIC_UPDATE_SLICE of a block, with its begin vector.
+    """A SLICE or DYNAMIC_UPDATE_SLICE of a block given by its begin vector.
 
     Only what a result depends on counts as read. Between the runs of that block other bytes are kept alive too, which
     keeps lives few.

@@ -39,7 +39,7 @@ _BUILT, _ANSWERS, _SINGLE = 30, 3, 40
 #: First plans that are tried against the same score.
 _TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
-_LOOPED = 10
+_MOST_LOOPS = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
 _NEAR = 0.94
 #: Plans of a score so many times the best are left out before they are packed at length.
@@ -80,7 +80,7 @@ class PackedPlan:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a plan: None where it is not legal or left out; `buffers` are those of its problem."""
+    """The result of building a plan: None where it is illegal or skipped; `buffers` are those of its problem."""
 
     plan: PackedPlan | None = None
     buffers: int = 0
@@ -100,7 +100,7 @@ class StripeSearch:
         self.space = Space(whole.graph, order, self.overlaps, _prices(model.bits, whole.graph))
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
-        self.found: list[Candidate] = []
+        self.candidates: list[Candidate] = []
         self.plans: dict[Regions, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
@@ -125,7 +125,7 @@ class StripeSearch:
         return list(self._packed_rungs(workers, self._ranked()[: 1 if self.interrupted else _ANSWERS]))
 
     def tasks(self) -> dict[str, Callable[..., Any]]:
-        """What other processes do for the search, by name."""
+        """The tasks that worker processes carry out for the search, by name."""
         return {
             "price": partial(candidates.striped_candidates, self.space),
             "try": self.try_plan,
@@ -136,10 +136,10 @@ class StripeSearch:
         ceiling = max(self.space.peaks)
         ranges = candidates.promising_ranges(self.space, ceiling, ceiling // 3)
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
-            self.found += found
+            self.candidates += found
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
-        choices = candidates.plans(self.space, self.found, *most)
-        self.model.report(f"{len(self.found)} candidates, {len(choices)} plans")
+        choices = candidates.plans(self.space, self.candidates, *most)
+        self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
         first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
         for at in range(0, len(first), _TOGETHER):
@@ -148,31 +148,31 @@ class StripeSearch:
         self._improve(workers)
 
     def _worth_building(self) -> int | None:
-        """The score from which on a plan is left out: one that is so far off is not improved below the best."""
+        """The score from which plans are skipped: no improvement brings one below the best."""
         best = min((plan.score for plan in self.plans.values() if plan), default=None)
         return None if best is None or self.goal.budget is not None else int(_FAR * best)
 
     def loads(self) -> list[int]:
-        """For each plan that was built the bytes that it needs wherever its rows are put."""
+        """For each built plan its load bound in bytes."""
         return [plan.packing.load for plan in self.plans.values() if plan]
 
     def _one_region(self) -> list[Regions]:
         """For each range of operators its most promising stripes, the best ranges first."""
         best: dict[tuple[int, int], Candidate] = {}
         macs, time = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
-        for c in self.found:
+        for c in self.candidates:
             key = c.region.first, c.region.last
             if c.macs <= macs and c.time <= time and (key not in best or self._promise(c) < self._promise(best[key])):
                 best[key] = c
         return [(c.region,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
 
     def _one_loop(self) -> list[Regions]:
-        """The best ranges of operators each as a loop: few operators, so that they meet caps which others break."""
-        ranges = self._one_region()[:_LOOPED]
+        """The best ranges of operators as one loop each: few operators, so that they meet caps on operators."""
+        ranges = self._one_region()[:_MOST_LOOPS]
         return [(loop,) for (region,) in ranges for loop in self._loops(region)]
 
     def _promise(self, candidate: Candidate) -> int:
-        """The bytes of the objective with this region alone, as far as its rows tell."""
+        """The estimated bytes of the objective with this region alone."""
         steps = range(len(self.order))
         inside = range(candidate.region.first, candidate.region.last + 1)
         peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
@@ -200,13 +200,13 @@ class StripeSearch:
 
     def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
-        found = [plan for plan in self.plans.values() if plan]
+        packed_plans = [plan for plan in self.plans.values() if plan]
         budget = self.goal.budget
         if budget is None:
-            return sorted(found, key=lambda plan: (plan.score, plan.point.macs))
-        fitting = [plan for plan in found if plan.score <= budget]
+            return sorted(packed_plans, key=lambda plan: (plan.score, plan.point.macs))
+        fitting = [plan for plan in packed_plans if plan.score <= budget]
         cheap = sorted(fitting, key=lambda plan: plan.point.time)
-        return [*cheap[:2], *sorted(found, key=lambda plan: plan.score)]
+        return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
 
     def _allowed(self, program: TfliteProgram) -> bool:
         """Whether a program meets the caps and the target's TFLM has its operators."""
@@ -264,7 +264,7 @@ class StripeSearch:
         return kept + max(height, costs.planning_bytes(program, self.model.bits))
 
     def _improve(self, workers: Workers) -> None:
-        """Changes the best plans a little, again and again, and keeps what is better."""
+        """Local search around the best plans."""
         tried: set[Regions] = set()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         while left > 0 and self.buffers < _MOST_BUFFERS:
@@ -282,7 +282,7 @@ class StripeSearch:
         return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
     def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> int:
-        """Tries plans around one, up to the first that is better; returns how many."""
+        """Tries the neighbours of a plan up to the first better one; returns how many were tried."""
         options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
         before = len(self.plans)
@@ -295,7 +295,7 @@ class StripeSearch:
         return max(len(self.plans) - before, 1)
 
     def _neighbours(self, regions: Regions) -> Iterator[Regions]:
-        """Plans that differ in one region, or by one more."""
+        """Plans with one region changed or one region more."""
         for i, region in enumerate(regions):
             for other in (*self._variants(region), None):
                 changed = [*regions[:i], *([other] if other else []), *regions[i + 1 :]]
@@ -304,13 +304,13 @@ class StripeSearch:
         for region in self._singles():
             if all(r.last < region.first or region.last < r.first for r in regions):
                 yield tuple(sorted((*regions, region), key=lambda r: r.first))
-        for extra in self.random.sample(self.found, min(40, len(self.found))):
+        for extra in self.random.sample(self.candidates, min(40, len(self.candidates))):
             new = extra.region
             if all(r.last < new.first or new.last < r.first for r in regions):
                 yield tuple(sorted((*regions, new), key=lambda r: r.first))
 
     def _singles(self) -> Iterator[StripedRegion]:
-        """Single operators in stripes from the last to the first: what they make may then lie above what they read."""
+        """Regions of one operator, last first: their outputs may then lie above their operands."""
         for step, op in enumerate(self.order):
             y = self.whole.graph.ops[op].outputs[:1]
             if isinstance(self.space.layers[op], str) or self.space.peaks[step] < max(self.space.peaks) // 2:
@@ -329,12 +329,12 @@ class StripeSearch:
         yield from self._loops(region)
         if not isinstance(region, UnrolledStripes):
             return
-        for cuts in _uneven(region.cuts):
+        for cuts in _shift_cuts(region.cuts):
             yield replace(region, cuts=cuts)
         yield from self._other_strategies(region)
         ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
         for first, last in ranges:
-            yield from (c.region for c in self.found if (c.region.first, c.region.last) == (first, last))
+            yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
         yield from self._exceptions(region)
 
     def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
@@ -351,7 +351,7 @@ class StripeSearch:
             yield replace(plain, backward=not region.backward)
 
     def _exceptions(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
-        """The region with one operator of which the windows are padded, or the rows recomputed or untrimmed, or not."""
+        """The region with one operator's padding, recomputing or trimming switched."""
         graph, layers = self.whole.graph, self.space.layers
         ops = self.order[region.first : region.last + 1]
         bordered = {op for op in ops if not isinstance(layer := layers[op], str) and layer.bordered}
@@ -408,8 +408,8 @@ def _lowest(*packings: GroupPacking) -> GroupPacking:
     return min(packings, key=lambda packing: packing.height)
 
 
-def _uneven(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The same stripes with one border a row further up or down."""
+def _shift_cuts(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The same stripes with one cut moved by a row."""
     for i in range(1, len(cuts) - 1):
         for shift in (-1, 1):
             moved = (*cuts[:i], cuts[i] + shift, *cuts[i + 1 :])

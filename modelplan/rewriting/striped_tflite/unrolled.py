@@ -62,7 +62,7 @@ class _Stripes(StripeLowering):
         )
 
     def _origin(self, t: int) -> int:
-        """The map of the model that has the type and the quantisation of a map."""
+        """The tensor of the model whose type and quantisation a map has."""
         return self.base.origin.get(t, t)
 
     def _slice(self, t: int, source: HeldRows, lo: int, hi: int, place: GroupOffset | None = None) -> int:
@@ -89,19 +89,7 @@ class _Stripes(StripeLowering):
         else:
             for position in layer.operands:
                 inputs[position] = self._operand(op.inputs[position], window, layer)
-        changes: tuple[tuple[str, str], ...] = ()
-        if layer.kind == "pad":
-            inputs[1] = self._paddings(index, window)
-        elif layer.kind == "cut":
-            inputs[1:] = self._cut_out(index, b - a)
-        elif layer.kind == "grow":
-            position, size = sized(self.graph, op, self.axis, window.made)
-            inputs[position] = self.program.constant(size)
-        elif window.padded:
-            inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
-            changes = (("padding", "VALID"),)
-        elif self._is_valid_here(index):
-            changes = (("padding", "VALID"),)
+        changes = self._adapt_operands(index, window, inputs)
         source = index if index < len(self.program.graph.ops) else -1
         # Rows too many go where later stripes will write, so where those came first they would do harm.
         aside = window.skip > 0 or (self.backward and window.made != b - a and y in self.base.exits)
@@ -120,26 +108,43 @@ class _Stripes(StripeLowering):
         piece = self._slice(y, HeldRows(raw, self.axis, a - window.skip, a), a, b, kept_home)
         self._hold(y, piece, carried)
 
+    def _adapt_operands(self, index: int, window: InputWindow, inputs: list[int]) -> tuple[tuple[str, str], ...]:
+        """Gives an operator the operands that it has for these rows; returns the options that it has for them."""
+        op, layer = self.graph.ops[index], self.base.layers[index]
+        a, b = self.rows.made[op.outputs[0]]
+        if layer.kind == "pad":
+            inputs[1] = self._paddings(index, window)
+        elif layer.kind == "cut":
+            inputs[1:] = self._cut_out(index, b - a)
+        elif layer.kind == "grow":
+            position, size = sized(self.graph, op, self.axis, window.made)
+            inputs[position] = self.program.constant(size)
+        elif window.padded or self._is_valid_here(index):
+            if window.padded:
+                inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
+            return (("padding", "VALID"),)
+        return ()
+
     def _stays_uncut(self, y: int) -> bool:
-        """Whether every reader of a map takes what was made of it, rows too many included."""
+        """Whether every reader of a map takes its computed rows, surplus ones included."""
         readers = self.graph.readers[y]
         if not self.trim_late or self.base.keeps(y):
             return False
         return len(readers) == 1 and len(self.base.row_operands(readers[0])) == 1 and self._takes(readers[0], y)
 
     def _is_loose(self, y: int, carried: Sequence[HeldRows]) -> bool:
-        """Whether rows too many of a map are left on it, since a reader takes them along."""
+        """Whether surplus rows of a map stay attached, since a reader takes them along."""
         if y in self.base.exits or carried:
             return False
         return any(r in self.untrimmed and self._takes(r, y) for r in self.graph.readers[y])
 
     def _takes(self, index: int, y: int) -> bool:
-        made = self.uncut[y]
+        held = self.uncut[y]
         window = self.rows.windows.get(index)
         if window is None or self.base.layers[index].operands != (0,):
             return False
         a, b = self.rows.made[self.graph.ops[index].outputs[0]]
-        return not window.padded and rows_of_window(self.base.layers[index], a, b, made.lo, made.hi) is not None
+        return not window.padded and rows_of_window(self.base.layers[index], a, b, held.lo, held.hi) is not None
 
     def _untrimmed_operand(self, index: int, layer: Layer, a: int, b: int) -> tuple[int, InputWindow] | None:
         """The operand with rows that are not needed, and the window that it makes.
@@ -160,7 +165,7 @@ class _Stripes(StripeLowering):
         return source.value, InputWindow(source.lo, source.hi, skip=found[0], made=found[1])
 
     def _held_with_nothing_more(self, x: int, index: int, layer: Layer, rows: tuple[int, int]) -> HeldRows | None:
-        """The value that holds a map's rows, where an operator makes just `rows` of all of them: no slice is needed."""
+        """The value that holds a map's rows, if it yields exactly `rows` without a slice."""
         held = self.held.get(x)
         if held is None or layer.operands != (0,) or self.rows.windows[index].padded:
             return None
@@ -179,7 +184,7 @@ class _Stripes(StripeLowering):
         return GroupOffset(group, (a - lo) * self.base.row_bytes(y)), [HeldRows(kept, self.axis, lo, a)]
 
     def _hold(self, y: int, piece: int, carried: list[HeldRows]) -> None:
-        """Makes the new rows, with what they continue, the window that readers see."""
+        """Joins new and kept rows into the window that readers see."""
         (a, b), lo = self.rows.made[y], self.rows.seen[y][0]
         if y in self.base.exits:
             self.pieces[y].append(HeldRows(piece, self.axis, a, b))
@@ -209,7 +214,7 @@ class _Stripes(StripeLowering):
         return self._slice(x, held, window.lo, window.hi)
 
     def _turned(self, x: int, window: InputWindow, axis: int) -> int:
-        """Rows of a map that lie along another of its axes: a copy."""
+        """Rows of a map along another axis, as a copy."""
         shape = list(self.graph.tensors[x].shape)
         begin, shape[axis] = [0] * len(shape), window.hi - window.lo
         begin[axis] = window.lo
@@ -220,7 +225,7 @@ class _Stripes(StripeLowering):
         return value
 
     def _is_valid_here(self, index: int) -> bool:
-        """Whether an operator pads in the file and does not here, since its map is padded already."""
+        """Whether an operator that pads in the file gets VALID padding, since its map is padded already."""
         before = self.program.graph.ops[index : index + 1]
         return any(op.attribute("padding") != self.graph.ops[index].attribute("padding") for op in before)
 

@@ -213,7 +213,7 @@ class _Writer:
         return self.operators[self.file_op[step.source]]
 
     def _stays(self, step: TfliteStep) -> bool:
-        """Whether the operator's table in the file is right as it stands, but for numbers."""
+        """Whether the operator's table in the file needs no change but tensor numbers."""
         if step.source < 0 or self._options(step):
             return False
         listed = [tuple(self._listed(self._table(step), part)) for part in (_OP_INPUTS, _OP_OUTPUTS)]

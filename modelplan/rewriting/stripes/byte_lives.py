@@ -28,7 +28,7 @@ class LiveBytes(NamedTuple):
 
 
 def byte_lives(found: Sequence[MemoryAccess]) -> list[LiveBytes]:
-    """The lives of all bytes, runs with the same life as one segment. Steps count from -1: the caller's writing.
+    """The lifetimes of all bytes, one segment for each run of equal lifetimes. Step -1: the caller writes inputs.
 
     A byte lives from a write until its last read before the next one, or for its writer's step alone.
     """

@@ -28,7 +28,7 @@ def report_nothing(_: str) -> None:
 
 
 def never_interrupt() -> None:
-    """Lets a search go on; others raise to end it."""
+    """Never ends a search; others raise to end it."""
 
 
 def climb_rungs(rungs: Iterable[RungT], tried: list[RungT], goal: RewriteGoal, fits: Callable[[RungT], bool]) -> None:

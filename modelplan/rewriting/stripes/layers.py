@@ -1,39 +1,23 @@
-"""The facts that stripes need of each operator, and layers that all formats have."""
+"""Layers that all formats have, and the choice of the rule by which the rows of an operator are taken."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from modelplan.model import Op
+from modelplan.ops.op_facts import OpFacts, RowRule
 from modelplan.rewriting.stripes.windows import Layer
 
 #: What a format's rules read: a graph, or a graph with more of its file.
 Source = TypeVar("Source")
 
 
-@dataclass(frozen=True, slots=True)
-class RowFacts(Generic[Source]):
-    """What stripes need to know of an operator.
-
-    `rule` says how its rows along an axis depend on those of its operands, or why they do not; without a rule `reason`
-    says why it is not split. `any_values`: its kernel runs alike whatever rows hold that no result depends on, since it
-    does not divide, take a root or round a float. `fused`: the runtime may compute it inside of a neighbour's kernel.
-    """
-
-    rule: Callable[[Source, Op, int], Layer | str] | None = None
-    any_values: bool = False
-    fused: bool = False
-    reason: str = ""
-
-
-def layer_by_facts(rows: Mapping[str, RowFacts[Source]], source: Source, op: Op, axis: int) -> Layer | str:
-    """How the rows of an operator depend on those of its operands by a table of facts, or why it is not split."""
-    facts = rows.get(op.kind)
-    if facts is None or facts.rule is None:
-        return (facts and facts.reason) or f"{op.kind} is not computed row by row"
-    return facts.rule(source, op, axis)
+def layer_by_facts(
+    rules: Mapping[RowRule, Callable[[Source, Op, int], Layer | str]], row: OpFacts, source: Source, op: Op, axis: int
+) -> Layer | str:
+    """How the rows of an operator depend on those of its operands by the rule of its facts, or why it is not split."""
+    return rules[row.rows](source, op, axis) if row.rows else row.unsplit.format(kind=op.kind)
 
 
 def pointwise(rows: int, operands: tuple[int, ...], axes: tuple[int, ...] = (), macs: int = 0) -> Layer:

@@ -29,13 +29,13 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class IterationRows:
-    """In iteration k the `extent` rows from row `starts[k]` on."""
+    """The rows [starts[k], starts[k] + extent) in iteration k."""
 
     starts: tuple[int, ...]
     extent: int
 
     def is_all_of(self, extent: int) -> bool:
-        """Whether these are all of so many rows, in each iteration."""
+        """Whether every iteration takes all of `extent` rows."""
         return self.extent == extent and not any(self.starts)
 
 
@@ -57,12 +57,12 @@ class LoopRows:
 
 
 def result_runs(total: int, rows: int) -> IterationRows:
-    """`rows` rows at a time of so many, the last ones moved up where fewer are left."""
+    """The rows of each iteration of `total` rows, `rows` at a time; the last run overlaps the one before."""
     return IterationRows(tuple(min(start, total - rows) for start in range(0, total, rows)), rows)
 
 
 def undivided(base: LoopLayers, axis: int) -> LoopRows:
-    """The rows along an axis that is not cut."""
+    """The rows of a loop along an axis that is not cut."""
     tensors, ops = base.graph.tensors, base.graph.ops
     axis_rows = LoopRows(IterationRows((0,), tensors[ops[base.ops[-1]].outputs[0]].shape[axis]))
     for op in base.ops:
@@ -82,7 +82,7 @@ def loop_rows(base: LoopLayers, layers: Mapping[int, Layer], rows: int) -> LoopR
         IllegalStripeError: no window height suits all iterations.
     """
     result = result_runs(layers[base.ops[-1]].rows_out, rows)
-    axis_rows = _passed_on(base, layers, result) if base.region.trim_late else _cut_each(base, layers, result)
+    axis_rows = _uncut_chain(base, layers, result) if base.region.trim_late else _cut_each(base, layers, result)
     axis_rows.used = _used(base, layers, result)
     return axis_rows
 
@@ -105,7 +105,7 @@ def _used(
 
 
 def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
-    """Every operator makes what its readers need; rows that are wrong are cut off at once."""
+    """The rows of a loop in which every operator's surplus rows are cut off at once."""
     ops, axis_rows = base.graph.ops, LoopRows(result)
     wanted: dict[int, list[IterationRows]] = {ops[base.ops[-1]].outputs[0]: [result]}
     held: dict[int, IterationRows] = {}
@@ -114,7 +114,7 @@ def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRo
         y, layer = ops[op].outputs[0], layers[op]
         if y not in wanted:
             raise IllegalStripeError(f"{base.graph.label(op)}: nothing in the loop reads what it makes")
-        held[y] = _around(wanted[y], layer.rows_out)
+        held[y] = _covering_window(wanted[y], layer.rows_out)
         window, skipped, axis_rows.made[op] = _fitting(layer, held[y])
         axis_rows.kept[op] = IterationRows(skipped, held[y].extent)
         for position in layer.operands:
@@ -129,8 +129,8 @@ def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRo
     return axis_rows
 
 
-def _around(runs: Sequence[IterationRows], height: int) -> IterationRows:
-    """The least rows of one extent that hold all of `runs` in each iteration."""
+def _covering_window(runs: Sequence[IterationRows], height: int) -> IterationRows:
+    """The smallest window of one extent that covers all of `runs` in each iteration."""
     low = [min(run.starts[k] for run in runs) for k in range(len(runs[0].starts))]
     high = [max(run.starts[k] + run.extent for run in runs) for k in range(len(runs[0].starts))]
     extent = max(b - a for a, b in zip(low, high, strict=True))
@@ -185,8 +185,8 @@ def _enlarged(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int]
     return (skip, made) if skip >= 0 and skip + b - a <= made else None
 
 
-def _passed_on(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
-    """A chain in which each operator takes all that the one before it made."""
+def _uncut_chain(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
+    """The rows of a chain of operators in which each takes all rows of the one before."""
     _check_chain(base)
     chain, axis_rows = [layers[op] for op in base.ops], LoopRows(result)
     ends = [(a, a + result.extent) for a in result.starts]
@@ -196,7 +196,7 @@ def _passed_on(base: LoopLayers, layers: Mapping[int, Layer], result: IterationR
     )
     for op in base.ops:
         axis_rows.taken[op, 0] = window
-        axis_rows.made[op] = _made(layers[op], window.extent)
+        axis_rows.made[op] = _rows_made(layers[op], window.extent)
         window = axis_rows.kept[op] = IterationRows((0,) * len(cuts), axis_rows.made[op])
     axis_rows.kept[base.ops[-1]] = IterationRows(tuple(cuts), result.extent)
     return axis_rows
@@ -212,8 +212,8 @@ def _check_chain(base: LoopLayers) -> None:
         at = op.outputs[0]
 
 
-def _made(layer: Layer, height: int) -> int:
-    """Rows that an operator makes of a window."""
+def _rows_made(layer: Layer, height: int) -> int:
+    """The number of rows that an operator computes from a window."""
     if layer.kind != "window":
         return height
     return -(-height // layer.stride) if layer.own else (height - layer.reach) // layer.stride + 1

@@ -28,7 +28,7 @@ class StripedRegion:
 
     @property
     def stripes(self) -> int:
-        """Number of stripes."""
+        """The number of stripes."""
         return len(self.cuts) - 1
 
     def keeps_rows_of(self, op: int) -> bool:  # noqa: ARG002

@@ -83,7 +83,7 @@ def _one_stripe(base: UnrolledLayers, share: tuple[int, int, int], last: int, up
 
 
 def _keep_for_later(base: UnrolledLayers, found: Sequence[StripeRows]) -> None:
-    """Widens what a stripe keeps of a map by what a later one needs of the rows made so far."""
+    """Extends the rows kept of a map by those that a later stripe needs of it."""
     for now, later in reversed(list(pairwise(found))):
         for t in base.inner:
             if t not in now.seen or t not in later.seen or not base.keeps(t):
@@ -114,20 +114,20 @@ def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
 def _followers(base: UnrolledLayers) -> tuple[int, ...]:
     """The first operator of a region and all that depend on it."""
     made: set[int] = set()
-    found: list[int] = []
+    followers: list[int] = []
     for op in base.ops:
         reads = set(base.row_operands(op))
         if op == base.ops[0] or reads & made:
             made.add(base.graph.ops[op].outputs[0])
             if base.layers[op].kind != "cut":  # which is made for those that read it
-                found.append(op)
-    return tuple(found)
+                followers.append(op)
+    return tuple(followers)
 
 
 def _one_tick(
     base: UnrolledLayers, followers: tuple[int, ...], most: dict[int, int], upto: dict[int, int], end: int
 ) -> StripeRows:
-    """What is made once the first operator has made its rows to `end`; `most` bounds the rows of each follower."""
+    """The rows of all maps after the first operator's rows reach `end`; `most` bounds each follower's rows."""
     rows = StripeRows()
     followed = {base.graph.ops[op].outputs[0] for op in followers}
     for op in followers:
@@ -149,7 +149,7 @@ def _one_tick(
 
 
 def _limit(layer: Layer, end: int) -> int:
-    """A number of rows near `end` at which no stripe would consist of padding alone."""
+    """A row count near `end` such that no stripe consists of padding alone."""
     if layer.kind == "pad":
         end = max(end, layer.above + 1)
         return layer.rows_out if end >= layer.above + layer.rows_in else end
@@ -157,7 +157,7 @@ def _limit(layer: Layer, end: int) -> int:
 
 
 def _ready(base: UnrolledLayers, op: int, upto: dict[int, int], reads: set[int], limit: int) -> int:
-    """How far an operator gets, at most to `limit`, with the rows of `reads` that have been made."""
+    """The rows, at most up to `limit`, that an operator can compute from the rows of `reads` made so far."""
     y = base.graph.ops[op].outputs[0]
     have = [upto[t] for t in reads]
     for position in base.layers[op].operands:

@@ -51,7 +51,7 @@ class Layer:
 
     @property
     def bordered(self) -> bool:
-        """Whether the operator's own padding would come in at false borders."""
+        """Whether the operator pads, so that stripes must not let it pad at their own borders."""
         return self.kind == "window" and self.own and (self.reach > 1 or self.above > 0)
 
 
@@ -112,7 +112,7 @@ def source_rows(layer: Layer, a: int, b: int) -> tuple[int, int]:
 
 
 def _grown(layer: Layer, a: int, b: int) -> InputWindow:
-    """The rows that have a part in output rows [a, b), of which a number divisible by the stride is made."""
+    """The window of an enlarging operator: the operand rows that contribute to output rows [a, b)."""
     lo = max(0, -(-(a + layer.above - layer.reach + 1) // layer.stride))
     hi = min(layer.rows_in, (b - 1 + layer.above) // layer.stride + 1)
     made = (hi - lo) * layer.stride if layer.own else (hi - lo - 1) * layer.stride + layer.reach

@@ -87,7 +87,7 @@ class Measured:
         return max(self.first, self.steady)
 
     def above(self, session: int) -> Measured:
-        """The same, told above what another session needs."""
+        """The same bytes, counted above the need of another session."""
         more = self.session - session
         return replace(self, session=session, first=self.first + more, steady=self.steady + more)
 

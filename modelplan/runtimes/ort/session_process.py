@@ -60,7 +60,7 @@ def _session(request: dict[str, Any]) -> tuple[Any, Any]:
 
 def _feeds(inputs: Any, shapes: dict[str, list[int]], number: int) -> dict[str, Any]:
     """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down."""
-    made = {}
+    feeds = {}
     for position, value in enumerate(inputs):
         if value.type not in _TYPES:
             raise SystemExit(f"input {value.name!r} is a {value.type}, expected a tensor of numbers")
@@ -68,15 +68,15 @@ def _feeds(inputs: Any, shapes: dict[str, list[int]], number: int) -> dict[str, 
         shape = shapes[value.name]
         random = np.random.default_rng([max(number, 0), position])
         if number < 0:
-            made[value.name] = np.full(shape, _extreme(dtype, *_EXTREMES[-1 - number]), dtype)
+            feeds[value.name] = np.full(shape, _extreme(dtype, *_EXTREMES[-1 - number]), dtype)
         elif dtype.kind == "f":
-            made[value.name] = random.standard_normal(shape).astype(dtype)
+            feeds[value.name] = random.standard_normal(shape).astype(dtype)
         elif dtype.itemsize == 1 and dtype.kind != "b":
             limits = np.iinfo(dtype)
-            made[value.name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+            feeds[value.name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
         else:  # numbers of rows in a table, as a rule
-            made[value.name] = random.integers(0, 2, shape).astype(dtype)
-    return made
+            feeds[value.name] = random.integers(0, 2, shape).astype(dtype)
+    return feeds
 
 
 def _extreme(dtype: Any, number: float, name: str) -> Any:
@@ -88,8 +88,8 @@ def _extreme(dtype: Any, number: float, name: str) -> Any:
     return {"zero": 0, "max": limits.max, "min": limits.min}[name]
 
 
-def _needed(request: dict[str, Any], library: Any) -> int | None:
-    """What the session holds when it has no arena: an arena's chunks have room that runs would get for nothing."""
+def _session_bytes(request: dict[str, Any], library: Any) -> int | None:
+    """What a session holds without an arena, whose free room in chunks would hide bytes that runs take."""
     if request["settings"]["arena"] == "off":
         return None
     before = library.trace_live()
@@ -104,7 +104,7 @@ def _measured(request: dict[str, Any]) -> dict[str, Any]:
     """The bytes of a first run and of later ones above what a loaded session needs, and the time of the quickest."""
     library = ctypes.CDLL(None)
     library.trace_live.restype = library.trace_peak.restype = ctypes.c_longlong
-    needed = _needed(request, library)
+    needed = _session_bytes(request, library)
     before = library.trace_live()
     session, options = _session(request)
     inputs = session.get_inputs()

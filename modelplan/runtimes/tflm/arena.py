@@ -135,12 +135,12 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    found = [Interpreter(model, *build).arena(head) for build in builds(abi, kernels)]
-    counted = [one for one in found if not one.refusals] or found
+    arenas = [Interpreter(model, *build).arena(head) for build in builds(abi, kernels)]
+    counted = [one for one in arenas if not one.refusals] or arenas
     largest = max(counted, key=lambda one: one.least)
     front = max(one.front for one in counted)
     kept = tuple(map(max, zip(*(one.kept for one in counted), strict=True)))
-    return replace(largest, front=front, kept=kept, refusals=_everywhere([one.refusals for one in found]))
+    return replace(largest, front=front, kept=kept, refusals=_common_refusals([one.refusals for one in arenas]))
 
 
 def builds(abi: int | str, kernels: str) -> Iterator[tuple[Abi, KernelSet]]:
@@ -167,8 +167,8 @@ def planned(
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    found = [Interpreter(model, *build) for build in builds(abi, kernels)]
-    rows = max(found, key=lambda one: one.arena().least).planned()
+    arenas = [Interpreter(model, *build) for build in builds(abi, kernels)]
+    rows = max(arenas, key=lambda one: one.arena().least).planned()
     return rows, planner.greedy_offsets(rows, planner.read_plan(model))
 
 
@@ -178,13 +178,13 @@ def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference"
     Raises:
         RequestError: no such ABI or kernel library.
     """
-    return _everywhere([tuple(Interpreter(model, *build).refused()) for build in builds(abi, kernels)])
+    return _common_refusals([tuple(Interpreter(model, *build).refused()) for build in builds(abi, kernels)])
 
 
-def _everywhere(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
-    """The operators that are refused in every list, with the reason of the first."""
-    labels = [{one.label for one in other} for other in found]
-    return tuple(one for one in found[0] if all(one.label in other for other in labels))
+def _common_refusals(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
+    """The operators refused on all of these ABIs, each with the first reason."""
+    labels = [{refused.label for refused in other} for other in found]
+    return tuple(refusal for refusal in found[0] if all(refusal.label in other for other in labels))
 
 
 class Interpreter:
@@ -322,7 +322,7 @@ class Interpreter:
                 memory.keep(MARGIN if event.sort == performing.MARGIN else BUFFERS, event.bytes(self.abi))
 
     def _kept_by_operators(self) -> list[int]:
-        """What is each operator's own of the tail: its node and what it takes, without alignment."""
+        """For each operator the bytes of its node and its persistent buffers, without alignment."""
         own = [
             layout(_NODE, self.abi).size
             + layout(self._options(one), self.abi).size
@@ -330,8 +330,8 @@ class Interpreter:
             + sum(self._sizes(event for event in one.events if event.sort in (KEEP, performing.MARGIN)))
             for one in self.prepared.taken
         ]
-        found: list[int] = np.array(own, dtype=np.int64)[self.prepared.numbers].tolist()
-        return found
+        kept_by_operators: list[int] = np.array(own, dtype=np.int64)[self.prepared.numbers].tolist()
+        return kept_by_operators
 
     def _take_plan(self, memory: ArenaMemory, buffers: int, offsets: tuple[int, ...] | None) -> None:
         """Handles of scratch, the planner's tables for so many buffers beside the whole tail, and variables."""
@@ -379,7 +379,7 @@ def _take_interface(memory: ArenaMemory, subgraph: FileSubgraph, abi: Abi) -> No
         memory.keep(BUFFERS, abi.pointer * len(interface))
         for t in interface:
             memory.keep_struct(TENSORS, TENSOR)
-            if scales := subgraph.tensors[t].scales:
+            if scales := subgraph.tensors[t].quantization.scales:
                 memory.keep_struct(QUANTIZATIONS, QUANTIZATION)
                 memory.keep(QUANTIZATIONS, 4 * (1 + scales), 4)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from modelplan.model import IntArray
+from modelplan.primitives.byte_counts import rounded_up
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi, Struct, StructLayout, layout
 
@@ -49,7 +50,7 @@ class ArenaMemory:
 
     def hold(self, size: int, alignment: int) -> None:
         """One allocation at the front, until `resize` or `plan`."""
-        self.front = _up(self.front, alignment) + size
+        self.front = rounded_up(self.front, alignment) + size
         self._note()
 
     def resize(self, size: int) -> None:
@@ -87,9 +88,9 @@ class ArenaMemory:
 
     def plan(self, buffers: int) -> None:
         """What the planner works with for so many buffers, between both ends as far as they are aligned."""
-        front = _up(self.front, planner.ALIGNMENT) + PLANNED_BUFFER * buffers
+        front = rounded_up(self.front, planner.ALIGNMENT) + PLANNED_BUFFER * buffers
         self.highest = max(self.highest, front)
-        self.need = max(self.need, front + _up(self.depth, planner.ALIGNMENT))
+        self.need = max(self.need, front + rounded_up(self.depth, planner.ALIGNMENT))
 
     def _note(self) -> None:
         front = self.front  # compared by hand: some ten events of each operator come here
@@ -97,7 +98,3 @@ class ArenaMemory:
             self.highest = front
         if front + self.depth > self.need:
             self.need = front + self.depth
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit

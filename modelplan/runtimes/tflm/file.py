@@ -14,9 +14,10 @@ from modelplan.formats.files import read_bytes
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, TableColumns
 from modelplan.formats.tflite.tflite_file import (
+    UNQUANTISED,
     CodeRow,
     OperatorRow,
-    ScaleRow,
+    Quantization,
     TensorRow,
     TfliteFile,
     plain_accessors,
@@ -45,7 +46,7 @@ _DECODE = "TFLM_DECODE"
 class FileTensor:
     """One tensor: its bytes in TFLM's memory, and whether the file carries its values (`constant`).
 
-    `scales` counts them, 0 without zero points; `scale` and `zero_point` are the first ones, `axis` is theirs.
+    `quantization` counts no scales where there are no zero points, as TFLM does.
     `content` is where the values of a constant lie in the file: first byte and length. `assumed`: the tensor is to
     have scales and zero points that nobody knows yet; conditions on them pass.
     """
@@ -56,11 +57,7 @@ class FileTensor:
     nbytes: int
     constant: bool
     variable: bool
-    scales: int
-    scale: float = 0.0
-    zero_point: int = 0
-    zero_points: int = 0
-    axis: int = 0
+    quantization: Quantization = UNQUANTISED
     content: tuple[int, int] = (0, 0)
     assumed: bool = False
 
@@ -253,7 +250,7 @@ class _Reader:
                 _check_indices(len(tensors), -1, named, f"{where} op {number} {op.kind}")
         return FileSubgraph(tensors, ops, inputs, outputs)
 
-    def _tensor(self, content: bytes, row: TensorRow, scales: ScaleRow, where: str) -> FileTensor:
+    def _tensor(self, content: bytes, row: TensorRow, scales: Quantization, where: str) -> FileTensor:
         name, shape = content.decode(errors="replace"), row.shape
         width = ELEMENT_BYTES.get(DTYPES.get(row.type, ""))
         if width is None:
@@ -267,22 +264,8 @@ class _Reader:
             raise ModelError(f"{where} {name!r} uses buffer {row.buffer} of {self.file.buffers}")
         constant = row.length > 0 or row.offset > 1
         place = (row.start, row.length) if row.length else (0, 0)
-        if not (scales.scales and scales.zero_points):
-            return FileTensor(name, row.type, shape, nbytes, constant, row.variable, 0, content=place)
-        return FileTensor(
-            name,
-            row.type,
-            shape,
-            nbytes,
-            constant,
-            row.variable,
-            scales.scales,
-            scales.scale,
-            scales.zero_point,
-            scales.zero_points,
-            scales.axis,
-            place,
-        )
+        known = scales if scales.scales and scales.zero_points else UNQUANTISED
+        return FileTensor(name, row.type, shape, nbytes, constant, row.variable, known, place)
 
     def _op(self, code: tuple[str, bool], row: OperatorRow) -> FileOp:
         kind, custom = code

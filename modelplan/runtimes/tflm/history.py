@@ -79,9 +79,9 @@ def day_of(text: str) -> date:
     >>> day_of("0.dev20261023"), day_of("2025-11-10")
     (datetime.date(2026, 10, 23), datetime.date(2025, 11, 10))
     """
-    found = re.fullmatch(r"(?:[\d.]*dev)?(\d{4})-?(\d\d)-?(\d\d)", text)
+    match = re.fullmatch(r"(?:[\d.]*dev)?(\d{4})-?(\d\d)-?(\d\d)", text)
     try:
-        return date(*map(int, found.groups())) if found else date.fromisoformat(f"no day: {text}")
+        return date(*map(int, match.groups())) if match else date.fromisoformat(f"no day: {text}")
     except ValueError:
         raise RequestError(
             f"cannot read {text!r} as a version of TFLM; expected a day like 2025-11-10 or a wheel like 0.dev20251110"

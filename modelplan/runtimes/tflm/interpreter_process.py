@@ -42,12 +42,12 @@ def _invoke(interpreter: Any, values: Callable[[Any], Any]) -> str:
 
 def _details(get: Any) -> list[Any]:
     """All details in order; the package gives no count, but raises IndexError after the last."""
-    found: list[Any] = []
+    details: list[Any] = []
     while True:
         try:
-            found.append(get(len(found)))
+            details.append(get(len(details)))
         except IndexError:
-            return found
+            return details
 
 
 def _random(details: Any, rng: np.random.Generator) -> Any:

@@ -27,7 +27,7 @@ _MOST_KERNELS = 100_000
 
 
 class Taken(NamedTuple):
-    """What one operator takes: its parsed options, and the events of Init and of Prepare.
+    """The arena use of one operator: its parsed options, and the events of Init and of Prepare.
 
     Networks repeat few of them. `exact` is false where no sizes are known.
     """
@@ -46,7 +46,7 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an operator takes, in how many requests for scratch; `refusal` says why its kernel would give up.
+    """The arena use of an operator and its scratch requests; `refusal` says why its kernel would fail.
 
     `reshaped` is another shape of the first output; `alone` says that other operators of the model decide nothing.
     """
@@ -59,7 +59,7 @@ class Done:
 
 
 class Kernels:
-    """The kernels of a library in one release of TFLM, with what they did for the operators that were performed.
+    """The kernels of a library in one release of TFLM, with a cache of their operators' arena use.
 
     An operator is known by identity: those alike are one object.
     """
@@ -70,12 +70,12 @@ class Kernels:
         self._taken: dict[Taken, Taken] = {}
 
     def of(self, call: Call) -> Done | None:
-        """What is known of an operator."""
+        """The cached arena use of an operator."""
         found = self._known.get(id(call))
         return None if found is None else found[1]
 
     def perform(self, call: Call, others: Others | None = None) -> Done:
-        """What is done for an operator, beside the `others` of its model."""
+        """The arena use of an operator; `others` is the state it shares with its model."""
         done = self._perform(call, others)
         if done.alone:
             if len(self._known) >= _MOST_KERNELS:

@@ -28,21 +28,21 @@ class Refused:
         return " ".join(part for part in (self.where, str(self.index) if self.index >= 0 else "", self.name) if part)
 
 
-def refusal_lines(found: Iterable[Refused]) -> tuple[str, ...]:
+def refusal_lines(refusals: Iterable[Refused]) -> tuple[str, ...]:
     """A line for each kind of operator and reason, with the numbers of the first of many operators.
 
     Such as "op 3 CONV_2D: why" or "op 0, 1, 4, 5, 7, 8, 12, 13 and 85 more (93 in all) DEQUANTIZE: why".
     """
     groups: dict[tuple[str, str, str], list[Refused]] = {}
-    for one in found:
-        groups.setdefault((one.where, one.name, one.reason), []).append(one)
+    for refusal in refusals:
+        groups.setdefault((refusal.where, refusal.name, refusal.reason), []).append(refusal)
     return tuple(f"{_label_of(group)}: {group[0].reason}" for group in groups.values())
 
 
 def _label_of(group: Sequence[Refused]) -> str:
-    """The label of operators that are refused alike."""
+    """The label of operators that are refused for the same reason."""
     if len(group) == 1:
         return group[0].label
-    numbers = ", ".join(str(one.index) for one in group[:_NUMBERS])
+    numbers = ", ".join(str(refusal.index) for refusal in group[:_NUMBERS])
     more = f" and {len(group) - _NUMBERS} more ({len(group)} in all)" if len(group) > _NUMBERS else ""
     return f"{group[0].where} {numbers}{more} {group[0].name}"

@@ -32,21 +32,21 @@ def scopes_of(model: FileModel, most: int) -> tuple[Scope, ...]:
     clock = clock_of(model)
     if clock.walks[0].scope >= most:
         return ()
-    found = [Scope(0, -1)] * (clock.walks[0].scope + 1)
-    _fill(found, model, clock, 0, Scope(0, -1))
-    return tuple(found)
+    scopes = [Scope(0, -1)] * (clock.walks[0].scope + 1)
+    _fill(scopes, model, clock, 0, Scope(0, -1))
+    return tuple(scopes)
 
 
-def _fill(found: list[Scope], model: FileModel, clock: Clock, at: int, begin: Scope) -> None:
+def _fill(scopes: list[Scope], model: FileModel, clock: Clock, at: int, begin: Scope) -> None:
     """Writes the scopes of one run of a subgraph that begins in scope `at`."""
     index, walk = begin.subgraph, clock.walks[begin.subgraph]
-    found[at] = begin
+    scopes[at] = begin
     calls = iter(walk.calls)
     for number, op in enumerate(model.subgraphs[index].ops):
-        found[at + walk.entered[number]] = Scope(index, number, begin.caller, begin.call)
+        scopes[at + walk.entered[number]] = Scope(index, number, begin.caller, begin.call)
         for call in range(len(op.calls)):
             called, start = next(calls)
-            _fill(found, model, clock, at + start, Scope(called, -1, (index, number), call))
+            _fill(scopes, model, clock, at + start, Scope(called, -1, (index, number), call))
 
 
 def words_of(model: FileModel, scope: Scope) -> str:

@@ -5,41 +5,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
+from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.formats.tflite.tflite_options import attributes
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
-from modelplan.runtimes.tflm.kernels import Call, Operand, Quantization, Subgraph
+from modelplan.runtimes.tflm.kernels import Call, Operand, Subgraph
 from modelplan.runtimes.tflm.kernels.calls import WEIGHTED
 from modelplan.runtimes.tflm.performing import scratch_sizes
-
-#: The fields of builtin options that kernels read: name here, accessor of the schema's table.
-_FIELDS = {
-    "stride_w": "StrideW",
-    "stride_h": "StrideH",
-    "dilation_w_factor": "DilationWFactor",
-    "dilation_h_factor": "DilationHFactor",
-    "filter_height": "FilterHeight",
-    "filter_width": "FilterWidth",
-    "depth_multiplier": "DepthMultiplier",
-    "rank": "Rank",
-    "time_major": "TimeMajor",
-    "axis": "Axis",
-    "batch_dims": "BatchDims",
-    "block_size": "BlockSize",
-    "adj_x": "AdjX",
-    "adj_y": "AdjY",
-    "align_corners": "AlignCorners",
-    "half_pixel_centers": "HalfPixelCenters",
-    "begin_mask": "BeginMask",
-    "end_mask": "EndMask",
-    "shrink_axis_mask": "ShrinkAxisMask",
-    "fused_activation_function": "FusedActivationFunction",
-}
-_TEXTS = {"container": "Container", "shared_name": "SharedName"}
 
 #: Constants up to so many bytes are given to kernels with their values: shapes, axes, paddings.
 _SHORT = 256
@@ -118,9 +95,7 @@ def _calls(model: FileModel, number: int) -> Iterator[Call]:
 
 
 #: What of a tensor decides its operand, but for the place of its values; and that of none.
-_DECIDING = attrgetter(
-    *("type", "shape", "constant", "variable", "assumed", "scales", "scale", "zero_point", "axis", "zero_points")
-)
+_DECIDING = attrgetter("type", "shape", "constant", "variable", "assumed", "quantization")
 _NOWHERE = (0, 0)
 
 
@@ -170,20 +145,15 @@ def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...], place
     """A tensor with another shape, and the values that lie in this place of the file."""
     start, length = place
     content = model.data[start : start + min(length, _SHORT)] if length else None
-    scales = (tensor.scales, tensor.scale, tensor.zero_point, tensor.axis, tensor.zero_points)
-    return _ALIKE.operand(
-        tensor.type, shape, tensor.constant, None if tensor.assumed else scales, tensor.variable, content
-    )
+    known = None if tensor.assumed else tensor.quantization
+    return _ALIKE.operand(tensor.type, shape, tensor.constant, known, tensor.variable, content)
 
 
 _NO_OPTIONS: Options = {}
 
-#: What `Quantization` is made of.
-_Scales: TypeAlias = tuple[int, float, int, int, int]
-
 
 class _Alike:
-    """Operands and operators that have been made: those alike are one object, however many files they come from.
+    """A cache that makes equal operands and operators one object, across files.
 
     Networks repeat few operators many times, and files are written and read again with all of theirs.
     """
@@ -198,17 +168,16 @@ class _Alike:
         number: int,
         shape: tuple[int, ...],
         constant: bool,  # noqa: FBT001 - a field of the tensor
-        scales: _Scales | None,
+        quantization: Quantization | None,
         variable: bool,  # noqa: FBT001
         content: bytes | None,
     ) -> Operand:
         """The operand of a tensor with type `number`."""
-        key = (number, shape, constant, scales, variable, content)
+        key = (number, shape, constant, quantization, variable, content)
         found = self.operands.get(key)
         if found is None:
             self.make_room()
-            known = None if scales is None else Quantization(*scales)
-            found = self.operands[key] = Operand(DTYPES[number], shape, constant, known, variable, content)
+            found = self.operands[key] = Operand(DTYPES[number], shape, constant, quantization, variable, content)
         return found
 
     def call(
@@ -260,30 +229,12 @@ def _options(model: FileModel, op: FileOp) -> Options:
     if op.options in known:
         return known[op.options]
     try:
-        return known.setdefault(op.options, _ALIKE.named(_fields(op.options)))
+        return known.setdefault(op.options, _ALIKE.named(cast("Options", dict(attributes(op.options, None)))))
     except (struct.error, IndexError, TypeError, ValueError) as error:
         raise ModelError(f"{model.name}: the options of a {op.kind} cannot be read: {error}") from None
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _known_options(file: SameBytes) -> dict[Any, Options]:  # noqa: ARG001 - the key
-    """What has been read of a file's tables of options, which edits of its graph keep."""
+    """The cache of a file's option tables, which edits of its graph keep."""
     return {}
-
-
-def _fields(options: Any) -> Options:
-    """The fields of a table of options under our names."""
-    table: type = type(options)
-    found: dict[str, int | float | str | bool] = {name: int(read(options)) for name, read in _accessors(table)}
-    for name, accessor in _TEXTS.items():
-        if hasattr(options, accessor):
-            found[name] = (getattr(options, accessor)() or b"").decode("utf-8", "replace")
-    if hasattr(options, "Padding"):
-        found["padding"] = "SAME" if options.Padding() == 0 else "VALID"
-    return found
-
-
-@cache
-def _accessors(table: type) -> tuple[tuple[str, Any], ...]:
-    """The accessors that a table of options has, with our names."""
-    return tuple((name, getattr(table, accessor)) for name, accessor in _FIELDS.items() if hasattr(table, accessor))

@@ -69,8 +69,8 @@ def shared_arena_of(
         RequestError: no such ABI or kernel library.
         ModelError: a plan in a file does not fit its model, or subgraphs call each other in a circle.
     """
-    found = [_allocated(models, abi, library, head) for abi, library in builds(abi, kernels)]
-    return max(found, key=lambda one: one.least)
+    arenas = [_allocated(models, abi, library, head) for abi, library in builds(abi, kernels)]
+    return max(arenas, key=lambda arena: arena.least)
 
 
 def _allocated(models: Sequence[FileModel], abi: Abi, library: KernelSet, head: int | None) -> SharedArena:

@@ -37,9 +37,9 @@ def compare_rows(original: Source, rewritten: Source) -> Compared:
     catalogue.close()
     second = trace_run(rewritten, catalogue)
     _check_not_swapped(original, rewritten, pieces, max((base.uses for base in catalogue.bases), default=0))
-    for position, (wanted, found) in enumerate(zip(first.outputs, second.outputs, strict=True)):
+    for position, (wanted, content) in enumerate(zip(first.outputs, second.outputs, strict=True)):
         cell = rewritten.parts[0].cells[rewritten.parts[0].outputs[position]]
-        _check_output(catalogue, rewritten, cell, wanted, found)
+        _check_output(catalogue, rewritten, cell, wanted, content)
     _check_same_around(original, rewritten)
     if first.keeping != second.keeping:
         raise Fault("the file", "runs operators that keep values between runs in another order or number")
@@ -88,23 +88,23 @@ def _check_not_swapped(original: Source, rewritten: Source, before: int, after: 
         )
 
 
-def _check_output(catalogue: Catalogue, source: Source, cell: Cell, wanted: Content, found: Content) -> None:
-    if wanted == found:
+def _check_output(catalogue: Catalogue, source: Source, cell: Cell, wanted: Content, content: Content) -> None:
+    if wanted == content:
         return
     part = source.parts[0]
     makers = [op for op in part.ops if part.outputs and cell.number in op.outputs]
     where = makers[-1].label if makers else "the file"
-    reason = catalogue.explain(cell.label, found)
+    reason = catalogue.explain(cell.label, content)
     if reason is not None:
         raise fault_of(catalogue, where, reason, f", and this stays in output {cell.name!r}")
-    if wanted.base != found.base:
-        made = catalogue.bases[found.base].name if found.base >= 0 else "nothing"
+    if wanted.base != content.base:
+        made = catalogue.bases[content.base].name if content.base >= 0 else "nothing"
         raise Fault(where, f"gives {cell.label} the values of {made!r}, not of {catalogue.bases[wanted.base].name!r}")
-    for axis, (a, b) in enumerate(zip(wanted.axes, found.axes, strict=True)):
+    for axis, (a, b) in enumerate(zip(wanted.axes, content.axes, strict=True)):
         if a != b:
             first = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
             raise Fault(
                 where,
-                f"puts {row_words(axis, b[first:])} of {catalogue.bases[found.base].name!r} into {cell.label} from"
+                f"puts {row_words(axis, b[first:])} of {catalogue.bases[content.base].name!r} into {cell.label} from"
                 f" place {first} on, where the model has {row_words(axis, a[first:])}",
             )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ Window = tuple[int, ...]
 
 
 def padding(code: int) -> int:
-    """The symbol of elements that a PAD fills with `code`."""
+    """The symbol of elements that a PAD fills with the value `code`."""
     return code - _PADS
 
 
@@ -47,7 +46,7 @@ def weight(share: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The rows of base `base` that stand in a tensor, as symbols along each axis.
+    """What a tensor holds: rows of the map `base`, as one symbol for each index along each axis.
 
     Of a map that is written tile by tile, `filled` has for each row the columns that are written, as bits; it is empty
     for every other tensor.
@@ -81,7 +80,7 @@ def unwritten(shape: Iterable[int]) -> Content:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """An operator's operand: the tensor's name in messages and what stands in it."""
+    """An operand as messages need it: the tensor's name and its content."""
 
     label: str
     content: Content
@@ -115,7 +114,7 @@ class Base:
 
 
 class Catalogue:
-    """All bases, with the coordinates of their axes; after `close` what is new is foreign."""
+    """All maps that either file computes; after `close`, maps and rows that are added count as foreign."""
 
     def __init__(self) -> None:
         self.bases: list[Base] = []
@@ -123,7 +122,7 @@ class Catalogue:
         self.closed: int | None = None
 
     def close(self) -> None:
-        """Ends the first file: its bases and coordinates are the ones that are right."""
+        """Marks all maps and rows so far as computed by the first file; later ones are foreign."""
         self.closed = len(self.bases)
         for base in self.bases:
             base.known = [len(windows) for windows in base.windows]
@@ -145,7 +144,7 @@ class Catalogue:
     def whole(
         self, kind: str, fields: Sequence[tuple[str, Hashable]], shape: Sequence[int], made_by: str, name: str
     ) -> Content:
-        """A base of which each row is itself."""
+        """The content of a tensor that holds all rows of a map in their order."""
         number = self.base(kind, fields, len(shape), made_by, name)
         return Content(number, tuple(self.coordinates(number, a, each_row(n)) for a, n in enumerate(shape)))
 
@@ -155,13 +154,13 @@ class Catalogue:
         return tuple(known.setdefault(window, len(known)) for window in windows)
 
     def is_foreign(self, base: int, axis: int, symbol: int) -> bool:
-        """Whether a row is one that the first file does not make; those of constants are all right."""
+        """Whether the first file computes no such row of this map; rows of constants are never foreign."""
         if symbol == UNWRITTEN:
             return True
         return symbol >= 0 and not self.is_foreign_base(base) and symbol >= self.bases[base].known[axis]
 
     def is_foreign_base(self, base: int) -> bool:
-        """Whether the first file computes nothing in this way."""
+        """Whether the first file computes no such map."""
         return self.closed is not None and base >= self.closed
 
     def explain(self, label: str, content: Content) -> tuple[Cause, ...] | str | None:
@@ -170,7 +169,7 @@ class Catalogue:
         None where it holds none.
         """
         if content.filled:
-            row = next(i for i, columns in enumerate(content.filled) if columns != _all_of(content))
+            row = next(i for i, columns in enumerate(content.filled) if columns != _all_columns(content))
             columns = [i for i in range(content.shape[2]) if not content.filled[row] >> i & 1]
             return f"{row_words(1, [row])}, {row_words(2, columns)} of {label} hold what nothing wrote"
         for axis, symbols in enumerate(content.axes):
@@ -194,24 +193,24 @@ class Catalogue:
                 for s in symbols
                 if s >= 0 and s in cause.window and self.is_foreign(content.base, a, s)
             )
-            found = next(foreign, None)
-            if found is not None:
-                yield from self._causes(content.base, *found)
+            row = next(foreign, None)
+            if row is not None:
+                yield from self._causes(content.base, *row)
                 break
         yield cause
 
     def nearest_window(self, base: int, axis: int, window: Window) -> tuple[int, Window] | None:
-        """The first file's window that is most like this one."""
+        """The number and window of the first file's row that reads most of the same places."""
         known = self.bases[base].windows[axis]
         own = [(w, i) for w, i in known.items() if i < self.bases[base].known[axis] and len(w) == len(window)]
         if not own:
             return None
-        found = max(own, key=lambda pair: sum(a == b for a, b in zip(pair[0], window, strict=True)))
-        return found[1], found[0]
+        nearest = max(own, key=lambda pair: sum(a == b for a, b in zip(pair[0], window, strict=True)))
+        return nearest[1], nearest[0]
 
 
 def each_row(extent: int) -> tuple[Window, ...]:
-    """The windows of an axis along which each row is itself."""
+    """The windows of an axis along which row i depends on row i alone."""
     return tuple((i,) for i in range(extent))
 
 
@@ -244,24 +243,24 @@ def _word(symbol: int) -> str:
     return words.get(symbol) or f"padding with {symbol + _PADS}"
 
 
-def _all_of(content: Content) -> int:
-    """All columns of a map, as bits."""
+def _all_columns(content: Content) -> int:
+    """A bit mask of all columns of a map."""
     return (1 << content.shape[2]) - 1
 
 
-def _written(content: Content) -> tuple[int, ...]:
-    """For each row of a map that is not written tile by tile, the columns that are written, as bits."""
+def _written_columns(content: Content) -> tuple[int, ...]:
+    """For each row the bit mask of its written columns, for a map that is not written in tiles."""
     columns = sum(1 << i for i, symbol in enumerate(content.axes[2]) if symbol != UNWRITTEN)
     return tuple(columns * (symbol != UNWRITTEN) for symbol in content.axes[1])
 
 
 def patched(whole: Content, part: Content, row: int, column: int) -> Content | str:
-    """A map of four axes with a tile of the same map put at a row and a column, or why that makes no map.
+    """A map with one of its tiles written at a row and a column, or why the tile does not belong there.
 
     Cost: O(rows of the tile + extents of the map).
     """
     bits = (1 << part.shape[2]) - 1 << column
-    held, filled = whole.base != NOTHING, list(whole.filled or _written(whole))
+    held, filled = whole.base != NOTHING, list(whole.filled or _written_columns(whole))
     if any(UNWRITTEN in axis for axis in part.axes):
         return "of which nothing wrote a part"
     if held and (whole.base != part.base or whole.axes[0] != part.axes[0] or whole.axes[3] != part.axes[3]):
@@ -272,26 +271,21 @@ def patched(whole: Content, part: Content, row: int, column: int) -> Content | s
         any(columns & bits for i, columns in enumerate(filled) if i not in below),
     )
     axes = []
-    for axis, (start, beside) in enumerate(zip((row, column), kept, strict=True), 1):
+    for axis, (start, keeps) in enumerate(zip((row, column), kept, strict=True), 1):
         old, new = list(whole.axes[axis]), part.axes[axis]
         before = old[start : start + len(new)]
-        if beside and any(UNWRITTEN != a != b for a, b in zip(before, new, strict=True)):
+        if keeps and any(UNWRITTEN != a != b for a, b in zip(before, new, strict=True)):
             return f"which holds {row_words(axis, before)} where {row_words(axis, new)} are put beside them"
         old[start : start + len(new)] = new
         axes.append(tuple(old))
     for i in below:
         filled[i] |= bits
-    complete = all(columns == _all_of(whole) for columns in filled)
+    complete = all(columns == _all_columns(whole) for columns in filled)
     return Content(part.base, (part.axes[0], *axes, part.axes[3]), () if complete else tuple(filled))
 
 
-def is_ascending(axis: Axis) -> bool:
-    """Whether the coordinates of an axis follow one another."""
-    return all(b == a + 1 for a, b in pairwise(axis))
-
-
 class Fault(Exception):  # noqa: N818
-    """The second file does not compute what the first does; `where` is the operator."""
+    """The difference between both files; `where` is the operator."""
 
     def __init__(self, where: str, text: str) -> None:
         super().__init__(f"{where} {text}")

@@ -33,17 +33,17 @@ class OrderedMove:
 
     @property
     def kept(self) -> npt.NDArray[np.bool_]:
-        """Which bytes come to stand at another address."""
+        """For each byte whether the copy changes its address."""
         return np.ones(len(self.target), dtype=np.bool_) if self.source is None else self.source != self.target
 
     @property
     def counting(self) -> npt.NDArray[np.bool_]:
-        """Which of these bytes must come through right."""
+        """For each byte whether the copy moves it and an output of the model depends on it."""
         return self.kept if self.counts is None else self.kept & self.counts
 
     @property
     def changed(self) -> Addresses:
-        """Addresses that are written with what stood elsewhere."""
+        """The addresses whose bytes the copy replaces by those of another address."""
         return self.target[self.kept]
 
 

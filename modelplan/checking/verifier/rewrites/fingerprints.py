@@ -29,9 +29,9 @@ class Fingerprints:
 
     def join(self, views: U64, origins: U64) -> None:
         """Notes that bytes with the fingerprints `views` are those with the fingerprints `origins`, one for one."""
-        found, first = np.unique(np.concatenate([self.views, views]), return_index=True)
+        known, first = np.unique(np.concatenate([self.views, views]), return_index=True)
         self.origins = np.concatenate([self.origins, self.first_of(origins)])[first]
-        self.views = found
+        self.views = known
 
     def first_of(self, prints: U64) -> U64:
         """For each fingerprint the one under which its byte was first known."""
@@ -64,7 +64,7 @@ class Fingerprints:
         return prints if not content.filled else np.where(_filled(content)[..., None], prints, EMPTY)
 
     def wanted(self, content: Content) -> npt.NDArray[np.bool_] | None:
-        """Which elements belong to rows that may be kept; None where all do."""
+        """Which elements belong to rows that the result depends on; None where all do."""
         parts = []
         for axis, symbols in enumerate(content.axes):
             self._axis_prints(content.base, axis, symbols)

@@ -41,7 +41,7 @@ class ElementCopy:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What the outputs hold, and how it got there."""
+    """The contents of an operator's outputs, and the element copies that produced them."""
 
     contents: tuple[Content, ...]
     copies: tuple[ElementCopy, ...]
@@ -72,7 +72,7 @@ Mover = Callable[[Operation, Sequence[Given], Sequence[Cell]], Moved | None]
 
 
 def moved(op: Operation, operands: Sequence[Given | None], outputs: Sequence[Cell]) -> Moved | None:
-    """What an operator that moves elements leaves in its outputs; None where it does more than move.
+    """The outputs of an operator that only moves elements; None for an operator that computes.
 
     Raises:
         Fault: it reads or writes outside of a tensor.
@@ -99,7 +99,7 @@ def _taken(x: Content, places: Sequence[Places]) -> Content:
     return Content(x.base, tuple(tuple(axis[i] for i in at) for axis, at in zip(x.axes, places, strict=True)))
 
 
-def _picked(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -> Moved | None:
+def _block(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -> Moved | None:
     """The block or the rows of an operand at `places`."""
     if x.cell.coding != output.coding:
         return None
@@ -108,8 +108,8 @@ def _picked(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -
             raise Fault(
                 op.label, f"reads {min(at)} to {max(at)} along axis {axis} of {x.cell.label}, which has {extent}"
             )
-    found = _taken(x.content, places)
-    return Moved((found,), (ElementCopy(0, places, _full(found.shape)),))
+    content = _taken(x.content, places)
+    return Moved((content,), (ElementCopy(0, places, _full(content.shape)),))
 
 
 def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -119,7 +119,7 @@ def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
         return None
     sizes = [n - b if s == -1 else s for n, b, s in zip(shape, begin, size, strict=True)]
     _check_extents(op, sizes, outputs[0])
-    return _picked(op, x, tuple(tuple(range(b, b + s)) for b, s in zip(begin, sizes, strict=True)), outputs[0])
+    return _block(op, x, tuple(tuple(range(b, b + s)) for b, s in zip(begin, sizes, strict=True)), outputs[0])
 
 
 def _strided(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -135,15 +135,15 @@ def _strided(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> 
         tuple(range(n))[None if first >> a & 1 else b : None if last >> a & 1 else e : s]
         for a, (n, b, e, s) in enumerate(zip(shape, begin, end, step, strict=True))
     )
-    return _picked(op, x, places, outputs[0])
+    return _block(op, x, places, outputs[0])
 
 
-def _gathered(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
+def _gather(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
     x, rank, at = given[0], len(given[0].content.shape), given[1].integers
     if at is None or len(given[1].cell.shape) != 1 or op.option("BatchDims") or not rank:
         return None
     axis = op.option("Axis") % rank
-    return _picked(op, x, (*_full(x.content.shape[:axis]), tuple(at), *_full(x.content.shape[axis + 1 :])), outputs[0])
+    return _block(op, x, (*_full(x.content.shape[:axis]), tuple(at), *_full(x.content.shape[axis + 1 :])), outputs[0])
 
 
 def _padded(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -230,7 +230,7 @@ def _split(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Mo
     for number, y in enumerate(outputs):
         places = list(_full(x.content.shape))
         places[axis] = tuple(range(start, start + y.shape[axis]))
-        piece = _picked(op, x, tuple(places), y)
+        piece = _block(op, x, tuple(places), y)
         if piece is None:
             return None
         contents.append(piece.contents[0])
@@ -252,8 +252,8 @@ def _updated(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> 
     copies = ElementCopy(0, _full(shape), _full(shape)), ElementCopy(1, _full(size), target)
     narrow = [a for a, (n, s) in enumerate(zip(shape, size, strict=True)) if n != s]
     if len(narrow) < 2 and not whole.content.filled:
-        found = _with_rows(whole.content, part.content, narrow[0] if narrow else 0, start)
-        return None if found is None else Moved((found,), copies)
+        content = _with_rows(whole.content, part.content, narrow[0] if narrow else 0, start)
+        return None if content is None else Moved((content,), copies)
     if len(shape) != 4 or not {1, 2} >= set(narrow):
         return None
     tile = patched(whole.content, part.content, start[1], start[2])
@@ -275,7 +275,7 @@ def _with_rows(whole: Content, part: Content, axis: int, start: Sequence[int]) -
 _MOVERS: dict[str, Mover] = {
     "SLICE": _sliced,
     "STRIDED_SLICE": _strided,
-    "GATHER": _gathered,
+    "GATHER": _gather,
     "PAD": _padded,
     "PADV2": _padded,
     "CONCATENATION": _joined,

@@ -56,13 +56,13 @@ class _Backwards:
         return found[::-1]
 
     def _event(self, event: Event) -> Masks:
-        made = [self.wanted.pop(y, None) for y, _ in event.writes]
+        results = [self.wanted.pop(y, None) for y, _ in event.writes]
         if event.passes:
-            for (x, _), mask in zip(event.reads, made, strict=True):
+            for (x, _), mask in zip(event.reads, results, strict=True):
                 self._want(x, mask)
             return ()
-        masks = self._behind(event, [np.zeros(self.cells[y].shape, dtype=np.bool_) if mask is None else mask
-                                     for (y, _), mask in zip(event.writes, made, strict=True)])  # fmt: skip
+        masks = self._needed_elements(event, [np.zeros(self.cells[y].shape, dtype=np.bool_) if mask is None else mask
+                                     for (y, _), mask in zip(event.writes, results, strict=True)])  # fmt: skip
         for (x, _), mask in zip(event.reads, masks, strict=True):
             self._want(x, np.ones(self.cells[x].shape, dtype=np.bool_) if mask is None else mask)
         return tuple(None if mask is None or mask.all() else mask for mask in masks)
@@ -72,15 +72,15 @@ class _Backwards:
             other = self.wanted.get(x)
             self.wanted[x] = mask if other is None else mask | other
 
-    def _behind(self, event: Event, made: Sequence[Mask]) -> list[Mask | None]:
+    def _needed_elements(self, event: Event, results: Sequence[Mask]) -> list[Mask | None]:
         """For each operand the elements behind those of the results."""
         operands = [self.cells[x] for x, _ in event.reads]
         if event.copies:
-            return _copied(event.copies, operands, made)
-        if len(made) != 1 or any(cell.coding.dtype not in _DATA for cell in self._outputs(event)):
+            return _copied(event.copies, operands, results)
+        if len(results) != 1 or any(cell.coding.dtype not in _DATA for cell in self._outputs(event)):
             return [None] * len(operands)
         rule = _RULES.get(event.op.kind, _everything)
-        return rule(event, operands, self._outputs(event)[0], made[0])
+        return rule(event, operands, self._outputs(event)[0], results[0])
 
     def _outputs(self, event: Event) -> list[Cell]:
         return [self.cells[y] for y, _ in event.writes]
@@ -90,25 +90,21 @@ def _everything(_event: Event, operands: Sequence[Cell], _output: Cell, _made: M
     return [None] * len(operands)
 
 
-def _copied(copies: Sequence[ElementCopy], operands: Sequence[Cell], made: Sequence[Mask]) -> list[Mask | None]:
-    """What is copied counts where it arrives and nothing is copied over it; where to copy always does."""
-    left = [mask.copy() for mask in made]
+def _copied(copies: Sequence[ElementCopy], operands: Sequence[Cell], results: Sequence[Mask]) -> list[Mask | None]:
+    """The elements that a copy needs: those whose copies count; the operand that says where to copy counts whole."""
+    left = [mask.copy() for mask in results]
     moved = {copy.operand for copy in copies}
     masks = [np.zeros(cell.shape, dtype=np.bool_) if i in moved else None for i, cell in enumerate(operands)]
     for copy in reversed(copies):
         target, mask = left[copy.output], masks[copy.operand]
         assert mask is not None
         at = _index(copy.target)
-        if _repeats(copy):
+        if any(len(set(places)) != len(places) for places in copy.source):  # some element is copied twice
             np.logical_or.at(mask, np.ix_(*copy.source), target[at])
         else:
             mask[_index(copy.source)] |= target[at]
         target[at] = False
     return masks
-
-
-def _repeats(copy: ElementCopy) -> bool:
-    return any(len(set(places)) != len(places) for places in copy.source)
 
 
 def _index(places: Sequence[Places]) -> tuple[slice, ...] | tuple[npt.NDArray[np.intp], ...]:
@@ -118,14 +114,14 @@ def _index(places: Sequence[Places]) -> tuple[slice, ...] | tuple[npt.NDArray[np
     return np.ix_(*(np.array(at, dtype=np.intp) for at in places))
 
 
-def _windowed(event: Event, operands: Sequence[Cell], output: Cell, made: Mask) -> list[Mask | None]:
+def _windowed(event: Event, operands: Sequence[Cell], output: Cell, result: Mask) -> list[Mask | None]:
     """Along batch, rows and columns what the windows read; all channels of it."""
     masks: list[Mask | None] = [None] * len(operands)
     data = _WINDOWS[event.op.kind]
     read = places_read(event.op, operands, data, output) if all(t >= 0 for t in event.op.inputs[: data + 1]) else None
     if read is None or operands[data].coding.dtype not in _DATA:
         return masks
-    counting = made.any(axis=3).astype(np.float32)
+    counting = result.any(axis=3).astype(np.float32)
     for axis, windows in enumerate(read):
         behind = np.zeros((len(windows), operands[data].shape[axis]), dtype=np.float32)
         for row, places in enumerate(windows):
@@ -136,24 +132,24 @@ def _windowed(event: Event, operands: Sequence[Cell], output: Cell, made: Mask) 
     return masks
 
 
-def _elementwise(_event: Event, operands: Sequence[Cell], _output: Cell, made: Mask) -> list[Mask | None]:
-    return [made if cell.shape == made.shape and cell.coding.dtype in _DATA else None for cell in operands]
+def _elementwise(_event: Event, operands: Sequence[Cell], _output: Cell, result: Mask) -> list[Mask | None]:
+    return [result if cell.shape == result.shape and cell.coding.dtype in _DATA else None for cell in operands]
 
 
-def _joined(event: Event, operands: Sequence[Cell], output: Cell, made: Mask) -> list[Mask | None]:
+def _joined(event: Event, operands: Sequence[Cell], output: Cell, result: Mask) -> list[Mask | None]:
     """A CONCATENATION of different maps."""
     axis = event.op.option("Axis") % len(output.shape)
     ends = np.cumsum([cell.shape[axis] for cell in operands])
-    return list(np.split(made, ends[:-1], axis=axis)) if ends[-1] == output.shape[axis] else [None] * len(operands)
+    return list(np.split(result, ends[:-1], axis=axis)) if ends[-1] == output.shape[axis] else [None] * len(operands)
 
 
-def _transposed(_event: Event, operands: Sequence[Cell], _output: Cell, made: Mask) -> list[Mask | None]:
+def _transposed(_event: Event, operands: Sequence[Cell], _output: Cell, result: Mask) -> list[Mask | None]:
     masks: list[Mask | None] = [None] * len(operands)
     data = operands[1].data if len(operands) == 2 else None
     if data is not None and operands[1].coding.dtype == "int32":
         order = np.frombuffer(data, np.int32)
-        if sorted(order) == list(range(made.ndim)):
-            masks[0] = np.transpose(made, np.argsort(order))
+        if sorted(order) == list(range(result.ndim)):
+            masks[0] = np.transpose(result, np.argsort(order))
     return masks
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier.rewrites.comparing import Compared, compare_rows
 from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort, execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
-from modelplan.checking.verifier.verdicts import Skipped, Verdict
+from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 
@@ -36,10 +37,7 @@ def prove_rewrite(
 
 
 def rewrite_levels(
-    original: FileModel,
-    rewritten: FileModel,
-    kernels: str = "reference",
-    effort: ExecutionEffort | None = None,
+    original: FileModel, rewritten: FileModel, kernels: str = "reference", effort: ExecutionEffort | None = None
 ) -> Iterator[Verdict]:
     """The verdict of each level, up to the first that fails; without `effort` only those that run no kernel.
 
@@ -89,10 +87,10 @@ def _many(count: int, what: str) -> str:
 
 
 def _replayed(source: Source, compared: Compared, kernels: str) -> str:
-    found = replay_memory(source, compared.rewritten, compared.catalogue, kernels)
-    by = "the file's plan" if found.planned else "TFLM's own planner"
-    loops = f", {_many(found.loops, 'loop')} with one address for each value" if found.loops else ""
-    return f"{found.arena:,} bytes placed by {by}, {_many(found.operators, 'run')} of operators and copies{loops}"
+    replay = replay_memory(source, compared.rewritten, compared.catalogue, kernels)
+    by = "the file's plan" if replay.planned else "TFLM's own planner"
+    loops = f", {_many(replay.loops, 'loop')} with one address for each value" if replay.loops else ""
+    return f"{replay.arena:,} bytes placed by {by}, {_many(replay.operators, 'run')} of operators and copies{loops}"
 
 
 def _verdict(level: str, run: Callable[[], str]) -> Verdict:

@@ -72,8 +72,8 @@ class Operation:
 
     def option(self, name: str, default: int = 0) -> int:
         """An option that is a whole number."""
-        found = dict(self.options).get(name, default)
-        return int(found) if isinstance(found, (int, np.integer)) else default
+        value = dict(self.options).get(name, default)
+        return int(value) if isinstance(value, (int, np.integer)) else default
 
     @property
     def label(self) -> str:

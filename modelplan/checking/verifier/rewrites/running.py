@@ -128,8 +128,8 @@ class _Runner:
 
     def _constant(self, cell: Cell) -> Content:
         if cell.number not in self.constants:
-            found = self.catalogue.constant(cell.data or b"", cell.coding, cell.shape, cell.name)
-            self.constants[cell.number] = found
+            content = self.catalogue.constant(cell.data or b"", cell.coding, cell.shape, cell.name)
+            self.constants[cell.number] = content
         return self.constants[cell.number]
 
     def _content(self, number: int, t: int) -> Content:
@@ -149,7 +149,7 @@ class _Runner:
         outputs = [cells[t] for t in op.outputs if t >= 0]
         if len(outputs) != len(op.outputs) or not outputs:
             raise unproved(op, "has no output or an absent one")
-        given = [self._given(number, t) if t >= 0 else None for t in op.inputs]
+        given = [self._operands(number, t) if t >= 0 else None for t in op.inputs]
         reads = tuple((x.cell.number, x.content) for x in given if x is not None)
         numbers = self._calculated(op, given, outputs)
         copies: tuple[ElementCopy, ...] = ()
@@ -157,14 +157,14 @@ class _Runner:
             self.held[number][op.outputs[0]] = numbers
             contents: tuple[Content, ...] = (self._content(number, op.outputs[0]),)
         else:
-            contents, copies = self._made(op, where, given, outputs)
+            contents, copies = self._results(op, where, given, outputs)
             self.held[number].update(zip(op.outputs, contents, strict=True))
         for content, cell in zip(contents, outputs, strict=True):
             _check_shape(where, content, cell)
         writes = tuple((cell.number, content) for cell, content in zip(outputs, contents, strict=True))
         self.trace.events.append(Event(op, where, reads, writes, copies))
 
-    def _given(self, number: int, t: int) -> Given:
+    def _operands(self, number: int, t: int) -> Given:
         value = self._value(number, t)
         numbers = value if isinstance(value, Numbers) else None
         return Given(self.source.parts[number].cells[t], self._content(number, t), numbers)
@@ -175,7 +175,7 @@ class _Runner:
             return None
         return calculated(op, known, outputs[0])
 
-    def _made(
+    def _results(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
         if op.kind in _KEEPING:
@@ -183,11 +183,11 @@ class _Runner:
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
         try:
-            found = moved(op, given, outputs)
+            moves = moved(op, given, outputs)
         except Fault as fault:
             raise Fault(where, str(fault).removeprefix(op.label).strip()) from None
-        if found is not None:
-            return found.contents, found.copies
+        if moves is not None:
+            return moves.contents, moves.copies
         present = [x for x in given if x is not None]
         if any(x.content.base == NOTHING for x in present):
             return tuple(unwritten(cell.shape) for cell in outputs), ()
@@ -348,8 +348,8 @@ class _Runner:
 
 def _check_shape(where: str, content: Content, cell: Cell) -> None:
     if content.shape != cell.shape:
-        found, wanted = list(content.shape), list(cell.shape)
-        raise Fault(where, f"makes {found} of {cell.label}, whose shape in the file is {wanted}")
+        computed, wanted = list(content.shape), list(cell.shape)
+        raise Fault(where, f"makes {computed} of {cell.label}, whose shape in the file is {wanted}")
 
 
 def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, what: str) -> Fault:

@@ -47,7 +47,7 @@ def region_ends(original: Source, rewritten: Source, compared: Compared) -> list
 
 
 def _joined_by(op: Operation, compared: Compared) -> list[int]:
-    """The tensors that an operator puts together; a loop also hands on what it took, which may be overwritten then."""
+    """The tensors that an operator concatenates; a loop also returns its inputs, which may be overwritten then."""
     if op.kind not in _ENDS:
         return []
     taken = [compared.rewritten.values.get(t) for t in op.inputs]
@@ -77,9 +77,9 @@ def _vector(subgraph: Any, field: int) -> int:
 
 def _run_up_to(source: Source, last: int) -> set[int]:
     """The main graph and the bodies that its operators up to number `last` run, at any depth."""
-    found, waiting = {0}, [op for op in source.parts[0].ops if op.number <= last]
+    reached, waiting = {0}, [op for op in source.parts[0].ops if op.number <= last]
     while waiting:
-        for number in set(waiting.pop().calls) - found:
-            found.add(number)
+        for number in set(waiting.pop().calls) - reached:
+            reached.add(number)
             waiting += source.parts[number].ops
-    return found
+    return reached

@@ -52,9 +52,9 @@ def spread_of(op: Operation, operands: Sequence[WindowOperand | None], output: C
     """
     rule = _RULES.get(op.kind)
     odd = any(not 1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE) or not operands or operands[0] is None
-    found = rule(op, operands, output) if rule and not odd else None
-    if found is not None:
-        return found
+    spread = rule(op, operands, output) if rule and not odd else None
+    if spread is not None:
+        return spread
     if rule is None and op.kind not in _WHOLE:
         return None
     return _whole(op, operands, output)
@@ -71,12 +71,12 @@ def places_read(
     if rule is None or len(x.shape) != 4 or not all(1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE):
         return None
     placed = [WindowOperand(cell, Content(0, tuple(tuple(range(n)) for n in cell.shape))) for cell in operands]
-    found = rule(op, placed, output)
-    return None if found is None or len(found.axes) != 4 else found.axes[:3]
+    spread = rule(op, placed, output)
+    return None if spread is None or len(spread.axes) != 4 else spread.axes[:3]
 
 
 def _whole(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread:
-    """An operator that is the same only where all of its operands and options are."""
+    """The spread of an operator that is treated whole: equal only if all operands and options are."""
     rest = tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands))
     options = tuple((f"option {name}", value) for name, value in op.options if name in _WINDOW_OPTIONS)
     return WindowSpread(tuple(each_row(n) for n in output.shape), (*rest, *options, ("shape", output.shape)))
@@ -87,7 +87,7 @@ def _everything(x: WindowOperand | None) -> Hashable:
 
 
 def _without(x: WindowOperand, axes: Sequence[int]) -> Hashable:
-    """What an operand is apart from the axes that are given by windows."""
+    """An operand's content along the axes that no window describes."""
     return (x.content.base, x.cell.coding, tuple(a for i, a in enumerate(x.content.axes) if i not in axes))
 
 
@@ -106,8 +106,8 @@ class Reach:
 def _windows(reach: Reach, axis: Axis) -> tuple[Window, ...]:
     """The symbols that each output index reads, in the order of the kernel's taps."""
     extent = (reach.kernel - 1) * reach.dilation + 1
-    made = -(-len(axis) // reach.stride) if reach.same else (len(axis) - extent) // reach.stride + 1
-    before = max((made - 1) * reach.stride + extent - len(axis), 0) // 2 if reach.same else 0
+    rows = -(-len(axis) // reach.stride) if reach.same else (len(axis) - extent) // reach.stride + 1
+    before = max((rows - 1) * reach.stride + extent - len(axis), 0) // 2 if reach.same else 0
     edge = None if reach.zero is None else padding(reach.zero)
     read = tuple(EDGE if symbol == edge else symbol for symbol in axis)
     return tuple(
@@ -115,7 +115,7 @@ def _windows(reach: Reach, axis: Axis) -> tuple[Window, ...]:
             read[at] if 0 <= (at := row * reach.stride - before + tap * reach.dilation) < len(axis) else EDGE
             for tap in range(reach.kernel)
         )
-        for row in range(made)
+        for row in range(rows)
     )
 
 
@@ -183,12 +183,12 @@ def _transposed_convolution(
 
 
 @lru_cache(maxsize=4096)
-def _scattered(axis: Axis, stride: int, taps: int, made: int, before: int) -> tuple[Window, ...]:
+def _scattered(axis: Axis, stride: int, taps: int, rows: int, before: int) -> tuple[Window, ...]:
     def tap(row: int, k: int) -> int:
         at, rest = divmod(row + before - k, stride)
         return axis[at] if not rest and 0 <= at < len(axis) else EDGE
 
-    return tuple(tuple(tap(row, k) for k in range(taps)) for row in range(made))
+    return tuple(tuple(tap(row, k) for k in range(taps)) for row in range(rows))
 
 
 def _pointwise(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
@@ -205,11 +205,11 @@ def _pointwise(_op: Operation, operands: Sequence[WindowOperand | None], output:
     if any(len({len(axis) for axis in axes} - {1}) > 1 for axes in columns):
         return None
     rest = tuple((f"operand {i}", x and (x.content.base, x.cell.coding)) for i, x in enumerate(operands))
-    return WindowSpread(tuple(_beside(tuple(axes)) for axes in columns), rest)
+    return WindowSpread(tuple(_combined(tuple(axes)) for axes in columns), rest)
 
 
 @lru_cache(maxsize=8192)
-def _beside(axes: tuple[Axis, ...]) -> tuple[Window, ...]:
+def _combined(axes: tuple[Axis, ...]) -> tuple[Window, ...]:
     extent = max(len(axis) for axis in axes)
     return tuple(tuple(axis[i if len(axis) > 1 else 0] for axis in axes) for i in range(extent))
 
@@ -235,7 +235,7 @@ def _joined(op: Operation, operands: Sequence[WindowOperand | None], output: Cel
     if any(x.content.shape[a] != present[0].content.shape[a] for x in present for a in others):
         return None
     axes = tuple(
-        each_row(output.shape[a]) if a == joined else _beside(tuple(x.content.axes[a] for x in present))
+        each_row(output.shape[a]) if a == joined else _combined(tuple(x.content.axes[a] for x in present))
         for a in range(rank)
     )
     return WindowSpread(axes, tuple((f"operand {i}", _without(x, others)) for i, x in enumerate(present)))
@@ -282,22 +282,22 @@ def _resized(
 
 
 @lru_cache(maxsize=1024)
-def _nearest_rows(axis: Axis, made: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
+def _nearest_rows(axis: Axis, rows: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
     single, extent = np.float32, len(axis)
-    between = corners and made > 1
-    scale = single(extent - 1) / single(made - 1) if between else single(extent) / single(made)
-    places = [(single(i) + single(0.5 if half else 0)) * scale for i in range(made)]
+    between = corners and rows > 1
+    scale = single(extent - 1) / single(rows - 1) if between else single(extent) / single(rows)
+    places = [(single(i) + single(0.5 if half else 0)) * scale for i in range(rows)]
     rounded = [int(np.floor(p + single(0.5))) if corners else int(np.floor(p)) for p in places]
     return tuple((axis[max(min(at, extent - 1), 0)],) for at in rounded)
 
 
 @lru_cache(maxsize=1024)
-def _weighed_rows(axis: Axis, made: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
+def _weighed_rows(axis: Axis, rows: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
     extent = len(axis)
-    top, bottom = (extent - 1, made - 1) if corners and made > 1 else (extent, made)
+    top, bottom = (extent - 1, rows - 1) if corners and rows > 1 else (extent, rows)
     scale = ((top << 10) + bottom // 2) // bottom
     windows = []
-    for i in range(made):
+    for i in range(rows):
         scaled = i * scale + (scale // 2 - (1 << 9) if half else 0)
         low = max(int(scaled / (1 << 10)), 0)
         high = min(int((scaled + (1 << 10) - 1) / (1 << 10)), extent - 1)
@@ -329,6 +329,6 @@ _WHOLE = {
 
 
 def same_in_both(op: Operation) -> tuple[tuple[str, Hashable], ...]:
-    """The options of an operator apart from those that its windows already say."""
+    """The options of an operator that both files must agree on: all that its windows do not express."""
     windowed = op.kind in _RULES
     return tuple((name, value) for name, value in op.options if not (windowed and name in _WINDOW_OPTIONS))

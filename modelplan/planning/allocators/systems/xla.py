@@ -67,12 +67,7 @@ def _most(values: IntArray, group: IntArray) -> IntArray:
 
 
 def best_fit(
-    problem: Problem,
-    order: IntArray,
-    group: IntArray | None = None,
-    *,
-    own_sizes: bool = False,
-    limit: int = NO_LIMIT,
+    problem: Problem, order: IntArray, group: IntArray | None = None, *, own_sizes: bool = False, limit: int = NO_LIMIT
 ) -> Placement:
     """Places colocations in `order`, each in the smallest free chunk that takes its largest member.
 
@@ -185,11 +180,7 @@ _BEST_FIT = partial(
     invariants=frozenset({"scaling"}),
 )
 _FAST = partial(
-    Allocator,
-    kind="online",
-    guarantees="none",
-    cost="O(n log n)",
-    honours=frozenset({"alignment", "overlaps"}),
+    Allocator, kind="online", guarantees="none", cost="O(n log n)", honours=frozenset({"alignment", "overlaps"})
 )
 
 ROWS = (

@@ -16,7 +16,7 @@ from modelplan.ops.op_facts import Lead
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
-from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization, Subgraph
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
 from modelplan.runtimes.tflm.kernels.preparation import (
     SCRATCH,
@@ -29,25 +29,10 @@ from modelplan.runtimes.tflm.kernels.preparation import (
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
-    "EVERY",
-    "KERNELS",
-    "LIBRARIES",
-    "Call",
-    "KernelSet",
-    "Operand",
-    "Operator",
-    "Others",
-    "Preparation",
-    "Quantization",
-    "Refusal",
-    "Subgraph",
-    "check_types",
-    "find_libraries",
-    "find_library",
-    "most_scratch",
-    "requested",
+    "EVERY", "KERNELS", "LIBRARIES", "Call", "KernelSet", "Operand", "Operator", "Others", "Preparation",
+    "Refusal", "Subgraph", "check_types", "find_libraries", "find_library", "most_scratch", "requested",
     "scratch_sizes",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

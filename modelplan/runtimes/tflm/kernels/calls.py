@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from modelplan.formats.tflite.tflite_file import Quantization
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 #: Bytes of an element of each type that TFLM has, as `TfLiteTypeSizeOf` counts them: a 4-bit value takes a byte.
@@ -25,24 +26,11 @@ _INTEGERS = {"int8": "b", "uint8": "B", "int16": "h", "int32": "i", "int64": "q"
 
 
 @dataclass(frozen=True, slots=True)
-class Quantization:
-    """The scales of a tensor: how many there are, the first scale and zero point, and the axis they belong to.
-
-    `scales` is 0 for a tensor without quantisation: TFLM takes one without zero points as such.
-    """
-
-    scales: int = 0
-    scale: float = 0.0
-    zero_point: int = 0
-    axis: int = 0
-    zero_points: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Operand:
     """What a kernel looks at in a tensor.
 
-    `quantization` is None where it is not known; checks of it then pass. `content` holds the bytes of a constant.
+    `quantization` is None where it is not known; checks of it then pass. TFLM takes a tensor without zero points as one
+    without scales. `content` holds the bytes of a constant.
     """
 
     dtype: str
@@ -115,10 +103,7 @@ class Call:
         Raises:
             Refusal: it is absent.
         """
-        operand = self.inputs[index] if index < len(self.inputs) else None
-        if operand is None:
-            raise Refusal(f"no input {index}, which its kernel needs")
-        return operand
+        return _present(self.inputs, index, "input")
 
     def output(self, index: int = 0) -> Operand:
         """Result `index`.
@@ -126,10 +111,7 @@ class Call:
         Raises:
             Refusal: it is absent.
         """
-        operand = self.outputs[index] if index < len(self.outputs) else None
-        if operand is None:
-            raise Refusal(f"no output {index}, which its kernel needs")
-        return operand
+        return _present(self.outputs, index, "output")
 
     def number(self, name: str, default: int = 0) -> int:
         """An integer option."""
@@ -146,3 +128,10 @@ class Subgraph:
 
     inputs: int | None
     outputs: int | None
+
+
+def _present(operands: tuple[Operand | None, ...], index: int, what: str) -> Operand:
+    operand = operands[index] if index < len(operands) else None
+    if operand is None:
+        raise Refusal(f"no {what} {index}, which its kernel needs")
+    return operand

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Quantization
+from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand
 from modelplan.runtimes.tflm.kernels.preparation import Preparation
 
 #: Types that TFLM takes as quantised.
@@ -71,9 +72,9 @@ def scale_near(p: Preparation, operand: Operand, what: str, wanted: float, slack
     )
 
 
-def same_scales(p: Preparation, one: Operand, other: Operand, slack: float = 0.0) -> None:
+def same_scales(p: Preparation, operand: Operand, other: Operand, slack: float = 0.0) -> None:
     """Requires equal first scales and zero points of two operands."""
-    a, b = one.quantization, other.quantization
+    a, b = operand.quantization, other.quantization
     if a is None or b is None:
         return
     pairs = [(q.scale, q.zero_point) if q.scales else (0.0, 0) for q in (a, b)]
@@ -91,7 +92,7 @@ def first_scale(operand: Operand) -> float | None:
 
 
 def below_one(p: Preparation, what: str, *scales: float | None) -> None:
-    """Requires that a product of scales (negative powers as quotients beforehand) is above 0 and below 1.
+    """Requires that a product of scales is between 0 and 1; negative powers stand for divisors.
 
     TFLM stops in an assertion where a multiplier in fixed point is not.
     """

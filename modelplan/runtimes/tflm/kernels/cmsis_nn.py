@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from modelplan.primitives.byte_counts import rounded_up
 from modelplan.runtimes.tflm.kernels import reference, weighted
 from modelplan.runtimes.tflm.kernels.calls import Operand
 from modelplan.runtimes.tflm.kernels.checks import (
@@ -35,16 +36,6 @@ class Path:
 
     dsp: bool = False
     mve: bool = False
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
-def _ask(p: Preparation, size: int) -> None:
-    """CMSIS-NN's kernels request nothing where the library needs nothing."""
-    if size > 0:
-        p.scratch(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +80,7 @@ def _window(p: Preparation, source: Operand, weights: Operand, result: Operand) 
 
 def _columns_int8(patch: int, path: Path) -> int:
     """Two im2col columns of 16-bit values, or four vectors of 8-bit values with MVE."""
-    return 4 * _up(patch, 16) if path.mve else 4 * _up(patch, 4)
-
-
-def _columns_int16(patch: int, path: Path) -> int:
-    return 8 * _up(patch, 8) if path.mve else 4 * patch
+    return 4 * rounded_up(patch, 16) if path.mve else 4 * rounded_up(patch, 4)
 
 
 def _conv_bytes(w: CmsisWindow, path: Path) -> int:
@@ -135,11 +122,11 @@ def _conv(p: Preparation, path: Path) -> None:
     weighted.convolution_data(p, source.dtype, 0)
     w = _window(p, source, weights, result)
     if source.dtype == "int8":
-        _ask(p, _conv_bytes(w, path))
+        p.scratch_if_any(_conv_bytes(w, path))
     elif source.dtype == "int16":
         zero_point(p, source, "input 0")
         zero_point(p, result, "output")
-        _ask(p, _columns_int16(w.patch, path))
+        p.scratch_if_any(8 * rounded_up(w.patch, 8) if path.mve else 4 * w.patch)
 
 
 def _depthwise(p: Preparation, path: Path) -> None:
@@ -158,7 +145,7 @@ def _depthwise(p: Preparation, path: Path) -> None:
         for operand, what in ((source, "input 0"), (weights, "input 1"), (result, "output")):
             rank_between(p, operand, what, 4, 4)
         p.require(source.shape[0] == result.shape[0] and result.shape[3] == weights.shape[3], "shapes that do not fit")
-        _ask(p, _depthwise_bytes(_window(p, source, weights, result), source, weights, path))
+        p.scratch_if_any(_depthwise_bytes(_window(p, source, weights, result), source, weights, path))
 
 
 def _depthwise_bytes(w: CmsisWindow, source: Operand, weights: Operand, path: Path) -> int:

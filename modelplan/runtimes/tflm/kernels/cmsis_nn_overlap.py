@@ -110,7 +110,7 @@ def _convolved_by_channel(path: Path, graph: Graph, op: Op, operand: int) -> int
 
 
 def _one_each(path: Path, graph: Graph, op: Op, operand: int, *, small: bool) -> int | None:
-    """The lead of a depthwise convolution of one image with one result for each channel."""
+    """The lead of a depthwise convolution of one image with channel multiplier 1."""
     x, y, weights = source(graph, op), result(graph, op), source(graph, op, 1)
     if not x or not y or not weights or (path.mve and x.shape[3] > MVE_BLOCK):
         return None

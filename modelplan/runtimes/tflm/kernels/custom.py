@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from modelplan.runtimes.tflm.abi import Struct
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES, Operand
 from modelplan.runtimes.tflm.kernels.checks import constant, one_of, rank_between, same_types
@@ -36,7 +38,7 @@ def _operands(p: Preparation, sources: tuple[str, ...], results: tuple[str, ...]
             rank_between(p, operand, what, count, count)
 
 
-def _needed(p: Preparation, name: str) -> int:
+def _require_option(p: Preparation, name: str) -> int:
     """An option without which the kernel cannot size its buffers."""
     p.require(name in p.call.options, f"no option {name}, which its kernel reads")
     return p.call.number(name)
@@ -47,40 +49,12 @@ def _keep_ring(p: Preparation, capacity: int) -> None:
     p.keep(4 * capacity, _CIRCULAR_BUFFER)
 
 
-def _energy(p: Preparation) -> None:
-    _operands(p, ("int16",), ("uint32",))
-
-
-def _auto_scale(p: Preparation) -> None:
-    _operands(p, ("int16",), ("int16", "int32:0"))
-
-
 def _filter_bank_work(p: Preparation) -> None:
-    p.keep(8 * (_needed(p, "num_channels") + 1))
-
-
-def _filter_bank(p: Preparation) -> None:
-    _operands(p, ("uint32", *("int16",) * 5), ("uint64",))
-
-
-def _filter_bank_log(p: Preparation) -> None:
-    _operands(p, ("uint32",), ("int16",))
-
-
-def _square_root(p: Preparation) -> None:
-    _operands(p, ("uint64", "int32:0"), ("uint32",))
+    p.keep(8 * (_require_option(p, "num_channels") + 1))
 
 
 def _noise(p: Preparation) -> None:
-    p.keep(4 * _needed(p, "num_channels"))
-
-
-def _subtraction(p: Preparation) -> None:
-    _operands(p, ("uint32",), ("uint32", "uint32"))
-
-
-def _pcan(p: Preparation) -> None:
-    _operands(p, ("uint32", "uint32", "int16"), ("uint32",))
+    p.keep(4 * _require_option(p, "num_channels"))
 
 
 def _window(p: Preparation) -> None:
@@ -98,7 +72,7 @@ def _delay(p: Preparation) -> None:
     one_of(p, source, "input 0", "int16")
     one_of(p, result, "output", "int16")
     frame = source.dim(-1)
-    _rings(p, source.elements // frame if frame else 0, frame + _needed(p, "delay_length"))
+    _rings(p, source.elements // frame if frame else 0, frame + _require_option(p, "delay_length"))
 
 
 def _rings(p: Preparation, rows: int, capacity: int) -> None:
@@ -119,14 +93,14 @@ def _framer(p: Preparation) -> None:
         (valid, "output 1", "bool"),
     ):
         one_of(p, operand, what, dtype)
-    frame, step, extent = _needed(p, "frame_size"), _needed(p, "frame_step"), source.dim(-1)
+    frame, step, extent = _require_option(p, "frame_size"), _require_option(p, "frame_step"), source.dim(-1)
     p.require(0 < step <= extent and extent % step == 0, f"a step of {step} for frames of {extent}")
     _rings(p, source.elements // extent, -(-frame // step) * step)
 
 
 def _stacker_state(p: Preparation) -> None:
-    rows = _needed(p, "stacker_left_context") + _needed(p, "stacker_right_context") + 1
-    _keep_ring(p, _needed(p, "num_channels") * rows)
+    rows = _require_option(p, "stacker_left_context") + _require_option(p, "stacker_right_context") + 1
+    _keep_ring(p, _require_option(p, "num_channels") * rows)
 
 
 def _stacker(p: Preparation) -> None:
@@ -134,8 +108,8 @@ def _stacker(p: Preparation) -> None:
 
 
 def _transformed(p: Preparation) -> str:
-    """The type that a transform computes."""
-    dtype = _TRANSFORMED.get(_needed(p, "T"), "")
+    """The data type that a transform computes in."""
+    dtype = _TRANSFORMED.get(_require_option(p, "T"), "")
     p.require(bool(dtype), "a type that its kernel does not compute")
     return dtype
 
@@ -145,7 +119,7 @@ def _transform_state(p: Preparation) -> None:
 
     Source: mborgerding/kissfft, kiss_fftr.c and _kiss_fft_guts.h.
     """
-    length = _needed(p, "fft_length")
+    length = _require_option(p, "fft_length")
     p.require(length % 2 == 0 and length > 0, f"a transform of {length} values; its kernel takes an even number")
     half, cell = length // 2, 2 * ELEMENT_BYTES[_transformed(p)]
     inner = 8 + 4 * 64 + cell + cell * (half - 1)
@@ -156,7 +130,7 @@ def _transform_state(p: Preparation) -> None:
 
 def _rfft(p: Preparation) -> None:
     _transform(p)
-    p.scratch(_needed(p, "fft_length") * ELEMENT_BYTES[_transformed(p)])
+    p.scratch(_require_option(p, "fft_length") * ELEMENT_BYTES[_transformed(p)])
 
 
 def _transform(p: Preparation) -> None:
@@ -243,14 +217,23 @@ def _ethos_u(p: Preparation) -> None:
     p.scratch_pointers(operands)
 
 
+def _typed(sources: tuple[str, ...], results: tuple[str, ...]) -> Callable[[Preparation], None]:
+    """A kernel that requires these types of vectors and keeps nothing."""
+    return lambda p: _operands(p, sources, results)
+
+
 OPERATORS: dict[str, Operator] = {
-    "SignalEnergy": Operator((), ("int32*2",), _energy),
-    "SignalFftAutoScale": Operator((), (), _auto_scale),
-    "SignalFilterBank": Operator((), _FILTER_BANK, _filter_bank, initialise=_filter_bank_work),
-    "SignalFilterBankLog": Operator((), ("int*2",), _filter_bank_log),
-    "SignalFilterBankSquareRoot": Operator((), (), _square_root),
-    "SignalFilterBankSpectralSubtraction": Operator((), _SUBTRACTION, _subtraction, initialise=_noise),
-    "SignalPCAN": Operator((), ("int",), _pcan),
+    "SignalEnergy": Operator((), ("int32*2",), _typed(("int16",), ("uint32",))),
+    "SignalFftAutoScale": Operator((), (), _typed(("int16",), ("int16", "int32:0"))),
+    "SignalFilterBank": Operator(
+        (), _FILTER_BANK, _typed(("uint32", *("int16",) * 5), ("uint64",)), initialise=_filter_bank_work
+    ),
+    "SignalFilterBankLog": Operator((), ("int*2",), _typed(("uint32",), ("int16",))),
+    "SignalFilterBankSquareRoot": Operator((), (), _typed(("uint64", "int32:0"), ("uint32",))),
+    "SignalFilterBankSpectralSubtraction": Operator(
+        (), _SUBTRACTION, _typed(("uint32",), ("uint32", "uint32")), initialise=_noise
+    ),
+    "SignalPCAN": Operator((), ("int",), _typed(("uint32", "uint32", "int16"), ("uint32",))),
     "SignalWindow": Operator((), ("int32*2",), _window),
     "SignalDelay": Operator((), _DELAY, _delay),
     "SignalFramer": Operator((), _FRAMER, _framer),

@@ -43,7 +43,7 @@ def _rounding(p: Preparation) -> None:
 
 
 def _rescaled(p: Preparation) -> None:
-    """ABS and RSQRT."""
+    """Prepares ABS and RSQRT."""
     p.counts(1)
     source, result = p.input(), p.output()
     same_types(p, source, result)
@@ -66,24 +66,24 @@ def _add(p: Preparation) -> None:
 
 def add(p: Preparation) -> None:
     """ADD, which CMSIS-NN and ESP-NN prepare alike."""
-    one, other, result = p.input(0), p.input(1), p.output()
+    operand, other, result = p.input(0), p.input(1), p.output()
     if result.dtype in QUANTISED:
         scaled(p, result, "output")
-        added_scales(p, (one, other, result), _SUM_SHIFT[result.dtype])
+        added_scales(p, (operand, other, result), _SUM_SHIFT[result.dtype])
     if result.dtype == "int32":
-        unscaled(p, one, "input 0")
+        unscaled(p, operand, "input 0")
         unscaled(p, other, "input 1")
 
 
 def _sub(p: Preparation) -> None:
-    one, other, result = p.input(0), p.input(1), p.output()
+    operand, other, result = p.input(0), p.input(1), p.output()
     if result.dtype in QUANTISED:
-        added_scales(p, (one, other, result), _SUM_SHIFT[result.dtype])
-    if result.dtype == "int16" and one.shape == other.shape:
-        zero_point(p, one, "input 0")
+        added_scales(p, (operand, other, result), _SUM_SHIFT[result.dtype])
+    if result.dtype == "int16" and operand.shape == other.shape:
+        zero_point(p, operand, "input 0")
         zero_point(p, other, "input 1")
     if result.dtype == "int32":
-        unscaled(p, one, "input 0")
+        unscaled(p, operand, "input 0")
         unscaled(p, other, "input 1")
         unscaled(p, result, "output")
 
@@ -99,10 +99,10 @@ def mul(p: Preparation) -> None:
 
 
 def _div(p: Preparation) -> None:
-    one, other, result = p.input(0), p.input(1), p.output()
-    same_types(p, one, other, result)
+    operand, other, result = p.input(0), p.input(1), p.output()
+    same_types(p, operand, other, result)
     if result.dtype == "int32":
-        unscaled(p, one, "input 0")
+        unscaled(p, operand, "input 0")
         unscaled(p, other, "input 1")
 
 
@@ -127,9 +127,9 @@ def _squared_difference(p: Preparation) -> None:
 
 
 def _comparison(p: Preparation) -> None:
-    one, other = p.input(0), p.input(1)
-    if one.dtype == "int8":
-        below_one(p, "input 0's multiplier", first_scale(one))
+    operand, other = p.input(0), p.input(1)
+    if operand.dtype == "int8":
+        below_one(p, "input 0's multiplier", first_scale(operand))
         below_one(p, "input 1's multiplier", first_scale(other))
 
 
@@ -281,19 +281,8 @@ _SUB_DATA = ("bool", "int*2", "int32*5", "int*2", "int32*3")
 _COMPARISON_DATA = ("int", "int32*2", "int", "int32*2", "int", "bool")
 #: ArithmeticParams of TFLM's kernels.
 ARITHMETIC = (
-    "int8",
-    "int32*4",
-    "int*2",
-    "int32",
-    "int",
-    "int32",
-    "int",
-    "int32*2",
-    "float*2",
-    "int64*2",
-    "int16*2",
-    "int*5",
-)
+    "int8", "int32*4", "int*2", "int32", "int", "int32", "int", "int32*2", "float*2", "int64*2", "int16*2", "int*5",
+)  # fmt: skip
 SOFTMAX_DATA = ("double", "int32*4", "int", "int32", "float", "pointer*5")
 _FOUR_WORDS = ("int32*3", "int")
 #: The kind of quantisation is an enum of four bytes on every ABI.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from modelplan.primitives.byte_counts import rounded_up
 from modelplan.runtimes.tflm.kernels import reference, weighted
 from modelplan.runtimes.tflm.kernels.checks import QUANTISED, one_of, rank_between, same_types, window_padding
 from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, add, softmax
@@ -55,13 +56,9 @@ Size = Callable[[EspWindow], int]
 _NO_BIAS = "no bias, which ESP-NN looks at"
 
 
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
 def _pointwise(w: EspWindow, margin: int) -> int:
     """A 1x1 convolution: channels padded to eights, a transposed block of pixels."""
-    channels = _up(w.inputs, 8)
+    channels = rounded_up(w.inputs, 8)
     source = w.pixels * channels if w.inputs % 8 else 0
     return source + channels * w.outputs + (16 * channels if w.pixels >= 8 else 0) + margin
 
@@ -73,7 +70,7 @@ def _is_pointwise(w: EspWindow) -> bool:
 def _wide(w: EspWindow) -> int:
     """Input with its padding, filter with channels padded to sixteens, and an offset for each output channel."""
     source = w.padded(2 * w.padding[0], 2 * w.padding[1]) * w.inputs if any(w.padding) else 0
-    return source + w.window * _up(w.inputs, 16) * w.outputs + 4 * w.outputs
+    return source + w.window * rounded_up(w.inputs, 16) * w.outputs + 4 * w.outputs
 
 
 def conv_1_1(w: EspWindow) -> int:
@@ -87,10 +84,10 @@ def conv_1_2(w: EspWindow) -> int:
         return _pointwise(w, 64)
     row, patch = w.taps[1] * w.inputs, w.window * w.inputs
     if row < 16 <= patch:
-        return 4 * w.outputs + 16 + w.outputs * _up(patch, 16) + 16 + _up(patch, 16) + 64
+        return 4 * w.outputs + 16 + w.outputs * rounded_up(patch, 16) + 16 + rounded_up(patch, 16) + 64
     rows, columns = (max(0, extent) for extent in w.beyond())
     edge = w.padded(rows, columns) * w.inputs if rows or columns else 0
-    return _wide(w) + _up(row, 16) * w.taps[0] * w.outputs + edge + 64
+    return _wide(w) + rounded_up(row, 16) * w.taps[0] * w.outputs + edge + 64
 
 
 def _depthwise_padding(w: EspWindow) -> tuple[int, int]:
@@ -114,10 +111,10 @@ def depthwise_1_2(w: EspWindow) -> int:
     if w.multiplier == 1 and w.inputs % 8 == 0:
         return _square_1_2(w) if w.taps == (3, 3) else _tall_1_2(w)
     if w.multiplier == 1 and w.inputs > 3:
-        channels = _up(w.inputs, 8)
-        source = _up(2 * w.window * channels, 16)
-        result = _up(source + 2 * w.pixels * channels, 16)
-        bias = _up(result + w.result[0] * w.result[1] * channels, 16)
+        channels = rounded_up(w.inputs, 8)
+        source = rounded_up(2 * w.window * channels, 16)
+        result = rounded_up(source + 2 * w.pixels * channels, 16)
+        bias = rounded_up(result + w.result[0] * w.result[1] * channels, 16)
         return bias + 12 * channels + 16
     if w.multiplier % 4 == 0:
         return 2 * (w.window * w.inputs * w.multiplier + w.pixels * w.inputs) + 32
@@ -136,7 +133,7 @@ def _square_1_2(w: EspWindow) -> int:
         return weights + (whole if whole <= 40 * 1024 else strip) + 16
     if w.inputs < 12:
         return 2 * (weights + w.pixels * w.inputs) + 32
-    channels = _up(w.inputs, 16)
+    channels = rounded_up(w.inputs, 16)
     rows, columns = (2 * pad + max(0, extent) for pad, extent in zip(w.padding, w.beyond(), strict=True))
     return (9 + w.padded(rows, columns) + w.result[0] * w.result[1]) * channels + 64
 
@@ -162,11 +159,6 @@ def _window(p: Preparation, outputs: int, multiplier: int = 1) -> EspWindow:
     )  # fmt: skip
 
 
-def _ask(p: Preparation, size: int) -> None:
-    if size > 0:
-        p.scratch(size)
-
-
 def _conv(p: Preparation, size: Size) -> None:
     result, source, weights = p.output(), p.input(0), p.input(1)
     p.require(weights.dim(3) > 0, "a filter without channels")
@@ -179,7 +171,7 @@ def _conv(p: Preparation, size: Size) -> None:
     bias = weighted.convolution_data(p, source.dtype, 0)
     weighted.unpacked(p, weights)
     if source.dtype == "int8":
-        _ask(p, size(_window(p, result.dim(3))))
+        p.scratch_if_any(size(_window(p, result.dim(3))))
     if source.dtype == weights.dtype == "int8":
         p.require(bias is not None, _NO_BIAS)
         undilated = p.call.number("dilation_h_factor", 1) == p.call.number("dilation_w_factor", 1) == 1
@@ -200,7 +192,7 @@ def _depthwise(p: Preparation, size: Size) -> None:
     weighted.unpacked(p, weights)
     bias = weighted.depthwise_data(p, source.dtype)
     if source.dtype == "int8":
-        _ask(p, size(_window(p, result.shape[3], p.call.number("depth_multiplier", 1))))
+        p.scratch_if_any(size(_window(p, result.shape[3], p.call.number("depth_multiplier", 1))))
     if source.dtype == "int16":
         weighted.require_bias(p, bias, weights)
     p.require(bias is not None or source.dtype != "int8" or weights.dtype != "int8", _NO_BIAS)
@@ -210,7 +202,7 @@ def _softmax(p: Preparation) -> None:
     softmax(p)
     source = p.call.input(0)
     if source.dtype == p.call.output().dtype == "int8":
-        _ask(p, 4 * source.dim(1))
+        p.scratch_if_any(4 * source.dim(1))
 
 
 def _fully_connected(p: Preparation) -> None:

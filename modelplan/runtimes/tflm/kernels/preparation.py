@@ -23,7 +23,7 @@ QUANTIZATION: Struct = ("pointer", "pointer", "int32")
 
 
 class PreparationEvent(NamedTuple):
-    """One request: its sort, so many bytes, and behind them `times` structures."""
+    """One allocation: its kind, `size` bytes, and behind them `times` structures."""
 
     sort: str
     size: int
@@ -56,7 +56,7 @@ class ResourceVariables:
 
 
 class Others(NamedTuple):
-    """What a few kernels take into account besides their operator.
+    """State beyond the operator that a few kernels depend on.
 
     `variables` are those of the model, None where they are not followed; `keys` tell the operator's inputs and outputs
     from all other tensors; `earlier` is how many scratch buffers the operators before it asked for, None where that is
@@ -75,13 +75,7 @@ class Preparation:
     other operators.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        *,
-        later: bool = False,
-        others: Others | None = None,
-    ) -> None:
+    def __init__(self, call: Call, *, later: bool = False, others: Others | None = None) -> None:
         self.call = call
         self.later = later
         self._others = others or Others()
@@ -108,7 +102,7 @@ class Preparation:
         return self._others.earlier
 
     def require(self, holds: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
-        """Ends the preparation where TFLM's kernel does.
+        """Ends the preparation with a refusal where TFLM's kernel would return an error.
 
         Raises:
             Refusal: the condition does not hold.
@@ -117,7 +111,7 @@ class Preparation:
             raise Refusal(reason)
 
     def counts(self, inputs: int | tuple[int, ...], outputs: int = 1) -> None:
-        """Requires these numbers of operands."""
+        """Requires these numbers of inputs and outputs."""
         allowed = (inputs,) if isinstance(inputs, int) else inputs
         found = len(self.call.inputs)
         self.require(found in allowed, f"{found} inputs; its kernel takes {' or '.join(map(str, allowed))}")
@@ -172,6 +166,11 @@ class Preparation:
         """A buffer of `size` bytes for the time in which the operator runs."""
         self.events.append(PreparationEvent(SCRATCH, size))
 
+    def scratch_if_any(self, size: int) -> None:
+        """The same where the library needs any: CMSIS-NN and ESP-NN request nothing in place of an empty buffer."""
+        if size > 0:
+            self.scratch(size)
+
     def scratch_pointers(self, count: int) -> None:
         """A table of addresses for the time in which the operator runs."""
         self.events.append(PreparationEvent(SCRATCH, 0, ("pointer",), count))
@@ -196,7 +195,7 @@ def temporaries(scales: int) -> tuple[PreparationEvent, ...]:
 
 
 def nothing(preparation: Preparation) -> None:
-    """Kernels without a Prepare function."""
+    """The Prepare function of kernels without one."""
 
 
 @dataclass(frozen=True, slots=True)

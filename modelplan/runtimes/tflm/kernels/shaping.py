@@ -335,13 +335,13 @@ def _dynamic_update_slice(p: Preparation) -> None:
 
 def _select(p: Preparation) -> None:
     p.counts(3)
-    choice, one, other, result = p.input(0), p.input(1), p.input(2), p.output()
+    choice, operand, other, result = p.input(0), p.input(1), p.input(2), p.output()
     one_of(p, choice, "input 0", "bool")
-    same_types(p, one, other)
-    if choice.shape == one.shape == other.shape or all(o.elements == 1 for o in (choice, one, other, result)):
+    same_types(p, operand, other)
+    if choice.shape == operand.shape == other.shape or all(o.elements == 1 for o in (choice, operand, other, result)):
         return
-    rank = max(choice.rank, one.rank, other.rank)
-    padded = [(1,) * (rank - o.rank) + o.shape for o in (choice, one, other)]
+    rank = max(choice.rank, operand.rank, other.rank)
+    padded = [(1,) * (rank - o.rank) + o.shape for o in (choice, operand, other)]
     wanted = tuple(0 if 0 in extents else max(extents) for extents in zip(*padded, strict=True))
     fits = all(extent in (1, most) for shape in padded for extent, most in zip(shape, wanted, strict=True))
     p.require(fits and result.shape == wanted, f"an output of shape {list(result.shape)} for {list(wanted)}")
@@ -373,7 +373,7 @@ def _cumsum(p: Preparation) -> None:
 
 
 def _reduced_types(p: Preparation) -> None:
-    """The part that all reductions share."""
+    """Checks common to all reductions."""
     source = p.input(0)
     p.counts(2)
     one_of(p, p.input(1), "input 1", "int32")
@@ -382,7 +382,7 @@ def _reduced_types(p: Preparation) -> None:
 
 
 def _reduced_scratch(p: Preparation, source: Operand, axes: Operand) -> None:
-    """The running index and the resolved axes."""
+    """Scratch of a reduction: the running index and the resolved axes."""
     p.scratch(4 * source.rank)
     p.scratch(4 * axes.elements)
 

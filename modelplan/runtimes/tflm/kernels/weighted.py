@@ -112,7 +112,7 @@ def require_channels(p: Preparation, weights: Operand, axis: int) -> None:
 
 
 def unpacked(p: Preparation, weights: Operand) -> None:
-    """4-bit weights are unpacked to bytes before the loop."""
+    """Scratch into which 4-bit weights are unpacked to bytes."""
     if weights.dtype == "int4":
         p.scratch(weights.elements)
 
@@ -247,7 +247,7 @@ def _batch_matmul(p: Preparation) -> None:
 
 
 def keep_turned(p: Preparation, left: Operand, right: Operand) -> None:
-    """Copies of the left side if it is turned, of the right side if it is not."""
+    """Keeps copies of the left operand if it is transposed, of the right one if it is not."""
     for operand, turned in ((left, bool(p.call.number("adj_x"))), (right, not p.call.number("adj_y"))):
         if turned:
             p.keep_struct(EVAL_TENSOR)
@@ -299,11 +299,7 @@ def _require_svdf_shapes(p: Preparation, operands: tuple[Operand, ...], units: i
         rank_between(p, operand, what, 2, 2)
     filters, memory = times.shape
     found = (features.shape, state.shape, result.shape)
-    wanted = (
-        (filters, source.shape[1]),
-        (source.shape[0], memory * filters),
-        (source.shape[0], units),
-    )
+    wanted = ((filters, source.shape[1]), (source.shape[0], memory * filters), (source.shape[0], units))
     p.require(found == wanted, f"shapes {[list(s) for s in found]}; its kernel takes {[list(s) for s in wanted]}")
 
 

@@ -1,0 +1,25 @@
+"""What `verify` finds out: the verdict of each level of proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelplan.answers.moving_layout import MovingPlan
+from modelplan.answers.proof_verdict import Verdict
+from modelplan.answers.region_plan import RegionPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The verdict of each level that was tried, and why the file is refused; `fault` is empty where it is proved.
+
+    `against` is the rewritten file where two were compared, `head` the bytes that TFLM plans by the plan in a file, and
+    `layout` what was read from a layout in several memories.
+    """
+
+    path: str
+    verdicts: tuple[Verdict, ...]
+    fault: str = ""
+    against: str = ""
+    head: int | None = None
+    layout: RegionPlan | MovingPlan | None = None

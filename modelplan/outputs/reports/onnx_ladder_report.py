@@ -1,0 +1,121 @@
+"""The ladder of an .onnx file as text: its rungs, what was chosen, and its settings as lines of Python and of C++."""
+
+from __future__ import annotations
+
+import json
+
+from modelplan.outputs.report import Section, Table
+from modelplan.primitives.units import human
+from modelplan.questions.model_fitting import FitOnnxRequest
+from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
+from modelplan.runtimes.ort.measuring import SessionSettings, ort_version
+
+_LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
+           "all": "ORT_ENABLE_ALL"}  # fmt: skip
+
+
+def rungs_section(request: FitOnnxRequest, ladder: OnnxLadder) -> Section:
+    """The rungs with what each needs and costs."""
+    headings = ("rung", ">usual: first", ">later runs", ">best: first", ">later runs", ">MACs", ">time", ">nodes",
+                "best settings")  # fmt: skip
+    rows = tuple(
+        (
+            rung.name + " *" * (rung is ladder.chosen),
+            f"{rung.usual.first:,}", f"{rung.usual.steady:,}", f"{rung.best.first:,}", f"{rung.best.steady:,}",
+            f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %", f"x {rung.seconds:.2f}", f"{rung.nodes}",
+            rung.settings.described(),
+        )
+        for rung in ladder.rungs
+    )  # fmt: skip
+    level, threads = request.settings.level, request.settings.threads
+    lines = (
+        f"measured on ONNX Runtime {ort_version()}, optimization level {level}, threads: {threads}",
+        "bytes of a run above what the loaded session of the model needs; weights and inputs are not among them",
+        "what the session of a new file needs more than that, such as weights packed for each stripe, is",
+    )
+    return Section(f"{request.path}: rungs", lines, Table(headings, rows))
+
+
+def verdict(request: FitOnnxRequest, ladder: OnnxLadder, output: str) -> list[Section]:
+    """What was chosen and is written to `output`, what it changes, and the settings to paste."""
+    lines = []
+    rung = ladder.chosen
+    if rung is None:
+        budget, least = human(request.budget or 0), human(ladder.least.best.peak)
+        lines.append(f"nothing fits in {budget}; the least that was found is {least}")
+    else:
+        lines += [f"stripes        {line}" for line in rung.regions]
+        if rung.model is None:
+            lines.append(f"nothing is written: {request.path} is the file to use, at these settings")
+        else:
+            lines.append(f"changes        {rung.what}")
+            if rung.difference is not None:
+                lines.append(f"checked        {rung.difference.described()}")
+            lines.append(f"written to     {output}")
+    lines += [f"remark         {remark}" for remark in ladder.remarks]
+    sections = [Section("", tuple(lines))]
+    if rung is not None:
+        file = output if rung.model else request.path
+        sections += [
+            Section("Python", commands=tuple(python_settings(rung.settings, file))),
+            Section("C++", commands=tuple(cpp_settings(rung.settings, file))),
+        ]
+    return sections
+
+
+def python_settings(settings: SessionSettings, model: str) -> list[str]:
+    """The settings as lines of Python."""
+    lines = ["options = onnxruntime.SessionOptions()"]
+    level = _LEVELS[settings.level]
+    lines.append(f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}")
+    lines.append(f"options.intra_op_num_threads = {settings.threads}")
+    if settings.arena == "off":
+        lines.append("options.enable_cpu_mem_arena = False")
+    if settings.arena == "exact":
+        lines += [
+            "arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR",
+            'memory = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)',
+            "onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg(0, 1, -1, -1))",
+            'options.add_session_config_entry("session.use_env_allocators", "1")',
+        ]
+    if not settings.pattern:
+        lines.append("options.enable_mem_pattern = False")
+    if settings.order == "priority":
+        lines.append("options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED")
+    lines.append(f"session = onnxruntime.InferenceSession({model!r}, options, providers=['CPUExecutionProvider'])")
+    if settings.shrink:
+        lines += [
+            "run = onnxruntime.RunOptions()",
+            'run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")  # give it to session.run',
+        ]
+    return lines
+
+
+def cpp_settings(settings: SessionSettings, model: str) -> list[str]:
+    """The settings as lines of C++."""
+    level = _LEVELS[settings.level]
+    lines = [
+        "Ort::Env env;",
+        "Ort::SessionOptions options;",
+        f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});",
+    ]
+    lines.append(f"options.SetIntraOpNumThreads({settings.threads});")
+    if settings.arena == "off":
+        lines.append("options.DisableCpuMemArena();")
+    if settings.arena == "exact":
+        lines += [
+            "Ort::ArenaCfg arena(0, 1, -1, -1);",
+            "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
+            'options.AddConfigEntry("session.use_env_allocators", "1");',
+        ]
+    if not settings.pattern:
+        lines.append("options.DisableMemPattern();")
+    if settings.order == "priority":
+        lines.append("// the priority-based order can be chosen in Python only")
+    lines.append(f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);")
+    if settings.shrink:
+        lines += [
+            "Ort::RunOptions run;",
+            'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");  // give it to session.Run',
+        ]
+    return lines

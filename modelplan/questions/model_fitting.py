@@ -1,0 +1,100 @@
+"""`fit`: model files rewritten so that they fit, on an unmodified TFLM or ONNX Runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from modelplan.formats import load_model
+from modelplan.model import Graph
+from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
+from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder
+from modelplan.rewriting.striped_tflite import ladder as tflite_ladder
+from modelplan.rewriting.striped_tflite.ladder import Ladder
+from modelplan.rewriting.striped_tflite.rungs import Goal
+from modelplan.rewriting.stripes.ladder import Report, report_nothing
+from modelplan.runtimes.ort.measuring import check_measurable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRequest(Goal):
+    """Asks for the cheapest change of a .tflite file that meets a budget, and what every rung of the ladder needs.
+
+    Args:
+        model: the file, or the graph that was loaded from it.
+        budget: bytes that the objective may need; None asks for the least.
+        objective: "arena" counts all of TFLM's arena, "head" its planned part.
+        abi: of the target, as in `modelplan check`; "32" and "64" stand for any of so many bits.
+        kernels: the kernel library on the target: "reference", "cmsis-nn" and others.
+        tflm: the day of the TFLM that will run the file; None: the newest.
+        max_macs: multiply-accumulates that may be added, as a share of the model's.
+        max_ops: operators that the file may have.
+        max_flash: bytes that the file may have.
+        max_time: time of an invocation that may be added, as a share of the model's, as it is expected of the reference
+            kernels.
+        without: rungs to skip: "order", "views", "overlaps", "fold", "gather", "split".
+        seed: of the search; the same seed gives the same file.
+        processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
+            four.
+    """
+
+    model: str | Path | Graph = field(kw_only=False)
+    processes: int = 0
+
+
+def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
+    """The cheapest change of a .tflite model that meets a budget, and what every rung of the ladder needs.
+
+    Args:
+        request: the model, the budget, and what a change may cost.
+        progress: is called with a line now and then.
+
+    Returns:
+        The ladder; its `model` is the rewritten file, or None where nothing fits.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: the request names what does not exist, or the file has changed since the graph was loaded.
+        BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
+    """
+    return tflite_ladder.climb(request.model, request, progress, processes=request.processes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOnnxRequest(OnnxGoal):
+    """Asks for settings of a session, an order and stripes with which an .onnx file needs less, measured.
+
+    Args:
+        path: the file.
+        budget: bytes of the run that needs most, under the best settings; None asks for the least.
+        settings: how the session runs.
+        fixed: names of settings that are kept; the others may be changed.
+        max_macs: multiply-accumulates that may be added, as a share of the model's.
+        tolerance: of outputs, in units of the last place of their largest value.
+        without: rungs to skip: "settings", "order", "split".
+        dims: extents that the file leaves open, as for `load`.
+        shapes: shapes that the file leaves open, as for `load`.
+    """
+
+    path: str = field(kw_only=False)
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+
+def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> OnnxLadder:
+    """The rungs for an .onnx file, each measured on ONNX Runtime, up to the first that meets the budget.
+
+    Args:
+        request: the file, the budget, and what may change.
+        progress: is called with a line now and then.
+
+    Returns:
+        The ladder; the rung that it chose has the settings, and the rewritten file where there is one.
+
+    Raises:
+        ModelError: the file cannot be read, or ONNX Runtime does not run it.
+        RequestError: a rung that there is not, or ONNX Runtime cannot be measured here.
+    """
+    check_measurable()
+    graph = load_model(request.path, request.dims, request.shapes)
+    return onnx_ladder.climb(request.path, graph, request, progress)
