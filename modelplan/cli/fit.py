@@ -48,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
     )
-    parser.add_argument("--kernels", choices=KERNELS, help="the kernel library (default: the target's, else reference)")
+    parser.add_argument("--kernels", choices=KERNELS, help="the kernel library (default: the target's, else all)")
     model_options.add_target(parser)
     parser.add_argument(
         "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
@@ -102,7 +102,9 @@ def run(arguments: Namespace) -> int:
     files.write(arguments.output, ladder.chosen.model)
     if arguments.header:
         file = read_tflite(ladder.chosen.model, arguments.output)
-        header = tflm_headers.arena_header(file, arena(file, request.abi, request.kernels), ladder.chosen.added)
+        header = tflm_headers.arena_header(
+            file, arena(file, request.abi, request.kernels), request.kernels, ladder.chosen.added
+        )
         files.write(arguments.header, header)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
     terminal.show([Section("", (*proved, f"written to {arguments.output}"))])
@@ -121,10 +123,10 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
     if chosen is None and not arguments.least and arguments.budget is None:
         raise RequestError("--budget BYTES, --least or --target NAME has to say what to fit")
     device = chosen.device if chosen else None
-    stated = str(chosen.budget) if chosen and arguments.budget is None else arguments.budget
+    stated = None if arguments.least else str(chosen.budget) if chosen and not arguments.budget else arguments.budget
     return FitRequest(
         arguments.model,
-        budget=None if arguments.least else parse_bytes(stated),
+        budget=parse_bytes(stated) if stated else None,
         objective=arguments.objective,
         abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
         kernels=arguments.kernels or (device.kernels if device else "") or KERNELS[0],

@@ -62,7 +62,7 @@ def write_headers(arguments: Namespace, written: FileModel, plan: Packing, kerne
     """The headers that were asked for."""
     if arguments.header:
         parts = arena(written, arguments.abi, kernels)
-        files.write(arguments.header, tflm_headers.arena_header(written, parts))
+        files.write(arguments.header, tflm_headers.arena_header(written, parts, kernels))
     if arguments.shim:
         proof.prove(shim_subject(written, plan.pinned, kernels))
         text = tflm_headers.shim_header(written, plan.rows, plan.pinned, plan.pinned_head)

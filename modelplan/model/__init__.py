@@ -29,6 +29,6 @@ __all__ = [
     "Aliases", "Alternative", "Answer", "BoolArray", "Budget", "Buffer", "BufferKind", "Ended", "FlowCase", "Graph",
     "InPlace", "IntArray", "Keeps", "KernelLibrary", "Kind", "LibraryNeed", "Member", "Merge", "Offer", "Op",
     "OrderProblem", "Overlap", "Overwrite", "Padding", "Part", "Placement", "Plan", "Problem", "Progress",
-    "Requirement", "Requires", "Runtime", "Schedule", "ScratchSizes", "Sharing", "Storage", "Tensor", "Transfer", "Value", "Witness",
-    "class_bytes", "column", "present", "rows_of", "same_fields",
+    "Requirement", "Requires", "Runtime", "Schedule", "ScratchSizes", "Sharing", "Storage", "Tensor", "Transfer",
+    "Value", "Witness", "class_bytes", "column", "present", "rows_of", "same_fields",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -58,7 +59,7 @@ def person(corpus: Path) -> FileModel:
 
 
 def test_the_arena_header_compiles(corpus: Path, tmp_path: Path) -> None:
-    text = arena_header(person(corpus), arena(person(corpus)))
+    text = arena_header(person(corpus), arena(person(corpus)), "reference")
     assert "kTensorArenaBytes = 85264;" in text
     assert "MicroMutableOpResolver<5>" in text
     assert "resolver.AddDepthwiseConv2D()" in text
@@ -93,4 +94,15 @@ def offline_plan_rows(model: FileModel) -> tuple[tuple[Request, ...], list[int]]
 def arena_header_of(model: FileModel) -> str:
     from modelplan.runtimes.tflm.arena import Arena
 
-    return arena_header(model, Arena(16, 0, 0, 0, (), (), "x86-64", "reference"))
+    return arena_header(model, Arena(16, 0, 0, 0, (), (), "x86-64", "reference"), "reference")
+
+
+@pytest.mark.parametrize(
+    ("kernels", "refused"),
+    [("every", []), ("reference", ["CMSIS_NN", "ESP_NN"]), ("cmsis-dsp", ["ESP_NN"]), ("esp-nn@1.1.0", ["CMSIS_NN"])],
+)
+def test_a_build_with_the_kernels_of_another_library_is_refused(corpus: Path, kernels: str, refused: list[str]) -> None:
+    model = person(corpus)
+    text = arena_header(model, arena(model, "32", kernels), kernels)
+    assert re.findall(r"#ifdef (\w+)\n#error", text) == refused
+    assert ("enough for all kernel libraries" in text) is (kernels == "every")

@@ -10,6 +10,7 @@ from modelplan.outputs.report import printable
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.kernels import EVERY
 from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
 
 #: Methods of MicroMutableOpResolver whose names do not follow from the operator's.
@@ -21,22 +22,24 @@ _METHODS = {
 }
 
 
-def arena_header(model: FileModel, parts: Arena, added: Sequence[str] = ()) -> str:
+def arena_header(model: FileModel, parts: Arena, kernels: str, added: Sequence[str] = ()) -> str:
     """Size and alignment of the arena, the model's hash, and the operators its resolver needs.
 
-    `added` are operators that a rewrite added to the model; a comment names them.
+    Where the arena is for one kernel library, a build with those of another does not compile. `added` are operators
+    that a rewrite added to the model; a comment names them.
     """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
     resolver, custom = _resolver(model)
     custom += f"; the rewrite added {', '.join(added)}" if added else ""
     if "WHILE" in added:
         custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
-    pointer = ABIS[parts.abi].pointer
+    pointer, guard = ABIS[parts.abi].pointer, _kernels_guard(kernels)
+    built = "enough for all kernel libraries" if kernels == EVERY else f"{kernels} kernels"
     return f"""\
-// Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {parts.kernels} kernels.
+// Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
 #ifndef MODELPLAN_ARENA_H_
 #define MODELPLAN_ARENA_H_
-
+{guard}
 #include <cstddef>
 
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
@@ -62,6 +65,17 @@ inline TfLiteStatus AddOps(OpResolver& resolver) {{
 
 #endif  // MODELPLAN_ARENA_H_
 """
+
+
+def _kernels_guard(kernels: str) -> str:
+    """Lines that stop a build with the kernels of another library; none where all are meant."""
+    own = {"cmsis": "CMSIS_NN", "esp": "ESP_NN"}.get(kernels.partition("-")[0], "")
+    others = [] if kernels == EVERY else [macro for macro in ("CMSIS_NN", "ESP_NN") if macro != own]
+    lines = [
+        f"#ifdef {macro}\n#error sized for {kernels} kernels; name those of this build by --kernels\n#endif"
+        for macro in others
+    ]
+    return "\n" + "\n".join(lines) + "\n" if lines else ""
 
 
 def _calls(methods: Sequence[str]) -> str:
