@@ -84,14 +84,12 @@ def analyze_model(arguments: Namespace, path: str, chosen: Chosen | None = None)
     """Shows one model and writes what was asked for."""
     writes = (arguments.out, arguments.json, arguments.csv, arguments.overlay, *arguments.draw)
     with terminal.shown_in_parts(wait=any(writes)) as show:
-        if arguments.out:
-            write_folder(arguments, path, chosen, show)
-        else:
-            show_model(arguments, path, chosen, show)
-    return 0
+        write = write_folder if arguments.out else show_model
+        analysis = write(arguments, path, chosen, show)
+    return 1 if analysis.requirement.refusals else 0
 
 
-def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: Show) -> None:
+def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: Show) -> Analysis:
     """Shows one model and writes every output into its folder."""
     ends: list[Task] = []
     with drawing_process(next(getattr(arguments, "drawing", iter(())), None)) as begin:
@@ -101,14 +99,16 @@ def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: S
             files.make_folder(folder)
             ends.append(begin(pictures_of(plan, folder)))
 
-        write_texts(show_model(arguments, path, chosen, show, draw), folder)
+        analysis = show_model(arguments, path, chosen, show, draw)
+        write_texts(analysis.plan, folder)
         for end in ends:
             end()
+    return analysis
 
 
 def show_model(
     arguments: Namespace, path: str, chosen: Chosen | None, show: Show, planned: Callable[[Plan], None] = lambda _: None
-) -> Plan:
+) -> Analysis:
     """Shows one model and writes all but --out; `planned` is called with the plan as soon as there is one."""
     drawn = figures_asked(arguments, "Plan", more=(_LOG, ".ascii", ".pftrace"))
     shows = "-" not in (arguments.json, arguments.csv)
@@ -123,7 +123,7 @@ def show_model(
             planned(stage.plan)
     assert isinstance(stage, Analysis)
     write_outputs(arguments, drawn, request, stage)
-    return stage.plan
+    return stage
 
 
 def write_outputs(arguments: Namespace, drawn: Figures, request: AnalyzeRequest, analysis: Analysis) -> None:

@@ -81,7 +81,8 @@ class Requirement:
     `arena` is the memory that there must be, the sum of `parts`; `head` is the planned part of it: tensors and scratch.
     `basis` says in one line for which target and by which sources. `macro` names the constant that declares the arena
     in firmware; it is empty where the runtime takes its memory by itself. `refusals` name the operators that the
-    runtime would not run, with the reasons; the figures of a refused model count for nothing.
+    runtime would not run, with the reasons; the figures of a refused model count for nothing. `remedies` say how to get
+    a model that it runs.
 
     `kernels` is the kernel library that needs so much. Where no library was named, `libraries` say what each needs: the
     arena is enough for all that run the model.
@@ -93,6 +94,7 @@ class Requirement:
     basis: str
     macro: str = ""
     refusals: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
     kernels: str = ""
     libraries: tuple[LibraryNeed, ...] = ()
 

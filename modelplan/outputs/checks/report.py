@@ -120,7 +120,9 @@ def section_of(one: Outcome) -> Section:
     if one.needed is None:
         return Section(f"{one.check.name}: no figure", (one.problem,))
     if one.refusals:
-        return Section(f"{one.check.name}: does not run, and so does not fit", (*one.refusals, one.needed.basis))
+        remedies = (f"remedy: {remedy}" for remedy in one.needed.remedies)
+        title = f"{one.check.name}: does not run, and so does not fit"
+        return Section(title, (*one.refusals, *remedies, one.needed.basis))
     word = "fits" if one.passed else "does not fit"
     lines = [f"required  {human(one.needed.arena)}: {one.needed.basis}"]
     for judged in one.judgements:

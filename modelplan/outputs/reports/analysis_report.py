@@ -48,7 +48,12 @@ def _parts_of_tensors(stage: RunFile) -> Sequence[Section]:
 
 
 def _plan(stage: ComparedFile) -> Report:
-    """The other forms of the file, then the plan, what a session allocates, and why tensors share or not."""
+    """The other forms of the file, then the plan, what a session allocates, and why tensors share or not.
+
+    Nothing for a file that its runtime would not run.
+    """
+    if stage.requirement.refusals:
+        return []
     others = [alternatives_section(stage.requirement, stage.alternatives)] if stage.alternatives else []
     asked = [Section(f"Why {name} shares or not", lines) for name, lines in stage.reasons]
     session = [_session(stage.session)] if stage.session else []

@@ -13,7 +13,8 @@ from modelplan.primitives.units import human
 def headline(model: str, needed: Requirement, capacity: int | None = None) -> Section:
     """The number to paste or to expect, for what it holds, and whether it fits; or why the runtime would not run it."""
     if needed.refusals:
-        return Section(f"{model}: the runtime would not run it ({needed.basis})", needed.refusals)
+        remedies = (f"remedy: {remedy}" for remedy in needed.remedies)
+        return Section(f"{model}: the runtime would not run it ({needed.basis})", (*needed.refusals, *remedies))
     declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
     if needed.libraries:
         declared += "  // any kernels; less with --kernels or --target"

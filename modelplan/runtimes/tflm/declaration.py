@@ -10,7 +10,7 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import EVERY
-from modelplan.runtimes.tflm.refused_operators import refusal_lines
+from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
 #: The name under which firmware declares the size of its arena.
 MACRO = "TENSOR_ARENA_SIZE"
@@ -45,6 +45,7 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         _basis(abi, whole, kernels),
         MACRO,
         refusal_lines(whole.refusals),
+        remedy_lines(whole.refusals),
         whole.kernels,
         tuple(_libraries(model, abi)) if kernels == EVERY else (),
     )

@@ -39,6 +39,23 @@ def refusal_lines(refusals: Iterable[Refused]) -> tuple[str, ...]:
     return tuple(f"{_label_of(group)}: {group[0].reason}" for group in groups.values())
 
 
+#: What a reason says, and how to get a model without it.
+_REMEDIES = (
+    (" is uint8;", "re-quantise to int8: TFLM's kernels do not take tensors of uint8"),
+    (" is float16;", "convert to float32 or quantise to int8: TFLM's kernels do not compute in float16"),
+    (" is float32;", "quantise this operator to int8 as well"),
+    ("a dynamic one to TFLM", "convert with fixed shapes, such as a batch of 1"),
+    ("its kernel takes a constant", "convert with fixed shapes, so that this operand becomes a constant"),
+    ("TFLM has no kernel for it", "convert it to operators that TFLM has, or register a kernel of your own"),
+)
+
+
+def remedy_lines(refusals: Iterable[Refused]) -> tuple[str, ...]:
+    """How to get a model that TFLM runs, for the reasons for which a way is known."""
+    reasons = [refusal.reason for refusal in refusals]
+    return tuple(remedy for part, remedy in _REMEDIES if any(part in reason for reason in reasons))
+
+
 def _label_of(group: Sequence[Refused]) -> str:
     """The label of operators that are refused for the same reason."""
     if len(group) == 1:
