@@ -65,8 +65,8 @@ def _needs(rung: Rung, goal: Goal) -> list[str]:
         lines.append(f"new operators  register {', '.join(rung.added)} with MicroMutableOpResolver")
     if rung.needs:
         newest = max(rung.needs, key=lambda need: need.since or LOOPS_WITHOUT_COPIES)
-        told = ", ".join(map(_dated, rung.needs))
-        lines.append(f"TFLM           of {newest.since or 'a day that is not known'} or later: {told}")
+        dates = ", ".join(map(_dated, rung.needs))
+        lines.append(f"TFLM           of {newest.since or 'a day that is not known'} or later: {dates}")
     if "WHILE" in rung.added:
         lines.append("               call reset before the inputs are set, never between them and invoke")
         if goal.tflm is None or goal.tflm < LOOPS_WITHOUT_COPIES:
