@@ -60,4 +60,4 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         files.write(arguments.json, explanation_report.as_json(answer))
     write_figures(drawn, answer.explained, lambda: explanation_page(request, answer))
-    return 0
+    return 1 if answer.needed.refusals else 0

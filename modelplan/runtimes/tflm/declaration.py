@@ -87,5 +87,7 @@ def _basis(abi: str, whole: Arena | None, kernels: str) -> str:
     """For which builds of TFLM the arena is enough, and by which sources."""
     most = whole.abi if whole else abi
     release = f"tflite-micro {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
-    library = f"all kernels ({whole.kernels} needs most)" if kernels == EVERY and whole else f"{kernels} kernels"
+    library = f"{kernels} kernels"
+    if kernels == EVERY:
+        library = "all kernels" + (f" ({whole.kernels} needs most)" if whole and not whole.refusals else "")
     return f"ABI {abi}, {library}, {release}"
