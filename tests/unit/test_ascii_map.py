@@ -87,7 +87,7 @@ def test_analyze_writes_both_and_says_what_it_cannot_draw(models: Path, tmp_path
     model, onnx = models / "resnet8.tflite", models / "resnet8.onnx"
     assert run("analyze", model, "--draw", tmp_path / "a.ascii", "--draw", tmp_path / "a.log.ascii").returncode == 0
     mine, own = (tmp_path / "a.ascii").read_text(), (tmp_path / "a.log.ascii").read_text()
-    assert own == planner_log(*planned(read_tflite(model.read_bytes(), model.name), "32", "every"))
+    assert own == planner_log(*planned(read_tflite(model.read_bytes(), model.name), "32", "all"))
     assert mine.count("\n") == own.count("\n")
     done = run("analyze", onnx, "--draw", tmp_path / "b.log.ascii")
     assert (done.returncode, done.stdout) == (2, "")

@@ -16,7 +16,7 @@ from modelplan.model import Requirement
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.model_request import ModelRequest, on_target
 from modelplan.runtimes.tflm import TFLM
-from modelplan.runtimes.tflm.kernels import EVERY, LIBRARIES, Call, Operand, find_libraries, scratch_sizes
+from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, Call, Operand, find_libraries, scratch_sizes
 from modelplan.runtimes.tflm.plan_metadata import MADE_FOR, kernels_made_for
 
 NAMES = ["ds_cnn_kws", "resnet8", "autoencoder"]
@@ -30,9 +30,9 @@ def needs(path: Path, abi: str, kernels: str) -> Requirement:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_arena_is_the_largest_and_each_library_needs_what_it_needs_alone(models: Path, name: str) -> None:
     path = models / f"{name}.tflite"
-    whole = needs(path, "32", EVERY)
+    whole = needs(path, "32", ALL)
     assert whole.arena == max(one.arena for one in whole.libraries)
-    assert [one.library for one in whole.libraries] == [library.name for library in find_libraries(EVERY)]
+    assert [one.library for one in whole.libraries] == [library.name for library in find_libraries(ALL)]
     for one in whole.libraries:
         alone = needs(path, "32", one.library)
         assert (one.arena, one.head, one.refusals) == (alone.arena, alone.head, alone.refusals)
@@ -45,7 +45,7 @@ def test_the_arena_is_the_largest_and_each_library_needs_what_it_needs_alone(mod
 
 def test_an_abi_names_the_libraries_that_are_built_for_it(models: Path) -> None:
     path = models / "ds_cnn_kws.tflite"
-    of = {abi: {one.library for one in needs(path, abi, EVERY).libraries} for abi in ("cortex-m", "riscv32", "x86-64")}
+    of = {abi: {one.library for one in needs(path, abi, ALL).libraries} for abi in ("cortex-m", "riscv32", "x86-64")}
     assert of["cortex-m"] == {"reference", "cmsis-c", "cmsis-dsp", "cmsis-mve"}
     assert of["riscv32"] == {"reference", "esp-nn", "esp-nn@1.1.0", "esp-nn-generic"}
     assert of["x86-64"] == {"reference"}
@@ -55,7 +55,7 @@ def test_an_abi_names_the_libraries_that_are_built_for_it(models: Path) -> None:
 def test_scratch_of_all_libraries_holds_that_of_each() -> None:
     image, weights = Operand("int8", (1, 12, 12, 16)), Operand("int8", (8, 3, 3, 16), constant=True)
     call = Call("CONV_2D", (image, weights, None), (Operand("int8", (1, 10, 10, 8)),), {"padding": "VALID"})
-    room = scratch_sizes(call, EVERY)
+    room = scratch_sizes(call, ALL)
     assert room == tuple(sorted(room, reverse=True))
     for library in LIBRARIES:
         own = sorted(scratch_sizes(call, library), reverse=True)
@@ -67,7 +67,7 @@ def test_scratch_of_all_libraries_holds_that_of_each() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plan_without_a_library_is_right_with_each(models: Path, name: str, alias: str) -> None:
     packed = pack(PackRequest(str(models / f"{name}.tflite"), alias))
-    assert packed.kernels == EVERY
+    assert packed.kernels == ALL
     for library in LIBRARIES:
         proof.prove(offline_subject(packed.packed, library))
 
@@ -110,7 +110,7 @@ def test_what_a_file_says_of_its_plan_is_refused_where_it_means_nothing(
 def test_text_json_and_check_name_the_libraries(models: Path) -> None:
     model = models / "ds_cnn_kws.tflite"
     shown, document = run("analyze", model).stdout, json.loads(run("analyze", model, "--json", "-").stdout)
-    whole = needs(model, "32", EVERY)
+    whole = needs(model, "32", ALL)
     assert f"  #define TENSOR_ARENA_SIZE {whole.arena}  // any kernels; less with --kernels or --target\n" in shown
     for one in whole.libraries:
         assert f"{one.library} " in shown

@@ -10,7 +10,7 @@ from modelplan.outputs.report import printable
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.runtimes.tflm.kernels import EVERY
+from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
 
 #: Methods of MicroMutableOpResolver whose names do not follow from the operator's.
@@ -34,7 +34,7 @@ def arena_header(model: FileModel, parts: Arena, kernels: str, added: Sequence[s
     if "WHILE" in added:
         custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
     pointer, guard = ABIS[parts.abi].pointer, _kernels_guard(kernels)
-    built = "enough for all kernel libraries" if kernels == EVERY else f"{kernels} kernels"
+    built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
     return f"""\
 // Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
 #ifndef MODELPLAN_ARENA_H_
@@ -70,7 +70,7 @@ inline TfLiteStatus AddOps(OpResolver& resolver) {{
 def _kernels_guard(kernels: str) -> str:
     """Lines that stop a build with the kernels of another library; none where all are meant."""
     own = {"cmsis": "CMSIS_NN", "esp": "ESP_NN"}.get(kernels.partition("-")[0], "")
-    others = [] if kernels == EVERY else [macro for macro in ("CMSIS_NN", "ESP_NN") if macro != own]
+    others = [] if kernels == ALL else [macro for macro in ("CMSIS_NN", "ESP_NN") if macro != own]
     lines = [
         f"#ifdef {macro}\n#error sized for {kernels} kernels; name those of this build by --kernels\n#endif"
         for macro in others

@@ -7,7 +7,7 @@ from modelplan.primitives.units import human
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES, Need
-from modelplan.runtimes.tflm.kernels import EVERY
+from modelplan.runtimes.tflm.kernels import ALL
 
 
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
@@ -28,9 +28,8 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
         )
         for rung in ladder.rungs
     )
-    kernels = "all" if goal.kernels == EVERY else goal.kernels
-    title = f"{name}: {goal.objective} for ABI {goal.abi}, {kernels} kernels, in bytes"
-    lines = ("a file for one kernel library alone can need less: --kernels NAME",) if goal.kernels == EVERY else ()
+    title = f"{name}: {goal.objective} for ABI {goal.abi}, {goal.kernels} kernels, in bytes"
+    lines = ("a file for one kernel library alone can need less: --kernels NAME",) if goal.kernels == ALL else ()
     return Section(title, lines, Table(headings, rows))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from modelplan.model import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
-from modelplan.runtimes.tflm.kernels import EVERY, LIBRARIES, Call, Operand, scratch_sizes
+from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, Call, Operand, scratch_sizes
 
 
 def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:
@@ -95,7 +95,7 @@ TFLM = Runtime(
     unpacked=("int4",),
     sharing=_SHARING,
     libraries=(
-        KernelLibrary(EVERY, "what is enough and right with each of the libraries below"),
+        KernelLibrary(ALL, "what is enough and right with each of the libraries below"),
         *(
             KernelLibrary(
                 k.name,

@@ -127,7 +127,7 @@ class Arena:
 def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", head: int | None = None) -> Arena:
     """What the model's arena holds on a target, with the offline plan that the file carries.
 
-    `abi` is a name of `abi.ABIS`; `32` and `64` stand for several, as "every" does for kernel libraries. The largest of
+    `abi` is a name of `abi.ABIS`; `32` and `64` stand for several, as "all" does for kernel libraries. The largest of
     their arenas is given; a library that refuses the model counts only where all do. `head` takes the place of the head
     that TFLM's planner makes, where a planner of the firmware's own gives every address.
 

@@ -9,7 +9,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.kernels import EVERY
+from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
 #: The name under which firmware declares the size of its arena.
@@ -47,13 +47,13 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         refusal_lines(whole.refusals),
         remedy_lines(whole.refusals),
         whole.kernels,
-        tuple(_libraries(model, abi)) if kernels == EVERY else (),
+        tuple(_libraries(model, abi)) if kernels == ALL else (),
     )
 
 
 def _libraries(model: FileModel, abi: str) -> Iterator[LibraryNeed]:
     """What the model needs with each kernel library."""
-    for library in {library.name: library for _, library in builds(abi, EVERY)}.values():
+    for library in {library.name: library for _, library in builds(abi, ALL)}.values():
         whole = arena(model, abi, library.name)
         refusals = refusal_lines(whole.refusals)
         yield LibraryNeed(library.name, library.note, whole.size(), whole.head, whole.tail, refusals)
@@ -88,6 +88,6 @@ def _basis(abi: str, whole: Arena | None, kernels: str) -> str:
     most = whole.abi if whole else abi
     release = f"tflite-micro {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
     library = f"{kernels} kernels"
-    if kernels == EVERY:
-        library = "all kernels" + (f" ({whole.kernels} needs most)" if whole and not whole.refusals else "")
+    if kernels == ALL and whole and not whole.refusals:
+        library += f" ({whole.kernels} needs most)"
     return f"ABI {abi}, {library}, {release}"

@@ -29,7 +29,7 @@ from modelplan.runtimes.tflm.kernels.preparation import (
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
-    "EVERY", "KERNELS", "LIBRARIES", "Call", "KernelSet", "Operand", "Operator", "Others", "Preparation",
+    "ALL", "KERNELS", "LIBRARIES", "Call", "KernelSet", "Operand", "Operator", "Others", "Preparation",
     "Refusal", "Subgraph", "check_types", "find_libraries", "find_library", "most_scratch", "requested",
     "scratch_sizes",
 ]  # fmt: skip
@@ -82,9 +82,9 @@ LIBRARIES: dict[str, KernelSet] = {
 }
 
 #: Stands for each of the libraries: what is enough and right with all of them.
-EVERY = "every"
+ALL = "all"
 #: All names of libraries, and of all of them together.
-KERNELS = (EVERY, *LIBRARIES)
+KERNELS = (ALL, *LIBRARIES)
 
 
 def find_library(name: str) -> KernelSet:
@@ -95,7 +95,7 @@ def find_library(name: str) -> KernelSet:
     """
     if name in LIBRARIES:
         return LIBRARIES[name]
-    if name == EVERY:
+    if name == ALL:
         raise RequestError(f"kernels {name!r} are several libraries, expected one of: {', '.join(LIBRARIES)}")
     family = name.partition("-")[0].partition("@")[0]
     variants = [f"{k.name} ({k.note})" for k in LIBRARIES.values() if k.name.partition("-")[0] == family]
@@ -105,12 +105,12 @@ def find_library(name: str) -> KernelSet:
 
 
 def find_libraries(name: str) -> tuple[KernelSet, ...]:
-    """The library called `name`, or those that differ where it is "every".
+    """The library called `name`, or those that differ where it is "all".
 
     Raises:
         RequestError: as `find_library`.
     """
-    if name == EVERY:
+    if name == ALL:
         return tuple(library for library in LIBRARIES.values() if library is not _ESP_NN)
     return (find_library(name),)
 
@@ -130,8 +130,8 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
     Raises:
         RequestError: no such kernel library; the message lists them.
     """
-    if kernels == EVERY:
-        return most_scratch(scratch_sizes(call, library.name, pointer) for library in find_libraries(EVERY))
+    if kernels == ALL:
+        return most_scratch(scratch_sizes(call, library.name, pointer) for library in find_libraries(ALL))
     operator = find_library(kernels).operators.get(call.kind)
     if operator is None:
         return ()
