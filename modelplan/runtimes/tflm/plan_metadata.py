@@ -12,7 +12,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.runtimes.tflm.kernels import KERNELS, find_libraries
+from modelplan.runtimes.tflm.kernels import ALL, KERNELS, find_library
 from modelplan.runtimes.tflm.planner import METADATA
 
 #: The entry of the metadata that says for which kernels, ABI and TFLM a plan was made, as JSON.
@@ -37,9 +37,10 @@ def write_made_for(model: bytes, kernels: str, abi: str) -> bytes:
     Raises:
         ModelError: the file's layout does not allow the edit.
     """
-    releases = sorted({library.release for library in find_libraries(kernels)})
-    known = {"kernels": kernels, "releases": releases, "abi": abi, "tflm": RELEASE, "modelplan": __version__}
-    return set_metadata(model, MADE_FOR, json.dumps(known).encode())
+    known = {"kernels": kernels, "abi": abi, "tflm": RELEASE, "modelplan": __version__}
+    if kernels != ALL:
+        known["release"] = find_library(kernels).release
+    return set_metadata(model, MADE_FOR, json.dumps(known, separators=(",", ":")).encode())
 
 
 def kernels_made_for(model: bytes, name: str) -> str | None:
