@@ -12,6 +12,7 @@ from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
+from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack
 from modelplan.rewriting.packing import Packing
@@ -33,7 +34,9 @@ def configure(parser: ArgumentParser) -> None:
         help="the kernel library (default: that of the plan in MODEL, else all)",
     )
     model_options.add_abi(parser)
-    parser.add_argument("--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too")
+    parser.add_argument(
+        "--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too (with --kernels)"
+    )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     model_options.add_allocator(parser)
     parser.add_argument(
@@ -48,6 +51,8 @@ def run(arguments: Namespace) -> int:
     files.check_suffix(arguments.output, ".tflite")
     request = PackRequest(arguments.model, arguments.alias, arguments.kernels, arguments.abi, arguments.allocator)
     packed = pack(request)
+    if arguments.shim and packed.kernels == TFLM.usual_kernels:
+        raise RequestError("--shim pins scratch, which differs by library; name the kernel library by --kernels")
     gains, plan = packed.gains, packed.plan
     written = packed.packed.data if gains or arguments.force else packed.model.data
     files.write(arguments.output, written)

@@ -42,7 +42,8 @@ What is reserved is never a fact of a chip but the habit of its software; `--res
 `REGION=BYTES@end` at the other end. The ABI and the kernels hold where `--abi` and `--kernels` are not given.
 
 P marks a primary source: a datasheet, a devicetree, a linker script, a vendor's documentation. S marks the table of
-somebody else. A device without a figure for an arena is refused with the reason.
+somebody else. Where the size of a device's memory is not known, `analyze` gives the number and says why nothing tells
+whether it fits; `check` refuses the device with the reason.
 
 ## From a file
 

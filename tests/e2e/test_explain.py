@@ -21,12 +21,13 @@ from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 
 ROOT = Path(__file__).resolve().parents[2]
 TFLM = Target(RUNTIMES["tflm"], "32")
+REFERENCE = ("--kernels", "reference")
 
 
 @pytest.mark.slow
 def test_it_prints_the_peak_and_writes_json(models: Path, tmp_path: Path) -> None:
     shutil.copy(models / "resnet8.tflite", tmp_path)
-    done = run("explain", "resnet8.tflite", "--json", "why.json", "--seconds", "300", cwd=tmp_path)
+    done = run("explain", "resnet8.tflite", *REFERENCE, "--json", "why.json", "--seconds", "300", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "why.json").read_text())
     assert found["requirement"]["arena"] == 54_352
@@ -76,7 +77,7 @@ def test_a_model_that_the_runtime_refuses_has_reasons_only(corpus: Path, tmp_pat
 
 
 def test_analyze_ends_with_the_best_of_what_is_quick(corpus: Path) -> None:
-    said = run("analyze", corpus / "tflite" / "vww_96_int8.tflite").stdout.splitlines()
+    said = run("analyze", corpus / "tflite" / "vww_96_int8.tflite", *REFERENCE).stdout.splitlines()
     assert said[-4].startswith("What would help most; `modelplan explain ")
     assert said[-3:] == [
         "  36,848 bytes less of the arena: plan: in-place outputs (free)",
@@ -112,11 +113,11 @@ def test_tflm_needs_what_was_said(corpus: Path, tmp_path: Path, name: str) -> No
 @pytest.mark.parametrize("name", ["person_detect", "vww_96_int8", "ssd_like"])
 def test_the_best_suggestion_is_no_worse_than_pack_and_fit_by_hand(corpus: Path, tmp_path: Path, name: str) -> None:
     source = next(path for folder in (corpus / "tflite", ROOT / "models") for path in folder.glob(f"{name}.tflite"))
-    done = run("explain", source, "--seconds", "100", "--json", "-")
+    done = run("explain", source, *REFERENCE, "--seconds", "100", "--json", "-")
     first = json.loads(done.stdout)["suggestions"][0]
     by_hand = []
     for words in (["pack", source, "--alias", "safe"], ["fit", source, "--least"]):
-        assert run(*words, "-o", "out.tflite", "--force", cwd=tmp_path).returncode == 0
+        assert run(*words, *REFERENCE, "-o", "out.tflite", "--force", cwd=tmp_path).returncode == 0
         by_hand.append(measured(subject_of(load_file(str(tmp_path / "out.tflite")), TFLM)).arena)
     assert first["arena"] <= min(by_hand)
 

@@ -30,7 +30,12 @@ def levels(text: str) -> dict[str, str]:
 @pytest.fixture
 def packed(corpus: Path, tmp_path: Path) -> Path:
     out = tmp_path / "packed.tflite"
-    assert run("pack", corpus / "tflite" / "kws_ref_model.tflite", "-o", out, "--force").returncode == 0
+    assert (
+        run(
+            "pack", corpus / "tflite" / "kws_ref_model.tflite", "-o", out, "--force", "--kernels", "reference"
+        ).returncode
+        == 0
+    )
     return out
 
 
@@ -68,7 +73,11 @@ def test_json_csv_and_header_are_read(corpus: Path, tmp_path: Path) -> None:
     options = ("--schedule", "file")
     done = run("analyze", model, *options, "--json", tmp_path / "p.json", "--csv", tmp_path / "p.csv")
     assert done.returncode == 0, done.stderr
-    done = run("pack", model, "-o", tmp_path / "p.tflite", "--shim", tmp_path / "p.h", "--header", tmp_path / "arena.h")
+    headers = ("--shim", tmp_path / "p.h", "--header", tmp_path / "arena.h")
+    done = run("pack", model, "-o", tmp_path / "p.tflite", *headers)
+    assert done.returncode == 2
+    assert "name the kernel library by --kernels" in done.stderr
+    done = run("pack", model, "-o", tmp_path / "p.tflite", *headers, "--kernels", "reference")
     assert done.returncode == 0, done.stderr
     for name in ("p.json", "p.csv", "p.h"):
         done = run("verify", tmp_path / name, "--model", model)

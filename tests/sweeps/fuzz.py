@@ -136,7 +136,7 @@ def _with_model(command: Sequence[str], case: str, folder: Path, option: str) ->
 KINDS = {
     "tflite": Kind(".tflite", _tflite_files, lambda case, folder: [
         ["check", case, "--budget", "20KiB"],
-        ["pack", case, "-o", str(folder / "out.tflite"), "--shim", str(folder / "out.h")],
+        ["pack", case, "-o", str(folder / "out.tflite"), "--kernels", "reference", "--shim", str(folder / "out.h")],
         ["verify", case, "--quick"],
     ]),
     "onnx": Kind(".onnx", _onnx_files, lambda case, folder: [
@@ -164,7 +164,7 @@ KINDS = {
         _with_model(["analyze", "--alias", "none"], case, folder, "--streams"),
     ]),
     "header": Kind(".h", lambda folder: [
-        *_written(folder, {"plan.h": ("pack", "-o", str(folder / "out.tflite"), "--shim")})
+        *_written(folder, {"plan.h": ("pack", "-o", str(folder / "out.tflite"), "--kernels", "reference", "--shim")})
     ], lambda case, folder: [
         ["verify", case, "--quick", "--model", str(folder / "model.tflite")],
     ]),

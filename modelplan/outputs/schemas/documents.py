@@ -11,7 +11,7 @@ from modelplan.answers.check_outcomes import Figures
 from modelplan.answers.comparison import Row
 from modelplan.answers.summary import RuntimePlan
 from modelplan.answers.sweep_summary import SweepFindings
-from modelplan.model import BufferKind, Part, Requirement
+from modelplan.model import BufferKind, LibraryNeed, Part, Requirement
 from modelplan.outputs import checks
 from modelplan.outputs.checks import size_limit
 from modelplan.outputs.reports import (
@@ -124,6 +124,7 @@ def _check() -> Schema:
         "refusals": _list(_TEXT),
         "basis": _TEXT,
         "parts": _list(definitions.of(Part)),
+        "libraries": _list(definitions.of(LibraryNeed)),
         "alternatives": _list(alternative),
     }
     model, unread = _record(sized), _record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})

@@ -224,9 +224,10 @@ def _ordered(subject: ModelSubject, _: Place) -> ModelSubject:
 
 
 def _libraries(subject: ModelSubject) -> Sequence[Place]:
-    """The other kernel libraries, of those with equal kernels the first."""
+    """The other kernel libraries, of those with equal kernels the first; not the usual one, which stands for all."""
     runtime = subject.target.runtime
-    forms = {library.explains: library.name for library in reversed(runtime.libraries)}
+    others = [library for library in reversed(runtime.libraries) if library.name != runtime.usual_kernels]
+    forms = {library.explains: library.name for library in others}
     return [name for explains, name in reversed(forms.items()) if explains != runtime.library.explains]
 
 
@@ -279,9 +280,17 @@ def _uses_scratch(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if any(row.scratch for row in requests(model, subject.target.runtime.kernels)) else ()
 
 
+def _pins_scratch(subject: ModelSubject) -> Sequence[Place]:
+    """A header pins the scratch of one kernel library, not of all."""
+    runtime = subject.target.runtime
+    return () if runtime.kernels == runtime.usual_kernels else _uses_scratch(subject)
+
+
 def _scratch_apart(subject: ModelSubject, _: Place) -> ModelSubject:
     assert subject.model is not None
     scratch = [row.size for row in requests(subject.model, subject.target.runtime.kernels) if row.scratch]
+    if not scratch:
+        raise RefusedChangeError("its kernels use no scratch")
     return replace(subject, plan=APART, costs=(*subject.costs, f"{max(scratch):,} bytes or more of another memory"))
 
 
@@ -370,7 +379,7 @@ CHANGES: dict[str, TriedChange] = {
                _PACK % "views", "packed.tflite", "plan", 1),
         TriedChange("plan: in-place outputs", _packable(shares=True), _with_plan("safe"), "", Needs.NOTHING,
                _PACK % "safe", "packed.tflite", "plan", 1),
-        TriedChange("plan: pinned scratch", _uses_scratch, _with_plan(PINNED),
+        TriedChange("plan: pinned scratch", _pins_scratch, _with_plan(PINNED),
                "firmware with the planner of the header", Needs.PLATFORM,
                _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1),
         TriedChange("scratch in another memory", _uses_scratch, _scratch_apart, "firmware with a planner of its own",
