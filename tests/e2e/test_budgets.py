@@ -47,6 +47,13 @@ def test_a_model_that_grew_fails_and_every_format_names_the_operator(grown: Path
     assert f"({growth['size']:+,}) since main" in (grown / "comment.md").read_text()
 
 
+def test_that_another_library_needs_most_is_told(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    (folder / "models" / "net.tflite").write_bytes(WIDER)
+    said = " ".join(run("check", "--baseline", "main", cwd=folder).stdout.split())
+    assert re.search(r"sized for .*\(cmsis-mve needs most\).* -> .*\(esp-nn needs most\)", said), said
+
+
 def test_the_change_is_told_where_all_limits_are_kept(grown: Path) -> None:
     (grown / "modelplan.toml").write_text('baseline = "main"\n[[budget]]\nmodel = "models/*"\narena = "16KiB"\n')
     for name in ("markdown", "github"):

@@ -31,7 +31,12 @@ def test_new_kernels_of_one_model(tmp_path: Path) -> None:
 def test_what_pack_makes_of_a_file(corpus: Path, tmp_path: Path) -> None:
     shutil.copy(corpus / "tflite" / "person_detect.tflite", tmp_path)
     reference = ("--kernels", "reference")
-    assert run("pack", "person_detect.tflite", "-o", "packed.tflite", "--alias", "safe", *reference, cwd=tmp_path).returncode == 0
+    assert (
+        run(
+            "pack", "person_detect.tflite", "-o", "packed.tflite", "--alias", "safe", *reference, cwd=tmp_path
+        ).returncode
+        == 0
+    )
     done = run("diff", "person_detect.tflite", "packed.tflite", *reference, "--json", "-", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert found["changes"] == []
