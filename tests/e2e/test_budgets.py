@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
-from projects import SAME, WIDER, commit, git, project
+from projects import BUDGETS, SAME, WIDER, commit, git, project
 from tflm_models import T, single
 
 from modelplan.cli import main
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def grown(tmp_path: Path) -> Path:
     """A project whose model has grown by the filters of one operator since the branch `main`."""
-    folder = project(tmp_path / "project")
+    folder = project(tmp_path / "project", BUDGETS + 'kernels = "reference"\n')
     (folder / "models" / "net.tflite").write_bytes(WIDER)
     return folder
 
@@ -35,7 +35,8 @@ def test_a_model_that_grew_fails_and_every_format_names_the_operator(grown: Path
     rows = {row["name"]: row for row in json.loads((grown / "rows.json").read_text())}
     growth = rows["models/net.tflite, growth"]
     assert (growth["passed"], growth["sizeLimit"]) == (False, 1024)
-    own = run("check", "models/net.tflite", "--budget", "1MiB", "--json", "-", cwd=grown)
+    words = ("check", "models/net.tflite", "--budget", "1MiB", "--kernels", "reference", "--json", "-")
+    own = run(*words, cwd=grown)
     (now,) = json.loads(own.stdout)["models"]
     assert growth["size"] == growth["baseline"]["change"] == now["required"] - growth["baseline"]["figures"]["arena"]
     assert "growth still 416 B too much" in done.stdout
@@ -44,6 +45,13 @@ def test_a_model_that_grew_fails_and_every_format_names_the_operator(grown: Path
         assert re.search(r"op 2 CONV_2D: .*1,024 -(&gt;|>) 2,048\s+bytes", text), text
     assert "op 0 CONV_2D" not in "".join(texts)
     assert f"({growth['size']:+,}) since main" in (grown / "comment.md").read_text()
+
+
+def test_that_another_library_needs_most_is_told(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    (folder / "models" / "net.tflite").write_bytes(WIDER)
+    said = " ".join(run("check", "--baseline", "main", cwd=folder).stdout.split())
+    assert re.search(r"sized for .*\(cmsis-mve needs most\).* -> .*\(esp-nn needs most\)", said), said
 
 
 def test_the_change_is_told_where_all_limits_are_kept(grown: Path) -> None:
@@ -65,7 +73,7 @@ def test_nothing_changed_is_nothing_told(tmp_path: Path) -> None:
 
 def test_what_would_fit_does_fit(models: Path, tmp_path: Path) -> None:
     shutil.copy(models / "ds_cnn_kws.tflite", tmp_path / "net.tflite")
-    (tmp_path / "modelplan.toml").write_text('[[budget]]\nmodel = "*.tflite"\narena = "20KiB"\n')
+    (tmp_path / "modelplan.toml").write_text('[[budget]]\nmodel = "*.tflite"\narena = "20KiB"\nkernels = "reference"\n')
     done = run("check", "--format", "json", cwd=tmp_path)
     (row,) = json.loads(done.stdout)
     assert (done.returncode, row["passed"], row["fix"]["size"] <= row["sizeLimit"]) == (1, False, True)
@@ -251,7 +259,7 @@ def test_twelve_models_on_three_targets_are_sized_once_for_each_setting(
 
 
 def test_time_for_alternatives_ends_and_it_is_said(tmp_path: Path) -> None:
-    folder = project(tmp_path / "project", '[[budget]]\nmodel = "models/*.tflite"\narena = 1\n')
+    folder = project(tmp_path / "project", '[[budget]]\nmodel = "models/*.tflite"\narena = 1\nkernels = "reference"\n')
     assert "not looked for in the time there was" in run("check", "--seconds", "0", cwd=folder).stdout
     assert "nothing tried fits" in run("check", "--seconds", "100", cwd=folder).stdout
 

@@ -30,8 +30,14 @@ def test_new_kernels_of_one_model(tmp_path: Path) -> None:
 
 def test_what_pack_makes_of_a_file(corpus: Path, tmp_path: Path) -> None:
     shutil.copy(corpus / "tflite" / "person_detect.tflite", tmp_path)
-    assert run("pack", "person_detect.tflite", "-o", "packed.tflite", "--alias", "safe", cwd=tmp_path).returncode == 0
-    done = run("diff", "person_detect.tflite", "packed.tflite", "--json", "-", cwd=tmp_path)
+    reference = ("--kernels", "reference")
+    assert (
+        run(
+            "pack", "person_detect.tflite", "-o", "packed.tflite", "--alias", "safe", *reference, cwd=tmp_path
+        ).returncode
+        == 0
+    )
+    done = run("diff", "person_detect.tflite", "packed.tflite", *reference, "--json", "-", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert found["changes"] == []
     assert [(s["name"], s["after"]) for s in found["settings"]] == [("plan", "carried by the file")]
@@ -48,7 +54,7 @@ def test_the_exit_code_tells_where_it_is_asked_to(tmp_path: Path) -> None:
 
 
 def test_a_plan_on_one_side_counts_activations_on_both() -> None:
-    done = run("diff", RESNET, "--new", "streams=2", "--json", "-")
+    done = run("diff", RESNET, "--kernels", "reference", "--new", "streams=2", "--json", "-")
     found = json.loads(done.stdout)
     assert found["whole"] is False
     assert (found["arena"]["before"], [part["name"] for part in found["parts"]]) == (49_152, ["activations"])

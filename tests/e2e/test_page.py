@@ -70,7 +70,8 @@ def person(files: Path, corpus: Path) -> Path:
     """The page of `analyze` for person_detect."""
     path = files / "person.html"
     model = corpus / "tflite/person_detect.tflite"
-    done = modelplan("analyze", model, "--capacity", "64KiB", "--draw", path, "--json", path.with_suffix(".json"))
+    options = ("--capacity", "64KiB", "--kernels", "reference", "--json", path.with_suffix(".json"))
+    done = modelplan("analyze", model, *options, "--draw", path)
     assert done.returncode == 0, done.stderr
     return path
 
@@ -92,8 +93,8 @@ def fitted(files: Path) -> Path:
     """The page of `fit`."""
     path = files / "fitted.html"
     model = Path(__file__).resolve().parents[2] / "models" / "ds_cnn_kws.tflite"
-    options = ("--least", "--without", "fold,gather,split", "-o", files / "fitted.tflite", "--draw", path)
-    done = modelplan("fit", model, *options)
+    options = ("--least", "--without", "fold,gather,split", "--kernels", "reference")
+    done = modelplan("fit", model, *options, "-o", files / "fitted.tflite", "--draw", path)
     assert done.returncode == 0, done.stderr
     return path
 

@@ -11,6 +11,7 @@ from commands import run as modelplan
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "models" / "ds_cnn_kws.tflite"
+REFERENCE = ("--kernels", "reference")
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +20,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_browser()
     folder = tmp_path_factory.mktemp("questions")
     options = ("--least", "--without", "fold,gather,split", "-o", folder / "fitted.tflite")
-    done = modelplan("fit", MODEL, *options, "--draw", folder / "fit.html")
+    done = modelplan("fit", MODEL, *options, *REFERENCE, "--draw", folder / "fit.html")
     assert done.returncode == 0, done.stderr
-    done = modelplan("diff", MODEL, folder / "fitted.tflite", "--draw", folder / "diff.html")
+    done = modelplan("diff", MODEL, folder / "fitted.tflite", *REFERENCE, "--draw", folder / "diff.html")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -39,7 +40,7 @@ def person(files: Path, corpus: Path) -> Path:
     """The page of `analyze` for person_detect."""
     path = files / "person.html"
     if not path.exists():
-        done = modelplan("analyze", corpus / "tflite/person_detect.tflite", "--draw", path)
+        done = modelplan("analyze", corpus / "tflite/person_detect.tflite", *REFERENCE, "--draw", path)
         assert done.returncode == 0, done.stderr
     return path
 

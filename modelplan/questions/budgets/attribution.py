@@ -17,7 +17,8 @@ _MOST = 8
 def causes(old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
     """One line for each operator or input that changed what the model needs, largest effect first.
 
-    Then follow the parts of the memory that differ and the two peaks; where the files cannot be compared, the reason.
+    Then follow what each is sized for, where another kernel library needs most, the parts of the memory that differ and
+    the two peaks; where the files cannot be compared, the reason.
     """
     try:
         found = difference(side_of(old, target), side_of(new, target))
@@ -38,6 +39,8 @@ def _lines(found: Difference) -> Iterator[str]:
         yield f"operators that differ in values only: {values:,}"
     if found.moved:
         yield f"operators elsewhere in the order: {found.moved:,}"
+    if found.basis[0] != found.basis[1]:
+        yield f"sized for {found.basis[0]} -> {found.basis[1]}"
     if parts := [f"{part.name} {part.bytes.delta:+,}" for part in found.parts if part.bytes.delta]:
         yield f"bytes by part: {', '.join(parts)}"
     before, after = found.peaks

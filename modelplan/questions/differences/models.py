@@ -9,9 +9,8 @@ from pathlib import Path
 
 from modelplan.answers.model_difference import Difference
 from modelplan.model import Plan
-from modelplan.model.model_file import USUAL_ABI, Target
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import pipeline
-from modelplan.planning.pipeline import Options, configured_runtime
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.differences.comparing import difference
@@ -45,7 +44,8 @@ def diff(
             activations alone count.
         new: likewise; None is the same as `old`, which needs another choice for one of the sides.
         runtime: of files without a request, as in `modelplan.plan`; a pair is for the old and the new side.
-        kernels: the kernel library that the runtime is built with; likewise.
+        kernels: the kernel library that the runtime is built with; None: that of the plan in the file, else all.
+            A pair is for the old and the new side.
         abi: of the target, as in `modelplan check`; likewise.
 
     Raises:
@@ -69,8 +69,8 @@ def _pair(each: Each) -> tuple[str | None, str | None]:
 
 def _side(path: str | Path, runtime: str | None, kernels: str | None, abi: str | None) -> Side:
     file = load_file(str(path))
-    target = Target(configured_runtime(file.graph, Options(runtime, kernels=kernels)), abi or USUAL_ABI)
-    return side_of(file, target)
+    request = on_target(ModelRequest(str(path), runtime=runtime, kernels=kernels), file)
+    return side_of(file, replace(target_of(request, file.graph), abi=abi or USUAL_ABI))
 
 
 def compared_sides(old: ModelRequest, new: ModelRequest) -> tuple[Side, Side]:
