@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Rung
 from modelplan.runtimes.tflm.runner import run_tflm, tflm_version
+
+#: With the kernels whose figures are expected.
+asked = partial(FitRequest, kernels="reference")
 
 #: Model: the head to come below, and the arena on 64 bits, in bytes, where there is such a goal.
 GOALS = {
@@ -98,7 +102,7 @@ def others(large: Path | None) -> Iterator[list[object]]:
         sources.append(large / "mobilenet_v2_224.tflite")
     for source in sources:
         reporting.progress(source.stem)
-        ladders = [fit(FitRequest(source, objective=objective, abi="64")) for objective in ("arena", "head")]
+        ladders = [fit(asked(source, objective=objective, abi="64")) for objective in ("arena", "head")]
         before, least = ladders[0].rungs[0], [chosen(ladder) for ladder in ladders]
         for rung in least:
             check(source.stem, before, rung)
@@ -119,7 +123,7 @@ def rows(corpus: Path, objective: str) -> Iterator[list[object]]:
     for name, goals in GOALS.items():
         reporting.progress(f"{name}: least {objective}")
         began = spent()
-        ladder = fit(FitRequest(source_of(corpus, name), objective=objective, abi="64"))
+        ladder = fit(asked(source_of(corpus, name), objective=objective, abi="64"))
         clock, processor = (b - a for a, b in zip(began, spent(), strict=True))
         before, after = ladder.rungs[0], chosen(ladder)
         check(name, before, after)
@@ -191,13 +195,13 @@ def budgets(corpus: Path) -> Iterator[list[object]]:
     """One row for each model: the rung that is chosen for each share of its arena."""
     for name in GOALS:
         source = source_of(corpus, name)
-        whole = fit(
-            FitRequest(source, without=frozenset({"order", "views", "overlaps", "fold", "gather", "split"}))
-        ).rungs[0]
+        whole = fit(asked(source, without=frozenset({"order", "views", "overlaps", "fold", "gather", "split"}))).rungs[
+            0
+        ]
         cells: list[object] = [name, f"{whole.arena:,}"]
         for share in SHARES:
             reporting.progress(f"{name}: {share} %")
-            ladder = fit(FitRequest(source, budget=whole.arena * share // 100))
+            ladder = fit(asked(source, budget=whole.arena * share // 100))
             if ladder.chosen is None:
                 cells.append(f"none: {ladder.least:,}, bound {ladder.bound:,}")
                 continue
@@ -214,7 +218,7 @@ def on_arm(corpus: Path, kit: Path) -> Iterator[list[object]]:
     for name, goal in GOALS_32.items():
         for kernels, program in KERNELS_32.items():
             reporting.progress(f"{name}: {program} on ARM")
-            ladder = fit(FitRequest(source_of(corpus, name), kernels=kernels))
+            ladder = fit(asked(source_of(corpus, name), kernels=kernels))
             after = chosen(ladder)
             own, ours = (measured(script, kit, program, rung.model) for rung in (ladder.rungs[0], after))
             equal = "equal" if own["output_sha256"] == ours["output_sha256"] else "DIFFERENT"

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import onnx
 import pytest
+from hypothesis import settings
+
+settings.register_profile("modelplan", deadline=None)  # no test asserts a time
+settings.load_profile("modelplan")
 
 #: What the extra `test-all` has beside `test`: the tests of these parts skip visibly where one is missing.
 OPTIONAL = (

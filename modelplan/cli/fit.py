@@ -11,6 +11,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.model.model_file import USUAL_ABI
@@ -24,7 +25,7 @@ from modelplan.rewriting.striped_tflite.rungs import RUNGS
 from modelplan.rewriting.stripes.ladder import report_nothing
 from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
-from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
 
@@ -48,7 +49,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
     )
-    parser.add_argument("--kernels", choices=KERNELS, help="the kernel library (default: the target's, else all)")
+    parser.add_argument(
+        "--kernels", choices=KERNELS, help="the kernel library (default: the target's, else as the file says, else all)"
+    )
     model_options.add_target(parser)
     parser.add_argument(
         "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
@@ -129,7 +132,9 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
         budget=parse_bytes(stated) if stated else None,
         objective=arguments.objective,
         abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
-        kernels=arguments.kernels or (device.kernels if device else "") or KERNELS[0],
+        kernels=arguments.kernels
+        or (device.kernels if device else "")
+        or kernels_of_plan(load_tflite(arguments.model)),
         max_macs=share(arguments.max_macs or _MOST_MACS),
         max_ops=arguments.max_ops,
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,

@@ -14,6 +14,7 @@ from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.rewriting.stripes.ladder import Report, report_nothing
 from modelplan.runtimes.ort.measuring import check_measurable
+from modelplan.runtimes.tflm.kernels import ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class FitRequest(Goal):
         budget: bytes that the objective may need; None asks for the least.
         objective: "arena" counts all of TFLM's arena, "head" its planned part.
         abi: of the target, as in `modelplan check`; "32" and "64" stand for any of so many bits.
-        kernels: the kernel library on the target: "reference", "cmsis-nn" and others.
+        kernels: the kernel library on the target: "reference", "cmsis-dsp" and others; "all": what is right with each.
         tflm: the day of the TFLM that will run the file; None: the newest.
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_ops: operators that the file may have.
@@ -39,6 +40,7 @@ class FitRequest(Goal):
     """
 
     model: str | Path | Graph = field(kw_only=False)
+    kernels: str = ALL
     processes: int = 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.rewriting.striped_tflite.rungs import Rung
 from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
+
+#: With the kernels whose figures are expected.
+asked = partial(FitRequest, kernels="reference")
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
@@ -46,7 +50,7 @@ def test_least_arenas(corpus: Path, tmp_path: Path, name: str, goal: int) -> Non
 
 def chosen(source: Path, budget: int) -> Rung:
     """The rung that meets a budget for the whole arena on 64 bits."""
-    found = fit(FitRequest(source, budget=budget, abi="64")).chosen
+    found = fit(asked(source, budget=budget, abi="64")).chosen
     assert found is not None
     return found
 
@@ -62,7 +66,7 @@ def test_the_cheapest_rung_that_fits(corpus: Path) -> None:
 
 def test_time_is_capped(corpus: Path) -> None:
     source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
-    least = [fit(FitRequest(source, abi="64", max_time=most)).chosen for most in (0.4, 0.15, 0.02)]
+    least = [fit(asked(source, abi="64", max_time=most)).chosen for most in (0.4, 0.15, 0.02)]
     assert all(rung is not None and rung.time <= 1 + most for rung, most in zip(least, (0.4, 0.15, 0.02), strict=True))
     arenas = [rung.arena for rung in least if rung is not None]
     assert arenas == sorted(arenas)
@@ -78,7 +82,7 @@ def test_nothing_fits(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_fit_gets_a_bound(corpus: Path) -> None:
-    ladder = fit(FitRequest(corpus / "tflite" / "kws_ref_model.tflite", budget=1024))
+    ladder = fit(asked(corpus / "tflite" / "kws_ref_model.tflite", budget=1024))
     assert ladder.model is None
     assert 0 < ladder.bound <= ladder.built_bound <= ladder.least
     assert ladder.least == min(rung.arena for rung in ladder.rungs)
@@ -88,13 +92,11 @@ def test_a_model_that_does_not_fit_gets_a_bound(corpus: Path) -> None:
 def test_the_cheapest_rung_for_each_share_of_the_arena(corpus: Path) -> None:
     source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
     whole = (
-        fit(FitRequest(source, without=frozenset({"order", "views", "overlaps", "fold", "gather", "split"})))
-        .rungs[0]
-        .arena
+        fit(asked(source, without=frozenset({"order", "views", "overlaps", "fold", "gather", "split"}))).rungs[0].arena
     )
     costs = []
     for share in (90, 75, 60, 50, 40):
-        ladder = fit(FitRequest(source, budget=whole * share // 100))
+        ladder = fit(asked(source, budget=whole * share // 100))
         if ladder.chosen is None:
             assert ladder.least > whole * share // 100 >= 0
             continue
@@ -116,7 +118,7 @@ def test_an_older_tflm_gets_no_loop(corpus: Path, tmp_path: Path) -> None:
     assert f"the rewrite added {registered[1]}" in header.read_text()
     assert "resolver.AddSlice()" in header.read_text()
     assert "AddWhile" not in header.read_text()
-    names = [rung.name for rung in fit(FitRequest(source, tflm=day_of("0.dev20211024"), budget=60_000)).rungs]
+    names = [rung.name for rung in fit(asked(source, tflm=day_of("0.dev20211024"), budget=60_000)).rungs]
     assert names == ["as is", "views", "overlaps"]
 
 
@@ -151,14 +153,14 @@ def test_a_loaded_graph_fits_as_its_file_does(corpus: Path, tmp_path: Path) -> N
     source.write_bytes((corpus / "tflite" / "mcu" / "kws_cnn_l.tflite").read_bytes())
     graph = load(source)
     assert isinstance(graph, Graph)
-    assert fit(FitRequest(graph, objective="head", without=frozenset({"split"}))) == fit(
-        FitRequest(source, objective="head", without=frozenset({"split"}))
+    assert fit(asked(graph, objective="head", without=frozenset({"split"}))) == fit(
+        asked(source, objective="head", without=frozenset({"split"}))
     )
     source.write_bytes(source.read_bytes() + b"\0")
     with pytest.raises(RequestError, match="has changed since the graph was loaded"):
-        fit(FitRequest(graph))
+        fit(asked(graph))
     with pytest.raises(RequestError, match=r"fit takes a model from a \.tflite file"):
-        fit(FitRequest(Graph("none", "tflite", (), (), (), ())))
+        fit(asked(Graph("none", "tflite", (), (), (), ())))
 
 
 def test_the_example_of_the_page_runs(
@@ -180,7 +182,7 @@ def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
         if "candidates" in line:
             raise KeyboardInterrupt
 
-    ladder = fit(FitRequest(corpus / "tflite" / "kws_ref_model.tflite", objective="head"), interrupt)
+    ladder = fit(asked(corpus / "tflite" / "kws_ref_model.tflite", objective="head"), interrupt)
     assert "interrupted: the best so far" in ladder.remarks
     assert ladder.chosen is not None
     assert ladder.chosen.name == "overlaps"
@@ -219,7 +221,7 @@ def test_other_kernels_are_executed_with_those_of_the_wheel(corpus: Path, tmp_pa
 
 def test_forbidden_rungs_are_not_taken(corpus: Path) -> None:
     source = corpus / "tflite" / "person_detect.tflite"
-    names = [rung.name for rung in fit(FitRequest(source, without=frozenset({"split", "overlaps"}))).rungs]
+    names = [rung.name for rung in fit(asked(source, without=frozenset({"split", "overlaps"}))).rungs]
     assert names == ["as is", "views"]
 
 
@@ -257,9 +259,9 @@ def test_a_model_that_contradicts_itself_is_left_as_it_is(tmp_path: Path) -> Non
     short = net.operator("MAX_POOL_2D", [deep], net.tensor((1, 1, 1, 64)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 5, 5, 0))
     path = tmp_path / "model.tflite"
     path.write_bytes(net.file(x, net.add(short, short)))
-    ladder = fit(FitRequest(path))
+    ladder = fit(asked(path))
     assert ladder.chosen == ladder.rungs[0]
     assert ladder.model == path.read_bytes()
     assert ladder.least == ladder.rungs[0].arena > min(rung.arena for rung in ladder.rungs)
     assert "the model itself cannot be followed: op 3 MAX_POOL_2D" in ladder.remarks[-1]
-    assert fit(FitRequest(path, budget=ladder.least - 1)).model is None
+    assert fit(asked(path, budget=ladder.least - 1)).model is None

@@ -101,7 +101,8 @@ def test_check_judges_several_models_and_writes_json(kws: Path, refused: Path) -
 
 def test_a_model_that_tflm_refuses_is_told_so_everywhere(refused: Path) -> None:
     shown = run("analyze", refused)
-    assert (shown.returncode, "#define" in shown.stdout) == (0, False)
+    assert (shown.returncode, "#define" in shown.stdout) == (1, False)
+    assert "remedy: re-quantise to int8" in shown.stdout
     judged = run("check", refused, "--budget", "1GiB")
     packed = run("pack", refused, "-o", refused.parent / "p.tflite")
     assert (judged.returncode, packed.returncode) == (1, 3)

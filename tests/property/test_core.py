@@ -15,7 +15,6 @@ from modelplan.planning.allocators.greedy import GapRule, in_order
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(
     strategies.problems(alignments=(1, 4, 6, 16), pins=True),
     st.sampled_from(list(GapRule)),
@@ -38,7 +37,6 @@ def test_placing_among_hundreds_of_conflicts_equals_the_twin(fit: GapRule, large
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(strategies.overlapping(), st.sampled_from(list(GapRule)))
 def test_placing_honours_overlaps_and_conflicts(problem: Problem, fit: GapRule) -> None:
     order = np.arange(len(problem), dtype=np.int64)
@@ -48,7 +46,6 @@ def test_placing_honours_overlaps_and_conflicts(problem: Problem, fit: GapRule) 
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(strategies.overlapping(most=6), st.data())
 def test_the_referee_equals_pairwise_checking(problem: Problem, data: st.DataObject) -> None:
     n = len(problem)
@@ -61,7 +58,7 @@ def test_the_referee_equals_pairwise_checking(problem: Problem, data: st.DataObj
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.problems(most=5, alignments=(1, 4, 6)))
 def test_the_load_bound_never_exceeds_the_optimum(problem: Problem) -> None:
     assert core_oracles.load(problem) <= load_bound(problem) or (problem.alignment > 1).any()
@@ -69,14 +66,13 @@ def test_the_load_bound_never_exceeds_the_optimum(problem: Problem) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.overlapping(most=5))
 def test_the_load_bound_is_sound_with_facts(problem: Problem) -> None:
     assert load_bound(problem) <= core_oracles.optimum(problem)
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(strategies.problems())
 def test_without_alignment_the_bound_is_the_load_at_the_peak_step(problem: Problem) -> None:
     assert load_bound(problem) == core_oracles.load(problem)

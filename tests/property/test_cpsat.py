@@ -16,7 +16,7 @@ from modelplan import Budget, Problem, RequestError, height, place
 from modelplan.planning.allocators import cpsat
 
 pytest.importorskip("ortools")
-slowly = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+slowly = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 
 @slowly

@@ -25,7 +25,7 @@ from modelplan.runtimes import RUNTIMES
 
 _SHAPE = (1, 4, 4, 8)
 _TARGET = Target(RUNTIMES["tflm"], "32")
-SETTINGS = settings(deadline=None, max_examples=60)
+SETTINGS = settings(max_examples=60)
 
 
 def network(draw: random.Random, count: int) -> Layers:

@@ -102,7 +102,7 @@ def sizes(device: Device) -> tuple[int, ...]:
 
 
 @given(scripts())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lengths_are_those_of_an_evaluation_of_its_own(tmp_path: Path, script: Script) -> None:
     (tmp_path / "x.ld").write_text(script.text)
     device = read_linker_script(str(tmp_path / "x.ld"), {})
@@ -111,7 +111,7 @@ def test_lengths_are_those_of_an_evaluation_of_its_own(tmp_path: Path, script: S
 
 
 @given(scripts())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lengths_are_those_of_the_linker(tmp_path: Path, script: Script) -> None:
     program = tmp_path / "program.o"
     if not program.exists():
@@ -123,7 +123,7 @@ def test_lengths_are_those_of_the_linker(tmp_path: Path, script: Script) -> None
 
 
 @given(CELLS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_cells_of_a_devicetree_are_those_of_an_evaluation_of_its_own(tmp_path: Path, value: Value) -> None:
     text = f'/ {{ #address-cells = <1>; #size-cells = <1>; m: m@0 {{ compatible = "mmio-sram"; reg = <0 ({value.text} '
     (tmp_path / "x.dts").write_text(text + f"& {MASK:#x})>; }}; }};")
@@ -136,7 +136,7 @@ def test_cells_of_a_devicetree_are_those_of_an_evaluation_of_its_own(tmp_path: P
 
 
 @given(st.text(alphabet="MEORY{}()=:,;<>&|~?!+-*/0x1KAF#\"' \n.define ORIGIN LENGTH", max_size=80), st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str, inside: bool) -> None:
     (tmp_path / "x.ld").write_text(f"MEMORY {{ {text} }}" if inside else text)
     (tmp_path / "x.dts").write_text(f"/ {{ m: m {{ {text} }}; }};" if inside else text)

@@ -9,7 +9,7 @@ from modelplan import Graph, Options, plan, read, render
 from modelplan.planning.schedulers import SCHEDULERS
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(strategies.dags())
 def test_a_plan_reads_back_and_repeats(graph: Graph) -> None:
     for schedule in SCHEDULERS:
@@ -20,7 +20,7 @@ def test_a_plan_reads_back_and_repeats(graph: Graph) -> None:
         assert answer.schedule.lower_bound <= answer.schedule.peak
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(strategies.dags())
 def test_every_order_is_topological_and_none_beats_best(graph: Graph) -> None:
     peaks = []

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import planner_twins as twins
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modelplan import _core
@@ -28,7 +28,6 @@ def columns(rows: list[twins.Record]) -> tuple[IntArray, IntArray, IntArray]:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(records)
 def test_shared_objects_equal_their_twins(rows: list[twins.Record]) -> None:
     assert _core.positional_maxima(*columns(rows)).tolist() == twins.positional_maxima(rows)
@@ -37,7 +36,6 @@ def test_shared_objects_equal_their_twins(rows: list[twins.Record]) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(few)
 def test_the_flow_costs_least(rows: list[twins.Record]) -> None:
     holder, steps, ended = _core.share_min_cost(*columns(rows), 10**6, INF)
@@ -52,7 +50,6 @@ def test_a_flow_without_steps_gives_each_buffer_an_object() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(records)
 def test_stacking_and_orders_equal_their_twins(rows: list[twins.Record]) -> None:
     order = sorted(range(len(rows)), key=lambda i: (-rows[i][0], -i))
@@ -121,7 +118,6 @@ scoped = st.tuples(st.integers(1, 6), st.integers(-1, 6), st.integers(0, 3)).map
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.lists(st.tuples(scoped, st.integers(-3, 8)), max_size=12))
 def test_tflm_places_as_its_twin_around_what_a_file_fixes_below_the_arena_too(
     found: list[tuple[tuple[int, int, int], int]],

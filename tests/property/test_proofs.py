@@ -26,7 +26,7 @@ def test_placed_problems_are_confirmed_exhaustively(what: str) -> None:
     assert f"* 200 problems of at most seven buffers with {what}" in proofs.placed(200, what)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(strategies.problems(most=6, pins=True, alignments=(1, 4, 6)))
 def test_the_exhaustive_search_agrees_with_a_plainer_one(problem: Problem) -> None:
     best = height(problem, place(problem))

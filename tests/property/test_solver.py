@@ -107,7 +107,7 @@ def test_a_capacity_is_decided_with_proof(features: str) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.overlapping(most=6))
 def test_any_facts_and_conflicts_are_honoured(problem: Problem) -> None:
     placement = place(problem, "modelplan")

@@ -37,7 +37,7 @@ def related(draw: st.DrawFn, most: int = 10, alignments: tuple[int, ...] = (1,))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(problem=st.one_of(related(alignments=(1, 4, 6)), strategies.overlapping(), strategies.problems(pins=True)))
 def test_answers_pass_the_referee_or_are_refused(row: object, problem: Problem) -> None:
     try:
@@ -50,14 +50,12 @@ def test_answers_pass_the_referee_or_are_refused(row: object, problem: Problem) 
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(related(alignments=(1, 4, 6)))
 def test_triton_equals_its_twin(problem: Problem) -> None:
     assert triton.slots_then_colours(problem)[0].offsets.tolist() == twins.triton(problem)
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(related(alignments=(1, 4, 6)))
 def test_xla_best_fit_equals_its_twin(problem: Problem) -> None:
     for order in (xla.spatial(problem, xla.apart(problem)), xla.temporal(problem, xla.apart(problem))):
@@ -65,7 +63,6 @@ def test_xla_best_fit_equals_its_twin(problem: Problem) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(related(), st.booleans(), st.booleans(), st.booleans())
 def test_somas_equals_its_twin(problem: Problem, smallest: bool, single: bool, same_gap: bool) -> None:
     alone = np.arange(len(problem), dtype=np.int64)
@@ -88,7 +85,7 @@ def test_among_hundreds_of_conflicts_xla_and_somas_equal_their_twins(largest: in
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(related(), st.sampled_from([1, 8]))
 def test_hill_climb_replays_its_twin(problem: Problem, alignment: int) -> None:
     problem = replace(problem, alignment=np.full(len(problem), alignment))
@@ -147,7 +144,7 @@ def test_minimalloc_answers_alike_for_all_orders(orders: tuple[str, ...]) -> Non
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.problems(most=5, alignments=(1, 4, 6)))
 def test_minimalloc_minimises(problem: Problem) -> None:
     answer = place(problem, "minimalloc")
@@ -166,7 +163,7 @@ def test_minimalloc_tells_three_answers_apart() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(related(most=5, alignments=(1, 4)), st.booleans(), st.booleans(), st.booleans())
 def test_telamalloc_proves_only_what_is_true(problem: Problem, phases: bool, smart: bool, first: bool) -> None:
     best = core_oracles.optimum(problem)
@@ -191,7 +188,7 @@ CHOICES = {
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(related(most=5, alignments=(1, 4)), st.sampled_from(sorted(CHOICES)))
 def test_no_choice_of_the_trees_breaks_a_placement(problem: Problem, choice: str) -> None:
     best = core_oracles.optimum(problem)
@@ -252,7 +249,6 @@ def test_trees_that_make_no_sense_are_refused(table: list[tuple[int, ...]]) -> N
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(strategies.overlapping(most=6))
 def test_telamalloc_with_facts_stays_within_the_capacity(problem: Problem) -> None:
     answer = telamalloc.decide(problem, int(problem.size.sum()), Budget(steps=500))
@@ -261,7 +257,6 @@ def test_telamalloc_with_facts_stays_within_the_capacity(problem: Problem) -> No
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(related(alignments=(1, 4, 6)))
 def test_telamallocs_heuristic_equals_its_twin(problem: Problem) -> None:
     assert place(problem, "telamalloc-heuristic").offsets.tolist() == twins.telamalloc_heuristic(problem)
@@ -278,7 +273,7 @@ def test_the_phases_follow_contention() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.problems(most=30), st.integers(0, 3))
 def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, seed: int) -> None:
     once = idealloc.box(problem, Budget(steps=3, seed=seed))
@@ -290,7 +285,7 @@ def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, see
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.problems(most=20, alignments=(1, 4, 6)), st.integers(0, 13), st.sampled_from([1.0, 1.5, 9.0]))
 def test_idealloc_aligns_addresses_from_where_the_arena_starts(problem: Problem, start: int, wanted: float) -> None:
     found = idealloc.box(problem, Budget(steps=2), fragmentation=wanted, start_address=start)
@@ -351,7 +346,6 @@ def test_hardness_is_spread_and_crowding() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(strategies.problems(most=30), st.integers(1, 64))
 def test_idealloc_is_optimal_for_equal_sizes(problem: Problem, size: int) -> None:
     problem = replace(problem, size=np.full(len(problem), size))
@@ -361,7 +355,7 @@ def test_idealloc_is_optimal_for_equal_sizes(problem: Problem, size: int) -> Non
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.problems(most=40), st.integers(1, 5), st.sampled_from([0.3, 0.7, 1.5]), st.integers(0, 3))
 def test_boxes_hold_every_job_once_and_never_too_many_at_a_time(
     problem: Problem, at_once: int, epsilon: float, seed: int
@@ -375,7 +369,6 @@ def test_boxes_hold_every_job_once_and_never_too_many_at_a_time(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(strategies.problems(most=20))
 def test_tokens_stay_within_the_window_when_taken(problem: Problem) -> None:
     objects = tokens.share_tokens(problem, Budget())

@@ -71,7 +71,7 @@ def test_a_part_takes_its_bytes_only_while_it_lives() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(strategies.dags(most=7))
 def test_joins_never_need_more_and_are_proved(drawn: Graph) -> None:
     """Every ADD becomes a join of its operands; the verifier replays each plan."""
