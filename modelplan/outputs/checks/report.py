@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
-from modelplan.model import Requirement
 from modelplan.outputs.report import Section, Table, plain
+from modelplan.outputs.reports.arena_report import libraries_line
 from modelplan.primitives.units import counted, human
 
 #: Said of a model for which there was no time to plan it otherwise.
@@ -133,13 +133,6 @@ def section_of(one: Outcome) -> Section:
         lines += outlook(one)
     lines += since_lines(one)
     return Section(f"{one.check.name}: {word}", tuple(lines), commands=remedy_lines(one))
-
-
-def libraries_line(needed: Requirement, budget: int) -> list[str]:
-    """With which kernel libraries the budget is enough, where none was named."""
-    if not needed.libraries:
-        return []
-    return [f"fits with {', '.join(needed.libraries_that_fit(budget)) or 'none of the kernel libraries'}"]
 
 
 def _against(judged: Judgement) -> list[str]:

@@ -28,9 +28,14 @@ def _fits(needed: Requirement, capacity: int) -> str:
     spare = capacity - needed.arena
     if spare >= 0:
         return f"fits, {human(spare)} to spare"
-    found = needed.libraries_that_fit(capacity)
-    also = f"; it fits with {', '.join(found)}" if found else "; it fits with none" if needed.libraries else ""
-    return f"does not fit, {human(-spare)} too much{also}"
+    return "; ".join((f"does not fit, {human(-spare)} too much", *libraries_line(needed, capacity)))
+
+
+def libraries_line(needed: Requirement, budget: int) -> list[str]:
+    """With which kernel libraries the budget is enough, where none was named."""
+    if not needed.libraries:
+        return []
+    return [f"fits with {', '.join(needed.libraries_that_fit(budget)) or 'none of the kernel libraries'}"]
 
 
 def _libraries_table(libraries: Sequence[LibraryNeed]) -> Table | None:

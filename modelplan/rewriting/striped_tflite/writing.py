@@ -29,6 +29,8 @@ from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.runtimes.tflm.plan_metadata import MADE_FOR
+from modelplan.runtimes.tflm.planner import METADATA
 
 #: Field numbers of the TFLite schema.
 _CODES, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 1, 2, 4, 6, 7
@@ -301,7 +303,7 @@ class _Writer:
     def _metadata(self) -> dict[int, int]:
         """The entries of the metadata but for the old plan and what it was made for."""
         entries = tables(self.model, self.root, _METADATA)
-        kept = [entry for entry in entries if self._text(entry) not in (b"OfflineMemoryAllocation", b"modelplan")]
+        kept = [entry for entry in entries if self._text(entry) not in (METADATA.encode(), MADE_FOR.encode())]
         if len(kept) == len(entries):
             return {}
         return {_METADATA: self.front.references([self.front.at(entry) for entry in kept])}

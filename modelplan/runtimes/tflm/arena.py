@@ -135,7 +135,14 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    arenas = [Interpreter(model, *build).arena(head) for build in builds(abi, kernels)]
+    return largest_arena([Interpreter(model, *build).arena(head) for build in builds(abi, kernels)])
+
+
+def largest_arena(arenas: Sequence[Arena]) -> Arena:
+    """The arena of a model that is enough for several builds of TFLM, but for those that refuse it where others do not.
+
+    What is refused is what all of them refuse.
+    """
     counted = [one for one in arenas if not one.refusals] or arenas
     largest = max(counted, key=lambda one: one.least)
     front = max(one.front for one in counted)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from modelplan.model import LibraryNeed, Part, Requirement
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
-from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds
+from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds, largest_arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
@@ -37,7 +37,13 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         RequestError: no such ABI or kernel library.
         ModelError: the plan does not fit the model, or subgraphs call each other in a circle.
     """
-    whole = arena(model, abi, kernels)
+    libraries = {library.name: library.note for _, library in builds(abi, kernels)}
+    arenas = [arena(model, abi, library) for library in libraries]
+    whole = largest_arena(arenas)
+    each = (
+        LibraryNeed(one.kernels, libraries[one.kernels], one.size(), one.head, one.tail, refusal_lines(one.refusals))
+        for one in arenas
+    )
     return Requirement(
         whole.size(),
         whole.head,
@@ -47,16 +53,8 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         refusal_lines(whole.refusals),
         remedy_lines(whole.refusals),
         whole.kernels,
-        tuple(_libraries(model, abi)) if kernels == ALL else (),
+        tuple(each) if kernels == ALL else (),
     )
-
-
-def _libraries(model: FileModel, abi: str) -> Iterator[LibraryNeed]:
-    """What the model needs with each kernel library."""
-    for library in {library.name: library for _, library in builds(abi, ALL)}.values():
-        whole = arena(model, abi, library.name)
-        refusals = refusal_lines(whole.refusals)
-        yield LibraryNeed(library.name, library.note, whole.size(), whole.head, whole.tail, refusals)
 
 
 def kept_by_operator(content: bytes, name: str, abi: str, kernels: str) -> tuple[int, ...]:

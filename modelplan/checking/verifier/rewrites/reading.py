@@ -13,6 +13,7 @@ import numpy as np
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.plan_metadata import MADE_FOR
 from modelplan.runtimes.tflm.planner import METADATA
 
 #: The longest axis and the largest tensor that are followed.
@@ -153,7 +154,7 @@ def surroundings_of(source: Source) -> dict[str, Hashable]:
         found[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
     for i in range(model.MetadataLength()):
         entry: Any = model.Metadata(i)
-        if entry.Name() not in (METADATA.encode(), b"modelplan"):  # what the plan was made for goes with it
+        if entry.Name() not in (METADATA.encode(), MADE_FOR.encode()):  # what the plan was made for goes with it
             buffer = model.Buffers(entry.Buffer())
             found[f"metadata {_text(entry.Name())!r}"] = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
     return found
