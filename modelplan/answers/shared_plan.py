@@ -156,13 +156,23 @@ class SharedPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryArenas:
+    """The arenas of one shared plan with one kernel library, as `pinned` and `written` of `TflmArenas`."""
+
+    kernels: str
+    pinned: SharedArena
+    written: SharedArena | None
+
+
+@dataclass(frozen=True, slots=True)
 class TflmArenas:
     """Whole arenas of models that TFLM runs, in bytes.
 
-    `separate` are the arenas of each model by itself as its file stands; `shared` is one MicroAllocator for all of them
-    as their files stand, for models that take turns; `pinned` is one with every address from this plan, `written` one
-    with the files of this plan, None where TFLM would place scratch of such a file over another model; `reason` says
-    where.
+    Where no kernel library is named, each is that of the library that needs most, and `libraries` has each library that
+    runs all of the models. `separate` are the arenas of each model by itself as its file stands; `shared` is one
+    MicroAllocator for all of them as their files stand, for models that take turns; `pinned` is one with every address
+    from this plan, `written` one with the files of this plan, None where TFLM would place scratch of such a file over
+    another model; `reason` says where.
     """
 
     separate: tuple[int, ...]
@@ -170,3 +180,4 @@ class TflmArenas:
     pinned: SharedArena
     written: SharedArena | None
     reason: str = ""
+    libraries: tuple[LibraryArenas, ...] = ()

@@ -32,7 +32,7 @@ def configure(parser: ArgumentParser) -> None:
     table = parser.add_argument_group("table", f"every combination is a run; `all` for all names; in TOML: {_keys()}")
     table.add_argument("--targets", metavar="NAME", nargs="+", help="as --target of other commands takes them")
     table.add_argument("--runtimes", metavar="NAME", nargs="+", help="default: by the file's format")
-    table.add_argument("--kernels", metavar="NAME", nargs="+", help="default: the target's, else the runtime's first")
+    table.add_argument("--kernels", metavar="NAME", nargs="+", help="default: the target's, else all of them")
     table.add_argument("--schedules", metavar="NAME", nargs="+", help="default: best")
     table.add_argument("--alias", metavar="MODE", nargs="+", help="default: the runtime's usual one")
     table.add_argument("--allocators", metavar="NAME", nargs="+", help="default: modelplan")

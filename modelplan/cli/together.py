@@ -144,7 +144,8 @@ def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, dr
 
     if (arguments.header or arguments.files) and arenas is None:
         raise RequestError("--header and --files are for models that tflm runs: all of them .tflite, on --runtime tflm")
-    written = written_files(made) if arguments.files else ()  # may be refused: before anything is written
+    # Refused, if it is, before anything is written.
+    written = written_files(made, arguments.abi) if arguments.files else ()
     if arenas and arguments.header:
         from modelplan.outputs.firmware.shared_header import shared_header
 
@@ -172,7 +173,6 @@ def _show(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, cap
     """The report, or the JSON document in its place."""
     from modelplan.outputs.report import Section
     from modelplan.outputs.reports import shared_report
-    from modelplan.primitives.units import human
 
     if arguments.json:
         facts = {} if capacity is None else {"capacity": capacity, "fits": needed <= capacity}
@@ -181,6 +181,5 @@ def _show(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, cap
         return
     report = shared_report.sections_of(made, arenas)
     if capacity is not None:
-        verdict = "fits" if needed <= capacity else f"{human(needed - capacity)} too much"
-        report.append(Section(f"{human(needed)} in {human(capacity)}: {verdict}"))
+        report.append(Section(shared_report.verdict(arenas, needed, capacity)))
     terminal.show(report)

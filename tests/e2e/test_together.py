@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ def output(file: FileModel) -> tuple[int, ...]:
     return main.tensors[main.outputs[0]].shape
 
 
+#: The programs have reference kernels.
+asked = partial(ShareRequest, kernels="reference")
+
+
 def chained(folder: Path, seeds: tuple[int, ...], feeds: tuple[int, ...]) -> dict[str, Path]:
     """Random networks; each takes what the one of the number in `feeds` gives, -1 for one of its own shape."""
     made: list[FileModel] = []
@@ -71,7 +76,7 @@ def same_outputs(made: SharedPlan, paths: dict[str, Path], *words: str, program:
 @pytest.mark.parametrize("alias", ["views", "safe"])
 def test_three_models_in_turn_give_what_each_gives_alone(corpus: Path, alias: str) -> None:
     paths = three(corpus)
-    made = share_memory(ShareRequest(paths, in_turn=[["all"]], alias=alias, abi="x86-64"))
+    made = share_memory(asked(paths, in_turn=[["all"]], alias=alias, abi="x86-64"))
     same_outputs(made, paths)
     assert made.height == max(part.alone for part in made.parts)
 
@@ -79,7 +84,7 @@ def test_three_models_in_turn_give_what_each_gives_alone(corpus: Path, alias: st
 @pytest.mark.skipif(bool(missing("tflm-reference")), reason=missing("tflm-reference") or "a kit is there")
 def test_three_models_in_turn_on_32_bits(corpus: Path) -> None:
     paths = three(corpus)
-    made = share_memory(ShareRequest(paths, in_turn=[["person", "kws"]], alias="safe", abi="xtensa"))
+    made = share_memory(asked(paths, in_turn=[["person", "kws"]], alias="safe", abi="xtensa"))
     same_outputs(made, paths, program="tflm-reference")
 
 
@@ -87,7 +92,7 @@ def test_three_models_in_turn_on_32_bits(corpus: Path) -> None:
 def test_a_model_that_interrupts_others_between_operators(corpus: Path) -> None:
     """It runs as a whole before and after every operator of both others."""
     paths = three(corpus)
-    made = share_memory(ShareRequest(paths, in_turn=[["person", "kws"]], abi="x86-64"))
+    made = share_memory(asked(paths, in_turn=[["person", "kws"]], abi="x86-64"))
     said = same_outputs(made, paths, "--nest", "0:2", "--nest", "1:2")
     assert sum(model == 2 for model, _ in said["runs"]) > 80
 
@@ -96,7 +101,7 @@ def test_a_model_that_interrupts_others_between_operators(corpus: Path) -> None:
 def test_what_is_kept_outlives_the_others(corpus: Path) -> None:
     paths = three(corpus)
     made = share_memory(
-        ShareRequest(paths, in_turn=[["all"]], keep=["person:outputs", "wake:outputs"], alias="safe", abi="x86-64")
+        asked(paths, in_turn=[["all"]], keep=["person:outputs", "wake:outputs"], alias="safe", abi="x86-64")
     )
     said = same_outputs(made, paths)
     for turn in range(2):
@@ -115,7 +120,7 @@ def test_pipelines_hand_on_without_a_copy(
     tmp_path: Path, seed: int, feeds: tuple[int, ...], pipelines: tuple[str, ...]
 ) -> None:
     paths = chained(tmp_path, (3 * seed + 1, 3 * seed + 2, 3 * seed + 5), feeds)
-    made = share_memory(ShareRequest(paths, pipelines=pipelines, in_turn=[["all"]], alias="safe", abi="x86-64"))
+    made = share_memory(asked(paths, pipelines=pipelines, in_turn=[["all"]], alias="safe", abi="x86-64"))
     same_outputs(made, paths)
 
 
@@ -123,7 +128,7 @@ def test_pipelines_hand_on_without_a_copy(
 @pytest.mark.parametrize("seed", range(2))
 def test_files_with_plans_run_on_one_allocator(tmp_path: Path, seed: int) -> None:
     paths = chained(tmp_path, (5 * seed + 1, 5 * seed + 2, 5 * seed + 7), (-1, 0, 1))
-    made = share_memory(ShareRequest(paths, pipelines=["n0=n1", "n1=n2"], abi="x86-64"))
+    made = share_memory(asked(paths, pipelines=["n0=n1", "n1=n2"], abi="x86-64"))
     written, arenas = written_files(made), tflm_arenas(made, "x86-64")
     packed = [tmp_path / f"packed{i}.tflite" for i in range(3)]
     for path, file in zip(packed, written, strict=True):
@@ -148,7 +153,7 @@ def test_one_allocator_with_several_models_is_as_predicted(corpus: Path, models:
 @on_wheel
 def test_each_written_file_gives_the_same_on_the_wheel(corpus: Path) -> None:
     paths = three(corpus)
-    made = share_memory(ShareRequest(paths, in_turn=[["all"]], keep=["kws:outputs"], alias="safe", abi="64"))
+    made = share_memory(asked(paths, in_turn=[["all"]], keep=["kws:outputs"], alias="safe", abi="64"))
     for path, file, share in zip(paths.values(), written_files(made), _shares(made), strict=True):
         ours, own = run_tflm(file.data, rounds=1), run_tflm(path.read_bytes(), rounds=1)
         assert ours.outputs == own.outputs
@@ -180,7 +185,18 @@ def test_the_command_writes_all_that_it_is_asked_for(corpus: Path, tmp_path: Pat
     words = [f"{name}={path}" for name, path in three(corpus).items()]
     outputs = ["--json", "all.json", "--csv", "all.csv", "--header", "all.h", "--files", "planned", "--draw",
                "all.map.svg", "--draw", "all.curve.png"]  # fmt: skip
-    done = run("together", *words, "--in-turn", "person,kws", "--keep", "kws:outputs", *outputs, cwd=tmp_path)
+    done = run(
+        "together",
+        *words,
+        "--in-turn",
+        "person,kws",
+        "--keep",
+        "kws:outputs",
+        "--kernels",
+        "reference",
+        *outputs,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     assert "proven optimal" in done.stdout
     assert "tails cannot be shared" in done.stdout

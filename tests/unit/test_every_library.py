@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 from commands import run
 
-from modelplan import ModelError, PackRequest, pack
+from modelplan import ModelError, PackRequest, RequestError, ShareRequest, pack, share_memory
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats.tflite.flatbuffer import set_metadata
 from modelplan.model import Requirement
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.model_request import ModelRequest, on_target
+from modelplan.questions.sweeps.run_table import RunBlock, RunTable, runs_of
+from modelplan.questions.sweeps.running import Memo, measured
+from modelplan.questions.together.shared_memory import tflm_arenas, written_files
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, Call, Operand, find_libraries, scratch_sizes
 from modelplan.runtimes.tflm.plan_metadata import MADE_FOR, kernels_made_for
@@ -121,3 +127,76 @@ def test_text_json_and_check_name_the_libraries(models: Path) -> None:
     assert judged.returncode == 1
     assert f"fits with {least.library}" in judged.stdout
     assert "fits with none of the kernel libraries" in run("check", model, "--budget", 1024).stdout
+
+
+TURNS = [["ds_cnn_kws", "resnet8"]]
+
+
+@pytest.mark.parametrize("turns", [TURNS, [["all"]]])
+def test_one_memory_without_a_library_is_enough_for_each(models: Path, turns: list[list[str]]) -> None:
+    plan = share_memory(ShareRequest(dict(plan_paths(models)), in_turn=turns))
+    arenas = tflm_arenas(plan)
+    assert [one.kernels for one in arenas.libraries] == [library.name for library in find_libraries(ALL)]
+    assert arenas.pinned.least == max(one.pinned.least for one in arenas.libraries)
+    for library in find_libraries(ALL):
+        own = share_memory(ShareRequest(dict(plan_paths(models)), in_turn=turns, kernels=library.name))
+        assert tflm_arenas(own).pinned.least <= arenas.pinned.least
+        assert tflm_arenas(own).libraries == ()
+    if arenas.written:
+        for file, kernels in product(written_files(plan), LIBRARIES):
+            proof.prove(offline_subject(file, kernels))
+            assert kernels_made_for(file.data, file.name) == ALL
+
+
+def plan_paths(models: Path) -> Iterator[tuple[str, Path]]:
+    return ((name, models / f"{name}.tflite") for name in NAMES)
+
+
+def test_scratch_of_any_library_over_another_model_is_refused(corpus: Path, models: Path) -> None:
+    paths = {"person": corpus / "tflite" / "person_detect.tflite", "kws": models / "ds_cnn_kws.tflite"}
+    for kernels in (None, "cmsis-dsp"):  # they may be active at the same time
+        arenas = tflm_arenas(share_memory(ShareRequest(paths, kernels=kernels)))
+        assert arenas.written is None
+        assert "scratch of op" in arenas.reason
+    assert tflm_arenas(share_memory(ShareRequest(paths, kernels="reference"))).written
+
+
+def test_plans_for_different_libraries_do_not_share_a_memory(models: Path, tmp_path: Path) -> None:
+    paths = {}
+    for name, kernels in (("resnet8", "cmsis-dsp"), ("autoencoder", "esp-nn")):
+        paths[name] = tmp_path / f"{name}.tflite"
+        paths[name].write_bytes(pack(PackRequest(str(models / f"{name}.tflite"), kernels=kernels)).packed.data)
+    with pytest.raises(RequestError, match=r"resnet8 for cmsis-dsp, autoencoder for esp-nn\); name the library"):
+        share_memory(ShareRequest(paths, in_turn=[["all"]]))
+    del paths["autoencoder"]
+    paths["kws"] = models / "ds_cnn_kws.tflite"
+    plan = share_memory(ShareRequest(paths, in_turn=[["all"]]))
+    assert {part.runtime.kernels for part in plan.parts} == {"cmsis-dsp"}
+
+
+def test_a_capacity_names_the_libraries_with_which_models_fit_together(models: Path, tmp_path: Path) -> None:
+    words = ["together", *(str(path) for _, path in plan_paths(models)), "--in-turn", "all"]
+    each = json.loads(run(*words, "--json", "-").stdout)["arenas"]["libraries"]
+    sizes = sorted({one["pinned"] for one in each})
+    done = run(*words, "--capacity", str(sizes[0]))
+    fitting = [one["kernels"] for one in each if one["pinned"] == sizes[0]]
+    assert done.returncode == 1
+    assert f"too much; fits with {', '.join(fitting)}" in " ".join(done.stdout.split())
+    header = run(*words, "--header", tmp_path / "all.h")
+    assert (header.returncode, "name the kernel library by --kernels" in header.stderr) == (2, True)
+    named = run(*words, "--header", tmp_path / "all.h", "--kernels", "esp-nn")
+    assert named.returncode == 0
+    assert "#ifdef CMSIS_NN\n#error" in (tmp_path / "all.h").read_text()
+
+
+def test_a_run_of_a_sweep_without_a_library_is_judged_by_all(models: Path) -> None:
+    path = models / "ds_cnn_kws.tflite"
+    whole = needs(path, "32", ALL)
+    budget = min(one.arena for one in whole.libraries)
+    table = RunTable((str(path),), (RunBlock("board", budget),), kernels=("default", "reference"))
+    digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
+    default, reference = (measured(one, Memo()) for one in runs_of(table, digests))
+    assert (default.used_kernels, default.arena, default.fits) == (ALL, whole.arena, False)
+    assert default.fits_with.split() == list(whole.libraries_that_fit(budget))
+    assert (reference.used_kernels, reference.fits_with) == ("reference", "")
+    assert reference.arena == needs(path, "32", "reference").arena

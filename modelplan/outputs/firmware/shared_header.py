@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
+from modelplan.outputs.firmware.tflm_headers import kernels_guard
 from modelplan.outputs.report import printable
+from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.planner import ALIGNMENT, padded
 
@@ -94,14 +96,20 @@ class SharedMemoryPlanner : public tflite::MicroMemoryPlanner {
 
 
 def shared_header(shared_plan: SharedPlan, arenas: TflmArenas) -> str:
-    """The size of the arena, the models as they are to be allocated, and the planner for MicroAllocator::Create."""
+    """The size of the arena, the models as they are to be allocated, and the planner for MicroAllocator::Create.
+
+    Raises:
+        RequestError: the plan is for no one kernel library.
+    """
+    if arenas.libraries:
+        raise RequestError("--header pins scratch, which differs by library; name the kernel library by --kernels")
     names = _identifiers([part.name for part in shared_plan.parts])
     models = "".join(_entry(part, name) for part, name in zip(shared_plan.parts, names, strict=True))
     tables = "\n".join(_table(shared_plan, number, name) for number, name in enumerate(names))
     pointer = ABIS[arenas.pinned.abi].pointer
     return f"""\
 // Made by modelplan for {len(names)} models in one arena; ABI {arenas.pinned.abi}, {arenas.pinned.kernels} kernels.
-{_GUIDE}{_promises(shared_plan)}{_BEGIN}
+{_GUIDE}{_promises(shared_plan)}{_BEGIN}{kernels_guard(arenas.pinned.kernels)}
 // Head {arenas.pinned.head} bytes, tail {arenas.pinned.tail} bytes.
 inline constexpr std::size_t kSharedArenaBytes = {arenas.pinned.least};
 inline constexpr std::size_t kSharedArenaAlignment = {ALIGNMENT};

@@ -33,7 +33,7 @@ def arena_header(model: FileModel, parts: Arena, kernels: str, added: Sequence[s
     custom += f"; the rewrite added {', '.join(added)}" if added else ""
     if "WHILE" in added:
         custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
-    pointer, guard = ABIS[parts.abi].pointer, _kernels_guard(kernels)
+    pointer, guard = ABIS[parts.abi].pointer, kernels_guard(kernels)
     built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
     return f"""\
 // Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
@@ -67,7 +67,7 @@ inline TfLiteStatus AddOps(OpResolver& resolver) {{
 """
 
 
-def _kernels_guard(kernels: str) -> str:
+def kernels_guard(kernels: str) -> str:
     """Lines that stop a build with the kernels of another library; none where all are meant."""
     own = {"cmsis": "CMSIS_NN", "esp": "ESP_NN"}.get(kernels.partition("-")[0], "")
     others = [] if kernels == ALL else [macro for macro in ("CMSIS_NN", "ESP_NN") if macro != own]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from modelplan.answers.shared_plan import SharedPlan, TflmArenas
+from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
 from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
@@ -20,7 +20,7 @@ def sections_of(plan: SharedPlan, arenas: TflmArenas | None) -> list[Section]:
     title = f"{len(plan.parts)} models in one memory"
     found = [Section(title, tuple(_figures(plan)), _table(plan)), Section("Taken for granted", tuple(_promises(plan)))]
     if arenas:
-        found.append(Section("Arena on TFLM", tuple(_arena_lines(plan, arenas))))
+        found.append(Section("Arena on TFLM", tuple(_arena_lines(plan, arenas)), _libraries_table(arenas.libraries)))
     return found
 
 
@@ -87,7 +87,29 @@ def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
     yield f"unmodified      {human(shared.least)}: head {shared.head:,}; one MicroAllocator, TFLM's own planner{only}"
     yield f"separate arenas {human(apart)}"
     tails = ", ".join(f"{share.name} {share.tail:,}" for share in pinned.shares)
-    yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}; {pinned.abi}, {pinned.kernels} kernels"
+    library = f"{pinned.kernels} kernels"
+    if arenas.libraries:
+        library = f"all kernel libraries ({pinned.kernels} needs most)"
+    yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}; {pinned.abi}, {library}"
+
+
+def _libraries_table(libraries: Sequence[LibraryArenas]) -> Table | None:
+    """What this plan needs with each kernel library; None where one was named."""
+    if not libraries:
+        return None
+    rows = [
+        (one.kernels, f"{one.pinned.least:,}", f"{one.written.least:,}" if one.written else "none") for one in libraries
+    ]
+    return Table(("kernels", ">with --header", ">with --files"), tuple(rows))
+
+
+def verdict(arenas: TflmArenas | None, needed: int, capacity: int) -> str:
+    """Whether the plan fits; where it does not, and no kernel library was named, with which it would."""
+    words = "fits" if needed <= capacity else f"{human(needed - capacity)} too much"
+    if needed > capacity and arenas and arenas.libraries:
+        fitting = [one.kernels for one in arenas.libraries if one.pinned.least <= capacity]
+        words += f"; fits with {', '.join(fitting) or 'none of the kernel libraries'}"
+    return f"{human(needed)} in {human(capacity)}: {words}"
 
 
 def as_json(shared_plan: SharedPlan, arenas: TflmArenas | None, facts: dict[str, Any]) -> str:
@@ -139,6 +161,11 @@ def _model(plan: SharedPlan, number: int) -> dict[str, Any]:
 def _arenas(arenas: TflmArenas) -> dict[str, Any]:
     """The whole arenas."""
     found: dict[str, Any] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
+    if arenas.libraries:
+        found["libraries"] = [
+            {"kernels": one.kernels, "pinned": one.pinned.least, "written": one.written and one.written.least}
+            for one in arenas.libraries
+        ]
     found["separate"] = list(arenas.separate)
     for name in ("shared", "pinned", "written"):
         one = getattr(arenas, name)

@@ -186,6 +186,8 @@ def _together() -> Schema:
         {"abi": _TEXT, "kernels": _TEXT, "separate": _list(_INTEGER), **dict.fromkeys(_SHARED_ARENAS, either)}
     )
     arenas["properties"]["reason"] = _TEXT
+    size = {"type": ["integer", "null"], "description": "Bytes of the whole arena."}
+    arenas["properties"]["libraries"] = _list(_record({"kernels": _TEXT, "pinned": size, "written": size}))
     fields: Fields = {
         "made_by": _TEXT,
         "height": _INTEGER,

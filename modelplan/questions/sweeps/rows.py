@@ -21,8 +21,9 @@ class SweepRow:
     `arena`, `head`: what the runtime needs to run the unmodified file. `height`: the plan of this setting, with
     `bound` below which no placement goes and `proof`, why the search ended. `order` names who found the order,
     `order_peak` and `order_bound` its peak and what no order can beat. `fits`: whether the unmodified arena fits in
-    `target_bytes`; `plan_fits`: whether it would with `height` in place of `head`. `used_*` are what a default came to.
-    `plan_seconds` is the time of the plan; runs that differ in their target alone share it.
+    `target_bytes`; `fits_with`: the kernel libraries with which it does, where none is named; `plan_fits`: whether it
+    would with `height` in place of `head`. `used_*` are what a default came to. `plan_seconds` is the time of the
+    plan; runs that differ in their target alone share it.
     """
 
     model: str
@@ -57,6 +58,7 @@ class SweepRow:
     order_bound: int | None = None
     order_proof: str = ""
     fits: bool | None = None
+    fits_with: str = ""
     plan_fits: bool | None = None
     load_seconds: float | None = None
     arena_seconds: float | None = None

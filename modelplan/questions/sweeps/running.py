@@ -22,6 +22,7 @@ from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.sweeps.rows import SweepRow, row_of
 from modelplan.questions.sweeps.run_table import USUAL, SweepRun
 from modelplan.runtimes import runtime as runtime_named
+from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 Answer = TypeVar("Answer")
 #: Models whose answers are kept; runs of one model follow each other.
@@ -74,8 +75,8 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
     need, arena_seconds = memo.cached(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
-    options = _options(run, runtime)
-    chosen = (options.schedule, options.alias, options.allocator)
+    options = _options(run, runtime, need)
+    chosen = (options.schedule, options.alias, options.allocator, options.kernels)
     planned, plan_seconds = memo.cached(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
     macs, _ = memo.cached(run.model, ("macs", run.dims, run.shapes), lambda: graph_macs(file.graph))
     return {
@@ -107,19 +108,22 @@ def _load(run: SweepRun) -> ModelFile:
 
 
 def _runtime(run: SweepRun, file: ModelFile) -> Runtime:
-    """The runtime with the kernels of the run, else with the target's where the runtime has them."""
+    """The runtime with the kernels of the run, else the target's, else those of the plan in the file, else all."""
     named = None if run.runtime == USUAL else run.runtime
+    runtime = runtime_named(named, file.graph.format)
     kernels = None if run.kernels == USUAL else run.kernels
-    if kernels is None and run.target_kernels in runtime_named(named, file.graph.format).library_names:
+    if kernels is None and run.target_kernels in runtime.library_names:
         kernels = run.target_kernels
-    return pipeline.configured_runtime(file.graph, Options(named, kernels=kernels))
+    if kernels is None and runtime.offline_plans and file.graph.format == runtime.default_for:
+        kernels = kernels_made_for(file.content, file.path)
+    return pipeline.configured_runtime(file.graph, Options(named, kernels=kernels or runtime.usual_kernels))
 
 
-def _options(run: SweepRun, runtime: Runtime) -> Options:
-    """What the run asks the pipeline for."""
+def _options(run: SweepRun, runtime: Runtime, needed: Requirement) -> Options:
+    """What the run asks the pipeline for; a plan is made for one library, of all for the one that needs most."""
     return Options(
         runtime.name,
-        kernels=runtime.kernels,
+        kernels=needed.kernels or runtime.kernels,
         schedule=Options().schedule if run.schedule == USUAL else run.schedule,
         alias=None if run.alias == USUAL else run.alias,
         allocator=allocators.DEFAULT if run.allocator == USUAL else run.allocator,
@@ -155,7 +159,8 @@ def _sizes(run: SweepRun, needed: Requirement, height: int, runtime_height: int)
         return sizes
     with_plan = needed.arena - needed.head + height
     plan_fits = with_plan <= run.target_bytes if needed.head == runtime_height else None
-    return {**sizes, "fits": needed.fits(run.target_bytes), "plan_fits": plan_fits}
+    fits_with = " ".join(needed.libraries_that_fit(run.target_bytes)) if needed.libraries else ""
+    return {**sizes, "fits": needed.fits(run.target_bytes), "fits_with": fits_with, "plan_fits": plan_fits}
 
 
 def _versions() -> dict[str, str]:

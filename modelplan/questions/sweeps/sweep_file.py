@@ -69,7 +69,9 @@ def table_of(words: Words) -> RunTable:
     if not models:
         raise RequestError("no models: name .tflite and .onnx files, or a .toml file with `models`")
     parsed(words.get("dim", ()), words.get("shape", ()))  # what no model could take is refused before any runs
-    libraries = dict.fromkeys(name for row in runtimes.RUNTIMES.values() for name in row.library_names)
+    # `all` is every library in turn here, `default` what is enough for all of them.
+    names = dict.fromkeys(name for row in runtimes.RUNTIMES.values() for name in row.library_names)
+    libraries = [name for name in names if name != ALL]
     return RunTable(
         models,
         tuple(_blocks(words.get("targets", ()))),

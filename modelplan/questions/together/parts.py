@@ -18,10 +18,9 @@ from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
 from modelplan.runtimes.tflm import TFLM, planner
-from modelplan.runtimes.tflm.abi import find_abis
-from modelplan.runtimes.tflm.arena import Interpreter, refusals
+from modelplan.runtimes.tflm.arena import most_planned, refusals
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.kernels import find_library
+from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 from modelplan.runtimes.tflm.planner import ONLINE, Request
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
@@ -46,7 +45,7 @@ class ShareRequest:
         alias: which tensors of one model may share memory: "none", "views" (the usual on TFLM), "safe" and others.
         allocator: a row of the table of allocators.
         abi: TFLM's target, for scratch that depends on the size of addresses.
-        kernels: the kernel library that the runtime is built with.
+        kernels: the kernel library that the runtime is built with; None: that of the plans in the files, else all.
         budget: how long each search of the allocator may run.
         dims: extents that the files leave open, as for `load`.
         shapes: shapes that the files leave open, as for `load`.
@@ -115,17 +114,35 @@ def parts_of(files: Mapping[str, ModelFile], relation: Relation, request: ShareR
     guarded = _guarded(relation)
     piped = {place.model for pipe in relation.pipes for place in (pipe.source, pipe.target)}
     bound = piped | {place.model for place in relation.kept}
+    tflm_kernels = _kernels_of(files, request)
     parts = []
     for number, (name, file) in enumerate(files.items()):
         runtime = runtimes.runtime(request.runtime, file.graph.format)
         own = request if request.kernels in runtime.library_names else replace(request, kernels=None)
         if runtime.offline_plans and file.graph.format == runtime.default_for:
+            own = replace(request, kernels=tflm_kernels)
             parts.append(_tflm_part(name, file, own, guarded=number in guarded, bound=number in bound))
         else:
             parts.append(_planned_part(name, file, own, guarded=number in guarded))
     if request.kernels and not any(request.kernels in part.runtime.library_names for part in parts):
         raise RequestError(f"no kernels {request.kernels!r} on {', '.join(sorted({p.runtime.name for p in parts}))}")
     return tuple(parts)
+
+
+def _kernels_of(files: Mapping[str, ModelFile], request: ShareRequest) -> str:
+    """The kernel library of one TFLM that runs all models: the one that is named, else that of the plans, else all.
+
+    Raises:
+        RequestError: plans in the files were made for different libraries.
+    """
+    if request.kernels in TFLM.library_names:
+        return str(request.kernels)
+    known = {name: kernels_made_for(f.content, name) for name, f in files.items() if f.graph.format == TFLM.default_for}
+    planned = {name: kernels for name, kernels in known.items() if kernels}
+    if len(set(planned.values())) > 1:
+        each = ", ".join(f"{name} for {kernels}" for name, kernels in planned.items())
+        raise RequestError(f"the plans in the files are for different kernels ({each}); name the library by --kernels")
+    return next(iter(planned.values()), TFLM.usual_kernels)
 
 
 def _guarded(relation: Relation) -> set[int]:
@@ -149,18 +166,18 @@ def _planned_part(name: str, file: ModelFile, request: ShareRequest, *, guarded:
 
 def _tflm_part(name: str, file: ModelFile, request: ShareRequest, *, guarded: bool, bound: bool) -> ModelPart:
     """A model as TFLM plans it, in the order of its file."""
-    kernels = request.kernels or TFLM.kernels
+    kernels = request.kernels or TFLM.usual_kernels
     model = read_tflite(file.content, file.path)
     refused = refusals(model, request.abi, kernels)
     if refused:
         raise ModelError(f"{file.path}: tflm would not run it: {'; '.join(refusal_lines(refused))}")
     check_plannable(model)
     _check_state(model)
-    rows, carried = _rows(model, request.abi, kernels), planner.read_plan(model)
+    rows, carried = most_planned(model, request.abi, kernels), planner.read_plan(model)
     runtime = runtimes.with_kernels(TFLM, kernels)
     if carried is not None:
         _check_carried(name, model, carried, kernels, bound=bound)
-        return _block(name, file, model, rows, carried)
+        return replace(_block(name, file, model, rows, carried), runtime=runtime)
     mode = request.alias or "views"
     if len(model.subgraphs) > 1:
         mode = "none"
@@ -183,13 +200,6 @@ def _check_state(model: FileModel) -> None:
         for number, op in enumerate(subgraph.ops):
             if op.kind == _RING and not all(subgraph.tensors[t].variable for t in op.writes):
                 raise ModelError(f"{model.name}: op {number} {op.kind} keeps state in its output, which is no variable")
-
-
-def _rows(model: FileModel, abi: str, kernels: str) -> tuple[Request, ...]:
-    """What TFLM plans on every target that `abi` names: scratch may depend on the size of addresses."""
-    library = find_library(kernels)
-    found = [Interpreter(model, one, library).planned() for one in find_abis(abi)]
-    return max(found, key=lambda rows: sum(row.size for row in rows))
 
 
 def _check_carried(name: str, model: FileModel, carried: tuple[int, ...], kernels: str, *, bound: bool) -> None:

@@ -22,7 +22,7 @@ from modelplan.runtimes.tflm import performing, planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
-from modelplan.runtimes.tflm.kernels import KernelSet, find_libraries
+from modelplan.runtimes.tflm.kernels import ALL, KernelSet, find_libraries, most_scratch
 from modelplan.runtimes.tflm.kernels.preparation import (
     EVAL_TENSOR,
     KEEP,
@@ -36,7 +36,7 @@ from modelplan.runtimes.tflm.performing import Taken
 from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import Refused
 
-__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "arena", "planned", "refusals"]
+__all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "arena", "most_planned", "planned", "refusals"]
 
 #: The release whose sources the tables follow, and the wheel whose figures `wheel` gives.
 RELEASE = "tflite-micro of August 2026 (90b983c)"
@@ -177,6 +177,34 @@ def planned(
     arenas = [Interpreter(model, *build) for build in builds(abi, kernels)]
     rows = max(arenas, key=lambda one: one.arena().least).planned()
     return rows, planner.greedy_offsets(rows, planner.read_plan(model))
+
+
+def most_planned(model: FileModel, abi: int | str, kernels: str) -> tuple[planner.Request, ...]:
+    """What TFLM plans for the model at most: with "all" kernels, each operator has scratch enough for every library.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: subgraphs call each other in a circle.
+    """
+    each = [Interpreter(model, *build).planned() for build in builds(abi, kernels)]
+    if kernels != ALL:
+        return max(each, key=lambda rows: sum(row.size for row in rows))
+    sizes = [_scratch_by_operator(rows) for rows in each]
+    tensors = [row for row in each[0] if not row.scratch]
+    scratch: list[planner.Request] = []
+    for op in sorted(set().union(*sizes)):
+        row = next(row for rows in each for row in rows if row.scratch and row.op == op)
+        scratch += [row._replace(size=size) for size in most_scratch(by_operator.get(op, ()) for by_operator in sizes)]
+    return (*tensors, *scratch)
+
+
+def _scratch_by_operator(rows: Sequence[planner.Request]) -> dict[tuple[int, int], list[int]]:
+    """The bytes of each operator's scratch, by (subgraph, operator)."""
+    sizes: dict[tuple[int, int], list[int]] = {}
+    for row in rows:
+        if row.scratch:
+            sizes.setdefault(row.op, []).append(row.size)
+    return sizes
 
 
 def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference") -> tuple[Refused, ...]:

@@ -62,7 +62,8 @@ def shared_arena_of(
 ) -> SharedArena:
     """The arena of one allocator on which `models` are allocated in this order, with the plans that the files carry.
 
-    `abi` is as for `arena`. `head` is the common head where a planner of the firmware's own gives every address; such a
+    `abi` and `kernels` are as for `arena`: of several builds the one that needs most, but for those that refuse a model
+    where others do not. `head` is the common head where a planner of the firmware's own gives every address; such a
     planner lies outside of the arena.
 
     Raises:
@@ -70,7 +71,8 @@ def shared_arena_of(
         ModelError: a plan in a file does not fit its model, or subgraphs call each other in a circle.
     """
     arenas = [_allocated(models, abi, library, head) for abi, library in builds(abi, kernels)]
-    return max(arenas, key=lambda arena: arena.least)
+    run = [arena for arena in arenas if not any(share.refusals for share in arena.shares)]
+    return max(run or arenas, key=lambda arena: arena.least)
 
 
 def _allocated(models: Sequence[FileModel], abi: Abi, library: KernelSet, head: int | None) -> SharedArena:
