@@ -110,10 +110,10 @@ class Judgement:
 class Outcome:
     """What a check found out.
 
-    `needed` is None for a model that could not be sized; `problem` then says why, and `exit_code` is that of the
-    problem. A model that its runtime refuses has a requirement with refusals. `others` are what else was planned for
-    a model that needs too much, None where there was no time to plan it; `causes` say in one line each what made the
-    model need more or less than in the baseline.
+    `needed` is None for a model that could not be sized. `problem` says why, or why it is not known whether a model
+    that was sized fits; `exit_code` is that of the problem. A model that its runtime refuses has a requirement with
+    refusals. `others` are what else was planned for a model that needs too much, None where there was no time to plan
+    it; `causes` say in one line each what made the model need more or less than in the baseline.
     """
 
     check: Check
@@ -129,8 +129,8 @@ class Outcome:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why there is no figure to judge; empty where there is."""
-        return (self.problem,) if self.needed is None else self.needed.refusals
+        """Why the model could not be judged; empty where it was."""
+        return self.needed.refusals if self.needed and not self.problem else (self.problem,)
 
     @property
     def passed(self) -> bool:

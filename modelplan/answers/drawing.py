@@ -25,16 +25,17 @@ KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer"
 class Drawing:
     """A placed problem with the words that a figure needs.
 
-    `kinds` holds an index into `labels` for each buffer; `ops` the operator at each step, empty without a graph;
-    `banks` the banks of the memory with the addresses at which they begin; `models` the names of several models, each
-    with the first of its steps; `kept` the bytes that the runtime takes of the same memory beside what is drawn;
-    `streams` the stream of the operator at each step, empty where they run one after the other.
+    `planned` are the bytes that the buffers need. `kinds` holds an index into `labels` for each buffer; `ops` the
+    operator at each step, empty without a graph; `banks` the banks of the memory with the addresses at which they
+    begin; `models` the names of several models, each with the first of its steps; `kept` the bytes that the runtime
+    takes of the same memory beside what is drawn, and `declared` the whole arena of the unmodified file, both 0 where
+    they are not known; `streams` the stream of the operator at each step, empty where they run one after the other.
     """
 
     title: str
     problem: Problem
     placement: Placement
-    arena: int
+    planned: int
     kinds: IntArray
     ops: tuple[str, ...]
     made_by: str
@@ -42,11 +43,12 @@ class Drawing:
     labels: tuple[str, ...] = KINDS
     models: tuple[tuple[int, str], ...] = ()
     kept: int = 0
+    declared: int = 0
     streams: tuple[int, ...] = ()
 
     @property
     def room(self) -> int | None:
-        """What of the capacity is left for the arena that is drawn; None where there is no capacity."""
+        """What of the capacity is left for what is drawn; None where there is no capacity."""
         capacity = self.problem.capacity
         return None if capacity is None else max(capacity - self.kept, 0)
 
@@ -67,14 +69,13 @@ class Drawing:
 
     @property
     def peak_step(self) -> int:
-        """The first step at which most bytes are alive."""
-        return bounds.peak_step(self.problem)
+        """The first step at which most bytes hold buffers; without buffers 0."""
+        return self.peak_spans[0][0] if self.peak_spans else 0
 
     @property
     def peak(self) -> int:
-        """The bytes alive at the peak step, without alignment."""
-        alive = bounds.alive_at(self.problem, self.peak_step)
-        return int(self.problem.size[alive].sum())
+        """The bytes that hold buffers at the peak step, without alignment; each counts once."""
+        return int(live_by_kind(self)[1].sum(axis=0).max(initial=0))
 
     @property
     def at_peak(self) -> BoolArray:
@@ -100,8 +101,8 @@ class Drawing:
 
     @property
     def excess(self) -> int:
-        """Bytes of the arena beyond the room there is; 0 when it fits or there is no capacity."""
-        return 0 if self.room is None else max(self.arena - self.room, 0)
+        """Planned bytes beyond the room there is; 0 when it fits or there is no capacity."""
+        return 0 if self.room is None else max(self.planned - self.room, 0)
 
 
 def of_plan(plan: Plan) -> Drawing:
@@ -112,12 +113,13 @@ def of_plan(plan: Plan) -> Drawing:
         title=graph.name,
         problem=problem,
         placement=plan.placement,
-        arena=summary(plan).arena,
+        planned=summary(plan).planned,
         kinds=np.array(kinds, dtype=np.int64),
         ops=tuple(graph.ops[index].kind for index in plan.schedule.order),
         made_by=plan.made_by,
         banks=plan.banks,
         kept=plan.requirement.kept if plan.requirement else 0,
+        declared=plan.requirement.arena if plan.requirement and plan.requirement.kept else 0,
         streams=tuple(plan.streams[index] for index in plan.schedule.order) if plan.streams else (),
     )
 
@@ -134,7 +136,7 @@ def of_shared(plan: SharedPlan) -> Drawing:
         title=", ".join(names),
         problem=replace(plan.problem, names=tuple(labels)),
         placement=plan.placement,
-        arena=plan.height,
+        planned=plan.height,
         kinds=np.array(kinds, dtype=np.int64),
         ops=(),
         made_by=plan.made_by,
@@ -152,6 +154,8 @@ def of_problem(title: str, problem: Problem, placement: Placement, made_by: str 
 def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
     """When the live bytes change, and how many of each kind there are from then on.
 
+    Bytes that two buffers hold, where an operator writes over what it reads, count for the one that was there first.
+
     Returns:
         `times`, ascending, from 0 to the end; `live` with a row for each kind and a column for each time.
 
@@ -162,7 +166,22 @@ def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
     change = np.zeros((len(drawing.labels), len(times)), dtype=np.int64)
     np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.start)), problem.size)
     np.add.at(change, (drawing.kinds, np.searchsorted(times, problem.end)), -problem.size)
+    later, start, end, size = _bytes_of_two(drawing)
+    np.add.at(change, (drawing.kinds[later], np.searchsorted(times, start)), -size)
+    np.add.at(change, (drawing.kinds[later], np.searchsorted(times, end)), size)
     return times, np.cumsum(change, axis=1)
+
+
+def _bytes_of_two(drawing: Drawing) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Pairs of buffers that hold the same bytes while both are alive: the later one, both ends of that time, bytes."""
+    problem, low = drawing.problem, drawing.placement.offsets
+    a, b = np.unique(np.sort(problem.overlaps[:, :2], axis=1), axis=0).T
+    high = low + problem.size
+    size = np.minimum(high[a], high[b]) - np.maximum(low[a], low[b])
+    start, end = np.maximum(problem.start[a], problem.start[b]), np.minimum(problem.end[a], problem.end[b])
+    both = (size > 0) & (start < end)
+    later = np.where(problem.start[a] > problem.start[b], a, b)
+    return later[both], start[both], end[both], size[both]
 
 
 def kind_of(graph: Graph, buffer: Buffer) -> str:

@@ -18,10 +18,10 @@ from modelplan.primitives.errors import ModelError
 from modelplan.runtimes import RUNTIMES
 
 #: The version of the document: raised when a field changes its meaning or goes, not when one is added.
-SCHEMA = 4
+SCHEMA = 5
 #: The versions before that are read too: in 2 operators hold their bodies themselves, once for each operator; until 3
 #: `fits` of the summary counted the planned part alone.
-_OLDER = (2, 3)
+_OLDER = (2, 3, 4)
 #: Fields that were added to a type, and what they are in a document without them.
 _ADDED: dict[type, dict[str, Any]] = {
     nouns.Graph: {"fingerprint": "", "source": ""}, nouns.Placement: {"found_by": "", "own_height": None},

@@ -29,7 +29,7 @@ class RuntimePlan:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a user asks first. `arena` = `activations` + `alignment_loss` + `fragmentation` - `overlapped`.
+    """What a user asks first. `planned` = `activations` + `alignment_loss` + `fragmentation` - `overlapped`.
 
     `overlapped`: bytes at the peak that two buffers hold at once, where operators write over what they read.
     `kept`: bytes that the runtime takes of the same memory beside the planned part, where the plan knows it.
@@ -39,7 +39,7 @@ class Summary:
     `optimal`: no placement of this order is lower; `jointly_optimal`: nor is one of any other order.
     """
 
-    arena: int
+    planned: int
     height: int
     lower_bound: int
     optimal: bool
@@ -66,29 +66,29 @@ class Summary:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the arena and what the runtime keeps beside it fit the capacity; None without one."""
-        return None if self.capacity is None else not self.refused and self.arena + self.kept <= self.capacity
+        """Whether what is planned and what the runtime keeps beside it fit the capacity; None without one."""
+        return None if self.capacity is None else not self.refused and self.planned + self.kept <= self.capacity
 
 
 def summary(plan: Plan) -> Summary:
     """The figures of `plan`. Cost: O(n log n)."""
     problem, graph = plan.problem, plan.graph
     height = bounds.height(problem, plan.placement)
-    arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
+    planned = -(-height // plan.runtime.alignment) * plan.runtime.alignment
     step = bounds.peak_step(problem)
     alive = bounds.alive_at(problem, step)
     raw = sum(_raw_bytes(graph, problem, int(i)) for i in alive)
     held = int(problem.size[alive].sum())
     overlapped = held - _covered(plan, alive)
     return Summary(
-        arena=arena,
+        planned=planned,
         height=height,
         lower_bound=plan.placement.lower_bound,
         optimal=height == plan.placement.lower_bound,
         jointly_optimal=not plan.overlaps and height == plan.schedule.lower_bound,
         activations=raw,
         alignment_loss=held - raw,
-        fragmentation=arena - held + overlapped,
+        fragmentation=planned - held + overlapped,
         overlapped=overlapped,
         outside=sum(int(problem.size[i]) for i in alive if _is_outside(plan, int(i))),
         constants=_bytes_of(graph, Kind.CONSTANT),

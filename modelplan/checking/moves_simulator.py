@@ -14,6 +14,7 @@ from itertools import pairwise
 from modelplan.answers.moving_layout import Simulation
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay, Timetable
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.units import steps_words
 from modelplan.targets.device import Region
 
 #: Two times differ where they do by more than this share of the whole.
@@ -53,7 +54,7 @@ def _name(problem: RegionProblem, buffer: int) -> str:
 def _place(problem: RegionProblem, stay: Stay) -> str:
     low = stay.offset
     there = f"{problem.regions[stay.region].name} bytes {low}..{low + int(problem.problem.size[stay.buffer])}"
-    return f"{_name(problem, stay.buffer)} in {there}, steps [{stay.start}, {stay.end})"
+    return f"{_name(problem, stay.buffer)} in {there}, steps {steps_words(stay.start, stay.end)}"
 
 
 def _check_stays(problem: RegionProblem, layout: Layout) -> None:
@@ -75,7 +76,7 @@ def _check_stays(problem: RegionProblem, layout: Layout) -> None:
             raise BrokenPlanError(f"{where}: the offset is not aligned")
         life = int(question.start[stay.buffer]), int(question.end[stay.buffer])
         if not life[0] <= stay.start < stay.end <= life[1]:
-            raise BrokenPlanError(f"{where}: the steps are not within the lifetime [{life[0]}, {life[1]})")
+            raise BrokenPlanError(f"{where}: the steps are not within the lifetime, steps {steps_words(*life)}")
 
 
 def _check_copies(problem: RegionProblem, layout: Layout) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from modelplan import _core
 from modelplan.model import FlowCase, OrderProblem, Overwrite, Placement, Problem, Witness
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.units import steps_words
 
 
 def check(problem: Problem, placement: Placement) -> None:
@@ -93,7 +94,7 @@ def _place(problem: Problem, placement: Placement, i: int) -> str:
 
 def _clash(problem: Problem, placement: Placement, a: int, b: int) -> str:
     step = max(int(problem.start[a]), int(problem.start[b]))
-    lives = [f"[{problem.start[i]}, {problem.end[i]})" for i in (a, b)]
+    lives = [f"in steps {steps_words(problem.start[i], problem.end[i])}" for i in (a, b)]
     return (
         f"{_place(problem, placement, a)}, alive {lives[0]}, and {_place(problem, placement, b)},"
         f" alive {lives[1]}, share bytes at step {step}"

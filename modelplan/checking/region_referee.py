@@ -23,6 +23,7 @@ from modelplan.answers.region_layout import Access, Copy, Layout, RegionProblem,
 from modelplan.checking import referee
 from modelplan.model import Placement, Problem
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.units import steps_words
 
 #: Sums of the same seconds in another order may differ by so much of them.
 _ROUNDING = 1e-9
@@ -64,7 +65,8 @@ def _check_stay(problem: RegionProblem, stay: Stay, number: int) -> None:
         raise BrokenPlanError(f"{who} lies in {region.name}, which may not hold it")
     if not born <= stay.start < stay.end <= dies:
         raise BrokenPlanError(
-            f"{who} stays in {region.name} in steps [{stay.start}, {stay.end}), but lives [{born}, {dies})"
+            f"{who} stays in {region.name} in steps {steps_words(stay.start, stay.end)},"
+            f" but lives in steps {steps_words(born, dies)}"
         )
     kept_low = region.reserved if region.reserved_at == "start" else 0
     kept_high = region.reserved if region.reserved_at == "end" else 0
@@ -146,8 +148,8 @@ def _check_copy(problem: RegionProblem, layout: Layout, copy: Copy, number: int)
         begins = copy.issued if copy.issued < copy.due or end == copy.target else max(copy.issued - 1, 0)
         if stay.start > begins or stay.end < copy.due or stay.end < copy.issued:
             raise BrokenPlanError(
-                f"copy {number} of {_named(problem, buffer)} takes steps [{copy.issued}, {copy.due}),"
-                f" but stay {end} lasts [{stay.start}, {stay.end})"
+                f"copy {number} of {_named(problem, buffer)} takes steps {steps_words(copy.issued, copy.due)},"
+                f" but stay {end} lasts in steps {steps_words(stay.start, stay.end)}"
             )
 
 

@@ -230,8 +230,8 @@ def write_formats(findings: Findings, outputs: dict[str, str]) -> None:
             files.write(path, render(findings, name))
 
 
-def budget_of(text: str | None, chosen: Chosen | None) -> int:
-    """The bytes that --budget states, else those of the target's block.
+def budget_of(text: str | None, chosen: Chosen | None) -> int | None:
+    """The bytes that --budget states, else those of the target's block; None where they are not known.
 
     Raises:
         RequestError: neither is given.
@@ -240,7 +240,7 @@ def budget_of(text: str | None, chosen: Chosen | None) -> int:
         return parse_bytes(text)
     if chosen is None:
         raise RequestError("--budget BYTES or --target NAME has to say how much memory there is")
-    return chosen.budget
+    return chosen.known_budget
 
 
 def available(text: str | None, chosen: Chosen) -> list[str]:
@@ -257,9 +257,10 @@ def as_json(found: Outcome) -> dict[str, Any]:
     known = not needed.refusals
     return {
         "model": check.model,
-        "fits": found.passed,
+        "fits": None if found.problem else found.passed,
         "required": needed.arena if known else None,
         "excess": needed.arena - limit if known and limit is not None else None,
+        **({"problem": found.problem} if found.problem else {}),
         "refusals": needed.refusals,
         "basis": needed.basis,
         "parts": [asdict(part) for part in needed.parts],

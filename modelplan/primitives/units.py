@@ -51,3 +51,14 @@ def stand_in(found_by: str, own_height: int | None) -> str:
         return ""
     own = "no solution of its own" if own_height is None else f"its own best is {own_height:,} B"
     return f"{own}: {found_by}'s height shown"
+
+
+def steps_words(start: int, end: int) -> str:
+    """The steps from `start` until before `end`, as people read them.
+
+    >>> steps_words(3, 5), steps_words(3, 4), steps_words(3, 3)
+    ('3 to 4', '3', 'none')
+    """
+    if end <= start:
+        return "none"
+    return f"{start:,}" if end == start + 1 else f"{start:,} to {end - 1:,}"

@@ -72,6 +72,11 @@ class Chosen:
         return self.block.usable if self.block else None
 
     @property
+    def not_known(self) -> str:
+        """Why it is not known whether a model fits, and how to say how much memory there is."""
+        return f"whether it fits {self.device.name} is not known: {self.unknown}; state the bytes by --budget"
+
+    @property
     def banks(self) -> tuple[Bank, ...]:
         """The banks of the block."""
         return banks_of(self.device, self.block) if self.block else ()

@@ -74,10 +74,10 @@ def test_analyze_prints_plain_text_and_json(models: Path) -> None:
     assert done.returncode == 0
     document = json.loads(done.stdout)
     plan = read(done.stdout)
-    assert document["summary"]["arena"] >= document["summary"]["lower_bound"]
+    assert document["summary"]["planned"] >= document["summary"]["lower_bound"]
     assert len(plan.graph.ops) == 12
     text = run("analyze", models / "ds_cnn_kws.tflite").stdout
-    assert f"({document['summary']['arena']:,} B)" in text
+    assert f"({document['summary']['planned']:,} B)" in text
     assert "\x1b" not in text
 
 

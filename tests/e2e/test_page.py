@@ -165,7 +165,7 @@ def test_pixels_have_the_colour_of_the_kind(browser: Browser, person: Path) -> N
 def test_page_and_json_give_the_verdict_of_the_whole_arena(browser: Browser, person: Path) -> None:
     document = json.loads(person.with_suffix(".json").read_text())
     figures, capacity = document["summary"], 64 * 1024
-    assert figures["arena"] < capacity < figures["arena"] + figures["kept"] == document["requirement"]["arena"]
+    assert figures["planned"] < capacity < figures["planned"] + figures["kept"] == document["requirement"]["arena"]
     assert figures["fits"] is False
     browser.open(person)
     missing = (document["requirement"]["arena"] - capacity) / 1024
@@ -429,11 +429,11 @@ def test_a_fitted_model_shows_before_and_after(browser: Browser, fitted: Path) -
     names = browser.texts("#switch button span")
     assert names[0] == "before"
     assert names[-1].startswith("after: ")
-    after = browser.run("return plan().columns.arena")
+    after = browser.run("return plan().columns.planned")
     browser.press("1")
-    assert browser.run("return plan().columns.arena") > after
+    assert browser.run("return plan().columns.planned") > after
     browser.run("choose('facts')")
-    assert "whole arena" in browser.text("#facts")
+    assert "arena" in browser.text("#facts")
 
 
 @pytest.mark.slow

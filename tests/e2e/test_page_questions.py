@@ -121,7 +121,7 @@ def test_what_changed_is_told_when_the_page_opens(browser: Browser, files: Path,
     browser.open(files / page)
     change = change.format("\N{MINUS SIGN}")
     rows = seen(browser, "#changes table.figures tbody tr")
-    assert rows[0] == f"whole arena{change}" if page == "fit.html" else rows[0].endswith(change)
+    assert rows[0] == f"arena{change}" if page == "fit.html" else rows[0].endswith(change)
     assert "buffers before" in seen(browser, "#changes > p")[1]
     verdict = seen(browser, "#verdict")[0]
     assert verdict.endswith("B) after: 6,208 B less")
@@ -142,7 +142,7 @@ def test_a_page_that_is_no_change_tells_what_another_plan_changes(browser: Brows
     click(browser, "Changes")
     assert "compared with this one" in browser.text("#changes")
     click(browser, "outputs over inputs")
-    assert "whole arena" in seen(browser, "#changes table.figures tbody tr")[0]
+    assert "arena" in seen(browser, "#changes table.figures tbody tr")[0]
 
 
 def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(browser: Browser, files: Path) -> None:

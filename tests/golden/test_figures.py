@@ -18,7 +18,7 @@ def line(path: Path) -> str:
     assert isinstance(graph, Graph)
     figures = summary(plan(graph))
     return (
-        f"{path.name}: ops {len(graph.ops)}, arena {figures.arena}, bound {figures.lower_bound},"
+        f"{path.name}: ops {len(graph.ops)}, arena {figures.planned}, bound {figures.lower_bound},"
         f" peak at step {figures.peak_step} {figures.peak_op}"
     )
 

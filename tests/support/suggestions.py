@@ -52,7 +52,7 @@ def _analysed(words: list[str], folder: Path, run: Run, one: Suggestion) -> Figu
         run([*words, "--json", "plan.json"])
     document = json.loads((folder / "plan.json").read_text())
     if "--alias" in words:
-        return document["summary"]["arena"], document["summary"]["height"]
+        return document["summary"]["planned"], document["summary"]["height"]
     needed = document["requirement"]
     return None if one.arena is None else needed["arena"], needed["head"]
 

@@ -70,7 +70,7 @@ def test_the_comment_names_what_failed_what_grew_and_what_would_fit() -> None:
     assert lines[1] == "### Memory: modelplan.toml: 5 checks, 3 failed"
     assert "| :x: | `net` | arena | 2,000 | 1,000 | +512 |" in lines
     assert "| :x: | `odd` | does not run | | | n/a |" in lines
-    assert "| :x: | `gone` | no figure | | | n/a |" in lines
+    assert "| :x: | `gone` | not judged | | | n/a |" in lines
     assert "* arena 1,488 -> 2,000 bytes (+512) since main; ABI 32, reference kernels" in lines
     assert f"  * `{CAUSES[0]}`" in lines
     assert "modelplan pack a -o b && next" in lines

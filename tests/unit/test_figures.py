@@ -70,7 +70,9 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "thousand": lambda: with_ops(1000, 700),
     "overflow": lambda: with_ops(60, 30, capacity=15000),
     "spacious": lambda: with_ops(20, 12, capacity=1 << 30),
-    "gap": lambda: replace(with_ops(40, 20), arena=60000, placement=Placement(np.arange(40) * 1500, lower_bound=58000)),
+    "gap": lambda: replace(
+        with_ops(40, 20), planned=60000, placement=Placement(np.arange(40) * 1500, lower_bound=58000)
+    ),
     "hostile": lambda: drawn(
         Problem(("$x^2$ \x1b[2J\n</script> 漢字 " * 3,), np.array([9]), np.array([0]), np.array([4])), title="$\\frac"
     ),
@@ -329,7 +331,7 @@ def test_a_group_of_rows_shows_the_largest_and_no_sum() -> None:
     for group in lifetime_chart.groups(drawing, order):
         largest = int(drawing.problem.size[order[group.first : group.last]].max())
         assert group.size == f"≤ {brief(largest)}"
-        assert largest <= drawing.arena
+        assert largest <= drawing.planned
 
 
 @pytest.mark.slow

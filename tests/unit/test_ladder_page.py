@@ -31,7 +31,7 @@ def test_each_rung_is_drawn_with_the_arena_of_its_file(made: tuple[Ladder, Page]
     for rung in ladder.rungs:
         view = views["before" if rung.name == "as is" else "in stripes"]
         drawn = view.drawing
-        assert (drawn.arena, drawn.arena + drawn.kept) == (rung.head, rung.arena)
+        assert (drawn.planned, drawn.arena + drawn.kept) == (rung.head, rung.arena)
         assert bounds.height(drawn.problem, drawn.placement) <= rung.head
 
 
@@ -99,7 +99,7 @@ def test_a_difference_draws_the_plan_of_a_file_in_stripes(made: tuple[Ladder, Pa
     found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
     assert found
     view = json.loads(found[1])["views"][-1]
-    assert (view["arena"], view["arena"] + view["tail"]) == (rung.head, rung.arena)
+    assert (view["planned"], view["planned"] + view["tail"]) == (rung.head, rung.arena)
 
 
 def test_analyze_draws_the_plan_in_a_file_in_stripes(made: tuple[Ladder, Page], tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_analyze_draws_the_plan_in_a_file_in_stripes(made: tuple[Ladder, Page], 
     found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
     assert found
     view = json.loads(found[1])["views"][1]
-    assert (view["name"], view["arena"] + view["tail"]) == ("plan in the file", rung.arena)
+    assert (view["name"], view["planned"] + view["tail"]) == ("plan in the file", rung.arena)
 
 
 def test_what_nothing_writes_before_a_loop_is_alive_from_the_loop_on(made: tuple[Ladder, Page]) -> None:
@@ -133,7 +133,7 @@ def test_what_nothing_writes_before_a_loop_is_alive_from_the_loop_on(made: tuple
     assert all(any("/loop/" in name for name in row) for row in names)  # the file begins with the loop
     for step in range(view.drawing.steps):
         ends = [low[i] + problem.size[i] for i in range(len(problem)) if problem.start[i] <= step < problem.end[i]]
-        assert max(ends, default=0) <= view.drawing.arena
+        assert max(ends, default=0) <= view.drawing.planned
     assert view.given
     assert all(problem.members[i] for i in view.given)
     assert "of the model as it was: one loop" in view.about

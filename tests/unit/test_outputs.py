@@ -82,7 +82,7 @@ def test_a_tensor_called_scratch_is_not_taken_for_scratch() -> None:
 @pytest.mark.parametrize(
     ("edit", "word"),
     [
-        (lambda d: d.update(schema=99), "schema is 99, expected 4"),
+        (lambda d: d.update(schema=99), "schema is 99, expected 5"),
         (lambda d: d["plan"].pop("alias"), "missing or unknown fields: alias"),
         (lambda d: d["plan"]["schedule"].update(peak="7"), "plan.schedule.peak is '7', expected int"),
         (lambda d: d["plan"]["graph"]["tensors"][0].update(shape=[-1]), "negative extent"),
@@ -107,11 +107,11 @@ def test_text_that_is_no_plan_is_refused(text: str) -> None:
 
 def test_the_parts_add_up_to_the_arena() -> None:
     figures = summary(a_plan())
-    assert figures.arena == figures.activations + figures.alignment_loss + figures.fragmentation == 64
+    assert figures.planned == figures.activations + figures.alignment_loss + figures.fragmentation == 64
     assert (figures.activations, figures.constants) == (55, 99)
     assert figures.optimal
     assert figures.peak_op == "op 2 FULLY_CONNECTED"
-    assert summary(a_plan(pad="arena", alignment=64)).arena % 64 == 0
+    assert summary(a_plan(pad="arena", alignment=64)).planned % 64 == 0
 
 
 def test_the_verdict_on_a_capacity() -> None:
@@ -121,7 +121,7 @@ def test_the_verdict_on_a_capacity() -> None:
 
 def test_the_verdict_counts_what_the_runtime_keeps() -> None:
     alone = a_plan(capacity=1000)
-    arena = summary(alone).arena
+    arena = summary(alone).planned
     needed = Requirement(arena + 200, arena, (Part("planned", arena), Part("kept", 200)), "measured", "ARENA")
     for capacity, fits in ((arena + 200, True), (arena + 199, False), (arena, False)):
         whole = replace(alone, problem=replace(alone.problem, capacity=capacity), requirement=needed)

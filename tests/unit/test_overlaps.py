@@ -223,7 +223,7 @@ def test_a_plan_uses_the_overlap_and_says_so() -> None:
     assert height(made.problem, made.placement) == 256
     figures = summary(made)
     assert figures.overlapped == 64
-    assert figures.arena == figures.activations + figures.alignment_loss + figures.fragmentation - figures.overlapped
+    assert figures.planned == figures.activations + figures.alignment_loss + figures.fragmentation - figures.overlapped
     assert not figures.jointly_optimal
     [(overlap, shared)] = used_overlaps(made)
     assert (overlap.lead, shared) == (189, 64)

@@ -23,8 +23,8 @@ def accept(rows: list[tuple[int, int, int]], offsets: list[int], **facts: object
 
 def test_overlap_names_both_buffers_the_bytes_and_the_step() -> None:
     refuse(
-        r"buffer 0 'b0' at bytes 0\.\.8, alive \[0, 3\), and buffer 1 'b1' at bytes 4\.\.8, alive \[2, 4\),"
-        r" share bytes at step 2",
+        r"buffer 0 'b0' at bytes 0\.\.8, alive in steps 0 to 2, and buffer 1 'b1' at bytes 4\.\.8,"
+        r" alive in steps 2 to 3, share bytes at step 2",
         [(8, 0, 3), (4, 2, 4)],
         [0, 4],
     )

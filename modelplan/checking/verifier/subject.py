@@ -14,6 +14,7 @@ from modelplan.checking.verifier.safe_overlap import least_lead
 from modelplan.checking.verifier.semantics import is_opaque, may_overwrite, moves_of, overwritable_reads
 from modelplan.model import BufferKind, Graph, Kind, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.primitives.errors import BrokenPlanError, ModelError
+from modelplan.primitives.units import steps_words
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel
@@ -346,5 +347,5 @@ def _check_lifetimes(subject: Subject) -> None:
         t = int((columns.written if order else columns.reads).tensor[row])
         raise BrokenPlanError(
             f"{subject.program.steps[index].label} uses {subject.program.tensor(t)} at step {index},"
-            f" the plan keeps it for steps [{first[t]}, {end[t]})"
+            f" the plan keeps it for steps {steps_words(first[t], end[t])}"
         )

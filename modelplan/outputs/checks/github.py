@@ -45,7 +45,7 @@ def _changes(findings: Findings) -> Iterator[str]:
 
 def _title(outcome: Outcome) -> str:
     if outcome.refusals:
-        return f"{outcome.check.name}: {'no figure' if outcome.needed is None else 'does not run'}"
+        return f"{outcome.check.name}: {'not judged' if outcome.problem else 'does not run'}"
     first = next(judged for judged in outcome.judgements if not judged.passed)
     return f"{outcome.check.name}: {first.quantity} {human(first.excess)} too much"
 

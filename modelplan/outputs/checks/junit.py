@@ -35,7 +35,7 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 def _add_error(suite: Element, outcome: Outcome) -> None:
     case = _case(suite, outcome, outcome.check.name)
-    kind = "unreadable" if outcome.needed is None else "refused"
+    kind = "refused" if outcome.needed and not outcome.problem else "not judged"
     error = SubElement(case, "error", {"type": kind, "message": printable(outcome.refusals[0])})
     error.text = "\n".join(map(printable, outcome.refusals))
 

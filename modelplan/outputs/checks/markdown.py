@@ -93,7 +93,7 @@ def _rows(outcome: Outcome, *, compared: bool) -> Iterator[str]:
     name = _code(outcome.check.name, cell=True)
     since = f" {change_of(outcome)} |" if compared else ""
     if outcome.refusals:
-        yield f"| :x: | {name} | {'no figure' if outcome.needed is None else 'does not run'} | | |{since}\n"
+        yield f"| :x: | {name} | {'not judged' if outcome.problem else 'does not run'} | | |{since}\n"
     for judged in () if outcome.refusals else outcome.judgements:
         sign = ":white_check_mark:" if judged.passed else ":x:"
         if judged.size is not None and judged.limit is not None:

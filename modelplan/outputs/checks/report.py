@@ -103,7 +103,7 @@ def _unknown(outcome: Outcome) -> str:
 
 def _rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
     if outcome.refusals:
-        yield outcome.check.name, "", "", "", "no figure", ""
+        yield outcome.check.name, "", "", "", "not judged" if outcome.problem else "does not run", ""
     for judged in () if outcome.refusals else outcome.judgements:
         if judged.size is not None and judged.limit is not None:
             word = "ok" if judged.passed else "too much"
@@ -117,8 +117,8 @@ def change_of(outcome: Outcome) -> str:
 
 def section_of(one: Outcome) -> Section:
     """Required, available and excess bytes, what made the model grow, and what would fit."""
-    if one.needed is None:
-        return Section(f"{one.check.name}: no figure", (one.problem,))
+    if one.needed is None or one.problem:
+        return Section(f"{one.check.name}: not judged", (one.problem,))
     if one.refusals:
         remedies = (f"remedy: {remedy}" for remedy in one.needed.remedies)
         title = f"{one.check.name}: does not run, and so does not fit"

@@ -61,11 +61,11 @@ class Level:
 
 def tallest(drawing: Drawing) -> int:
     """The highest address that a figure must show to scale: at least 1."""
-    return max(drawing.arena, drawing.height, drawing.lower_bound, 1)
+    return max(drawing.planned, drawing.height, drawing.lower_bound, 1)
 
 
 def is_broken(drawing: Drawing) -> bool:
-    """Whether the capacity is so far above the arena that its line is drawn out of scale."""
+    """Whether the capacity is so far above what is planned that its line is drawn out of scale."""
     room = drawing.room
     return room is not None and room > _BROKEN_ABOVE * tallest(drawing)
 
@@ -78,13 +78,13 @@ def top(drawing: Drawing) -> float:
 
 
 def levels(drawing: Drawing) -> list[Level]:
-    """The lines for arena, lower bound and capacity; equal ones become one."""
-    arena, bound, capacity = drawing.arena, drawing.lower_bound, drawing.problem.capacity
-    if arena == bound:
-        found = [Level(arena, f"arena = bound\n{brief(arena)}", _line(INK, "-"))]
+    """The lines for what is planned, lower bound and capacity; equal ones become one."""
+    planned, bound, capacity = drawing.planned, drawing.lower_bound, drawing.problem.capacity
+    if planned == bound:
+        found = [Level(planned, f"planned = bound\n{brief(planned)}", _line(INK, "-"))]
     else:
         found = [
-            Level(arena, f"arena\n{brief(arena)}", _line(INK, "-")),
+            Level(planned, f"planned\n{brief(planned)}", _line(INK, "-")),
             Level(bound, f"lower bound\n{brief(bound)}", _line(INK, (0, (4, 3)))),
         ]
     if capacity is not None and drawing.room is not None:
@@ -161,19 +161,26 @@ def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float, 
 
 def facts(drawing: Drawing) -> list[tuple[str, str]]:
     """The lines under the title, each with its colour."""
-    arena, bound, capacity = drawing.arena, drawing.lower_bound, drawing.problem.capacity
+    planned, bound, capacity = drawing.planned, drawing.lower_bound, drawing.problem.capacity
     proof = "proven optimal for this order" if drawing.ops else "proven optimal"
-    gap = proof if arena == bound else f"gap {human(arena - bound)}"
-    if bound and arena != bound:
-        gap += f" = {(arena - bound) / bound:.2%}"
-    lines = [(f"arena {human(arena)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
+    gap = proof if planned == bound else f"gap {human(planned - bound)}"
+    if bound and planned != bound:
+        gap += f" = {(planned - bound) / bound:.2%}"
+    lines = [(f"{planned_words(drawing)} {human(planned)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
+    if drawing.declared:
+        kept = f"{human(drawing.kept)} of it kept by the runtime"
+        lines.append((f"arena {human(drawing.declared)} for the unmodified file, {kept}", INK))
     if capacity is not None and drawing.room is not None:
-        kept = f", {human(drawing.kept)} of it kept by the runtime" if drawing.kept else ""
-        spare = f"{human(drawing.room - arena)} to spare" if not drawing.excess else f"{human(drawing.excess)} too much"
-        lines.append((f"capacity {human(capacity)}{kept}  ·  {spare}", WARNING if drawing.excess else INK))
+        verdict = f"{human(drawing.excess)} too much" if drawing.excess else f"{human(drawing.room - planned)} to spare"
+        lines.append((f"capacity {human(capacity)}  ·  {verdict}", WARNING if drawing.excess else INK))
     if drawing.banks:
         lines.append((f"buffers in {held_banks(drawing):,} of {len(drawing.banks):,} banks", INK))
     return lines
+
+
+def planned_words(drawing: Drawing) -> str:
+    """What the bytes of a drawing are: the activations of models, or buffers of a problem without one."""
+    return "planned activations" if drawing.ops or drawing.models else "planned"
 
 
 def held_banks(drawing: Drawing) -> int:

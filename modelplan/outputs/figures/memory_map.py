@@ -60,7 +60,7 @@ def draw(drawing: Drawing) -> Sheet:
     entries = _legend(drawing)
     levels = [*axes.levels(drawing), *axes.bank_levels(drawing, _PLOT_HEIGHT)]
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
-    sheet.boxes(np.array([[0, 0, drawing.steps, drawing.arena]], dtype=np.float64), facecolor=FREE, linewidth=0)
+    sheet.boxes(np.array([[0, 0, drawing.steps, drawing.planned]], dtype=np.float64), facecolor=FREE, linewidth=0)
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)

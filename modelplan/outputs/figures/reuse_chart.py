@@ -39,13 +39,13 @@ def draw(drawing: Drawing) -> Sheet:
     entries = [axes.kind_entry(drawing, int(k)) for k in np.unique(drawing.kinds)]
     reserved = {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}
     entries.append(axes.Entry("reserved and not in use", reserved))
-    sheet = _sheet(drawing, entries, max(alone, drawing.arena, 1))
+    sheet = _sheet(drawing, entries, max(alone, drawing.planned, 1))
     shift = _shift(drawing)
     _draw_panel(sheet, drawing, stacked_offsets(drawing), 0.0, alone)
-    _draw_panel(sheet, drawing, drawing.placement.offsets, shift, drawing.arena)
+    _draw_panel(sheet, drawing, drawing.placement.offsets, shift, drawing.planned)
     _head(sheet, drawing, entries, alone)
     _byte_axis(sheet)
-    for begin, size, words in ((0.0, alone, "every buffer its own bytes"), (shift, drawing.arena, "this plan")):
+    for begin, size, words in ((0.0, alone, "every buffer its own bytes"), (shift, drawing.planned, "this plan")):
         middle = sheet.x(begin + drawing.steps / 2)
         sheet.write(middle, sheet.margins.bottom - 9, "step", SMALL, ha="center", va="top", color=MUTED)
         sheet.write(middle, sheet.ceiling + 8, f"{words}: {brief(size)}", BODY, ha="center", weight="bold")
@@ -90,8 +90,8 @@ def _head(sheet: Sheet, drawing: Drawing, entries: list[axes.Entry], alone: int)
     title = lettering.folded(lettering.drawable(drawing.title), left / 1.15, TITLE) or "model"
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
     sheet.write(_EDGE + lettering.width(title, TITLE, bold=True), y, suffix, BODY, color=MUTED, va="baseline")
-    share = f" = {drawing.arena / alone:.1%} of the bytes of all buffers" if alone else ""
-    facts = f"arena {human(drawing.arena)}{share}, {human(alone)}"
+    share = f" = {drawing.planned / alone:.1%} of the bytes of all buffers" if alone else ""
+    facts = f"{axes.planned_words(drawing)} {human(drawing.planned)}{share}, {human(alone)}"
     sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")
     y -= _ROW + 4
     for row in axes.legend_rows(entries, room):

@@ -19,7 +19,7 @@ function signed(n) {
 
 /** What a rewrite did to the memory that is needed, in a sentence. @param {Plan} old @param {Plan} now */
 function verdictOf(old, now) {
-  const [x, y] = [old, now].map((p) => p.columns.arena + p.columns.tail);
+  const [x, y] = [old, now].map((p) => p.columns.planned + p.columns.tail);
   const words = x === y ? "the same" : `${count(Math.abs(x - y))} B ${y < x ? "less" : "more"}`;
   return `${human(x)} before, ${human(y)} after: ${words}${now.columns.fits ? "" : "; it does not fit"}`;
 }
@@ -30,15 +30,15 @@ function changedFigures(old, now) {
   const rows = [];
   const add = (/** @type {string} */ label, /** @type {number} */ x, /** @type {number} */ y) => rows.push([label, `${count(x)} B`, `${count(y)} B`, signed(y - x)]);
   if (a.tail || b.tail) {
-    add("whole arena", a.arena + a.tail, b.arena + b.tail);
-    add("planned part", a.arena, b.arena);
+    add("arena", a.planned + a.tail, b.planned + b.tail);
+    add("planned activations", a.planned, b.planned);
     if (a.tail !== b.tail) add("kept by the runtime", a.tail, b.tail);
-  } else add("arena", a.arena, b.arena);
+  } else add("planned activations", a.planned, b.planned);
   add("alive at the peak", old.most, now.most);
   const peaks = [old, now].map((p) => p.stepLabel(p.peaks[0]?.start ?? 0));
   if (peaks[0] !== peaks[1]) rows.push(["where the peak is", ...peaks, ""]);
   const before = new Map(a.facts);
-  const shown = new Set(["whole arena", "planned by TFLM (head)", "kept by TFLM (tail)"]);
+  const shown = new Set(["arena", "planned by TFLM (head)", "kept by TFLM (tail)"]);
   for (const [label, value] of b.facts) if (!shown.has(label) && before.has(label) && before.get(label) !== value) rows.push([label, ...[String(before.get(label)), value].map((text) => text.replace(/ \(.* B\)$/, "")), ""]);
   return rows;
 }

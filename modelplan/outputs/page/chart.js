@@ -124,7 +124,7 @@ class Chart {
     const c = plan.columns;
     const ink = this.colour();
     const s = this.sources;
-    const free = { l: [0], r: [plan.steps], b: [0], t: [c.arena], c: [ink.free] };
+    const free = { l: [0], r: [plan.steps], b: [0], t: [c.planned], c: [ink.free] };
     s.free.data = free;
     const common = empty("lrbt"), beyond = empty("lrbt");
     const add = (/** @type {Record<string, any[]>} */ rows, /** @type {number[]} */ ...box) => {
@@ -134,15 +134,15 @@ class Chart {
       add(common, Math.max(plan.start[i], plan.start[j]), Math.min(plan.end[i], plan.end[j]), Math.max(plan.low[i], plan.low[j]), Math.min(plan.high[i], plan.high[j]));
     if (c.capacity !== null)
       for (let i = 0; i < plan.n; i++) add(beyond, plan.start[i], plan.end[i], Math.max(plan.low[i], c.capacity), plan.high[i]);
-    if (c.capacity !== null) add(beyond, 0, plan.steps, Math.max(c.arena, c.capacity), c.arena + c.tail);
+    if (c.capacity !== null) add(beyond, 0, plan.steps, Math.max(c.planned, c.capacity), c.planned + c.tail);
     s.common.data = common;
     s.beyond.data = beyond;
-    s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.arena], t: [c.arena + c.tail], c: [ink.muted] } : empty("lrbtc");
+    s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.planned], t: [c.planned + c.tail], c: [ink.muted] } : empty("lrbtc");
     /** @type {[number, string, string][]} */
-    const levels = c.regions.length ? [] : [[c.arena, `${c.tail ? "planned part" : "arena"}${c.arena === c.bound ? " = lower bound" : ""} ${brief(c.arena)}`, c.arena === c.bound ? ink.accent : ink.ink]];
-    if (c.arena !== c.bound && c.bound) levels.push([c.bound, `lower bound ${brief(c.bound)}`, ink.accent]);
+    const levels = c.regions.length ? [] : [[c.planned, `planned${c.planned === c.bound ? " = lower bound" : ""} ${brief(c.planned)}`, c.planned === c.bound ? ink.accent : ink.ink]];
+    if (c.planned !== c.bound && c.bound) levels.push([c.bound, `lower bound ${brief(c.bound)}`, ink.accent]);
     if (c.capacity !== null) levels.push([c.capacity, `capacity ${brief(c.capacity)}`, ink.warn]);
-    if (c.tail) levels.push([c.arena + c.tail, `whole arena ${brief(c.arena + c.tail)}, ${brief(c.tail)} of it kept by the runtime`, ink.muted]);
+    if (c.tail) levels.push([c.planned + c.tail, `arena ${brief(c.planned + c.tail)}, ${brief(c.tail)} of it kept by the runtime`, ink.muted]);
     for (const [name, base, used, size] of c.regions) levels.push([base, `${name}: ${brief(used)} used of ${brief(size)}`, ink.ink]);
     for (const [name, base] of c.banks) levels.push([base, name, ink.muted]);
     this.levels = levels;

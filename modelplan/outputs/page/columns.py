@@ -140,7 +140,7 @@ def _needs(view: View) -> dict[str, Any]:
     return {
         "bound": drawing.lower_bound,
         "height": drawing.height,
-        "arena": drawing.arena,
+        "planned": drawing.planned,
         "tail": drawing.kept,
         "parts": view.parts,
         "given": view.given,

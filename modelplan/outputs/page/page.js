@@ -73,9 +73,9 @@ function litSteps() {
 function frame() {
   const p = plan();
   const c = p.columns;
-  const whole = c.arena + c.tail;
+  const whole = c.planned + c.tail;
   const regions = /** @type {[string, number, string][]} */ (c.regions.map(([name, , used, size]) => [name, used, `of ${brief(size)}`]));
-  const figures = regions.length ? regions : [...(c.tail ? [["whole arena", whole], ["planned part", c.arena]] : [["arena", c.arena]]), ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
+  const figures = regions.length ? regions : [...(c.tail ? [["arena", whole], ["planned activations", c.planned]] : [["planned activations", c.planned]]), ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
   const verdict = (/** @type {number} */ room) => (c.fits ? `fits, ${brief(room)} to spare` : room < 0 ? `${brief(-room)} too much` : "refused by the runtime");
   get("figures").replaceChildren(...figures.map(([name, n, of]) => make("div", { className: !c.fits && name === "capacity" ? "over" : "" }, make("dt", {}, explained(String(name))), make("dd", {}, brief(Number(n)), " ", of ? make("small", {}, String(of)) : name === "capacity" ? make("small", {}, verdict(Number(n) - whole)) : make("small", { className: "bytes" }, `${count(Number(n))} B`)))));
   const present = [...new Set(c.kind)].sort((a, b) => a - b);
@@ -102,8 +102,8 @@ function summaryOf(p) {
   const top = p.peaks[0];
   const lines = c.regions.length
     ? [`${data.title}: ${count(p.n)} stays of buffers over ${count(p.steps)} steps, ${count(c.copies.length)} copies. ${c.regions.map(([name, , used, size]) => `${name}: ${human(used)} of ${human(size)}`).join("; ")}.`]
-    : [`${data.title}: ${count(p.n)} buffers over ${count(p.steps)} steps need ${human(c.arena)}; no placement needs less than ${human(c.bound)}.`];
-  const whole = c.arena + c.tail;
+    : [`${data.title}: ${count(p.n)} buffers over ${count(p.steps)} steps need ${human(c.planned)}; no placement needs less than ${human(c.bound)}.`];
+  const whole = c.planned + c.tail;
   if (c.tail) lines.push(`With the ${human(c.tail)} that the runtime keeps for itself the arena is ${human(whole)}.`);
   if (c.capacity !== null) lines.push(c.fits ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
   if (top) lines.push(`Most is alive at ${p.stepLabel(top.start)}: ${human(top.bytes)}. Alive there: ${p.aliveAt(top.start).slice(0, 8).map((i) => `${p.label(i)} ${brief(p.size[i])}`).join("; ")}.`);

@@ -8,7 +8,7 @@
  * @typedef {{name: string, about: string, twins: string[], facts: [string, string][], graph: number, order: number[], op_labels: string[], op_callers: number[], steps: number,
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
- *   conflicts: number, capacity: number|null, bound: number, height: number, arena: number, peak: number,
+ *   conflicts: number, capacity: number|null, bound: number, height: number, planned: number, peak: number,
  *   banks: [string, number][], models: [number, string][], tail: number, parts: boolean, given: number[], fits: boolean,
  *   regions: [string, number, number, number][], copies: number[][]}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
@@ -64,7 +64,7 @@ class Plan {
     this.readers = new Map();
     this.graph?.writes.forEach((row, op) => row.forEach((t) => this.writer.set(t, op)));
     this.graph?.reads.forEach((row, op) => row.forEach((t) => this.readers.set(t, [...(this.readers.get(t) ?? []), op])));
-    this.top = Math.max(c.arena + c.tail, c.height, c.capacity ?? 0, 1);
+    this.top = Math.max(c.planned + c.tail, c.height, c.capacity ?? 0, 1);
     /** @type {Map<string, number>|null} */ this.known = null;
     /** @type {Map<string, number>|null} */ this.holders = null;
     this.alone = aloneOf(this);
@@ -276,13 +276,22 @@ function tensorsOf(row) {
   return row.filter((_, k) => k % 2 === 0);
 }
 
-/** The bytes alive at each step. @param {Plan} plan */
+/** The bytes alive at each step; those that two buffers hold, where one is written over the other, count once.
+ * @param {Plan} plan */
 function liveBytes(plan) {
   if (plan.columns.parts) return heldBytes(plan);
   const live = new Float64Array(plan.steps + 1);
   for (let i = 0; i < plan.n; i++) {
     live[plan.start[i]] += plan.size[i];
     live[plan.end[i]] -= plan.size[i];
+  }
+  const pairs = new Map(plan.columns.overlaps.map(([a, b]) => [a < b ? `${a} ${b}` : `${b} ${a}`, [a, b]]));
+  for (const [a, b] of pairs.values()) {
+    const shared = Math.min(plan.high[a], plan.high[b]) - Math.max(plan.low[a], plan.low[b]);
+    const [start, end] = [Math.max(plan.start[a], plan.start[b]), Math.min(plan.end[a], plan.end[b])];
+    if (shared <= 0 || start >= end) continue;
+    live[start] -= shared;
+    live[end] += shared;
   }
   for (let s = 1; s <= plan.steps; s++) live[s] += live[s - 1];
   return live.slice(0, plan.steps);

@@ -63,7 +63,7 @@ def layout_view(
         title=name,
         problem=rows,
         placement=Placement(offsets),
-        arena=bands[-1].base + bands[-1].height if bands else 0,
+        planned=bands[-1].base + bands[-1].height if bands else 0,
         kinds=np.array([_kind(asked, stay.buffer) for stay in stays], dtype=np.int64),
         ops=ops or ("",) * len(asked.seconds),
         made_by=made_by,

@@ -59,7 +59,7 @@ function build() {
   get("verdict").hidden = !data.change || plans.length < 2;
   if (data.change) get("verdict").textContent = verdictOf(plans[0], plans[plans.length - 1]);
   if (plans.length > 1)
-    get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.arena + p.columns.tail)))));
+    get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.planned + p.columns.tail)))));
   get("switch").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
     if (!by) return;

@@ -4,17 +4,16 @@
 
 /** @type {Record<string, string>} */
 const WORDS = {
-  "whole arena": "The memory that a program has to reserve: the planned part, and what the runtime keeps for itself.",
-  "planned part": "The part of the arena in which buffers come and go. The map shows it.",
+  arena: "The memory that a program has to reserve: the planned activations, and what the runtime keeps for itself.",
+  "planned activations": "The memory in which buffers come and go: from address 0 to the end of the highest. The map shows it.",
   "kept by the runtime": "Memory of the same arena for the runtime's own tables. It grows with the operators and tensors of the file.",
-  arena: "The memory in which all buffers lie: from address 0 to the end of the highest buffer.",
   capacity: "The memory that there is.",
   "lower bound": "No placement of these buffers can need less than this.",
   buffer: "A range of bytes that holds a tensor, or several tensors that share it.",
   step: "Operators run one after the other. Each is a step of the map, from left to right.",
   alive: "From the step that writes a buffer to the last step that reads it. Before and after, its bytes are free for others.",
   "bytes alive": "The bytes of all buffers that are alive at a step.",
-  "alive at the peak": "The bytes of all buffers that are alive at the busiest step.",
+  "alive at the peak": "The bytes that hold buffers at the busiest step, each counted once.",
   peak: "A step at which more bytes are alive than before and after it. The highest peak decides how much memory is needed.",
   "live set": "The buffers that are alive at a step.",
   share: "The part of the bytes alive at this step that belongs to the buffer.",

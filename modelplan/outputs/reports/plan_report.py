@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from modelplan.answers.summary import RuntimePlan, Summary, summary
 from modelplan.model import Overlap, Plan, Schedule
 from modelplan.outputs.report import Report, Section, Table, folded_apart, plain, printable
-from modelplan.primitives.units import counted, human, stand_in
+from modelplan.primitives.units import counted, human, stand_in, steps_words
 
 _MOST_ROWS = 12
 
@@ -55,7 +55,7 @@ def verdict(figures: Summary) -> str:
     proof = "proven optimal for this order" if figures.optimal else f"at most {figures.gap:.2%} above the least"
     if figures.jointly_optimal:
         proof = "order and layout jointly optimal"
-    return f"activations {human(figures.arena)}, {proof}"
+    return f"planned activations {human(figures.planned)}, {proof}"
 
 
 def _verdict(plan: Plan, figures: Summary, title: str) -> Section:
@@ -64,9 +64,9 @@ def _verdict(plan: Plan, figures: Summary, title: str) -> Section:
     if placement.found_by:
         lines.append(f"{plan.allocator}: {stand_in(placement.found_by, placement.own_height)}")
     if figures.runtime_plan is not None:
-        lines.append(_compared(figures.runtime_plan, figures.arena))
+        lines.append(_compared(figures.runtime_plan, figures.planned))
     if figures.capacity is not None:
-        spare = figures.capacity - figures.arena
+        spare = figures.capacity - figures.planned
         word = f"{human(spare)} to spare" if spare >= 0 else f"{human(-spare)} too much"
         lines.append(f"capacity {human(figures.capacity)}: {word}, for the activations alone")
     lines.append(
@@ -77,9 +77,9 @@ def _verdict(plan: Plan, figures: Summary, title: str) -> Section:
     return Section(title, tuple(lines))
 
 
-def _compared(own: RuntimePlan, arena: int) -> str:
+def _compared(own: RuntimePlan, planned: int) -> str:
     """The runtime's own plan, and what this one saves."""
-    saved = (own.height - arena) / own.height if own.height else 0.0
+    saved = (own.height - planned) / own.height if own.height else 0.0
     word = f"this plan needs {saved:.1%} less" if saved > 0 else "this plan saves nothing"
     if saved < 0:
         word = f"this plan needs {-saved:.1%} more, sharing less than the runtime does: try --alias runtime or safe"
@@ -92,7 +92,7 @@ def _parts(figures: Summary) -> Section:
         ("alignment loss at the peak", figures.alignment_loss),
         ("fragmentation", figures.fragmentation),
         *([("written over what is still read", -figures.overlapped)] if figures.overlapped else []),
-        ("planned in all", figures.arena),
+        ("planned in all", figures.planned),
         *([("of it inputs and outputs, which the runtime keeps apart", figures.outside)] if figures.outside else []),
         ("lower bound", figures.lower_bound),
         ("state kept between runs", figures.state),
@@ -105,7 +105,7 @@ def _peak(figures: Summary) -> Section:
     shown, rest = figures.alive[:_MOST_ROWS], figures.alive[_MOST_ROWS:]
     names = folded_apart([" = ".join(one.names) for one in shown])
     rows = [
-        (name, f"{alive.size:,}", f"{alive.share:.1%}", f"[{alive.start}, {alive.end})")
+        (name, f"{alive.size:,}", f"{alive.share:.1%}", steps_words(alive.start, alive.end))
         for name, alive in zip(names, shown, strict=True)
     ]
     if rest:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from modelplan.answers.check_outcomes import Check, Findings, Limits, Outcome
 from modelplan.formats.files import read_text
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
+from modelplan.primitives.units import human
 from modelplan.questions.budgets.judging import Baseline, compared, judgements
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.project_budgets import (
@@ -140,7 +141,7 @@ def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
     for target in row.targets or (None,):
         with _name_place(row.place):
             chosen = choose_target(_target_request(row, target, file.path.parent))
-        arena = row.limits.arena if row.limits.arena is not None or chosen is None else chosen.budget
+        arena = row.limits.arena if row.limits.arena is not None or chosen is None else chosen.known_budget
         for path, key in models:
             name = _name(row, key, target, len(models))
             check = Check(name, str(path), key, replace(row.limits, arena=arena), target or "")
@@ -235,17 +236,20 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     """The outcome for a model that can be read; alternatives are planned where it needs too much and could run."""
     check, bound = asked.check, (asked.request.dims, asked.request.shapes)
     file = measurements.file(check.model, *bound)
-    target = target_of(on_target(asked.request, file), file.graph)
-    needed = measurements.requirement(file, target)
-    found = Outcome(check, needed, len(file.content), setting_of(target, *bound))
+    runs_on = target_of(on_target(asked.request, file), file.graph)
+    needed = measurements.requirement(file, runs_on)
+    found = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound))
     figures = found.figures
     if figures is None:
         return replace(found, exit_code=1)
+    target = asked.request.target
+    if target is not None and target.block is None and check.limits.arena is None:
+        return replace(found, exit_code=2, problem=f"needs {human(figures.arena)} ({needed.basis}); {target.not_known}")
     if baseline is not None:
-        earlier, causes = compared(baseline, check.key, file, target, bound, measurements)
+        earlier, causes = compared(baseline, check.key, file, runs_on, bound, measurements)
         found = replace(found, earlier=earlier, causes=causes)
     found = replace(found, judgements=tuple(judgements(check.limits, figures, found.earlier)))
     if found.passed:
         return found
     short = any(not judgement.passed for judgement in found.judgements if judgement.quantity != "flash")
-    return replace(found, exit_code=1, others=measurements.others(file, target) if short else ())
+    return replace(found, exit_code=1, others=measurements.others(file, runs_on) if short else ())

@@ -14,6 +14,7 @@ from modelplan.model import Budget, Problem
 from modelplan.model.bounds import height
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import steps_words
 
 #: The place of a buffer's content in its home, beside the numbers of regions.
 HOME = -1
@@ -163,7 +164,9 @@ def _tracks(problem: RegionProblem) -> Iterator[Track]:
         for step, (read, written) in sorted(uses[buffer].items()):
             if not start <= step < end:
                 name = problem.problem.names[buffer]
-                raise RequestError(f"buffer {name!r} is used at step {step}, outside of its lifetime [{start}, {end})")
+                raise RequestError(
+                    f"buffer {name!r} is used at step {step}, outside of its lifetime, steps {steps_words(start, end)}"
+                )
             done = segments[-1].end if segments else start
             if done < step:
                 segments.append(TrackSegment(done, step))

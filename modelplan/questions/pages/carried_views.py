@@ -71,7 +71,7 @@ def carried_view(file: ModelFile, requirement: Requirement, runtime: Runtime, ca
         title=file.graph.name,
         problem=Problem.of(buffers, capacity, overlaps=_overlaps(buffers, offsets.tolist())),
         placement=Placement(offsets),
-        arena=planner.head_bytes(rows, places),
+        planned=planner.head_bytes(rows, places),
         kinds=np.array([KINDS.index(drawing.kind_of(run.graph, buffer)) for buffer in buffers], dtype=np.int64),
         ops=tuple(run.graph.ops[op].kind for op in run.order[lead:]),
         made_by="",

@@ -121,7 +121,9 @@ def difference_page(old: Side, new: Side) -> Page:
 def _side_view(name: str, side: Side) -> View:
     plan = replace(side.plan, problem=replace(side.plan.problem, capacity=side.capacity))
     view = views.view_of(plan, name, f"{side.name}: {_about(plan)}")
-    if view.drawing.arena == side.needed.head or not (side.whole and plan.runtime.offline_plans and plan.graph.source):
+    if view.drawing.planned == side.needed.head or not (
+        side.whole and plan.runtime.offline_plans and plan.graph.source
+    ):
         return view
     file = load_file(plan.graph.source)
     if not carried_views.needs_own_view(file, plan.runtime):
@@ -163,7 +165,7 @@ def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
         problem = replace(plan.problem, capacity=goal.budget)
         view = views.view_of(replace(plan, problem=problem, requirement=requirement), called, about)
     facts = [
-        ("whole arena", human(rung.arena)),
+        ("arena", human(rung.arena)),
         ("planned by TFLM (head)", human(rung.head)),
         ("kept by TFLM (tail)", human(rung.arena - rung.head)),
         ("file", human(len(rung.model))),
@@ -231,7 +233,7 @@ def _stacked(shared_plan: SharedPlan, joint: Drawing) -> View:
         title=joint.title,
         problem=Problem.of(buffers),
         placement=Placement(np.array(offsets), lower_bound=0),
-        arena=base,
+        planned=base,
         kinds=np.array(kinds, dtype=np.int64),
         ops=(),
         made_by=shared_plan.made_by,
