@@ -105,7 +105,7 @@ def test_a_workflow_gets_one_error_for_each_failure() -> None:
     assert [line.split("::")[1] for line in said] == [
         "error file=firmware/models/net.tflite,title=net%3A arena 1%2C000 B too much",
         "error file=firmware/models/odd.tflite,title=odd%3A does not run",
-        "error file=firmware/gone.tflite,title=gone%3A no figure",
+        "error file=firmware/gone.tflite,title=gone%3A not judged",
     ]
     message = said[0].split("::", 2)[2]
     assert message.split("%0A") == [
@@ -181,7 +181,7 @@ def test_text_tells_of_each_check_and_of_each_failure() -> None:
     for said in (
         "net: does not fit",
         "odd: does not run",
-        "gone: no figure",
+        "gone: not judged",
         "1,000 B",
         *CAUSES,
         "fits after: modelplan",

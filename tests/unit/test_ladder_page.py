@@ -31,7 +31,7 @@ def test_each_rung_is_drawn_with_the_arena_of_its_file(made: tuple[Ladder, Page]
     for rung in ladder.rungs:
         view = views["before" if rung.name == "as is" else "in stripes"]
         drawn = view.drawing
-        assert (drawn.planned, drawn.arena + drawn.kept) == (rung.head, rung.arena)
+        assert (drawn.planned, drawn.planned + drawn.kept) == (rung.head, rung.arena)
         assert bounds.height(drawn.problem, drawn.placement) <= rung.head
 
 

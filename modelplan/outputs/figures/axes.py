@@ -168,11 +168,11 @@ def facts(drawing: Drawing) -> list[tuple[str, str]]:
         gap += f" = {(planned - bound) / bound:.2%}"
     lines = [(f"{planned_words(drawing)} {human(planned)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
     if drawing.declared:
-        kept = f"{human(drawing.kept)} of it kept by the runtime"
-        lines.append((f"arena {human(drawing.declared)} for the unmodified file, {kept}", INK))
+        lines.append((f"arena {human(drawing.declared)} for the unmodified file", INK))
     if capacity is not None and drawing.room is not None:
         verdict = f"{human(drawing.excess)} too much" if drawing.excess else f"{human(drawing.room - planned)} to spare"
-        lines.append((f"capacity {human(capacity)}  ·  {verdict}", WARNING if drawing.excess else INK))
+        kept = f", {human(drawing.kept)} of it kept by the runtime" if drawing.kept else ""
+        lines.append((f"capacity {human(capacity)}{kept}  ·  {verdict}", WARNING if drawing.excess else INK))
     if drawing.banks:
         lines.append((f"buffers in {held_banks(drawing):,} of {len(drawing.banks):,} banks", INK))
     return lines
