@@ -133,9 +133,11 @@ def _ran(program: Path, data: bytes, size: int) -> dict[str, Any]:
     return said if said.get("invoke") == "ok" and not said.get("arena_overrun") else {}
 
 
-def start(program: Path, box: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Starts a program in folder `box`, which holds `model` and its inputs `in`."""
-    listed = ["model", *words, "--inputs", "in"]
+def start(
+    program: Path, box: str, *words: str, inputs: bool = True, seconds: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Starts a program in folder `box`, which holds `model` and its inputs `in`; without `inputs` it draws them."""
+    listed = ["model", *words, *(("--inputs", "in") if inputs else ())]
     emulators = {"tflm-cmsis-mve": "qemu-system-arm"}
     if program.name.startswith("host-"):
         command = [str(program), *listed]
@@ -146,7 +148,9 @@ def start(program: Path, box: str, *words: str) -> subprocess.CompletedProcess[s
     else:
         emulator = shutil.which("qemu-arm-static") or shutil.which("qemu-arm") or "qemu-arm"
         command = [emulator, "-cpu", "cortex-a7", str(program), *listed]
-    return subprocess.run(command, cwd=box, capture_output=True, text=True, errors="replace", check=False, timeout=120)
+    return subprocess.run(
+        command, cwd=box, capture_output=True, text=True, errors="replace", check=False, timeout=seconds
+    )
 
 
 def _inputs(data: bytes) -> bytes:
