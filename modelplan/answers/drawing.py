@@ -5,6 +5,7 @@ A plan yields one, and so does a problem that came without a graph. Nothing here
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -29,7 +30,8 @@ class Drawing:
     operator at each step, empty without a graph; `banks` the banks of the memory with the addresses at which they
     begin; `models` the names of several models, each with the first of its steps; `kept` the bytes that the runtime
     takes of the same memory beside what is drawn, and `declared` the whole arena of the unmodified file, both 0 where
-    they are not known; `streams` the stream of the operator at each step, empty where they run one after the other.
+    they are not known; `claimed` rows (first step, end, low address, end) of bytes that a model which may be active at
+    the same time may use; `streams` the stream of the operator at each step, empty where they run one after the other.
     """
 
     title: str
@@ -44,6 +46,7 @@ class Drawing:
     models: tuple[tuple[int, str], ...] = ()
     kept: int = 0
     declared: int = 0
+    claimed: tuple[tuple[int, int, int, int], ...] = ()
     streams: tuple[int, ...] = ()
 
     @property
@@ -142,7 +145,24 @@ def of_shared(plan: SharedPlan) -> Drawing:
         made_by=plan.made_by,
         labels=(*names, "handed from model to model", "kept all the time"),
         models=tuple((plan.starts[m], names[m]) for m in plan.relation.order),
+        claimed=tuple(_claims(plan)),
     )
+
+
+def _claims(plan: SharedPlan) -> Iterator[tuple[int, int, int, int]]:
+    """For each model the bytes of each other model that may be active while it is, for the steps of the one."""
+    ranges = []
+    for m, part in enumerate(plan.parts):
+        used = [
+            (at, at + size) for at, size in zip(plan.offsets_of(m), part.problem.size.tolist(), strict=True) if size
+        ]
+        ranges.append((min((low for low, _ in used), default=0), max((high for _, high in used), default=0)))
+    order = plan.relation.order
+    ends = [*(plan.starts[m] for m in order[1:]), max(int(plan.problem.end.max(initial=1)), 1)]
+    for m, end in zip(order, ends, strict=True):
+        for other, (low, high) in enumerate(ranges):
+            if low < high and not plan.relation.take_turns(m, other):
+                yield plan.starts[m], end, low, high
 
 
 def of_problem(title: str, problem: Problem, placement: Placement, made_by: str = "modelplan") -> Drawing:

@@ -32,7 +32,8 @@ class MovingPlan:
     `plan` is the model's, whose placement is not used; `reader` and `macs_per_second` are what else was asked.
     `blocking` is the time with the same contents and copies between steps (0: not known), `floor` that without copies
     and every operand in the quickest region that may hold it; `cost` the seconds of accesses and copies between steps,
-    `relaxed` the value of the linear relaxation (0: not computed); `method` who decided.
+    `relaxed` the value of the linear relaxation (0: not computed); `method` who decided; `owners` what each buffer is
+    for, as in `RegionPlan`.
     """
 
     plan: Plan
@@ -45,6 +46,7 @@ class MovingPlan:
     relaxed: float
     method: str
     made_by: str
+    owners: tuple[tuple[int, str], ...]
     reader: str = ""
     macs_per_second: float | None = None
 

@@ -275,8 +275,20 @@ def test_the_map_has_a_colour_for_each_model() -> None:
     kinds = {name: drawing.labels[kind] for name, kind in zip(drawing.problem.names, drawing.kinds, strict=True)}
     assert kinds["state"] == "kept all the time"
     assert sorted(drawing.kinds.tolist()).count(3) == 1
+    assert drawing.claimed == ()
     made = together(A, B)
     assert b"<svg" in svg_of(made)
+
+
+def test_the_map_does_not_call_free_what_another_model_may_use() -> None:
+    made = together(A, B)
+    drawing = of_shared(made)
+    low, high = drawing.placement.offsets, drawing.placement.offsets + drawing.problem.size
+    for model, other in ((0, 1), (1, 0)):
+        own = drawing.kinds == other
+        begin, end = made.starts[model], made.starts[model] + made.parts[model].steps
+        assert (begin, end, low[own].min(), high[own].max()) in drawing.claimed
+    assert "another model may use it" in svg_of(made).decode()
 
 
 def svg_of(made: SharedPlan) -> bytes:

@@ -37,6 +37,8 @@ _LEAST_SHARE = 0.2
 _MOST_LEADERS, _LEADER_ROOM, _AWAY = 6, 150.0, 9.0
 _BACKGROUND = {"facecolor": "white", "alpha": 0.9, "linewidth": 0, "pad": 1.0}
 _STRIPED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "\\\\\\\\\\\\"}
+#: Bytes that another model may use at any time.
+_CLAIMED = {"facecolor": FREE, "edgecolor": "#c4c4bf", "linewidth": 0.0, "hatch": "////"}
 #: A part of a join or split in the bytes of the whole.
 _JOINED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "...."}
 
@@ -61,6 +63,8 @@ def draw(drawing: Drawing) -> Sheet:
     levels = [*axes.levels(drawing), *axes.bank_levels(drawing, _PLOT_HEIGHT)]
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
     sheet.boxes(np.array([[0, 0, drawing.steps, drawing.planned]], dtype=np.float64), facecolor=FREE, linewidth=0)
+    sheet.boxes(np.array([(a, low, b, high) for a, b, low, high in drawing.claimed], dtype=np.float64).reshape(-1, 4),
+                zorder=1, **_CLAIMED)  # fmt: skip
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
@@ -119,6 +123,8 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
     if drawing.at_peak.any():
         entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
+    if drawing.claimed:
+        entries.append(axes.Entry("another model may use it at any time", _CLAIMED | {"linewidth": 0.4}))
     if len(common_areas(drawing)[1]):
         entries.append(axes.Entry("written over what is still read", _STRIPED))
     if len(joined_areas(drawing)[1]):

@@ -1,8 +1,9 @@
 r"""Regions stacked on one time axis: where each content is in each step, and arrows where a copy carries it.
 
-sram  | [a   ][c  ]  [a ]        A box is a stay; what moves has the colour of its buffer everywhere. An arrow leads
-      |     \       ^            from the source to the target of a copy; it is slanted where the copy takes place
-psram |      [a     ]            while operators run.
+sram  | [a   ][c  ]  [a ]        A box is a stay, in the colour of its kind; that of a content that is copied has a dark
+      |     \       ^            edge. An arrow leads from the source to the target of a copy; it is slanted where the
+psram |      [a     ]            copy takes place while operators run. Contents that stand in a home from which they
+flash | ////// weights //////    are only copied, such as weights in flash, are one hatched box.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 
 from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.region_layout import Copy, Stay
-from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
-from modelplan.outputs.figures.region_map import step_ticks
+from modelplan.outputs.figures import axes, canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, Margins, Sheet
+from modelplan.outputs.figures.region_map import COLOURS, STORED, step_ticks
 from modelplan.outputs.reports.moves_report import region_heights
 from modelplan.primitives.units import brief, human, milliseconds
 
@@ -31,16 +32,21 @@ _APART = 1.8
 _THIN = 60.0
 #: Points of height from which a stay has an outline: that of a thinner one would hide it.
 _OUTLINED = 1.5
-_STILL = "#c9d3da"
-#: Colours of what moves, in turn.
-_MOVING = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f6000")
+#: Points of the box of contents that are only copied from a region.
+_STORED = 22.0
 
 
 class _Bands:
-    """Where each region is on the sheet: the first one on top."""
+    """Where each region is on the sheet: the first one on top.
+
+    `stored` are the regions whose contents are copied out of a home without a stay: they have a box above the others.
+    """
 
     def __init__(self, moving_plan: MovingPlan) -> None:
         self.tops = [max(top, 1) for top in region_heights(moving_plan)]
+        layout, homes = moving_plan.layout, moving_plan.problem.home
+        ends = [(c.source, c.target) for c in layout.copies if min(c.source, c.target) < 0]
+        self.stored = {homes[layout.stays[max(pair)].buffer] for pair in ends}
         used = [any(stay.region == r for stay in moving_plan.layout.stays) for r in range(len(self.tops))]
         self.heights = [_BAND if there else _THIN for there in used]
         self.total = sum(self.heights) + _GAP * (len(self.heights) - 1)
@@ -52,7 +58,13 @@ class _Bands:
 
     def y(self, region: int, offset: float) -> float:
         """The height of an address, in points above the plot's bottom."""
-        return self.floors[region] + offset / self.tops[region] * self.heights[region]
+        room = self.heights[region] - (_STORED + 4 if region in self.stored else 0)
+        return self.floors[region] + offset / self.tops[region] * room
+
+    def home(self, region: int) -> tuple[float, float]:
+        """The floor and the ceiling of the box of stored contents."""
+        ceiling = self.floors[region] + self.heights[region] - 2
+        return ceiling - _STORED, ceiling
 
 
 def draw(moving_plan: MovingPlan) -> Sheet:
@@ -63,17 +75,18 @@ def draw(moving_plan: MovingPlan) -> Sheet:
     width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
     ticks = step_ticks(moving_plan.ops, width / steps)
     foot = _EDGE + _ROW + 8 + lettering.widest((text for _, text in ticks), SMALL)
-    margins = Margins(_EDGE + label + 10, 2 * _EDGE, 2 * _EDGE + TITLE + 3 * _ROW + 8, foot)
+    margins = Margins(_EDGE + label + 10, 2 * _EDGE, 2 * _EDGE + TITLE + 4 * _ROW + 8, foot)
     sheet = canvas.sheet(margins, width, bands.total, steps, bands.total)
     _head(sheet, moving_plan)
     for number in range(len(moving_plan.problem.regions)):
         _region(sheet, moving_plan, bands, number)
-    colours = _colours(moving_plan)
+        _draw_stored(sheet, moving_plan, bands, number)
+    stays, moved = moving_plan.layout.stays, _moved(moving_plan)
     forms = lettering.forms(moving_plan.problem.problem.names)
-    for stay in moving_plan.layout.stays:
-        _stay(sheet, moving_plan, bands, stay, colours.get(stay.buffer, _STILL), forms[stay.buffer])
+    for stay in sorted(stays, key=lambda stay: stay.buffer in moved):  # dark edges above the others
+        _stay(sheet, moving_plan, bands, stay, forms[stay.buffer], moved=stay.buffer in moved)
     for number, copy in enumerate(moving_plan.layout.copies):
-        _arrow(sheet, moving_plan, bands, copy, colours, number)
+        _arrow(sheet, moving_plan, bands, copy, number)
     for step, text in ticks:
         x, y = sheet.x(step + 0.5), sheet.margins.bottom
         sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
@@ -92,11 +105,16 @@ def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
     thin = brief(int(max(region_heights(moving_plan)) * _LARGE))
     legend = (
-        "box: a content in a memory; one colour: a content that is copied, in all memories; grey: one that stays",
+        "box: a content in a memory; dark edge: it is copied; hatched: contents that are only copied from there",
         f"arrow: a copy, from its issue to the step that needs it; upright: between two steps; thin: below {thin}",
     )
     for line, text in enumerate(legend, 2):
         sheet.write(_EDGE, y - line * _ROW, text, SMALL, color=MUTED, va="baseline")
+    present = {kind for _, kind in moving_plan.owners}
+    entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4}) for kind in COLOURS]
+    for x, entry in axes.legend_rows([one for one in entries if one.text in present], sheet.right)[0]:
+        sheet.swatch(_EDGE + x, y - 4 * _ROW - 1, **entry.style)
+        sheet.write(_EDGE + x + 14, y - 4 * _ROW, entry.text, SMALL, va="baseline")
 
 
 def _region(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, number: int) -> None:
@@ -118,31 +136,46 @@ def _facts(plan: MovingPlan, number: int) -> tuple[str, str, str]:
     return region.name, f"{brief(used)} used" if used else kept, f"of {brief(region.size)}"
 
 
-def _colours(moving_plan: MovingPlan) -> dict[int, str]:
-    """A colour for each buffer that is copied, in the order of the first copy."""
-    stays = moving_plan.layout.stays
-    moved = dict.fromkeys(stays[c.source if c.source >= 0 else c.target].buffer for c in moving_plan.layout.copies)
-    return {buffer: _MOVING[i % len(_MOVING)] for i, buffer in enumerate(moved)}
+def _draw_stored(sheet: Sheet, plan: MovingPlan, bands: _Bands, number: int) -> None:
+    """The box of contents that stand in a region and are only copied from there."""
+    if number not in bands.stored:
+        return
+    low, high = bands.home(number)
+    kept = sum(int(size) for size, at in zip(plan.problem.problem.size, plan.problem.home, strict=True) if at == number)
+    sheet.boxes(np.array([[0, low, sheet.steps, high]]), zorder=2, **STORED)
+    background = {"facecolor": STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
+    x, y = sheet.x(sheet.steps / 2), sheet.margins.bottom + (low + high) / 2
+    sheet.write(x, y, f"stored here   {brief(kept)}", SMALL, ha="center", va="center", bbox=background)
 
 
-def _stay(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, stay: Stay, colour: str, forms: Sequence[str]) -> None:
+def _moved(plan: MovingPlan) -> frozenset[int]:
+    """The buffers that are copied."""
+    stays = plan.layout.stays
+    return frozenset(stays[c.source if c.source >= 0 else c.target].buffer for c in plan.layout.copies)
+
+
+def _stay(
+    sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, stay: Stay, forms: Sequence[str], *, moved: bool
+) -> None:
     size = int(moving_plan.problem.problem.size[stay.buffer])
     low, high = bands.y(stay.region, stay.offset), bands.y(stay.region, stay.offset + size)
-    edge: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.5} if high - low >= _OUTLINED else {"linewidth": 0}
+    colour = COLOURS[moving_plan.owners[stay.buffer][1]]
+    edge: dict[str, Any] = {"edgecolor": INK, "linewidth": 1.0} if moved else {"edgecolor": MUTED, "linewidth": 0.4}
+    if high - low < _OUTLINED:
+        edge = {"linewidth": 0}
     sheet.boxes(np.array([[stay.start, low, stay.end, high]]), facecolor=colour, zorder=2, **edge)
     if high - low < SMALL + 2:
         return
     room, nbytes = (stay.end - stay.start) * sheet.per_step - 4, brief(size).replace(".00", "")
     name = lettering.fitting((*(f"{form}   {nbytes}" for form in forms), *forms), room, SMALL)
     lines = [name] if nbytes in name or high - low < 2 * SMALL + 4 else [name, nbytes]
-    ink = INK if colour in (_STILL, "#e69f00", "#56b4e9") else "white"
     middle = sheet.margins.bottom + (low + high) / 2 + (len(lines) - 1) * (SMALL + 1) / 2
     for line, text in enumerate(lines):
         if lettering.width(text, SMALL) <= room:
-            sheet.write(sheet.x(stay.start) + 2, middle - line * (SMALL + 1), text, SMALL, color=ink)
+            sheet.write(sheet.x(stay.start) + 2, middle - line * (SMALL + 1), text, SMALL)
 
 
-def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, colours: dict[int, str], number: int) -> None:
+def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, number: int) -> None:
     """From the middle of the source to that of the target, spread a little where several copies start at once."""
     (x0, y0), (x1, y1) = _ends(plan, bands, copy)
     shift = number % 5 * _APART / sheet.per_step
@@ -153,18 +186,17 @@ def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, colours: d
     start, end = (x0 + shift, y0), (x1 + shift, y1)
     sheet.axes.annotate("", xy=end, xytext=start, arrowprops=style, zorder=4, annotation_clip=False)
     x, y = sheet.x(x0 + shift), sheet.margins.bottom + y0
-    dot = {"color": colours.get(buffer, WARNING), "markeredgecolor": ink, "markeredgewidth": 0.5}
+    dot = {"color": COLOURS[plan.owners[buffer][1]], "markeredgecolor": ink, "markeredgewidth": 0.5}
     sheet.line((x,), (y,), marker="o", markersize=3, **dot)
 
 
 def _ends(moving_plan: MovingPlan, bands: _Bands, copy: Copy) -> Iterator[tuple[float, float]]:
-    """Where an arrow starts and ends: a home that is no stay is the middle of its region."""
+    """Where an arrow starts and ends: in the middle of a stay, or of the box of what is stored in a region."""
     stays = moving_plan.layout.stays
     buffer = stays[copy.source if copy.source >= 0 else copy.target].buffer
     for end, step in ((copy.source, copy.issued), (copy.target, copy.due)):
         if end < 0:
-            home = moving_plan.problem.home[buffer]
-            yield step, bands.floors[home] + bands.heights[home] / 2
+            yield step, sum(bands.home(moving_plan.problem.home[buffer])) / 2
         else:
             size = int(moving_plan.problem.problem.size[buffer])
             yield step, bands.y(stays[end].region, stays[end].offset + size / 2)

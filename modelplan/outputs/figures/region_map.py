@@ -1,8 +1,8 @@
 """The stacked map: one panel of addresses for each memory, all on one time axis.
 
 psram  +---------------------------+   A buffer in a region is a rectangle: steps to the right, addresses
-       |        weights            |   upwards. What nothing uses is drawn as a narrow band with its bytes,
-       |~~~~~~ 7.9 MiB free ~~~~~~~|   so that both ends of a large memory can be seen.
+       |        weights            |   upwards. What nothing uses is drawn as a narrow band with its bytes
+       /~~~~~~ 7.9 MiB free ~~~~~~~/   and marks of a broken scale, so that both ends can be seen.
        +---------------------------+
 sram   |  A  |   B   |      C      |
        +---------------------------+--> step
@@ -27,7 +27,7 @@ from modelplan.primitives.units import brief, counted
 COLOURS = {**{kind: axes.COLOURS[kind] for kind in ("input", "output", "activation", "state", "scratch")},
            "weights": "#d9bfa5"}  # fmt: skip
 #: Weights that are stored in a region and used in another one.
-_STORED: dict[str, Any] = {"facecolor": "#f3eae0", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "////"}
+STORED: dict[str, Any] = {"facecolor": "#f3eae0", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "////"}
 _STORED_WORDS = "weights copied from here"
 _EDGE, _ROW, _LEFT, _RIGHT = 12.0, 14.0, 84.0, 20.0
 _PLOT, _LEAST, _HEAD, _BAND = 420.0, 34.0, 18.0, 18.0
@@ -111,7 +111,7 @@ def draw(plan: RegionPlan) -> Sheet:
                for kind in COLOURS if any(kind == own for _, own in plan.owners)]  # fmt: skip
     stored = [stored_runs(plan, number) for number in range(len(stacked))]
     if any(stored):
-        entries.append(axes.Entry(_STORED_WORDS, _STORED))
+        entries.append(axes.Entry(_STORED_WORDS, STORED))
     above = _EDGE + TITLE + 2 * _ROW + 10
     sheet = canvas.sheet(
         Margins(_LEFT, _RIGHT, above, foot), width, stacked[-1].top + _HEAD, steps, stacked[-1].top + _HEAD
@@ -167,6 +167,7 @@ def _draw_panel(
         _name(sheet, region_plan, panel, stay, forms[stay.buffer])
     if panel.band:
         middle = panel.bottom + use.low * panel.scale + panel.band / 2
+        _draw_break(sheet, sheet.y(middle))
         text = f"{brief(use.free)} free"
         sheet.write(sheet.x(sheet.steps / 2), sheet.y(middle), text, SMALL, ha="center", va="center", color=MUTED)
     named: list[float] = []
@@ -184,16 +185,24 @@ def _draw_panel(
     sheet.write(_LEFT + lettering.width(name, BODY, bold=True), y, facts, SMALL, color=INK, va="baseline")
 
 
+def _draw_break(sheet: Sheet, y: float) -> None:
+    """The mark of a broken scale at both ends of a band that is lower than its bytes."""
+    for x in (sheet.x(0), sheet.x(sheet.steps)):
+        sheet.line((x, x), (y - 2, y + 2), color="white", linewidth=3)
+        for shift in (-2, 2):
+            sheet.line((x - 4, x + 4), (y + shift - 2, y + shift + 2), color=INK, linewidth=0.8)
+
+
 def _draw_stored(sheet: Sheet, panel: Panel, runs: Sequence[tuple[int, int]]) -> None:
     """The weights that are copied from a region, with the bytes of the largest block where it has room."""
     if not runs:
         return
     boxes = [(0, panel.y(low), sheet.steps, panel.bottom + high * panel.scale) for low, high in runs]
-    sheet.boxes(np.array(boxes, dtype=np.float64), zorder=2, **_STORED)
+    sheet.boxes(np.array(boxes, dtype=np.float64), zorder=2, **STORED)
     low, high = max(runs, key=lambda run: run[1] - run[0])
     if (high - low) * panel.scale >= lettering.line_height(SMALL):
         x, y = sheet.x(sheet.steps / 2), sheet.y(panel.y(low) + (high - low) * panel.scale / 2)
-        background = {"facecolor": _STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
+        background = {"facecolor": STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
         sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=background)
 
 

@@ -9,6 +9,9 @@ const MOST_LABELS = 160;
 const MOST_HATCHED = 400;
 /** How far above the highest peak the axis of the curve goes. */
 const HEADROOM = 1.25;
+/** From how many pixels a step has room for the name of its operator, and the most letters of one. */
+const NAMED_STEP = 15;
+const LONGEST = 18;
 const HATCHES = ["/", "\\", ".", "-", "x", "|", "+"];
 
 /** @typedef {{x0: number, x1: number, y0: number, y1: number}} Sight */
@@ -67,11 +70,12 @@ class Chart {
     const source = () => new Bokeh.ColumnDataSource({ data: {} });
     const low = this.lower;
     const quad = { left: { field: "l" }, right: { field: "r" }, bottom: { field: "b" }, top: { field: "t" } };
-    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), bands: source(), labels: source(), curve: source(), spot: source(), ranks: source(), arrows: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
+    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), claimed: source(), bands: source(), labels: source(), curve: source(), spot: source(), ranks: source(), arrows: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
     const s = this.sources;
-    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ranks: "xyn", arrows: "xyXY", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
+    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", claimed: "lrbt", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ranks: "xyn", arrows: "xyXY", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
     s.image.data = { image: [], x: [], y: [], w: [], h: [] };
     low.quad({ ...quad, fill_color: { field: "c" }, line_color: null, source: s.free });
+    low.quad({ ...quad, fill_color: null, line_color: null, hatch_pattern: "/", hatch_alpha: 0.25, hatch_weight: 0.7, hatch_scale: 12, source: s.claimed });
     this.image = low.image_rgba({ image: { field: "image" }, x: { field: "x" }, y: { field: "y" }, dw: { field: "w" }, dh: { field: "h" }, source: s.image });
     this.boxes = low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: { field: "a" }, line_color: { field: "o" }, line_alpha: { field: "a" }, line_width: 0.6, source: s.boxes });
     // A pattern is one for all rectangles of a glyph: Bokeh makes a canvas for each rectangle where it is a column.
@@ -103,6 +107,7 @@ class Chart {
     up.left[0].axis_label = "bytes alive";
     low.left[0].axis_label = "address";
     low.below[0].axis_label = "step";
+    this.numbers = low.below[0].ticker;
   }
 
   /** Shows a plan at a window of time and addresses. @param {Plan} plan @param {Sight} window */
@@ -111,7 +116,7 @@ class Chart {
     this.sources.curve.data = { x: [0, plan.steps], y: [0, 0] }; // Bokeh never comes back from steps without rows
     this.loads.setv({ start: 0, end: Math.max(plan.most, 1) * HEADROOM });
     this.bytesAxis(this.upper, 0, plan.most * HEADROOM, 3);
-    this.lower.left[0].axis_label = plan.columns.regions.length ? "bytes, regions stacked" : "address";
+    this.lower.left[0].axis_label = plan.columns.regions.length ? "address in each region" : "address";
     this.painted = null;
     this.plain = false;
     this.paintStatic();
@@ -137,6 +142,9 @@ class Chart {
     if (c.capacity !== null) add(beyond, 0, plan.steps, Math.max(c.planned, c.capacity), c.planned + c.tail);
     s.common.data = common;
     s.beyond.data = beyond;
+    const claimed = empty("lrbt");
+    for (const [start, end, bottom, top] of c.claimed) add(claimed, start, end, bottom, top);
+    s.claimed.data = claimed;
     s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.planned], t: [c.planned + c.tail], c: [ink.muted] } : empty("lrbtc");
     /** @type {[number, string, string][]} */
     const levels = c.regions.length ? [] : [[c.planned, `planned${c.planned === c.bound ? " = lower bound" : ""} ${brief(c.planned)}`, c.planned === c.bound ? ink.accent : ink.ink]];
@@ -200,6 +208,7 @@ class Chart {
     if (!moving || !this.plain || !within(seen, this.chosenFor)) this.fill(seen, moving);
     this.drawLevels(seen);
     this.bytesAxis(this.lower, seen.y0, seen.y1, 8);
+    this.stepAxis(seen);
     this.hideEmpty();
   }
 
@@ -413,19 +422,46 @@ class Chart {
     this.spot.glyph.setv({ fill_color: { value: ink.ground }, line_color: { value: ink.ink } });
   }
 
+  /** Names the operators under their steps where each step is wide enough, else numbers the steps. @param {Sight} seen */
+  stepAxis(seen) {
+    const p = this.plan;
+    const [first, last] = [Math.max(0, Math.floor(seen.x0)), Math.min(p.steps, Math.ceil(seen.x1))];
+    const named = p.stepName(first) !== "" && this.plot.width / Math.max(seen.x1 - seen.x0, 1) >= NAMED_STEP;
+    const key = named ? `${p.name}:${first}:${last}` : "numbers";
+    if (this.ticks.get("steps") === key) return;
+    this.ticks.set("steps", key);
+    const axis = this.lower.below[0];
+    if (!named) {
+      axis.setv({ ticker: this.numbers, major_label_overrides: new Map(), major_label_orientation: "horizontal", axis_label: "step" });
+      return;
+    }
+    const names = Array.from({ length: last - first }, (_, k) => first + k).map((step) => /** @type {[number, string]} */ ([step + 0.5, `${cut(p.stepName(step).replace(/^op \d+ /, ""))} ${count(step)}`]));
+    const ticker = new Bokeh.FixedTicker({ ticks: names.map(([t]) => t) });
+    axis.setv({ ticker, major_label_overrides: new Map(names), major_label_orientation: Math.PI / 2, axis_label: "step and operator" });
+  }
+
   /** Round numbers of bytes on the left axis. @param {any} figure @param {number} from @param {number} to @param {number} most */
   bytesAxis(figure, from, to, most) {
     let step = 1;
     while ((to - from) / step > most) step *= 2;
-    const ticks = [];
-    for (let t = Math.ceil(from / step) * step; t <= to; t += step) ticks.push(t);
-    const key = `${step}:${ticks[0]}:${ticks.length}`;
+    const c = this.plan.columns;
+    // Each region counts from its own beginning; a tick that the next region would touch is left out.
+    const bases = figure === this.lower && c.regions.length ? c.regions.map(([, base]) => base) : [0];
+    /** @type {Map<number, string>} */
+    const labels = new Map();
+    bases.forEach((base, k) => {
+      const end = k + 1 < bases.length ? bases[k + 1] - step / 2 : Infinity;
+      const first = Math.max(0, Math.ceil((from - base) / step) * step);
+      for (let t = first; base + t <= to && base + t < end; t += step) labels.set(base + t, tickLabel(t, step));
+    });
+    const ticks = [...labels.keys()];
+    const key = `${step}:${ticks[0]}:${ticks.length}:${bases.length}`;
     if (this.ticks.get(figure) === key) return;
     this.ticks.set(figure, key);
     const axis = figure.left[0];
     axis.ticker = new Bokeh.FixedTicker({ ticks });
     for (const grid of figure.center) if (grid.dimension === 1) grid.ticker = axis.ticker;
-    axis.major_label_overrides = new Map(ticks.map((t) => [t, tickLabel(t, step)]));
+    axis.major_label_overrides = labels;
   }
 }
 
@@ -448,4 +484,9 @@ function empty(names) {
 /** Pixels as Bokeh takes them. @param {Uint32Array} pixels @param {number} height @param {number} width */
 function ndarray(pixels, height, width) {
   return Object.assign(pixels, { shape: [height, width], dtype: "uint32", dimension: 2 });
+}
+
+/** The name of an operator, cut in the middle where it is long. @param {string} name */
+function cut(name) {
+  return name.length <= LONGEST ? name : `${name.slice(0, LONGEST / 2 - 1)}…${name.slice(-LONGEST / 2)}`;
 }

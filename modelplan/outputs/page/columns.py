@@ -111,6 +111,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "facts": view.facts,
         "graph": number,
         "order": view.order,
+        "ops": [] if view.order else [shown(op) for op in drawing.ops],
         "op_callers": view.op_callers,
         "op_labels": [shown(label) for label in view.op_labels],
         "steps": drawing.steps,
@@ -149,6 +150,7 @@ def _needs(view: View) -> dict[str, Any]:
         "banks": [[shown(name), base] for name, base in drawing.banks],
         "regions": [[shown(band.name), band.base, band.used, band.size] for band in view.bands],
         "copies": [[a.source, a.target, a.issued, a.due, a.start, a.end, a.size] for a in view.arrows],
+        "claimed": [list(row) for row in drawing.claimed],
         "models": [[step, shown(name)] for step, name in drawing.models],
     }
 

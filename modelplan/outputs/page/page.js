@@ -83,7 +83,7 @@ function frame() {
   const entry = (/** @type {Node} */ patch, /** @type {string} */ text) => make("li", {}, patch, explained(text));
   const free = make("span", { className: "swatch" });
   free.style.background = chart.colour().free;
-  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), entry(free, "free"));
+  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), ...(c.claimed.length ? [entry(make("span", { className: "swatch claimed" }), "another model may use it at any time")] : []), entry(free, "free"));
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldChart(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
   get("about").textContent = c.about + (c.twins.length ? ` · the same plan as: ${c.twins.join(", ")}` : "");

@@ -8,8 +8,8 @@
  * @typedef {{name: string, about: string, twins: string[], facts: [string, string][], graph: number, order: number[], op_labels: string[], op_callers: number[], steps: number,
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
- *   conflicts: number, capacity: number|null, bound: number, height: number, planned: number, peak: number,
- *   banks: [string, number][], models: [number, string][], tail: number, parts: boolean, given: number[], fits: boolean,
+ *   conflicts: number, capacity: number|null, ops: string[], bound: number, height: number, planned: number, peak: number,
+ *   banks: [string, number][], models: [number, string][], claimed: number[][], tail: number, parts: boolean, given: number[], fits: boolean,
  *   regions: [string, number, number, number][], copies: number[][]}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
  *   change: boolean, field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
@@ -157,8 +157,14 @@ class Plan {
 
   /** What runs at a step. @param {number} step */
   stepLabel(step) {
+    const name = this.stepName(step);
+    return name ? `step ${count(step)}: ${name}` : `step ${count(step)}`;
+  }
+
+  /** What the operator of a step is called; "" where none is known. @param {number} step */
+  stepName(step) {
     const op = this.columns.order[step];
-    return op === undefined ? `step ${count(step)}` : `step ${count(step)}: ${this.opLabel(op)}`;
+    return op === undefined ? this.columns.ops[step] ?? "" : this.opLabel(op);
   }
 
   /** The rank of the peak that a step is at, 0 for the highest; -1 where it is at none. @param {number} step */

@@ -15,8 +15,8 @@ from modelplan.model import BufferKind, Placement, Problem
 from modelplan.outputs.page import html_file
 from modelplan.primitives.units import counted, human
 
-#: What a rectangle is: a buffer, working memory of an operator, or content that stands in a home, such as weights.
-_LABELS = ("buffer", "scratch", "weights")
+#: What a rectangle is for, as `RegionPlan.owners` names it; a buffer where that is not known.
+_LABELS = ("input", "output", "activation", "state", "scratch", "weights", "buffer")
 #: A region is drawn with so much more than it uses, and one that is only copied from with such a share of the others.
 _FREE, _HOME = 0.12, 0.08
 
@@ -27,7 +27,8 @@ def layout_html(made: RegionPlan | MovingPlan) -> bytes:
     Raises:
         RequestError: the plotting library is not installed.
     """
-    view = layout_view(made.problem, made.layout, ops=made.ops, made_by=made.made_by)
+    kinds = tuple(kind for _, kind in made.owners)
+    view = layout_view(made.problem, made.layout, ops=made.ops, made_by=made.made_by, kinds=kinds)
     return html_file.html(Page(made.title, f"{counted(len(view.bands), 'region')} of memory", (view,), made.made_by))
 
 
@@ -38,10 +39,11 @@ def layout_view(
     about: str = "",
     made_by: str = "",
     ops: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = (),
 ) -> View:
     """The view of one answer: a rectangle for each stay, a band for each region that is used, an arrow for each copy.
 
-    `ops` names the operator of each step.
+    `ops` names the operator of each step, `kinds` what each buffer is for.
 
     Addresses are those of the stack: the base of the region's band and the offset in it. Content in a home has no
     offset: its arrows begin or end in the middle of the home's band.
@@ -64,7 +66,7 @@ def layout_view(
         problem=rows,
         placement=Placement(offsets),
         planned=bands[-1].base + bands[-1].height if bands else 0,
-        kinds=np.array([_kind(asked, stay.buffer) for stay in stays], dtype=np.int64),
+        kinds=np.array([_kind(asked, kinds, stay.buffer) for stay in stays], dtype=np.int64),
         ops=ops or ("",) * len(asked.seconds),
         made_by=made_by,
         labels=_LABELS,
@@ -96,9 +98,11 @@ def _buffer(layout: Layout, copy: Copy) -> int:
     return layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
 
 
-def _kind(asked: RegionProblem, buffer: int) -> int:
-    kinds = asked.problem.kinds
-    if kinds and kinds[buffer] is BufferKind.SCRATCH:
+def _kind(asked: RegionProblem, kinds: tuple[str, ...], buffer: int) -> int:
+    if kinds:
+        return _LABELS.index(kinds[buffer])
+    stored = asked.problem.kinds
+    if stored and stored[buffer] is BufferKind.SCRATCH:
         return _LABELS.index("scratch")
     return _LABELS.index("weights" if asked.home[buffer] >= 0 else "buffer")
 

@@ -13,6 +13,7 @@ from modelplan.checking.region_referee import check_layout
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import plan_subject
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.questions.memories.asking import owners_of
 from modelplan.questions.memories.moving import moving_problem
 from modelplan.questions.memories.prefetching import floor_seconds
 from modelplan.questions.memories.region_document import NUMBERS, list_of, parsed, record_of, typed
@@ -61,7 +62,8 @@ def read(text: str, name: str) -> MovingPlan:
     check_layout(asked, Layout(layout.stays, layout.copies))
     cost = sum(step_seconds(asked, layout)) - sum(asked.seconds) + sum(end - begin for _, begin, end in run.copies)
     method, made_by = settings["method"], settings["made_by"]
-    return MovingPlan(plan, asked, layout, run, 0.0, floor_seconds(asked), cost, 0.0, method, made_by, reader, macs)
+    floor, owners = floor_seconds(asked), owners_of([plan])
+    return MovingPlan(plan, asked, layout, run, 0.0, floor, cost, 0.0, method, made_by, owners, reader, macs)
 
 
 def _layout(document: dict[str, Any], settings: dict[str, Any]) -> Layout:

@@ -50,7 +50,7 @@ def moving_plan(
     check_layout(asked, replace(moving.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
     return MovingPlan(
         plan, asked, moving.layout, simulate(asked, moving.layout), moving.blocking, moving.floor,
-        moving.spilled.cost, moving.spilled.relaxed, method, plan.made_by, reader, macs_per_second,
+        moving.spilled.cost, moving.spilled.relaxed, method, plan.made_by, owners_of([plan]), reader, macs_per_second,
     )  # fmt: skip
 
 
