@@ -9,6 +9,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from modelplan.answers.reordered_file import ReorderedFile
 from modelplan.cli import files, model_options, terminal
 from modelplan.model import Plan, bounds
 from modelplan.outputs import render
@@ -44,27 +45,31 @@ def run(arguments: Namespace) -> int:
     files.write(arguments.output, reordered.content)
     if arguments.figure:
         files.write(arguments.figure, render(reordered.after, f".order{Path(arguments.figure).suffix}"))
-    terminal.show([verdict(arguments.model, reordered.before, reordered.after)])
+    terminal.show([verdict(arguments.model, reordered)])
     return 0
 
 
-def verdict(path: str, before: Plan, after: Plan) -> Section:
+def verdict(path: str, reordered: ReorderedFile) -> Section:
     """What the new order saves, how good it is, and which operators moved."""
+    before, after = reordered.before, reordered.after
     moved = reordering.moved(after.schedule.order)
-    lines = (
-        f"peak before   {human(before.schedule.peak)}",
-        f"peak after    {order_line(after.schedule)}",
-        f"arena before  {human(_arena(before))}",
-        f"arena after   {human(_arena(after))}",
-        f"moved         {len(moved)} of {len(after.graph.ops)} operators",
-    )
+    lines = [
+        f"peak before     {human(before.schedule.peak)}",
+        f"peak after      {order_line(after.schedule)}",
+        f"planned before  {human(_planned(before))}",
+        f"planned after   {human(_planned(after))}",
+    ]
+    if reordered.needed_before.macro:
+        lines.append(f"arena before    {human(reordered.needed_before.arena)}: {reordered.needed_before.basis}")
+        lines.append(f"arena after     {human(reordered.needed_after.arena)}")
+    lines.append(f"moved           {len(moved)} of {len(after.graph.ops)} operators")
     step_of = {op: step for step, op in enumerate(after.schedule.order)}
     rows = [(after.graph.label(op), f"{op}", f"{step_of[op]}") for op in moved[:_MOST_ROWS]]
     if len(moved) > _MOST_ROWS:
         rows.append((f"[{len(moved) - _MOST_ROWS} others]", "", ""))
     table = Table(("operator", ">step before", ">step after"), tuple(rows)) if rows else None
-    return Section(f"{path}: reordered", lines, table)
+    return Section(f"{path}: reordered", tuple(lines), table)
 
 
-def _arena(plan: Plan) -> int:
+def _planned(plan: Plan) -> int:
     return bounds.height(plan.problem, plan.placement)

@@ -13,7 +13,13 @@ from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError
 from modelplan.questions.alternatives import load_file, unmodified_requirement, with_proved_plan
-from modelplan.questions.model_request import ModelRequest, planning_options
+from modelplan.questions.model_request import (
+    ModelRequest,
+    on_target,
+    planning_options,
+    target_of,
+    with_deciding_kernels,
+)
 from modelplan.rewriting import packing, reordering
 from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
@@ -36,7 +42,10 @@ def reorder(request: ModelRequest) -> ReorderedFile:
         RequestError: the file cannot be reordered, or the request names what there is not.
     """
     file = load_file(request.path, request.dims, request.shapes)
-    options = planning_options(request, file.graph)
+    request = on_target(request, file)
+    target = target_of(request, file.graph)
+    needed = with_proved_plan(file, target)
+    options = planning_options(with_deciding_kernels(request, needed), file.graph)
     options = replace(options, precedences=reordering.file_precedences(file.content, file.graph))
     before = pipeline.plan(file.graph, replace(options, schedule="file"))
     after = pipeline.plan(file.graph, options)
@@ -46,7 +55,8 @@ def reorder(request: ModelRequest) -> ReorderedFile:
         draft.write_bytes(content)
         again = load_model(str(draft), request.dims, request.shapes)
         reordering.check_same(file.graph, again, after.schedule.order)
-    return ReorderedFile(content, before, after)
+    needed_after = with_proved_plan(ModelFile(file.path, content, again), target)
+    return ReorderedFile(content, before, after, needed, needed_after)
 
 
 @dataclass(frozen=True, slots=True)
