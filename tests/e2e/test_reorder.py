@@ -97,8 +97,8 @@ def test_says_what_it_saved_and_draws_it(light: Path, tmp_path: Path) -> None:
     out, figure = tmp_path / "s.onnx", tmp_path / "s.svg"
     done = run("reorder", light / "light_shufflenet.onnx", "--runtime", "generic", "-o", out, "--figure", figure)
     assert done.returncode == 0, done.stderr
-    assert "peak before   2.97 MiB (3,110,912 B)" in done.stdout
-    assert "peak after    2.75 MiB (2,885,120 B)" in done.stdout
+    assert "peak before     2.97 MiB (3,110,912 B)" in done.stdout
+    assert "peak after      2.75 MiB (2,885,120 B)" in done.stdout
     assert "optimal (flow certificate)" in done.stdout
     assert figure.read_text().startswith("<?xml")
     again = run("analyze", out, "--schedule", "file", "--runtime", "generic")
