@@ -174,7 +174,8 @@ def of_problem(title: str, problem: Problem, placement: Placement, made_by: str 
 def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
     """When the live bytes change, and how many of each kind there are from then on.
 
-    Bytes that two buffers hold, where an operator writes over what it reads, count for the one that was there first.
+    Bytes that two buffers hold, where an operator writes over what it reads or joins parts in place, count for the one
+    that was there first.
 
     Returns:
         `times`, ascending, from 0 to the end; `live` with a row for each kind and a column for each time.
@@ -195,7 +196,8 @@ def live_by_kind(drawing: Drawing) -> tuple[IntArray, IntArray]:
 def _bytes_of_two(drawing: Drawing) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Pairs of buffers that hold the same bytes while both are alive: the later one, both ends of that time, bytes."""
     problem, low = drawing.problem, drawing.placement.offsets
-    a, b = np.unique(np.sort(problem.overlaps[:, :2], axis=1), axis=0).T
+    pairs = np.concatenate([problem.overlaps[:, :2], problem.meetings[:, :2]])
+    a, b = np.unique(np.sort(pairs, axis=1), axis=0).T
     high = low + problem.size
     size = np.minimum(high[a], high[b]) - np.maximum(low[a], low[b])
     start, end = np.maximum(problem.start[a], problem.start[b]), np.minimum(problem.end[a], problem.end[b])

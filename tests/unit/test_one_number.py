@@ -88,3 +88,12 @@ def test_bytes_of_an_output_that_runs_into_its_operand_count_once(models: Path) 
         for start, size in zip(low.tolist(), drawing.problem.size[alive].tolist(), strict=True):
             held[start : start + size] = True
         assert drawing.peak == held.sum() <= drawing.planned
+
+
+def test_parts_in_the_bytes_of_the_whole_count_once(models: Path) -> None:
+    request = AnalyzeRequest(str(models / "unet_small.onnx"), runtime="generic", contiguous="joins")
+    analysis = analyze(request)
+    drawing = of_plan(analysis.plan)
+    assert len(drawing.problem.meetings)
+    assert drawing.peak <= drawing.planned
+    assert any(len(view["overlaps"]) for view in columns_of(analysis_page(request, analysis))["views"])

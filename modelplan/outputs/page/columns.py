@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from modelplan.answers.page_views import Page, View
 from modelplan.model import Graph, bounds
 from modelplan.outputs.report import printable
@@ -128,7 +130,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
         "pinned": [i for i, pin in enumerate(problem.pin.tolist()) if pin >= 0],
         "merges": [[tensors[m.tensor], tensors[m.into], m.op, rules.number(m.rule), m.saved] for m in merges],
         "rules": rules.listed,
-        "overlaps": problem.overlaps.tolist(),
+        "overlaps": np.concatenate([problem.overlaps[:, :2], problem.meetings[:, :2]]).tolist(),
         "conflicts": len(problem.conflicts),
         "capacity": problem.capacity,
         **_needs(view),
