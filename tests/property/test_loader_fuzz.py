@@ -10,13 +10,14 @@ import dense
 import fuzz
 import mutations
 import pytest
+from shares import share
 
 from modelplan import Graph, ModelError, load
 from modelplan.formats.limits import FileLimits
 from modelplan.formats.onnx import onnx_guards
 
 REGRESSIONS = sorted((Path(__file__).parent.parent / "regressions").iterdir())
-CASES = 120
+CASES = share(120)
 
 
 @pytest.mark.slow
