@@ -20,7 +20,7 @@ runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not insta
 
 @pytest.mark.slow
 @runtime
-@pytest.mark.parametrize("seed", [*range(12), 14, 19, 123, 126, 129, 132, 135, 138])
+@pytest.mark.parametrize("seed", [*range(share(12)), 14, 19, 123, 126, 129, 132, 135, 138])
 def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
     found = differences(seed, tmp_path)
     if found is None:

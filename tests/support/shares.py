@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from hypothesis import settings
 
+T = TypeVar("T")
 _PART = 1 if os.environ.get("MODELPLAN_LONG") else 4
 
 
 def share(most: int) -> int:
     """`most` in `.ci/long`, elsewhere a quarter of it and at least one."""
     return max(1, most // _PART)
+
+
+def sample(cases: Sequence[T]) -> Sequence[T]:
+    """All cases in `.ci/long`, elsewhere every fourth, the first among them."""
+    return cases[::_PART]
 
 
 def examples(most: int, **others: Any) -> settings:

@@ -153,6 +153,14 @@ def test_bytes_that_are_passed_on_cost_nothing(kind: str, size: int, attributes:
     assert [(m.tensor, m.into) for m in found[1].merges] == [(names.index("w"), names.index("a"))]
 
 
+def test_an_operand_without_bytes_keeps_no_join_from_being_written_in_place() -> None:
+    ops = "x -> a : CONV_2D\nx -> b : CONV_2D\nx -> e : CONV_2D\na e b -> j : CONCATENATION\nj -> y : CONV_2D"
+    drawn = graphs.graph(ops, {"x": 16, "a": 64, "e": 0, "b": 64, "j": 128, "y": 16}, "x", "y")
+    join = replace(drawn.ops[3], attributes=(("axis", 0), ("requantises", False)))
+    made = plan(replace(drawn, ops=(*drawn.ops[:3], join, drawn.ops[4])), Options("generic", "file", "max"))
+    assert height(made.problem, made.placement) == 128 + 16
+
+
 def test_every_merge_names_its_rule_and_bytes(corpus: Path) -> None:
     graph = load(corpus / "tflite" / "litert_alias_bug.tflite")
     assert isinstance(graph, Graph)

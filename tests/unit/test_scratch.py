@@ -1,18 +1,31 @@
 """The scratch that kernels ask for: one figure worked out by hand for each formula."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tflm_models
+from shares import share
 
-from modelplan import Options
+from modelplan import Graph, Options
 from modelplan.formats import load_model
+from modelplan.formats.tflite.tflite_file import Quantization
 from modelplan.planning.pipeline import configured_runtime
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes.tflm.declaration import required_arena
-from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.kernels import KERNELS, LIBRARIES, Call, KernelSet, Operand, find_library, scratch_sizes
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import (
+    KERNELS,
+    LIBRARIES,
+    Call,
+    KernelSet,
+    Operand,
+    Preparation,
+    Refusal,
+    find_library,
+    scratch_sizes,
+)
 from modelplan.runtimes.tflm.scratch import scratch_requests
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "tflm.md"
@@ -113,6 +126,27 @@ def test_pointers_are_as_wide_as_on_the_target() -> None:
     assert [scratch_sizes(added, pointer=pointer) for pointer in (4, 8)] == [(12,), (24,)]
 
 
+@pytest.mark.parametrize("kind", ["CONV_2D", "TRANSPOSE_CONV"])
+def test_scales_of_a_filter_are_counted(kind: str) -> None:
+    """One or one for each of 4 channels; a transposed convolution reads as many zero points."""
+
+    def outcome(scales: int, zero_points: int) -> str:
+        known = Quantization(scales, 0.1, zero_points)
+        weights = Operand("int8", (4, 2, 2, 8), constant=True, quantization=known)
+        result, source = operand("int8", 1, 10, 10, 4), operand("int8", 1, 10, 10, 8)
+        inputs = (operand("int32", 4), weights, source) if kind == "TRANSPOSE_CONV" else (source, weights)
+        try:
+            LIBRARIES["reference"].operators[kind].prepare(Preparation(Call(kind, inputs, (result,))))
+        except Refusal as refusal:
+            return str(refusal).partition(";")[0]
+        return ""
+
+    assert [outcome(n, n) for n in (1, 4)] == ["", ""]
+    assert outcome(3, 3) == "3 scales for a filter of 4 channels"
+    unequal = "4 scales and 1 zero points for the filter" if kind == "TRANSPOSE_CONV" else ""
+    assert outcome(4, 1) == unequal
+
+
 def test_an_operator_that_lacks_an_operand_asks_for_nothing() -> None:
     assert scratch_sizes(Call("SVDF", (operand("int8", 1, 4),), (operand("int8", 1, 4),))) == ()
 
@@ -136,19 +170,27 @@ def test_a_library_without_its_variant_explains_them(name: str, variant: str) ->
         find_library(name)
 
 
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[bytes, Graph, FileModel]]:
+    """Models of each operator with each of its types that can be read, as bytes, as a graph and as TFLM reads them."""
+    path = tmp_path_factory.mktemp("swept") / "model.tflite"
+    readable = []
+    for name, content in tflm_models.sweep(share(4)):
+        path.write_bytes(content)
+        with suppress(ModelError):
+            readable.append((content, load_model(str(path)), read_tflite(content, name)))
+    return readable
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["reference", "cmsis-mve", "esp-nn"])
-def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(kernels: str, tmp_path: Path) -> None:
+def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(
+    kernels: str, swept: list[tuple[bytes, Graph, FileModel]]
+) -> None:
     """A graph holds less than the file; it must hold all that sizes scratch. Refused operators never run."""
-    path = tmp_path / "model.tflite"
     checked = set()
-    for name, content in tflm_models.sweep(2):
-        path.write_bytes(content)
-        try:
-            graph, model = load_model(str(path)), read_tflite(content, name)
-        except ModelError:
-            continue
-        if required_arena(content, name, "64", kernels).refusals:
+    for content, graph, model in swept:
+        if required_arena(content, model.name, "64", kernels).refusals:
             continue
         runtime = configured_runtime(graph, Options(runtime="tflm", kernels=kernels))
         assert runtime.scratch is not None
@@ -156,6 +198,6 @@ def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(kernels: str, tmp_pa
         asked = [(op, size) for subgraph, op, size in scratch_requests(model, kernels) if subgraph == 0]
         if kernels == "cmsis-mve":  # a graph does not know scales: with one for each channel nothing is asked for
             planned = [row for row in planned if row in asked or graph.ops[row[0]].kind != "FULLY_CONNECTED"]
-        assert planned == asked, name
+        assert planned == asked, model.name
         checked |= {graph.ops[n].kind for n, _ in planned}
     assert {"ADD_N", "CUSTOM:SignalRfft", "CUSTOM:TFLite_Detection_PostProcess"} <= checked
