@@ -72,6 +72,12 @@ TRANSPOSE = Call(
     (operand("int32", 4), operand("int8", 4, 2, 2, 8), operand("int16", 1, 5, 5, 8), operand("int16", 4)),
     (operand("int16", 1, 10, 10, 4),),
 )
+TRANSPOSE_INT8 = Call(
+    "TRANSPOSE_CONV",
+    (operand("int32", 4), operand("int8", 4, 2, 2, 8), operand("int8", 1, 5, 5, 8)),
+    (operand("int8", 1, 10, 10, 4),),
+    {"stride_w": 2, "stride_h": 2},
+)
 SVDF = Call(
     "SVDF",
     (operand("int8", 1, 40), operand("int8", 64, 40), operand("int8", 64, 8), operand("int32", 32),
@@ -110,6 +116,9 @@ POINTWISE = conv(taps=(1, 1), padding="VALID")
         (lstm(), "reference", (40, 40, 40, 40)),
         (lstm(), "cmsis-dsp", (40, 40, 40)),
         (TRANSPOSE, "reference", (3200, 32)),
+        (TRANSPOSE, "cmsis-dsp", (3200, 32)),
+        (TRANSPOSE_INT8, "reference", (1600,)),
+        (TRANSPOSE_INT8, "cmsis-dsp", (4 * (4 * 2 + 2) * 4 * 2, 0)),
         (MEAN, "reference", (32, 16, 8)),
         (Call("ADD_N", (operand("int8", 4),) * 3, (operand("int8", 4),)), "reference", (24,)),
         (MIRROR, "reference", (8, 8)),
@@ -130,8 +139,8 @@ def test_pointers_are_as_wide_as_on_the_target() -> None:
 def test_scales_of_a_filter_are_counted(kind: str) -> None:
     """One or one for each of 4 channels; a transposed convolution reads as many zero points."""
 
-    def outcome(scales: int, zero_points: int) -> str:
-        known = Quantization(scales, 0.1, zero_points)
+    def outcome(scales: int, zero_points: int, axis: int = 0) -> str:
+        known = Quantization(scales, 0.1, zero_points, axis=axis)
         weights = Operand("int8", (4, 2, 2, 8), constant=True, quantization=known)
         result, source = operand("int8", 1, 10, 10, 4), operand("int8", 1, 10, 10, 8)
         inputs = (operand("int32", 4), weights, source) if kind == "TRANSPOSE_CONV" else (source, weights)
@@ -143,8 +152,42 @@ def test_scales_of_a_filter_are_counted(kind: str) -> None:
 
     assert [outcome(n, n) for n in (1, 4)] == ["", ""]
     assert outcome(3, 3) == "3 scales for a filter of 4 channels"
+    assert outcome(4, 4, axis=2).startswith("4 scales along axis 2 for a filter of 4 channels")
     unequal = "4 scales and 1 zero points for the filter" if kind == "TRANSPOSE_CONV" else ""
     assert outcome(4, 1) == unequal
+
+
+@pytest.mark.parametrize(
+    ("kernels", "call", "what"),
+    [
+        ("reference", Call("SVDF", (*SVDF.inputs[:2], operand("int8", 64, 8, 1), *SVDF.inputs[3:]), SVDF.outputs,
+                           {"rank": 2}), "input 2"),
+        ("esp-nn", Call("DEPTHWISE_CONV_2D", (operand("int8", 1, 1, 8, 8, 4), operand("int8", 1, 3, 3, 4)),
+                        (operand("int8", 1, 8, 8, 4),)), "input 0"),
+        ("esp-nn", Call("DEPTHWISE_CONV_2D", (operand("int8", 1, 8, 8, 4), operand("int8", 1, 3, 3, 4, 1)),
+                        (operand("int8", 1, 8, 8, 4),)), "input 1"),
+    ],
+)  # fmt: skip
+def test_an_operand_of_more_dimensions_is_refused(kernels: str, call: Call, what: str) -> None:
+    with pytest.raises(Refusal, match=rf"{what}.* \d dimensions"):
+        LIBRARIES[kernels].operators[call.kind].prepare(Preparation(call))
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "shape"),
+    [("SPACE_TO_DEPTH", (1, 4, 6, 2), (1, 2, 3, 8)), ("DEPTH_TO_SPACE", (1, 2, 3, 8), (1, 4, 6, 2))],
+)
+def test_blocks_give_the_output_its_shape(kind: str, source: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    preparation = Preparation(Call(kind, (operand("int8", *source),), (operand("int8", *shape),), {"block_size": 2}))
+    LIBRARIES["reference"].operators[kind].prepare(preparation)
+    assert preparation.reshaped == shape
+
+
+def test_integers_are_known_where_a_constant_has_them_all() -> None:
+    assert Operand("int16", (3,), constant=True, content=b"\1\0\2\0\xff\xff").integers() == (1, 2, -1)
+    assert Operand("int16", (3,), constant=True, content=b"\1\0\2\0\xff").integers() is None
+    assert Operand("int16", (3,)).integers() is None
+    assert Operand("float32", (1,), constant=True, content=bytes(4)).integers() is None
 
 
 def test_an_operator_that_lacks_an_operand_asks_for_nothing() -> None:

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tflm_models
 from graphs import graph
 
-from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, plan
+from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, load, plan
 from modelplan.checking.verifier.addresses import AddressLayout, Scratch
 from modelplan.checking.verifier.program import file_program, graph_program
 from modelplan.checking.verifier.proof import prove
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import offline_subject, plan_subject, table_subject
-from modelplan.checking.verifier.values import replay_golden
+from modelplan.checking.verifier.values import golden_values, replay_golden
 from modelplan.formats.tflite import flatbuffer as fb
 from modelplan.model import BufferKind, Member
 from modelplan.rewriting.packing import offline_plan
@@ -25,6 +26,34 @@ from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
+
+
+def test_a_chain_of_any_length_is_replayed_step_by_step() -> None:
+    """Only subgraphs that call each other again and again make a run too long."""
+    count = 1300
+    tensors = tuple(tflm_models.T("int8", (1,)) for _ in range(count + 1))
+    ops = tuple(tflm_models.Op("RELU", (i,), (i + 1,)) for i in range(count))
+    model = read_tflite(tflm_models.build(tflm_models.S(tensors, ops, (0,), (count,))), "chain")
+    assert len(file_program(model).steps) == count
+
+
+def test_constants_among_the_inputs_of_an_onnx_file_keep_their_values(tmp_path: Path) -> None:
+    """Old files list initializers as inputs: another shape for the Reshape would fit no tensor."""
+    import onnx
+    from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+
+    shape = onnx.numpy_helper.from_array(np.array([2, 2], dtype=np.int64), "shape")
+    inputs = [make_tensor_value_info("x", 1, [4]), make_tensor_value_info("shape", 7, [2])]
+    nodes = [make_node("Reshape", ["x", "shape"], ["t"]), make_node("Relu", ["t"], ["y"])]
+    drawn = make_graph(nodes, "old", inputs, [make_tensor_value_info("y", 1, [2, 2])], [shape])
+    path = tmp_path / "old.onnx"
+    onnx.save(make_model(drawn, opset_imports=[make_opsetid("", 18)], ir_version=9), path)
+    loaded = load(path)
+    assert isinstance(loaded, Graph)
+    program = graph_program(loaded, range(2))
+    _, values = golden_values(program, path)
+    x, y = (values[program.names.index(name)].tobytes() for name in "xy")
+    assert np.array_equal(np.frombuffer(y, np.float32), np.maximum(np.frombuffer(x, np.float32), 0))
 
 
 def diamond() -> Graph:
