@@ -303,6 +303,20 @@ def test_a_table_of_buffers_covers_views_without_rows() -> None:
         )
 
 
+def test_rows_of_a_table_keep_their_addresses_where_an_operator_could_share_them() -> None:
+    """The RESHAPE copies here; only a tensor without a row gets the address that its operator implies."""
+    model = graph("x -> a : CONV_2D\n a -> b : RESHAPE\n b -> y : CONV_2D", {"x": 16, "a": 32, "b": 32, "y": 16},
+                  inputs="x", outputs="y")  # fmt: skip
+    problem = Problem(tuple("xaby"), np.array([16, 32, 32, 16]), np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]))
+    subject = table_subject(model, problem, Placement(np.array([0, 16, 48, 0])), RUNTIMES["generic"])
+    assert dict(subject.layout.address) == {0: 0, 1: 16, 2: 48, 3: 0}
+    for without, at in (("a", 48), ("b", 16)):
+        kept = ["xaby".index(name) for name in "xaby" if name != without]
+        part = Problem(tuple("xaby"[i] for i in kept), problem.size[kept], problem.start[kept], problem.end[kept])
+        subject = table_subject(model, part, Placement(np.array([0, 16, 48, 0])[kept]), RUNTIMES["generic"])
+        assert [subject.layout.address[t] for t in (1, 2)] == [at, at]
+
+
 def test_a_row_is_scratch_by_its_kind_and_never_by_its_name() -> None:
     model = graph("x -> y : CONV_2D", {"x": 16, "y": 16}, inputs="x", outputs="y")
     size, start, end = np.array([16, 16, 8]), np.array([0, 0, 0]), np.array([1, 1, 1])
