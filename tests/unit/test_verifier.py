@@ -38,14 +38,15 @@ def test_a_chain_of_any_length_is_replayed_step_by_step() -> None:
 
 
 def test_constants_among_the_inputs_of_an_onnx_file_keep_their_values(tmp_path: Path) -> None:
-    """Old files list initializers as inputs: another shape for the Reshape would fit no tensor."""
+    """Old files list initializers as inputs, for a caller that wants to replace them."""
     import onnx
     from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
-    shape = onnx.numpy_helper.from_array(np.array([2, 2], dtype=np.int64), "shape")
-    inputs = [make_tensor_value_info("x", 1, [4]), make_tensor_value_info("shape", 7, [2])]
-    nodes = [make_node("Reshape", ["x", "shape"], ["t"]), make_node("Relu", ["t"], ["y"])]
-    drawn = make_graph(nodes, "old", inputs, [make_tensor_value_info("y", 1, [2, 2])], [shape])
+    added = np.array([1, 2, 3, 4], dtype=np.float32)
+    inputs = [make_tensor_value_info(name, 1, [4]) for name in "xw"]
+    nodes = [make_node("Add", ["x", "w"], ["t"]), make_node("Relu", ["t"], ["y"])]
+    weights = onnx.numpy_helper.from_array(added, "w")
+    drawn = make_graph(nodes, "old", inputs, [make_tensor_value_info("y", 1, [4])], [weights])
     path = tmp_path / "old.onnx"
     onnx.save(make_model(drawn, opset_imports=[make_opsetid("", 18)], ir_version=9), path)
     loaded = load(path)
@@ -53,7 +54,7 @@ def test_constants_among_the_inputs_of_an_onnx_file_keep_their_values(tmp_path: 
     program = graph_program(loaded, range(2))
     _, values = golden_values(program, path)
     x, y = (values[program.names.index(name)].tobytes() for name in "xy")
-    assert np.array_equal(np.frombuffer(y, np.float32), np.maximum(np.frombuffer(x, np.float32), 0))
+    assert np.array_equal(np.frombuffer(y, np.float32), np.maximum(np.frombuffer(x, np.float32) + added, 0))
 
 
 def diamond() -> Graph:
