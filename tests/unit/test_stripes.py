@@ -16,8 +16,8 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import block_runs
-from modelplan.rewriting.stripes.byte_lives import MemoryAccess, byte_lives
-from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
+from modelplan.rewriting.stripes.group_packing import GroupPacking, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
 from modelplan.rewriting.stripes.regions import (
     KeptHalo,
@@ -236,3 +236,14 @@ def test_a_region_in_another_strategy_keeps_what_both_state() -> None:
     assert as_strategy(kept, LoopedStripes, columns=2) == LoopedStripes(0, 1, 1, STRIPES.cuts, columns=2)
     assert [kept.keeps_rows_of(op) for op in (0, 1)] == [False, True]
     assert not again.keeps_rows_of(1)
+
+
+def test_working_memory_of_a_kernel_lies_apart_from_what_is_alive_at_its_step() -> None:
+    """A value of 64 bytes over steps 0 to 3, 32 bytes of scratch within and 48 behind it."""
+    value = LiveBytes(0, 0, 64, 0, 4)
+    alone, during, behind = (
+        pack(group_problem([value], 1, 16, (), scratch, [value])).height for scratch in ([], [(2, 32)], [(4, 48)])
+    )
+    assert (alone, during, behind) == (64, 96, 64)
+    problem = group_problem([value], 1, 16, (), [(2, 32)], [value])
+    assert (int(problem.size[-1]), int(problem.start[-1]), int(problem.end[-1])) == (32, 3, 4)
