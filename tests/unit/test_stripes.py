@@ -247,3 +247,26 @@ def test_working_memory_of_a_kernel_lies_apart_from_what_is_alive_at_its_step() 
     assert (alone, during, behind) == (64, 96, 64)
     problem = group_problem([value], 1, 16, (), [(2, 32)], [value])
     assert (int(problem.size[-1]), int(problem.start[-1]), int(problem.end[-1])) == (32, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "operands"),
+    [
+        ((1, 8, 6, 4), Kind.ACTIVATION, (0, 1)),
+        ((1, 1, 1, 4), Kind.CONSTANT, (0,)),
+        ((4,), Kind.CONSTANT, (0,)),
+        ((1, 1, 1, 4), Kind.ACTIVATION, None),
+        ((1, 8, 6, 4), Kind.CONSTANT, None),
+    ],
+)
+def test_a_sum_goes_by_rows_of_its_maps_with_constants_that_are_the_same_for_each(
+    shape: tuple[int, ...], kind: Kind, operands: tuple[int, ...] | None
+) -> None:
+    tensors = (Tensor("a", (1, 8, 6, 4), "int8"), Tensor("b", shape, "int8", kind), Tensor("y", (1, 8, 6, 4), "int8"))
+    found = layer_of(Graph("sum", "tflite", tensors, (Op("op", "ADD", (0, 1), (2,)),), (0, 1), (2,)), 0, 1)
+    if operands is None:
+        assert str(found).startswith("operand 'b'")
+        assert "does not go row by row" in str(found)
+    else:
+        assert isinstance(found, Layer)
+        assert (found.operands, found.rows_in, found.rows_out) == (operands, 8, 8)
