@@ -11,8 +11,9 @@ from pathlib import Path
 import onnx
 import pytest
 from hypothesis import settings
+from shares import examples
 
-settings.register_profile("modelplan", deadline=None)  # no test asserts a time
+settings.register_profile("modelplan", examples(100, deadline=None))  # no test asserts a time
 settings.load_profile("modelplan")
 
 #: What the extra `test-all` has beside `test`: the tests of these parts skip visibly where one is missing.

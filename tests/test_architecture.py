@@ -50,6 +50,16 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """A source file's syntax tree, breadth first; the file itself stands at the front."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+def top_level(path: Path) -> list[ast.stmt]:
+    return nodes(path)[0].body  # type: ignore[attr-defined,no-any-return]
+
+
 #: A text that may name a module: "modelplan.a.b" or "modelplan.a.b:function".
 TEXT_NAME = re.compile(r"modelplan(\.\w+)+(:\w+)?")
 MODULES = {dotted(path): path for path in sources()}
@@ -63,7 +73,7 @@ def named(module: str) -> set[str]:
     f"modelplan.cli.{name}", stands for every module that it can name.
     """
     found: set[str] = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in nodes(MODULES[module]):
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{module} imports relatively"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
@@ -171,7 +181,7 @@ def test_no_public_class_name_stands_for_two_things() -> None:
     classes = Counter(
         node.name
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert not [name for name, count in classes.items() if count > 1]
@@ -202,7 +212,7 @@ PLACEHOLDERS = {"found", "made", "once", "one"}
 def test_names_say_what_they_stand_for() -> None:
     names, places = set[str](), set[str]()
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 names.add(node.name)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -222,7 +232,7 @@ def test_no_function_bears_the_name_of_a_module() -> None:
     public = {
         (p.name, node.name)
         for p in sources()
-        for node in ast.parse(p.read_text()).body
+        for node in top_level(p)
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
     }
     clashes = {(file, name) for file, name in public if name in modules and Path(file).stem != name}
@@ -262,7 +272,7 @@ def defining(room: str, name: str, argument: str) -> set[str]:
     return {
         path.stem
         for path in (PACKAGE / room).rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        for node in top_level(path)
         if isinstance(node, ast.FunctionDef) and node.name == name and path.stem != "__init__"
         if node.args.args and ast.unparse(node.args.args[0].annotation or ast.Constant(None)) == argument
     }

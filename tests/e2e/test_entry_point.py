@@ -14,13 +14,13 @@ from modelplan.cli.command_table import COMMANDS
 KWS = "ds_cnn_kws.tflite"
 LINES = {
     "analyze": f"{KWS} --json -",
-    "explain": KWS,
+    "explain": f"{KWS} --seconds 0",
     "diff": f"{KWS} audio_1d.tflite",
     "compare": "small.csv --top 0",
     "reorder": f"{KWS} -o reordered.tflite",
     "check": f"{KWS} --budget 4KiB",
     "budget": "baseline -o nowhere/base.json",
-    "fit": f"{KWS} --budget 64KiB -o fitting.tflite",
+    "fit": f"{KWS} --budget 64KiB --kernels reference -o fitting.tflite",
     "together": f"{KWS} audio_1d.tflite --in-turn ds_cnn_kws,audio_1d",
     "memories": f"{KWS} --region sram:64KiB",
     "spill": f"{KWS} --region sram:12KiB,rate=400MB/s --region psram:8MiB,rate=80MB/s",

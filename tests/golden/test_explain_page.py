@@ -11,6 +11,7 @@ PAGE = ROOT / "docs" / "explain.md"
 EXAMPLE = re.compile(r"(## Example\n\n```sh\nmodelplan ([^\n]*)\n```\n\n```text\n)(.*?)```", re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_example_is_what_the_command_prints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pytestconfig: pytest.Config
 ) -> None:

@@ -9,6 +9,7 @@ import core_oracles
 import graphs
 import numpy as np
 import pytest
+from shares import share
 
 from modelplan import BrokenPlanError, Budget, Placement, Problem, RequestError, check, height, place
 from modelplan.planning.allocators import ALLOCATORS
@@ -64,7 +65,7 @@ def optimum(problem: Problem, most: int) -> int:
 def test_the_default_allocator_and_the_exact_model_meet_brute_force() -> None:
     pytest.importorskip("ortools")
     rng, met, asked = random.Random(3), 0, 0
-    while asked < 60:
+    while asked < share(60):
         problem = drawn(rng)
         if len(problem) - sum(len(row) - 1 for row in problem.contiguous) > 3:
             continue
@@ -76,7 +77,7 @@ def test_the_default_allocator_and_the_exact_model_meet_brute_force() -> None:
         assert height(problem, exact) == best == exact.lower_bound
         assert own.lower_bound <= best <= height(problem, own)
         met, asked = met + (height(problem, own) == best), asked + 1
-    assert met >= 57
+    assert met >= 0.95 * share(60)
 
 
 @pytest.mark.parametrize("unit", [1, 512])
@@ -112,7 +113,7 @@ def test_somas_refuses_lists_that_it_pads_otherwise(name: str) -> None:
 
 def test_the_referee_agrees_with_the_definition() -> None:
     rng, found = random.Random(11), {True: 0, False: 0}
-    for _ in range(400):
+    for _ in range(share(400)):
         problem = drawn(rng)
         offsets = place(problem, budget=Budget(steps=1)).offsets.copy()
         if rng.random() < 0.6:
@@ -125,4 +126,4 @@ def test_the_referee_agrees_with_the_definition() -> None:
             assert not right
         else:
             assert right
-    assert min(found.values()) > 50
+    assert min(found.values()) > share(400) // 8

@@ -6,8 +6,9 @@ import core_oracles
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shares import examples
 
 from modelplan import BrokenPlanError, Placement, Problem, check, load_bound
 from modelplan.model.bounds import peak_step
@@ -58,7 +59,7 @@ def test_the_referee_equals_pairwise_checking(problem: Problem, data: st.DataObj
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.problems(most=5, alignments=(1, 4, 6)))
 def test_the_load_bound_never_exceeds_the_optimum(problem: Problem) -> None:
     assert core_oracles.load(problem) <= load_bound(problem) or (problem.alignment > 1).any()
@@ -66,7 +67,7 @@ def test_the_load_bound_never_exceeds_the_optimum(problem: Problem) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.overlapping(most=5))
 def test_the_load_bound_is_sound_with_facts(problem: Problem) -> None:
     assert load_bound(problem) <= core_oracles.optimum(problem)

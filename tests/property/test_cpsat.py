@@ -10,13 +10,14 @@ import graphs
 import numpy as np
 import pytest
 import strategies
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
+from shares import examples
 
 from modelplan import Budget, Problem, RequestError, height, place
 from modelplan.planning.allocators import cpsat
 
 pytest.importorskip("ortools")
-slowly = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+slowly = examples(25, suppress_health_check=[HealthCheck.too_slow])
 
 
 @slowly

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shares import examples
 from versions import Layer, Layers, written
 
 from modelplan.answers.model_difference import Change, Difference
@@ -25,7 +26,7 @@ from modelplan.runtimes import RUNTIMES
 
 _SHAPE = (1, 4, 4, 8)
 _TARGET = Target(RUNTIMES["tflm"], "32")
-SETTINGS = settings(max_examples=60)
+SETTINGS = examples(60)
 
 
 def network(draw: random.Random, count: int) -> Layers:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from random_cnns import random_cnn
 from random_stripes import differences, legal_program, rewritten
+from shares import share
 
 from modelplan import runtimes
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
@@ -19,7 +20,7 @@ runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not insta
 
 @pytest.mark.slow
 @runtime
-@pytest.mark.parametrize("seed", [*range(12), 14, 19, 123, 126, 129, 132, 135, 138])
+@pytest.mark.parametrize("seed", [*range(share(12)), 14, 19, 123, 126, 129, 132, 135, 138])
 def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
     found = differences(seed, tmp_path)
     if found is None:
@@ -27,7 +28,7 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(share(40)))
 def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int) -> None:
     data = random_cnn(seed)
     path = tmp_path / "random.tflite"

@@ -10,6 +10,7 @@ import linking
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shares import examples
 
 from modelplan import ModelError
 from modelplan.targets.device import Device, Interval, Region, blocks
@@ -111,7 +112,7 @@ def test_lengths_are_those_of_an_evaluation_of_its_own(tmp_path: Path, script: S
 
 
 @given(scripts())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lengths_are_those_of_the_linker(tmp_path: Path, script: Script) -> None:
     program = tmp_path / "program.o"
     if not program.exists():

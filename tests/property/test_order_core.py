@@ -7,6 +7,7 @@ import itertools
 import order_oracles
 import pytest
 from order_oracles import OrderCase, flat, random_case, random_tree
+from shares import share
 
 from modelplan import _core
 
@@ -23,7 +24,7 @@ FAR = 1 << 60
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_every_combination_of_rules_equals_plain_dynamic_programming(block: int) -> None:
-    for seed in range(100 * block, 100 * (block + 1)):
+    for seed in range(100 * block, 100 * block + share(100)):
         case = random_case(seed)
         instance = case.core()
         best = order_oracles.least_peak(case)
@@ -36,7 +37,7 @@ def test_every_combination_of_rules_equals_plain_dynamic_programming(block: int)
 @pytest.mark.slow
 @pytest.mark.parametrize("without", WITHIN, ids="-".join)
 def test_the_bare_search_is_exact_under_every_combination_of_rules(without: list[str]) -> None:
-    for seed in range(1000, 1100):
+    for seed in range(1000, 1000 + share(100)):
         case = random_case(seed)
         instance = case.core()
         best = order_oracles.least_peak(case)
@@ -49,7 +50,7 @@ def test_the_bare_search_is_exact_under_every_combination_of_rules(without: list
 
 @pytest.mark.slow
 def test_the_flow_bound_is_the_least_transient_over_all_sets() -> None:
-    for seed in range(150):
+    for seed in range(share(150)):
         case = random_case(seed)
         instance = case.core()
         shared = any(len(writers) > 1 for writers in case.writers)
@@ -63,7 +64,7 @@ def test_the_flow_bound_is_the_least_transient_over_all_sets() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_cheap_orders_are_orders_and_bounds_hold(method: str) -> None:
-    for seed in range(100):
+    for seed in range(share(100)):
         case = random_case(seed)
         found = _core.schedule_solve(case.core(), method=method)
         best = order_oracles.least_peak(case)
@@ -74,7 +75,7 @@ def test_cheap_orders_are_orders_and_bounds_hold(method: str) -> None:
 @pytest.mark.slow
 def test_time_reversed_the_least_peak_is_the_same() -> None:
     tried = 0
-    for seed in range(300):
+    for seed in range(share(300)):
         case = random_case(seed)
         if seed % 2:
             case.credits.clear()
@@ -85,12 +86,12 @@ def test_time_reversed_the_least_peak_is_the_same() -> None:
         end, order, peak, _, _ = _core.schedule_search(back, 0, FAR, ["segment"], look_ahead_after=0)
         assert (end, peak) == ("feasible", order_oracles.least_peak(case)), seed
         assert order_oracles.peak_of(case, order.tolist()[::-1]) == peak, seed
-    assert tried > 150
+    assert tried > share(300) // 2
 
 
 @pytest.mark.slow
 def test_the_merge_is_optimal_on_in_trees() -> None:
-    for seed in range(200):
+    for seed in range(share(200)):
         case = random_tree(seed)
         assert _core.schedule_solve(case.core(), method="merge").peak == order_oracles.least_peak(case), seed
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
+from shares import examples
 
 from modelplan import Graph, Options, plan, read, render
 from modelplan.planning.schedulers import SCHEDULERS
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(strategies.dags())
 def test_a_plan_reads_back_and_repeats(graph: Graph) -> None:
     for schedule in SCHEDULERS:
@@ -20,7 +21,7 @@ def test_a_plan_reads_back_and_repeats(graph: Graph) -> None:
         assert answer.schedule.lower_bound <= answer.schedule.peak
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(strategies.dags())
 def test_every_order_is_topological_and_none_beats_best(graph: Graph) -> None:
     peaks = []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from math import prod
 
 from plain_verifier import PlainReplay, check_pairs
+from shares import share
 
 from modelplan import BrokenPlanError
 from modelplan.checking.verifier.addresses import AddressLayout, Scratch
@@ -17,7 +18,7 @@ from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.semantics import moves_of
 from modelplan.checking.verifier.static import check_static
 
-CASES = 3000
+CASES = share(3000)
 SHAPES = [(4,), (4,), (4,), (2, 2), (8,), (3,), (0,)]
 KINDS = {"ADD": 2, "RELU": 1, "CONV_2D": 2, "RESHAPE": 1, "CONCATENATION": 2, "SPLIT_V": 1, "PAD": 1, "ethos-u": 2}
 #: What the sentences say where a plan is broken; all of it has to come up.

@@ -9,6 +9,7 @@ import planner_twins as twins
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shares import share
 
 from modelplan import _core
 from modelplan.model import IntArray
@@ -60,7 +61,7 @@ def test_stacking_and_orders_equal_their_twins(rows: list[twins.Record]) -> None
         assert _core.most_live_first(*columns(rows), by_duration).tolist() == expected
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(share(30)))
 def test_the_hill_climb_replays_python(seed: int) -> None:
     draw = random.Random(seed)
     rows = []

@@ -6,7 +6,8 @@ import core_oracles
 import proofs
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
+from shares import examples
 
 from modelplan import Problem, height, load_bound, place
 
@@ -26,7 +27,7 @@ def test_placed_problems_are_confirmed_exhaustively(what: str) -> None:
     assert f"* 200 problems of at most seven buffers with {what}" in proofs.placed(200, what)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(strategies.problems(most=6, pins=True, alignments=(1, 4, 6)))
 def test_the_exhaustive_search_agrees_with_a_plainer_one(problem: Problem) -> None:
     best = height(problem, place(problem))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from shares import share
 
 from modelplan import Graph, Op, Options, Tensor, plan
 
@@ -48,7 +49,7 @@ def random_graph(rng: random.Random) -> Graph:
 @pytest.mark.parametrize("mode", ["views", "runtime", "safe", "max"])
 @pytest.mark.parametrize("runtime", ["tflm", "litert", "generic"])
 def test_no_mode_shares_what_the_verifier_would_not(mode: str, runtime: str) -> None:
-    for seed in range(60):
+    for seed in range(share(60)):
         graph = random_graph(random.Random(seed))
         made = plan(graph, Options(runtime, "best", mode, "tflm-greedy", alignment=16))
         apart = plan(graph, Options(runtime, "best", "none", "tflm-greedy", alignment=16))

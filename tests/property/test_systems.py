@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import strategies
 import twins
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from problem_families import CAPACITY, FAMILIES
+from shares import examples, share
 
 from modelplan import Budget, Placement, Problem, RequestError, _core, check, height, load_bound, place
 from modelplan.planning.allocators.systems import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
@@ -37,7 +38,7 @@ def related(draw: st.DrawFn, most: int = 10, alignments: tuple[int, ...] = (1,))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-@settings(max_examples=60)
+@examples(60)
 @given(problem=st.one_of(related(alignments=(1, 4, 6)), strategies.overlapping(), strategies.problems(pins=True)))
 def test_answers_pass_the_referee_or_are_refused(row: object, problem: Problem) -> None:
     try:
@@ -85,7 +86,7 @@ def test_among_hundreds_of_conflicts_xla_and_somas_equal_their_twins(largest: in
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(related(), st.sampled_from([1, 8]))
 def test_hill_climb_replays_its_twin(problem: Problem, alignment: int) -> None:
     problem = replace(problem, alignment=np.full(len(problem), alignment))
@@ -121,7 +122,7 @@ EVERY_SET_OF_RULES = [minimalloc.Rules(*on) for on in itertools.product([True, F
 @pytest.mark.slow
 def test_minimalloc_equals_brute_force_under_every_set_of_rules() -> None:
     assert len(fields(minimalloc.Rules)) == 9
-    for seed in range(30):
+    for seed in range(share(30)):
         problem = tiny(seed)
         best = core_oracles.optimum(problem)
         for rules in EVERY_SET_OF_RULES:
@@ -136,7 +137,7 @@ def test_minimalloc_equals_brute_force_under_every_set_of_rules() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("orders", [("WAT",), ("ZLU", "O"), ("CATWZLOU",), minimalloc.ORDERS])
 def test_minimalloc_answers_alike_for_all_orders(orders: tuple[str, ...]) -> None:
-    for seed in range(30, 130):
+    for seed in range(30, 30 + share(100)):
         problem = tiny(seed)
         best = core_oracles.optimum(problem)
         assert minimalloc.decide(problem, best, orders=orders).ended == "complete"
@@ -144,7 +145,7 @@ def test_minimalloc_answers_alike_for_all_orders(orders: tuple[str, ...]) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.problems(most=5, alignments=(1, 4, 6)))
 def test_minimalloc_minimises(problem: Problem) -> None:
     answer = place(problem, "minimalloc")
@@ -163,7 +164,7 @@ def test_minimalloc_tells_three_answers_apart() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(related(most=5, alignments=(1, 4)), st.booleans(), st.booleans(), st.booleans())
 def test_telamalloc_proves_only_what_is_true(problem: Problem, phases: bool, smart: bool, first: bool) -> None:
     best = core_oracles.optimum(problem)
@@ -188,7 +189,7 @@ CHOICES = {
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(related(most=5, alignments=(1, 4)), st.sampled_from(sorted(CHOICES)))
 def test_no_choice_of_the_trees_breaks_a_placement(problem: Problem, choice: str) -> None:
     best = core_oracles.optimum(problem)
@@ -273,7 +274,7 @@ def test_the_phases_follow_contention() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.problems(most=30), st.integers(0, 3))
 def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, seed: int) -> None:
     once = idealloc.box(problem, Budget(steps=3, seed=seed))
@@ -285,7 +286,7 @@ def test_idealloc_is_never_above_its_bootstrap_and_repeats(problem: Problem, see
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.problems(most=20, alignments=(1, 4, 6)), st.integers(0, 13), st.sampled_from([1.0, 1.5, 9.0]))
 def test_idealloc_aligns_addresses_from_where_the_arena_starts(problem: Problem, start: int, wanted: float) -> None:
     found = idealloc.box(problem, Budget(steps=2), fragmentation=wanted, start_address=start)
@@ -355,7 +356,7 @@ def test_idealloc_is_optimal_for_equal_sizes(problem: Problem, size: int) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.problems(most=40), st.integers(1, 5), st.sampled_from([0.3, 0.7, 1.5]), st.integers(0, 3))
 def test_boxes_hold_every_job_once_and_never_too_many_at_a_time(
     problem: Problem, at_once: int, epsilon: float, seed: int

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from memory_simulation import Simulation
+from shares import examples
 from strategies import problems
 
 from modelplan import Graph, Kind, Member, Problem, RequestError, Tensor, height, load_bound, place
@@ -70,13 +71,13 @@ def planned(draw: st.DrawFn) -> SharedPlan:
 
 
 @given(planned(), st.integers(0, 2**32))
-@settings(max_examples=150)
+@examples(150)
 def test_no_run_overwrites_what_another_needs(made: SharedPlan, seed: int) -> None:
     assert Simulation(made, random.Random(seed)).run(250) == []
 
 
 @given(planned())
-@settings(max_examples=60)
+@examples(60)
 def test_a_byte_less_room_for_a_buffer_is_seen(made: SharedPlan) -> None:
     """The simulation itself finds a buffer that is moved onto another that lives with it."""
     alive = [i for i in range(len(made.problem)) if made.problem.size[i]]
@@ -99,7 +100,7 @@ def _meet(made: SharedPlan, i: int, j: int) -> bool:
 
 
 @given(several())
-@settings(max_examples=80)
+@examples(80)
 def test_in_turn_is_the_largest_model_and_all_state(parts: tuple[ModelPart, ...]) -> None:
     made = planned_together(parts, related({p.name: p.graph for p in parts}, [["all"]]))
     assert made.height >= max(p.alone for p in parts)
@@ -110,7 +111,7 @@ def test_in_turn_is_the_largest_model_and_all_state(parts: tuple[ModelPart, ...]
 
 
 @given(several())
-@settings(max_examples=80)
+@examples(80)
 def test_at_once_is_the_sum(parts: tuple[ModelPart, ...]) -> None:
     made = planned_together(parts, related({p.name: p.graph for p in parts}))
     assert made.height == made.separate == sum(p.alone for p in parts)
@@ -118,7 +119,7 @@ def test_at_once_is_the_sum(parts: tuple[ModelPart, ...]) -> None:
 
 
 @given(planned())
-@settings(max_examples=60)
+@examples(60)
 def test_more_promises_need_no_more(made: SharedPlan) -> None:
     assert made.in_turn <= made.height
     assert made.placement.lower_bound <= made.height

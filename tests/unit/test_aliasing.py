@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import graphs
 import pytest
@@ -125,6 +127,38 @@ def test_more_sharing_never_costs_memory(light: Path, name: str) -> None:
         made = plan(graph, Options("generic", alias=mode))
         heights.append(height(made.problem, made.placement))
     assert heights == sorted(heights, reverse=True)
+
+
+#: An operator, the bytes that it makes of 64 and its attributes, by which mode max needs no bytes for its output.
+PASSED_ON = [
+    ("SLICE", 32, {"operand 1": (32,), "operand 2": (32,)}),
+    ("GATHER", 32, {"operand 1": tuple(range(32))}),
+    ("TRANSPOSE", 64, {"operand 1": (0,)}),
+    ("PAD", 64, {"operand 1": (0, 0)}),
+    ("CONCATENATION", 64, {"axis": 0, "requantises": False}),
+]
+
+
+@pytest.mark.parametrize("names", ["awxy", "wxya", "xyaw"])
+@pytest.mark.parametrize(("kind", "size", "attributes"), PASSED_ON, ids=[row[0] for row in PASSED_ON])
+def test_bytes_that_are_passed_on_cost_nothing(kind: str, size: int, attributes: dict[str, Any], names: str) -> None:
+    """Whatever the numbers of the tensors; mode views, which only looks at operators that are views, copies."""
+    sizes = {"a": 64, "w": size, "x": 16, "y": 16}
+    drawn = graphs.graph(
+        f"x -> a : CONV_2D\na -> w : {kind}\nw -> y : CONV_2D", {name: sizes[name] for name in names}, "x", "y"
+    )
+    ops = (drawn.ops[0], replace(drawn.ops[1], attributes=tuple(attributes.items())), drawn.ops[2])
+    found = [plan(replace(drawn, ops=ops), Options("generic", "file", mode)) for mode in ("views", "max")]
+    assert [height(made.problem, made.placement) for made in found] == [64 + size, 80]
+    assert [(m.tensor, m.into) for m in found[1].merges] == [(names.index("w"), names.index("a"))]
+
+
+def test_an_operand_without_bytes_keeps_no_join_from_being_written_in_place() -> None:
+    ops = "x -> a : CONV_2D\nx -> b : CONV_2D\nx -> e : CONV_2D\na e b -> j : CONCATENATION\nj -> y : CONV_2D"
+    drawn = graphs.graph(ops, {"x": 16, "a": 64, "e": 0, "b": 64, "j": 128, "y": 16}, "x", "y")
+    join = replace(drawn.ops[3], attributes=(("axis", 0), ("requantises", False)))
+    made = plan(replace(drawn, ops=(*drawn.ops[:3], join, drawn.ops[4])), Options("generic", "file", "max"))
+    assert height(made.problem, made.placement) == 128 + 16
 
 
 def test_every_merge_names_its_rule_and_bytes(corpus: Path) -> None:

@@ -183,6 +183,13 @@ def test_a_baseline_is_read_as_it_was_written() -> None:
     assert saved.earlier("x.tflite", SETTING).reason == "b.json has no figure of x.tflite"
 
 
+def test_figures_of_zero_are_read_and_negative_ones_are_not() -> None:
+    whole = outcome(0)
+    assert read_baseline(baseline_document([whole]), "b").earlier("models/net.tflite", SETTING).figures == whole.figures
+    text = baseline_document([outcome(1000)]).replace("1000", "-1")
+    assert read_baseline(text, "b").earlier("models/net.tflite", SETTING).figures is None
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

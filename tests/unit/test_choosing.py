@@ -12,7 +12,7 @@ from striped_files import graph_of
 from modelplan.rewriting.striped_tflite import candidates, placing
 from modelplan.rewriting.striped_tflite.candidates import Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
-from modelplan.rewriting.stripes.regions import LoopedStripes
+from modelplan.rewriting.stripes.regions import LoopedStripes, RecomputedHalo
 
 PRICES = Prices(
     lambda kind, channels, tensors: len(kind) + channels + tensors,
@@ -43,3 +43,16 @@ def test_regions_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monke
     found = [candidate for run in ranges for candidate in candidates.striped_candidates(space, *run, ceiling)]
     assert found
     assert not any(isinstance(c.region, LoopedStripes) and c.region.columns for c in found)
+
+
+def test_rows_are_recomputed_in_regions_of_few_windows_however_long(tmp_path: Path) -> None:
+    """Operators that go row by row add no rows to compute again."""
+    net = Network(np.random.default_rng(3))
+    x = net.tensor((1, 24, 24, 4))
+    deep = net.add(x, x)
+    for _ in range(4):
+        deep = net.add(deep, deep)
+    pooled = net.operator("MAX_POOL_2D", [deep], net.tensor((1, 11, 11, 4)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 3, 3, 0))
+    space = Space(graph_of(net.file(x, pooled), tmp_path), tuple(range(6)), placing.no_overlaps, PRICES)
+    found = candidates.striped_candidates(space, 0, 5, 2 * max(space.peaks))
+    assert any(isinstance(c.region, RecomputedHalo) and c.region.first == 0 for c in found)

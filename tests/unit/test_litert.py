@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from modelplan.checking.verifier import litert
+from modelplan.checking.verifier.program import graph_program
+from modelplan.checking.verifier.values import golden_values
 from modelplan.formats import load_model
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
@@ -23,6 +25,17 @@ def test_what_litert_cannot_run_is_a_reason(monkeypatch: pytest.MonkeyPatch, cod
     monkeypatch.setattr(litert, "_PROGRAM", ("-c", program))
     with pytest.raises(litert.LiteRTError, match=reason):
         litert.litert_outputs(b"", rounds=2, seed=0, seconds=0.5 if "sleep" in code else 60)
+
+
+def test_values_of_a_tflite_file_come_from_litert() -> None:
+    pytest.importorskip("ai_edge_litert")
+    path = MODELS / "ds_cnn_kws.tflite"
+    graph = load_model(path)
+    source, values = golden_values(graph_program(graph, range(len(graph.ops))), path)
+    assert source == "LiteRT"
+    assert {t: len(values[t]) for op in graph.ops for t in op.outputs} == {
+        t: graph.tensors[t].nbytes for op in graph.ops for t in op.outputs
+    }
 
 
 def test_the_model_runs_on_random_and_extreme_inputs_and_shows_its_tensors() -> None:

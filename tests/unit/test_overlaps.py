@@ -236,6 +236,16 @@ def test_a_plan_uses_the_overlap_and_says_so() -> None:
     assert any("may run into 'x'" in line for line in reasons(made, "y"))
 
 
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_the_numbers_of_tensors_decide_nothing(order: tuple[int, ...]) -> None:
+    graph, place = chain(), dict(zip(order, range(3), strict=True))
+    ops = tuple(replace(op, inputs=(place[op.inputs[0]],), outputs=(place[op.outputs[0]],)) for op in graph.ops)
+    numbered = Graph("g", "tflite", tuple(graph.tensors[t] for t in order), ops, (place[0],), (place[2],))
+    made = plan(numbered, Options("tflm", "file", "safe"))
+    assert height(made.problem, made.placement) == 256
+    assert [(o.tensor, o.lead) for o in made.overlaps] == [(place[1], 189)]
+
+
 def test_the_plans_own_word_does_not_count() -> None:
     """A plan that claims more than its operator stands is refused, whatever its rows say."""
     shape = Graph("g", "tflite", chain().tensors[:2], chain().ops[:1], (0,), (1,))

@@ -62,8 +62,8 @@ def test_analyze_without_advice_tries_nothing(kws: str) -> None:
 
 
 def test_explain_answers_what_the_command_writes(kws: str, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = modelplan.explain(modelplan.ExplainRequest(kws, what_if=("compress=weights:int4",)))
-    written = shown(capsys, "explain", kws, "--what-if", "compress=weights:int4", "--json", "-")
+    answer = modelplan.explain(modelplan.ExplainRequest(kws, what_if=("compress=weights:int4",), seconds=0))
+    written = shown(capsys, "explain", kws, "--what-if", "compress=weights:int4", "--seconds", "0", "--json", "-")
     assert explanation_report.as_json(answer) == written
     assert answer.explained is answer.unmodified
 

@@ -1,18 +1,31 @@
 """The scratch that kernels ask for: one figure worked out by hand for each formula."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tflm_models
+from shares import share
 
-from modelplan import Options
+from modelplan import Graph, Options
 from modelplan.formats import load_model
+from modelplan.formats.tflite.tflite_file import Quantization
 from modelplan.planning.pipeline import configured_runtime
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes.tflm.declaration import required_arena
-from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.kernels import KERNELS, LIBRARIES, Call, KernelSet, Operand, find_library, scratch_sizes
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import (
+    KERNELS,
+    LIBRARIES,
+    Call,
+    KernelSet,
+    Operand,
+    Preparation,
+    Refusal,
+    find_library,
+    scratch_sizes,
+)
 from modelplan.runtimes.tflm.scratch import scratch_requests
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "tflm.md"
@@ -59,6 +72,12 @@ TRANSPOSE = Call(
     (operand("int32", 4), operand("int8", 4, 2, 2, 8), operand("int16", 1, 5, 5, 8), operand("int16", 4)),
     (operand("int16", 1, 10, 10, 4),),
 )
+TRANSPOSE_INT8 = Call(
+    "TRANSPOSE_CONV",
+    (operand("int32", 4), operand("int8", 4, 2, 2, 8), operand("int8", 1, 5, 5, 8)),
+    (operand("int8", 1, 10, 10, 4),),
+    {"stride_w": 2, "stride_h": 2},
+)
 SVDF = Call(
     "SVDF",
     (operand("int8", 1, 40), operand("int8", 64, 40), operand("int8", 64, 8), operand("int32", 32),
@@ -97,6 +116,9 @@ POINTWISE = conv(taps=(1, 1), padding="VALID")
         (lstm(), "reference", (40, 40, 40, 40)),
         (lstm(), "cmsis-dsp", (40, 40, 40)),
         (TRANSPOSE, "reference", (3200, 32)),
+        (TRANSPOSE, "cmsis-dsp", (3200, 32)),
+        (TRANSPOSE_INT8, "reference", (1600,)),
+        (TRANSPOSE_INT8, "cmsis-dsp", (4 * (4 * 2 + 2) * 4 * 2, 0)),
         (MEAN, "reference", (32, 16, 8)),
         (Call("ADD_N", (operand("int8", 4),) * 3, (operand("int8", 4),)), "reference", (24,)),
         (MIRROR, "reference", (8, 8)),
@@ -111,6 +133,61 @@ def test_formula(call: Call, kernels: str, sizes: tuple[int, ...]) -> None:
 def test_pointers_are_as_wide_as_on_the_target() -> None:
     added = Call("ADD_N", (operand("int8", 4),) * 3, (operand("int8", 4),))
     assert [scratch_sizes(added, pointer=pointer) for pointer in (4, 8)] == [(12,), (24,)]
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "TRANSPOSE_CONV"])
+def test_scales_of_a_filter_are_counted(kind: str) -> None:
+    """One or one for each of 4 channels; a transposed convolution reads as many zero points."""
+
+    def outcome(scales: int, zero_points: int, axis: int = 0) -> str:
+        known = Quantization(scales, 0.1, zero_points, axis=axis)
+        weights = Operand("int8", (4, 2, 2, 8), constant=True, quantization=known)
+        result, source = operand("int8", 1, 10, 10, 4), operand("int8", 1, 10, 10, 8)
+        inputs = (operand("int32", 4), weights, source) if kind == "TRANSPOSE_CONV" else (source, weights)
+        try:
+            LIBRARIES["reference"].operators[kind].prepare(Preparation(Call(kind, inputs, (result,))))
+        except Refusal as refusal:
+            return str(refusal).partition(";")[0]
+        return ""
+
+    assert [outcome(n, n) for n in (1, 4)] == ["", ""]
+    assert outcome(3, 3) == "3 scales for a filter of 4 channels"
+    assert outcome(4, 4, axis=2).startswith("4 scales along axis 2 for a filter of 4 channels")
+    unequal = "4 scales and 1 zero points for the filter" if kind == "TRANSPOSE_CONV" else ""
+    assert outcome(4, 1) == unequal
+
+
+@pytest.mark.parametrize(
+    ("kernels", "call", "what"),
+    [
+        ("reference", Call("SVDF", (*SVDF.inputs[:2], operand("int8", 64, 8, 1), *SVDF.inputs[3:]), SVDF.outputs,
+                           {"rank": 2}), "input 2"),
+        ("esp-nn", Call("DEPTHWISE_CONV_2D", (operand("int8", 1, 1, 8, 8, 4), operand("int8", 1, 3, 3, 4)),
+                        (operand("int8", 1, 8, 8, 4),)), "input 0"),
+        ("esp-nn", Call("DEPTHWISE_CONV_2D", (operand("int8", 1, 8, 8, 4), operand("int8", 1, 3, 3, 4, 1)),
+                        (operand("int8", 1, 8, 8, 4),)), "input 1"),
+    ],
+)  # fmt: skip
+def test_an_operand_of_more_dimensions_is_refused(kernels: str, call: Call, what: str) -> None:
+    with pytest.raises(Refusal, match=rf"{what}.* \d dimensions"):
+        LIBRARIES[kernels].operators[call.kind].prepare(Preparation(call))
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "shape"),
+    [("SPACE_TO_DEPTH", (1, 4, 6, 2), (1, 2, 3, 8)), ("DEPTH_TO_SPACE", (1, 2, 3, 8), (1, 4, 6, 2))],
+)
+def test_blocks_give_the_output_its_shape(kind: str, source: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    preparation = Preparation(Call(kind, (operand("int8", *source),), (operand("int8", *shape),), {"block_size": 2}))
+    LIBRARIES["reference"].operators[kind].prepare(preparation)
+    assert preparation.reshaped == shape
+
+
+def test_integers_are_known_where_a_constant_has_them_all() -> None:
+    assert Operand("int16", (3,), constant=True, content=b"\1\0\2\0\xff\xff").integers() == (1, 2, -1)
+    assert Operand("int16", (3,), constant=True, content=b"\1\0\2\0\xff").integers() is None
+    assert Operand("int16", (3,)).integers() is None
+    assert Operand("float32", (1,), constant=True, content=bytes(4)).integers() is None
 
 
 def test_an_operator_that_lacks_an_operand_asks_for_nothing() -> None:
@@ -136,19 +213,27 @@ def test_a_library_without_its_variant_explains_them(name: str, variant: str) ->
         find_library(name)
 
 
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[bytes, Graph, FileModel]]:
+    """Models of each operator with each of its types that can be read, as bytes, as a graph and as TFLM reads them."""
+    path = tmp_path_factory.mktemp("swept") / "model.tflite"
+    readable = []
+    for name, content in tflm_models.sweep(share(4)):
+        path.write_bytes(content)
+        with suppress(ModelError):
+            readable.append((content, load_model(str(path)), read_tflite(content, name)))
+    return readable
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["reference", "cmsis-mve", "esp-nn"])
-def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(kernels: str, tmp_path: Path) -> None:
+def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(
+    kernels: str, swept: list[tuple[bytes, Graph, FileModel]]
+) -> None:
     """A graph holds less than the file; it must hold all that sizes scratch. Refused operators never run."""
-    path = tmp_path / "model.tflite"
     checked = set()
-    for name, content in tflm_models.sweep(2):
-        path.write_bytes(content)
-        try:
-            graph, model = load_model(str(path)), read_tflite(content, name)
-        except ModelError:
-            continue
-        if required_arena(content, name, "64", kernels).refusals:
+    for content, graph, model in swept:
+        if required_arena(content, model.name, "64", kernels).refusals:
             continue
         runtime = configured_runtime(graph, Options(runtime="tflm", kernels=kernels))
         assert runtime.scratch is not None
@@ -156,6 +241,6 @@ def test_a_plan_counts_what_the_kernels_of_the_file_ask_for(kernels: str, tmp_pa
         asked = [(op, size) for subgraph, op, size in scratch_requests(model, kernels) if subgraph == 0]
         if kernels == "cmsis-mve":  # a graph does not know scales: with one for each channel nothing is asked for
             planned = [row for row in planned if row in asked or graph.ops[row[0]].kind != "FULLY_CONNECTED"]
-        assert planned == asked, name
+        assert planned == asked, model.name
         checked |= {graph.ops[n].kind for n, _ in planned}
     assert {"ADD_N", "CUSTOM:SignalRfft", "CUSTOM:TFLite_Detection_PostProcess"} <= checked

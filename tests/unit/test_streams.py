@@ -11,8 +11,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shares import examples
 
 from modelplan import BrokenPlanError, Graph, Placement, RequestError, place, render, runtimes
 from modelplan.answers.drawing import of_plan
@@ -52,7 +53,7 @@ def test_two_branches_on_two_streams_meet() -> None:
     assert pairs == {("p", "q"), ("p", "s"), ("s", "x")}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(strategies.dags(most=6), st.data())
 def test_no_order_that_streams_allow_breaks_the_conflicts(graph: Graph, data: st.DataObject) -> None:
     n = len(graph.ops)
@@ -67,7 +68,7 @@ def test_no_order_that_streams_allow_breaks_the_conflicts(graph: Graph, data: st
         assert together(problem_of(graph, other)) <= apart
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(strategies.dags(most=8))
 def test_one_stream_adds_nothing(graph: Graph) -> None:
     order = list(range(len(graph.ops)))
@@ -126,7 +127,7 @@ def test_a_plan_remembers_the_conflicts_of_its_streams() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.dags(most=7), st.data())
 def test_the_verifier_rejects_exactly_what_the_conflicts_exclude(graph: Graph, data: st.DataObject) -> None:
     """Two pieces of code that share none: the conflicts of the planner and the chains of waits of the verifier."""

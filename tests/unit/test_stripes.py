@@ -16,8 +16,8 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import block_runs
-from modelplan.rewriting.stripes.byte_lives import MemoryAccess, byte_lives
-from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
+from modelplan.rewriting.stripes.group_packing import GroupPacking, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
 from modelplan.rewriting.stripes.regions import (
     KeptHalo,
@@ -236,3 +236,37 @@ def test_a_region_in_another_strategy_keeps_what_both_state() -> None:
     assert as_strategy(kept, LoopedStripes, columns=2) == LoopedStripes(0, 1, 1, STRIPES.cuts, columns=2)
     assert [kept.keeps_rows_of(op) for op in (0, 1)] == [False, True]
     assert not again.keeps_rows_of(1)
+
+
+def test_working_memory_of_a_kernel_lies_apart_from_what_is_alive_at_its_step() -> None:
+    """A value of 64 bytes over steps 0 to 3, 32 bytes of scratch within and 48 behind it."""
+    value = LiveBytes(0, 0, 64, 0, 4)
+    alone, during, behind = (
+        pack(group_problem([value], 1, 16, (), scratch, [value])).height for scratch in ([], [(2, 32)], [(4, 48)])
+    )
+    assert (alone, during, behind) == (64, 96, 64)
+    problem = group_problem([value], 1, 16, (), [(2, 32)], [value])
+    assert (int(problem.size[-1]), int(problem.start[-1]), int(problem.end[-1])) == (32, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "operands"),
+    [
+        ((1, 8, 6, 4), Kind.ACTIVATION, (0, 1)),
+        ((1, 1, 1, 4), Kind.CONSTANT, (0,)),
+        ((4,), Kind.CONSTANT, (0,)),
+        ((1, 1, 1, 4), Kind.ACTIVATION, None),
+        ((1, 8, 6, 4), Kind.CONSTANT, None),
+    ],
+)
+def test_a_sum_goes_by_rows_of_its_maps_with_constants_that_are_the_same_for_each(
+    shape: tuple[int, ...], kind: Kind, operands: tuple[int, ...] | None
+) -> None:
+    tensors = (Tensor("a", (1, 8, 6, 4), "int8"), Tensor("b", shape, "int8", kind), Tensor("y", (1, 8, 6, 4), "int8"))
+    found = layer_of(Graph("sum", "tflite", tensors, (Op("op", "ADD", (0, 1), (2,)),), (0, 1), (2,)), 0, 1)
+    if operands is None:
+        assert str(found).startswith("operand 'b'")
+        assert "does not go row by row" in str(found)
+    else:
+        assert isinstance(found, Layer)
+        assert (found.operands, found.rows_in, found.rows_out) == (operands, 8, 8)

@@ -173,6 +173,10 @@ ONE = "MEMORY {{ RAM (rwx) : ORIGIN = {}, LENGTH = {} }}"
         ("#define 3", "cannot read #define 3"),
         ("#define F(a, b) a\nF(1)", r"x.ld:2: F\(\) has 2 arguments, found 1"),
         ("#define A B B B B\n#define B C C C C\n#define C " + "D " * 40000 + "\nA", "longer than 100,000"),
+        (
+            "".join(f"#define A{i} A{i + 1}\n" for i in range(5000)) + ONE.format(0, "A0"),
+            "x.ld:5001: region RAM: A61 ",
+        ),
         (ONE.format(0, "(" * 5000 + "1" + ")" * 5000), "more than 60 parentheses"),
     ],
 )
@@ -220,6 +224,7 @@ def tree(body: str, wide: tuple[int, int] = (1, 1)) -> str:
     ("text", "expected"),
     [
         (tree(SRAM.format("0x1 0x0 0x0 0x100"), (2, 2)), {"sram": ("ram", 1 << 32, 256)}),
+        (tree(SRAM.format("0x1 0x20 0x100"), (2, 1)), {"sram": ("ram", (1 << 32) + 32, 256)}),
         (tree(SRAM.format("0 64 128 32")), {"sram-0": ("ram", 0, 64), "sram-1": ("ram", 128, 32)}),
         (tree(SRAM.format("0>, <64")), {"sram": ("ram", 0, 64)}),
         (tree('m@8 { device_type = "memory"; reg = <8 (1 << (2 + 3))>; };'), {"m@8": ("ram", 8, 32)}),

@@ -20,6 +20,7 @@ from modelplan.runtimes.tflm.arena import (
     EVAL_TENSORS,
     MARGIN,
     NODES,
+    OPTIONS,
     QUANTIZATIONS,
     TENSORS,
     VARIABLES,
@@ -118,6 +119,15 @@ def test_every_operator_of_the_reference_kernels_is_swept() -> None:
     unswept = {"IF", "WHILE", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}  # in models of several
     unswept |= {"ethos-u", "TFLM_DECODE", "CIRCULAR_BUFFER"}
     assert set(LIBRARIES["reference"].operators) - {kind for kind, *_ in MAKERS} == unswept
+
+
+@pytest.mark.parametrize("abi", ["32", "64"])
+@pytest.mark.parametrize("name", ["ds_cnn_kws", "resnet8", "unet_small"])
+def test_what_operators_keep_adds_up_to_their_rows_of_the_tail(models: Path, name: str, abi: str) -> None:
+    """But for less than 16 bytes of alignment where one keeps options or buffers."""
+    whole = arena(read_tflite((models / f"{name}.tflite").read_bytes(), name), abi)
+    rows = sum(row.used for row in whole.rows if row.name in (NODES, OPTIONS, BUFFERS))
+    assert 0 <= rows - sum(whole.kept) < 32 * len(whole.kept)
 
 
 def test_the_rows_are_those_of_the_wheel(corpus: Path) -> None:

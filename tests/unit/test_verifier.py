@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tflm_models
 from graphs import graph
 
-from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, plan
+from modelplan import BrokenPlanError, Graph, Merge, ModelError, Options, Placement, Plan, Problem, load, plan
 from modelplan.checking.verifier.addresses import AddressLayout, Scratch
 from modelplan.checking.verifier.program import file_program, graph_program
 from modelplan.checking.verifier.proof import prove
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import offline_subject, plan_subject, table_subject
-from modelplan.checking.verifier.values import replay_golden
+from modelplan.checking.verifier.values import golden_values, replay_golden
 from modelplan.formats.tflite import flatbuffer as fb
 from modelplan.model import BufferKind, Member
 from modelplan.rewriting.packing import offline_plan
@@ -25,6 +26,35 @@ from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
+
+
+def test_a_chain_of_any_length_is_replayed_step_by_step() -> None:
+    """Only subgraphs that call each other again and again make a run too long."""
+    count = 1300
+    tensors = tuple(tflm_models.T("int8", (1,)) for _ in range(count + 1))
+    ops = tuple(tflm_models.Op("RELU", (i,), (i + 1,)) for i in range(count))
+    model = read_tflite(tflm_models.build(tflm_models.S(tensors, ops, (0,), (count,))), "chain")
+    assert len(file_program(model).steps) == count
+
+
+def test_constants_among_the_inputs_of_an_onnx_file_keep_their_values(tmp_path: Path) -> None:
+    """Old files list initializers as inputs, for a caller that wants to replace them."""
+    import onnx
+    from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+
+    added = np.array([1, 2, 3, 4], dtype=np.float32)
+    inputs = [make_tensor_value_info(name, 1, [4]) for name in "xw"]
+    nodes = [make_node("Add", ["x", "w"], ["t"]), make_node("Relu", ["t"], ["y"])]
+    weights = onnx.numpy_helper.from_array(added, "w")
+    drawn = make_graph(nodes, "old", inputs, [make_tensor_value_info("y", 1, [4])], [weights])
+    path = tmp_path / "old.onnx"
+    onnx.save(make_model(drawn, opset_imports=[make_opsetid("", 18)], ir_version=9), path)
+    loaded = load(path)
+    assert isinstance(loaded, Graph)
+    program = graph_program(loaded, range(2))
+    _, values = golden_values(program, path)
+    x, y = (values[program.names.index(name)].tobytes() for name in "xy")
+    assert np.array_equal(np.frombuffer(y, np.float32), np.maximum(np.frombuffer(x, np.float32) + added, 0))
 
 
 def diamond() -> Graph:
@@ -272,6 +302,20 @@ def test_a_table_of_buffers_covers_views_without_rows() -> None:
         table_subject(
             model, replace(problem, names=("x", "z", "y")), Placement(np.array([0, 16, 0])), RUNTIMES["generic"]
         )
+
+
+def test_rows_of_a_table_keep_their_addresses_where_an_operator_could_share_them() -> None:
+    """The RESHAPE copies here; only a tensor without a row gets the address that its operator implies."""
+    model = graph("x -> a : CONV_2D\n a -> b : RESHAPE\n b -> y : CONV_2D", {"x": 16, "a": 32, "b": 32, "y": 16},
+                  inputs="x", outputs="y")  # fmt: skip
+    problem = Problem(tuple("xaby"), np.array([16, 32, 32, 16]), np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]))
+    subject = table_subject(model, problem, Placement(np.array([0, 16, 48, 0])), RUNTIMES["generic"])
+    assert dict(subject.layout.address) == {0: 0, 1: 16, 2: 48, 3: 0}
+    for without, at in (("a", 48), ("b", 16)):
+        kept = ["xaby".index(name) for name in "xaby" if name != without]
+        part = Problem(tuple("xaby"[i] for i in kept), problem.size[kept], problem.start[kept], problem.end[kept])
+        subject = table_subject(model, part, Placement(np.array([0, 16, 48, 0])[kept]), RUNTIMES["generic"])
+        assert [subject.layout.address[t] for t in (1, 2)] == [at, at]
 
 
 def test_a_row_is_scratch_by_its_kind_and_never_by_its_name() -> None:

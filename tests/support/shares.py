@@ -1,0 +1,27 @@
+"""How many random cases a test tries: all in `.ci/long`, a quarter in every other run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from hypothesis import settings
+
+T = TypeVar("T")
+_PART = 1 if os.environ.get("MODELPLAN_LONG") else 4
+
+
+def share(most: int) -> int:
+    """`most` in `.ci/long`, elsewhere a quarter of it and at least one."""
+    return max(1, most // _PART)
+
+
+def sample(cases: Sequence[T]) -> Sequence[T]:
+    """All cases in `.ci/long`, elsewhere every fourth, the first among them."""
+    return cases[::_PART]
+
+
+def examples(most: int, **others: Any) -> settings:
+    """Settings of Hypothesis for a share of `most` examples, and what else the test sets."""
+    return settings(max_examples=share(most), **others)
