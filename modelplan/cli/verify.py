@@ -67,7 +67,5 @@ def run(arguments: Namespace) -> int:
     if arguments.self_test:
         model = load_tflite(tested)
         kernels = arguments.kernels or kernels_of_plan(model)
-        write_self_test(
-            arguments.self_test, load_tflite(arguments.plan), model, kernels, arguments.abi, arguments.seed
-        )
+        write_self_test(arguments.self_test, load_tflite(arguments.plan), model, kernels, arguments.abi, arguments.seed)
     return 0

@@ -144,9 +144,7 @@ def _written(
         if any(a.tobytes() != b.tobytes() for a, b in zip(ours, theirs, strict=True)):
             raise ModelError(f"{model.name} does not compute what the original does")
     crcs = zip(*(found for _, found in values), strict=True)
-    return tuple(
-        WrittenTensor(op, t, main.tensors[t].nbytes, each) for (op, t), each in zip(places, crcs, strict=True)
-    )
+    return tuple(WrittenTensor(op, t, main.tensors[t].nbytes, each) for (op, t), each in zip(places, crcs, strict=True))
 
 
 def _interface(model: FileModel) -> list[tuple[int, int]]:

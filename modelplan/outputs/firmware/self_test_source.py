@@ -181,7 +181,9 @@ void Run(VisibleInterpreter& interpreter, OperatorJudge& judge, int run) {
   Judge(invoked, "run", run);
   if (judge.first_wrong() >= 0) Judge(false, "  first wrong operator", judge.first_wrong());
   if (kWrites > 0 && judge.operators() == 0) MicroPrintf("    operators not seen: TF_LITE_STRIP_ERROR_STRINGS");
-  for (int i = 0; invoked && i < kOutputs; ++i) Judge(IsExpected(interpreter.output(i), kExpected[run][i]), "  output", i);
+  for (int i = 0; invoked && i < kOutputs; ++i) {
+    Judge(IsExpected(interpreter.output(i), kExpected[run][i]), "  output", i);
+  }
 }
 
 void TestOutputs(VisibleInterpreter& interpreter, OperatorJudge& judge) {
@@ -302,9 +304,8 @@ def _opening(self_test: SelfTest) -> str:
     lines = [
         f"Made by modelplan: a self-test of {name}, {len(model.data)} bytes; ABI {self_test.arena.abi}, {built}.",
         "",
-        f"It allocates the model in an arena of the planned size, runs it {len(self_test.runs)} times on generated"
-        " inputs without a reset,",
-        "and judges the model's bytes, alignment, the arena, the bytes around it, and every output. It prints a line",
+        "It allocates the model in an arena of the planned size and runs it several times in a row on inputs that it",
+        "makes. It judges the model's bytes, alignment, the arena, the bytes around it and every output, prints a line",
         "for each by MicroPrintf, and PASS or FAIL at the end.",
         "",
         f"The expected outputs were executed by {self_test.executed_by},",
@@ -355,7 +356,8 @@ def _tables(self_test: SelfTest) -> Iterator[str]:
     each = len(counts)
     yield from _written(self_test)
     lines = [", ".join(rows[at : at + each]) for at in range(0, len(rows), each)]
-    yield "constexpr Expected kExpected[kRuns][kOutputs] = {\n" + "".join(f"    {{{line}}},\n" for line in lines) + "};\n"
+    table = "".join(f"    {{{line}}},\n" for line in lines)
+    yield f"constexpr Expected kExpected[kRuns][kOutputs] = {{\n{table}}};\n"
 
 
 def _written(self_test: SelfTest) -> Iterator[str]:

@@ -18,13 +18,13 @@ from modelplan.primitives.answering import answer_questions
 
 
 def answer(asked: tuple[Any, ...]) -> Any:
-    """What the function of the name that is asked for returns."""
-    name, *arguments = asked
-    return {"digests": run_model, "values": run_given}[name](*arguments)
+    """The digests of random runs, or the values of given ones; the last argument is the choice of either function."""
+    name, *arguments, chosen = asked
+    return run_model(*arguments, extremes=chosen) if name == "digests" else run_given(*arguments, kept=chosen)
 
 
 def run_given(
-    model: bytes, runs: list[list[bytes]], tensors: list[int], kept: bool
+    model: bytes, runs: list[list[bytes]], tensors: list[int], *, kept: bool
 ) -> list[tuple[list[Any], list[int]]]:
     """The outputs of each run, of which the bytes of every input are given, and the CRC-32 of each of `tensors`.
 
@@ -46,7 +46,7 @@ def _values(interpreter: Any, inputs: Iterator[bytes], tensors: list[int]) -> tu
     return outputs, [zlib.crc32(interpreter.GetTensor(t, 0)["tensor_data"].tobytes()) for t in tensors]
 
 
-def run_model(model: bytes, arena: int, rounds: int, seed: int, extremes: bool) -> list[str]:
+def run_model(model: bytes, arena: int, rounds: int, seed: int, *, extremes: bool) -> list[str]:
     """Digests of outputs for a model, bytes of its arena, number of random inputs, seed, whether extreme inputs too."""
     from tflite_micro.python.tflite_micro import runtime
 
