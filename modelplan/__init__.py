@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from modelplan.answers.analysis import Analysis
     from modelplan.answers.check_outcomes import Findings, Limits
     from modelplan.answers.comparison import AllocatorAnswers
+    from modelplan.answers.expected_outputs import SelfTest
     from modelplan.answers.explanation import Explanation
     from modelplan.answers.model_difference import Difference
     from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from modelplan.answers.region_plan import RegionPlan
     from modelplan.answers.reordered_file import ReorderedFile
     from modelplan.answers.saved_plan import read
-    from modelplan.answers.self_test import SelfTest
     from modelplan.answers.shared_plan import SharedPlan
     from modelplan.answers.sweep_progress import SweepProgress
     from modelplan.checking.referee import check
@@ -132,6 +132,7 @@ _HOMES = {
         "answers.analysis": "Analysis",
         "answers.check_outcomes": "Findings Limits",
         "answers.comparison": "AllocatorAnswers",
+        "answers.expected_outputs": "SelfTest",
         "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
         "answers.moving_layout": "LayoutCheck MovingPlan StreamCurve",
@@ -140,7 +141,6 @@ _HOMES = {
         "answers.region_plan": "RegionPlan",
         "answers.reordered_file": "ReorderedFile",
         "answers.saved_plan": "read",
-        "answers.self_test": "SelfTest",
         "answers.shared_plan": "SharedPlan",
         "answers.sweep_progress": "SweepProgress",
         "checking.referee": "check",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.answers.self_test import ExpectedOutput, SelfTest, WrittenTensor
+from modelplan.answers.expected_outputs import ExpectedOutput, SelfTest, WrittenTensor
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.model_file import USUAL_ABI

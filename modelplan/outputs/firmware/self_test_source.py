@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from modelplan.answers.self_test import ExpectedOutput, SelfTest
+from modelplan.answers.expected_outputs import ExpectedOutput, SelfTest
 from modelplan.outputs.firmware.tflm_headers import comment, kernels_guard, resolver_calls, resolver_methods
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import ALL
