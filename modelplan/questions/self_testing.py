@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.answers.expected_outputs import ExpectedOutput, SelfTest, WrittenTensor
+from modelplan.checking.verifier.proof import keeps_whole_tensors
 from modelplan.checking.verifier.sources import kernels_of_plan
+from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.primitives.errors import ModelError, RequestError
@@ -95,7 +97,7 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
     exact = all(map(_is_exact, (original, model)))
     try:
         outputs = [run for run, _ in tflm_values(planner.without_plan(original.data), feeds)]
-        written = _written(model, feeds, outputs) if exact else ()
+        written = _written(model, feeds, outputs, seen=exact and _keeps_whole_tensors(model, kernels))
     except RefusalError as problem:
         raise ModelError(f"{original.name}: no outputs to expect: {problem}") from None
     largest = [max(float(np.abs(run[i]).max(initial=0)) for run in outputs) for i in range(len(outputs[0]))]
@@ -124,9 +126,9 @@ def _check_comparable(model: FileModel, kernels: str) -> None:
 
 
 def _written(
-    model: FileModel, feeds: Sequence[Sequence[bytes]], outputs: Sequence[Sequence[npt.NDArray[Any]]]
+    model: FileModel, feeds: Sequence[Sequence[bytes]], outputs: Sequence[Sequence[npt.NDArray[Any]]], *, seen: bool
 ) -> tuple[WrittenTensor, ...]:
-    """What each operator of the main subgraph writes in each run.
+    """What each operator of the main subgraph writes in each run, where operators are to be `seen`.
 
     Raises:
         RefusalError: TFLM does not run the model.
@@ -137,7 +139,7 @@ def _written(
         (number, t)
         for number, op in enumerate(main.ops)
         for t in op.writes
-        if main.tensors[t].nbytes and t not in model.handles
+        if seen and main.tensors[t].nbytes and t not in model.handles
     ]
     values = tflm_values(planner.without_plan(model.data), feeds, [t for _, t in places])
     for (ours, _), theirs in zip(values, outputs, strict=True):
@@ -145,6 +147,11 @@ def _written(
             raise ModelError(f"{model.name} does not compute what the original does")
     crcs = zip(*(found for _, found in values), strict=True)
     return tuple(WrittenTensor(op, t, main.tensors[t].nbytes, each) for (op, t), each in zip(places, crcs, strict=True))
+
+
+def _keeps_whole_tensors(model: FileModel, kernels: str) -> bool:
+    """Whether every operator finds and leaves whole tensors: plans of stripes let others have the parts of no use."""
+    return planner.read_plan(model) is None or keeps_whole_tensors(offline_subject(model, kernels))
 
 
 def _interface(model: FileModel) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from modelplan.answers.expected_outputs import ExpectedOutput, SelfTest
+from modelplan.answers.expected_outputs import SelfTest
 from modelplan.outputs.firmware.tflm_headers import comment, kernels_guard, resolver_calls, resolver_methods
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import ALL
@@ -299,7 +299,6 @@ def _opening(self_test: SelfTest) -> str:
     """What the file is, where its expectations come from, and how it is built, as comments."""
     model, kernels = self_test.model, self_test.kernels
     built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
-    inexact = next((one for run in self_test.runs for one in run if one.means), None)
     name, original = comment(model.name), comment(self_test.original)
     lines = [
         f"Made by modelplan: a self-test of {name}, {len(model.data)} bytes; ABI {self_test.arena.abi}, {built}.",
@@ -311,7 +310,7 @@ def _opening(self_test: SelfTest) -> str:
         f"The expected outputs were executed by {self_test.executed_by},",
         f"on {original}" + (" without an offline plan." if original == name else ", without an offline plan."),
         "No kernel of CMSIS-NN or ESP-NN was executed for them: that is what this test does on your device.",
-        *_judgement(inexact),
+        *_judgement(self_test),
         "A kernel that computes something else fails without the plan too. The test of an unplanned file comes by",
         "  modelplan verify model.tflite --against model.tflite --self-test FILE.cc",
         "",
@@ -324,8 +323,11 @@ def _opening(self_test: SelfTest) -> str:
     return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
-def _judgement(inexact: ExpectedOutput | None) -> list[str]:
+def _judgement(self_test: SelfTest) -> list[str]:
     """How outputs are compared."""
+    inexact = next((one for run in self_test.runs for one in run if one.means), None)
+    if inexact is None and not self_test.written:
+        return ["They must be bit-equal. Results of operators are not compared: the plan keeps parts of tensors."]
     if inexact is None:
         return [
             "They and the results of every operator of the main graph must be bit-equal: kernels for integers compute",
