@@ -65,7 +65,7 @@ Written = Callable[[str, int], tuple[FileModel, str]]
 @pytest.mark.slow
 @pytest.mark.parametrize(("program", "number"), CASES)
 def test_a_right_file_passes_and_others_fail(written: Written, tmp_path: Path, program: str, number: int) -> None:
-    """Others are one with a changed weight, and one whose plan lays a result over an operand."""
+    """Others are one with a changed weight, and one with a wrong offset in its plan."""
     model, source = written(program, number)
     assert on_kit(program, source, Path(model.name)) == (True, set())
     told = "output" if "constexpr int kWrites = 0;" in source else "first wrong operator"
@@ -88,10 +88,16 @@ def with_changed_weight(model: FileModel) -> bytes:
 
 
 def with_wrong_offset(model: FileModel) -> bytes:
-    """The file with a plan that lays the result of a layer over its operand."""
+    """The file with a plan that lays an operand over another one of the same operator, or a result over its map."""
     offsets = list(planner.read_plan(model) or planner.greedy_offsets(planner.requests(model))[: len(model.tensors)])
-    op = next(op for op in model.subgraphs[0].ops[1:] if op.kind in LAYERS and op.inputs[0] >= 0)
-    offsets[op.writes[0]] = offsets[op.inputs[0]]
+    main = model.subgraphs[0]
+    made = {t for op in main.ops for t in op.writes} - model.handles
+    pairs = [[t for t in op.reads if t in made] for op in main.ops]
+    both = next((pair for pair in pairs if len(pair) > 1), None)
+    if both is None:
+        op = next(op for op in main.ops[1:] if op.kind == "DEPTHWISE_CONV_2D")
+        both = [op.reads[0], op.writes[0]]
+    offsets[both[1]] = offsets[both[0]]
     return write_plan(model, offsets)
 
 
