@@ -65,11 +65,11 @@ Written = Callable[[str, int], tuple[FileModel, str]]
 @pytest.mark.slow
 @pytest.mark.parametrize(("program", "number"), CASES)
 def test_a_right_file_passes_and_others_fail(written: Written, tmp_path: Path, program: str, number: int) -> None:
-    """Others are one with a changed weight, and one with a wrong offset in its plan."""
+    """Others are one with changed weights, and one with a wrong offset in its plan."""
     model, source = written(program, number)
     assert on_kit(program, source, Path(model.name)) == (True, set())
     told = "output" if "constexpr int kWrites = 0;" in source else "first wrong operator"
-    for name, content in (("weight", with_changed_weight(model)), ("offset", with_wrong_offset(model))):
+    for name, content in (("weights", with_changed_weights(model)), ("offset", with_wrong_offset(model))):
         other = tmp_path / name
         other.write_bytes(content)
         passed, failed = on_kit(program, source, other)
@@ -77,14 +77,12 @@ def test_a_right_file_passes_and_others_fail(written: Written, tmp_path: Path, p
         assert {"model of bytes", told} <= failed <= {"model of bytes", "first wrong operator", "output"}, name
 
 
-def with_changed_weight(model: FileModel) -> bytes:
-    """The file with one bit of a weight turned."""
+def with_changed_weights(model: FileModel) -> bytes:
+    """The file with the weights of a layer in the reverse order."""
     main = model.subgraphs[0]
     op = next(op for op in main.ops if op.kind in LAYERS)
     start, length = main.tensors[op.inputs[1]].content
-    data = bytearray(model.data)
-    data[start + length // 2] ^= 0x40
-    return bytes(data)
+    return model.data[:start] + model.data[start : start + length][::-1] + model.data[start + length :]
 
 
 def with_wrong_offset(model: FileModel) -> bytes:
@@ -157,7 +155,7 @@ def test_wrong_requests_of_self_tests(models: Path, corpus: Path, tmp_path: Path
         (("verify", "plan.json", "--self-test", test), 2, "expected a name that ends in .tflite"),
         (("verify", "p.tflite", "--self-test", test, "--abi", "pdp-11"), 2, "no ABI 'pdp-11'"),
         (("verify", lstm, "--against", lstm, "--kernels", "cmsis-dsp", "--self-test", test), 2, "no outputs to expect"),
-        (("pack", model, "-o", "x.tflite", "--self-test", "x.tflite"), 2, "x.tflite: two outputs go there"),
+        (("pack", "p.tflite", "-o", "x.tflite", "--self-test", "p.tflite"), 2, "p.tflite is the input"),
     ]:
         done = run(*words, cwd=tmp_path)
         assert (done.returncode, said in done.stderr) == (code, True), (words, done.stderr)
