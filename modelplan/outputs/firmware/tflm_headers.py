@@ -18,6 +18,7 @@ _METHODS = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "AddUnidirectionalSequenceLSTM",
     "CUMSUM": "AddCumSum",
     "ethos-u": "AddEthosU",
+    "TFLM_DECODE": "AddDecode",
     "TFLite_Detection_PostProcess": "AddDetectionPostprocess",
 }
 
