@@ -1,6 +1,5 @@
 """TFLM's planner as a model: its own test vectors, its lifetimes, the heads it reports."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
