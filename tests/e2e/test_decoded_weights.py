@@ -13,6 +13,7 @@ from commands import run
 from shared_memory import BUILDS, compiled, missing
 from tflm_sweep import KIT, ask_kit, ask_wheel, kit_folder
 
+from modelplan.questions.explaining.decoded_files import arena_of_compressed
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.declaration import requirement_of
 from modelplan.runtimes.tflm.decoding import arena_beside_region, decode_region
@@ -22,6 +23,7 @@ from modelplan.runtimes.tflm.runner import INSTALL, installed
 PROGRAM = Path(__file__).resolve().parents[1] / "support" / "decode_region.cc"
 #: Models of which the tool reads all fields, and the bits of an index into the values that their weights are given.
 CASES = [("resnet8", 3), ("unet_small", 2), ("ds_cnn_kws", 4)]
+BUILDS_OF_TFLM = [("cortex-m", "cmsis-dsp"), ("xtensa", "esp-nn"), ("wheel", "reference"), ("32", "all")]
 
 pytestmark = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
@@ -47,16 +49,18 @@ def compressed(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 
 def few_values(model: FileModel, bits: int) -> tuple[bytes, list[int]]:
-    """The file with the top bits of its larger weights alone, and these weights."""
-    data, main, weights = bytearray(model.data), model.subgraphs[0], dict[int, None]()
-    for op in main.ops:
-        if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
-            start, length = main.tensors[op.inputs[1]].content
-            if length > 64:
-                weights[op.inputs[1]] = None
-                mask = 0xFF << (8 - bits) & 0xFF
-                data[start : start + length] = bytes(byte & mask for byte in data[start : start + length])
-    return bytes(data), list(weights)
+    """The file with so many top bits of its larger weights, and these weights; the low bits number them.
+
+    Equal tables of values are one tensor, so no two of them are to be equal.
+    """
+    data, main = bytearray(model.data), model.subgraphs[0]
+    layers = [op.inputs[1] for op in main.ops if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")]
+    weights = [t for t in dict.fromkeys(layers) if main.tensors[t].nbytes > 64]
+    mask = 0xFF << (8 - bits) & 0xFF
+    for number, t in enumerate(weights):
+        start, length = main.tensors[t].content
+        data[start : start + length] = bytes(byte & mask | number for byte in data[start : start + length])
+    return bytes(data), weights
 
 
 Compressed = Callable[[str, int], FileModel]
@@ -143,6 +147,31 @@ def test_memory_of_its_own_is_not_for_what_is_read_too_late(compressed: Compress
 
 def with_ops(model: FileModel, ops: Sequence[FileOp]) -> FileModel:
     return replace(model, subgraphs=(replace(model.subgraphs[0], ops=tuple(ops)),))
+
+
+@pytest.mark.parametrize(("name", "bits"), CASES)
+def test_what_compression_would_need_is_what_the_compressed_file_needs(
+    compressed: Compressed, models: Path, name: str, bits: int
+) -> None:
+    plain, real = load_tflite(models / f"{name}.tflite"), compressed(name, bits)
+    small = dict.fromkeys(few_values(plain, bits)[1], 1)
+    for abi, kernels in BUILDS_OF_TFLM:
+        expected = arena(real, abi, kernels)
+        found = arena_of_compressed(plain, small, f"palette{2**bits}", abi, kernels)
+        assert found is not None
+        assert found.arena == expected.size(), (abi, kernels)
+        assert found.region == decode_region(real)
+        assert found.beside == arena_beside_region(real, abi, kernels).size()
+    assert arena_of_compressed(plain, small, "palette200", "32", "all") is None
+    assert arena_of_compressed(plain, small, "int4", "32", "all") is None
+
+
+def test_explain_says_what_unpacking_costs(models: Path) -> None:
+    words = ("--kernels", "cmsis-dsp", "--abi", "cortex-m", "--seconds", "0", "--what-if", "compress=weights:palette16")
+    done = run("explain", models / "resnet8.tflite", *words)
+    assert "weights:palette16 with TFLM_DECODE: arena 61,984, +7,024 for 38,520 less of flash, or" in done.stdout
+    direct = run("explain", models / "resnet8.tflite", *words[:-1], "compress=weights:int4")
+    assert "with TFLM_DECODE" not in direct.stdout
 
 
 def test_metadata_of_compressed_weights_is_refused_with_a_remedy(models: Path) -> None:

@@ -153,6 +153,7 @@ def test_the_sources_of_cmsis_nn_link_to_these_functions(tmp_path: Path, cpu: tu
     if source is None or not source.is_dir():
         pytest.skip("no sources of CMSIS-NN; set MODELPLAN_TFLM_KIT to the folder of the measuring programs")
     files = [source / "Source" / "ConvolutionFunctions" / "arm_convolve_s8.c"]
+    files += sorted(files[0].parent.glob("arm_nn_mat_mult_kernel_*.c"))
     support = sorted((source / "Source" / "NNSupportFunctions").glob("*.c"))
     files += [file for file in support if not file.stem.endswith(("_f16", "_f32", "_flt"))]
     (tmp_path / "main.c").write_text("int arm_convolve_s8(void); int _start(void) { return arm_convolve_s8(); }\n")
