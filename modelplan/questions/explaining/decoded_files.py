@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from modelplan.formats.tflite.tflite_file import UNQUANTISED
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.decoding import arena_beside_region, decode_region
-from modelplan.runtimes.tflm.file import DECODE, UNQUANTISED, FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.file import DECODE, FileModel, FileOp, FileTensor
 
 #: The type uint8, of codes and tables.
 _UINT8 = 3
