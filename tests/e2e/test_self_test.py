@@ -74,7 +74,8 @@ def test_a_right_file_passes_and_others_fail(written: Written, tmp_path: Path, p
         other.write_bytes(content)
         passed, failed = on_kit(program, source, other)
         assert not passed
-        assert {"model of bytes", told} <= failed <= {"model of bytes", "first wrong operator", "output"}, name
+        assert "model of bytes" in failed
+        assert failed & {told, "arena of bytes"}, name  # a tensor elsewhere may reach beyond the arena
 
 
 def with_changed_weights(model: FileModel) -> bytes:
