@@ -21,6 +21,7 @@ A question about a model file is a frozen request, a function, and a frozen answ
     choose_target(TargetRequest)       Chosen            a device, for `target` of the other requests
     check_layout(LayoutRequest)        LayoutCheck       whether models still fit a saved layout in several memories
     verify(VerifyRequest)              Proof             whether a plan is safe, or a rewritten file equal
+    self_test(SelfTestRequest)         SelfTest          runs of a file that firmware repeats with its own kernels
     fit(FitRequest)                    Ladder            a .tflite file rewritten so that it fits TFLM
     fit_onnx(FitOnnxRequest)           OnnxLadder        an .onnx file and settings with which a session needs less
     share_memory(ShareRequest)         SharedPlan        several models in one memory
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from modelplan.answers.analysis import Analysis
     from modelplan.answers.check_outcomes import Findings, Limits
     from modelplan.answers.comparison import AllocatorAnswers
+    from modelplan.answers.expected_outputs import SelfTest
     from modelplan.answers.explanation import Explanation
     from modelplan.answers.model_difference import Difference
     from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from modelplan.questions.model_fitting import FitOnnxRequest, FitRequest, fit, fit_onnx
     from modelplan.questions.model_request import ModelRequest
     from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
+    from modelplan.questions.self_testing import SelfTestRequest, self_test
     from modelplan.questions.sweeps.sweep_file import table_of
     from modelplan.questions.sweeps.sweep_request import SweepRequest, sweep
     from modelplan.questions.target_request import TargetRequest, choose_target
@@ -129,6 +132,7 @@ _HOMES = {
         "answers.analysis": "Analysis",
         "answers.check_outcomes": "Findings Limits",
         "answers.comparison": "AllocatorAnswers",
+        "answers.expected_outputs": "SelfTest",
         "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
         "answers.moving_layout": "LayoutCheck MovingPlan StreamCurve",
@@ -166,6 +170,7 @@ _HOMES = {
         ),
         "questions.model_request": "ModelRequest",
         "questions.recomputing.curves": "RecomputeRequest recompute",
+        "questions.self_testing": "SelfTestRequest self_test",
         "questions.sweeps.sweep_file": "table_of",
         "questions.sweeps.sweep_request": "SweepRequest sweep",
         "questions.target_request": "TargetRequest choose_target",
@@ -185,12 +190,12 @@ __all__ = [
     "FitRequest", "Footprint", "Graph", "Kind", "Ladder", "LayoutCheck", "LayoutRequest", "Limits", "Member",
     "MemoriesRequest", "Merge", "ModelError", "ModelPlanError", "ModelRequest", "MovingPlan", "OnnxLadder", "Op",
     "Options", "PackRequest", "PackedFile", "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest",
-    "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule", "ShareRequest", "SharedPlan", "SpillRequest",
-    "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest",
-    "analysis_stages", "analyze", "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare",
-    "diff", "explain", "fit", "fit_onnx", "height", "load", "load_bound", "measure", "order", "pack", "place",
-    "place_in_memories", "plan", "read", "recompute", "render", "reorder", "share_memory", "show", "spill", "storages",
-    "stream", "sweep", "table_of", "verify",
+    "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest",
+    "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest",
+    "Tensor", "VerifyRequest", "analysis_stages", "analyze", "buffers", "check", "check_budgets", "check_layout",
+    "choose_target", "compare", "diff", "explain", "fit", "fit_onnx", "height", "load", "load_bound", "measure",
+    "order", "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test",
+    "share_memory", "show", "spill", "storages", "stream", "sweep", "table_of", "verify",
 ]  # fmt: skip
 
 

@@ -72,6 +72,9 @@ class Compression:
 
     `count` constants or activations are compressed. `flash` are the constants. `head` are the planned activations in
     one order: `head_after` with decompression into the arena, `head_direct` with kernels that need none.
+
+    The others are 0 but for weights that operators of TFLM unpack: the whole arena as TFLM plans it, before and after,
+    and what it is beside a memory of `region` bytes for what they unpack; both 0 where there can be no such memory.
     """
 
     name: str
@@ -81,6 +84,10 @@ class Compression:
     head_before: int
     head_after: int
     head_direct: int
+    arena_before: int = 0
+    arena_after: int = 0
+    region: int = 0
+    arena_beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from modelplan.answers.region_plan import RegionPlan
 class Proof:
     """The verdict of each level that was tried, and why the file is refused; `fault` is empty where it is proved.
 
+    `kernels` is the library that a plan for TFLM has to be right with, empty where the plan is for another runtime.
     `against` is the rewritten file where two were compared, `head` the bytes that TFLM plans by the plan in a file, and
     `layout` what was read from a layout in several memories.
     """
@@ -23,3 +24,4 @@ class Proof:
     against: str = ""
     head: int | None = None
     layout: RegionPlan | MovingPlan | None = None
+    kernels: str = ""

@@ -8,8 +8,13 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of one level: "ok" with details, "skipped" or "unproved" with the reason, "broken" with the fault."""
+    """The result of one level: "ok" with details, "skipped" or "unproved" with the reason, "broken" with the fault.
+
+    `executed` says what a level ran and on which kernels, `planned` whether it ran with the plan that is proved.
+    """
 
     level: str
     outcome: Literal["ok", "skipped", "unproved", "broken"]
     details: str
+    executed: str = ""
+    planned: bool = False

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
+from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import ladder_report
+from modelplan.outputs.reports.proof_report import executed_lines
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_fitting import FitRequest, fit
@@ -69,6 +71,7 @@ def configure(parser: ArgumentParser) -> None:
         "--without", metavar="RUNG,...", default="", help=f"steps to skip: {', '.join(list(RUNGS)[1:])}"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
+    add_self_test(parser)
     add_draw(parser, "Front")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
@@ -78,7 +81,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
-    files.check_outputs([arguments.header, *arguments.draw], [arguments.model, arguments.output])
+    files.check_outputs([arguments.header, arguments.self_test, *arguments.draw], [arguments.model, arguments.output])
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else report_nothing)
@@ -103,14 +106,17 @@ def run(arguments: Namespace) -> int:
     if ladder.chosen is None:
         return 1
     files.write(arguments.output, ladder.chosen.model)
+    file = read_tflite(ladder.chosen.model, arguments.output)
     if arguments.header:
-        file = read_tflite(ladder.chosen.model, arguments.output)
         header = tflm_headers.arena_header(
             file, arena(file, request.abi, request.kernels), request.kernels, ladder.chosen.added
         )
         files.write(arguments.header, header)
+    original = load_tflite(arguments.model) if arguments.self_test else file
+    write_self_test(arguments.self_test, original, file, request.kernels, request.abi, request.seed)
+    executed = executed_lines(ladder.proof, request.kernels)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
-    terminal.show([Section("", (*proved, f"written to {arguments.output}"))])
+    terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}"))])
     return 0
 
 

@@ -18,7 +18,7 @@ from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
 #: Options of other formats with their defaults.
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
-    "--header": None, "--draw": [], "--seed": 0, "--target": None,
+    "--header": None, "--self-test": None, "--draw": [], "--seed": 0, "--target": None,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError
@@ -38,6 +39,7 @@ def configure(parser: ArgumentParser) -> None:
         "--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too (with --kernels)"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
+    add_self_test(parser)
     model_options.add_allocator(parser)
     parser.add_argument(
         "--force", action="store_true", help="write a plan that saves nothing too; OUT may take the place of MODEL"
@@ -47,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
-    files.check_outputs([arguments.shim, arguments.header], [arguments.model])
+    files.check_outputs([arguments.shim, arguments.header, arguments.self_test], [arguments.model])
     files.check_suffix(arguments.output, ".tflite")
     request = PackRequest(arguments.model, arguments.alias, arguments.kernels, arguments.abi, arguments.allocator)
     packed = pack(request)
@@ -56,7 +58,9 @@ def run(arguments: Namespace) -> int:
     gains, plan = packed.gains, packed.plan
     written = packed.packed.data if gains or arguments.force else packed.model.data
     files.write(arguments.output, written)
-    write_headers(arguments, read_tflite(written, arguments.output), plan, packed.kernels)
+    file = read_tflite(written, arguments.output)
+    write_headers(arguments, file, plan, packed.kernels)
+    write_self_test(arguments.self_test, packed.model, file, packed.kernels, arguments.abi)
     outcome = "packed" if gains else "a plan that saves nothing" if arguments.force else "nothing saved"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
     terminal.show([Section(f"{arguments.model}: {outcome}", (*lines, *outcome_lines(packed)))])

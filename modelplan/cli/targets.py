@@ -66,6 +66,12 @@ behind are one block. Where a section is at a fixed address right behind the are
 map tells the size of the arena only of a program that was compiled with `-fdata-sections`. A stack or a heap without
 a section is not seen; `--reserve` it. YAML and ELF files need `pip install 'modelplan[targets]'`.
 
+An ELF file with symbols also tells the kernel library and the ABI, in place of the target's: CMSIS-NN by its functions
+(`arm_convolve_s8`), with DSP instructions or Helium by the build attributes of the program; ESP-NN (`esp_nn_...`); or
+TFLM's own kernels. Two libraries, ESP-NN of the ESP32-S3, whose version no symbol names, and functions that contradict
+the attributes stand for all libraries. Kernels of a library that is not known here are named: no number is for them.
+`--kernels` and `--abi` win.
+
 ```toml
 name = "my-board"
 abi = "cortex-m"

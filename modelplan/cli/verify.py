@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from modelplan.cli import model_options, terminal
+from modelplan.checking.verifier.sources import kernels_of_plan
+from modelplan.cli import files, model_options, terminal
+from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.outputs.reports.proof_report import sections_of
-from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.questions.verifying import VerifyRequest, verify
 from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.file import load_tflite
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,12 +36,20 @@ def configure(parser: ArgumentParser) -> None:
         choices=TFLM.library_names,
         help="the kernel library (default: as the file says, else all)",
     )
+    model_options.add_abi(parser, None)
+    add_self_test(parser)
     parser.add_argument("--quick", action="store_true", help="only the levels that run no kernel")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random inputs (default: 0)")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    files.check_outputs([arguments.self_test], [arguments.plan, *filter(None, [arguments.against])])
+    tested = arguments.against or arguments.plan
+    if arguments.self_test:
+        files.check_suffix(tested, ".tflite")
+    elif arguments.abi:
+        raise RequestError("--abi is for the arena of --self-test")
     request = VerifyRequest(
         arguments.plan,
         arguments.against,
@@ -53,4 +64,8 @@ def run(arguments: Namespace) -> int:
     terminal.show(sections_of(proof))
     if proof.fault:
         raise BrokenPlanError(proof.fault)
+    if arguments.self_test:
+        model = load_tflite(tested)
+        kernels = arguments.kernels or kernels_of_plan(model)
+        write_self_test(arguments.self_test, load_tflite(arguments.plan), model, kernels, arguments.abi, arguments.seed)
     return 0

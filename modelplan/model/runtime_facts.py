@@ -85,7 +85,7 @@ class Requirement:
     a model that it runs.
 
     `kernels` is the kernel library that needs so much. Where no library was named, `libraries` say what each needs: the
-    arena is enough for all that run the model.
+    arena is enough for all that run the model. `remarks` are what else decides how much memory there must be.
     """
 
     arena: int
@@ -97,6 +97,7 @@ class Requirement:
     remedies: tuple[str, ...] = ()
     kernels: str = ""
     libraries: tuple[LibraryNeed, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:

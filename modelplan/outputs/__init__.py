@@ -123,6 +123,12 @@ OUTPUTS = (
         "modelplan.outputs.firmware.region_sources:executorch_ids",
         "mem_id and offset of each tensor",
     ),
+    Output(
+        "self-test",
+        "SelfTest",
+        "modelplan.outputs.firmware.self_test_source:render",
+        "runs of a model for firmware to repeat, in C++",
+    ),
     Output(PAGE, "RegionPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
     _figure(".map", "MovingPlan", "moves_map", "where each content is in each step, and the copies"),
     Output(".json", "MovingPlan", "modelplan.outputs.reports.moves_report:as_json", "all of it"),

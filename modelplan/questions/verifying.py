@@ -79,7 +79,8 @@ def verify(request: VerifyRequest) -> Proof:
         verdicts += proof.deep_levels(subject, model, write_plan, request.seed, parts=parts)
     broken = [f"{request.path}: {verdict.details}" for verdict in verdicts if verdict.outcome == "broken"]
     head = subject.offline.head if subject.offline else None
-    return Proof(request.path, tuple(verdicts), broken[-1] if broken else "", head=head)
+    library = subject.program.library if subject.offline else ""
+    return Proof(request.path, tuple(verdicts), broken[-1] if broken else "", head=head, kernels=library)
 
 
 def _placed(path: str, text: str, model: Path | None) -> Proof:
@@ -132,4 +133,4 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
         fault = f"{against} is not proved equal to {request.path}: {fault}"
     elif failed:
         fault = f"{against} does not compute what {request.path} does: {fault}"
-    return Proof(request.path, tuple(verdicts), fault, against)
+    return Proof(request.path, tuple(verdicts), fault, against, kernels=kernels)

@@ -235,7 +235,7 @@ def check_plannable(model: FileModel) -> None:
     Raises:
         ModelError: it holds compressed tensors, or a command stream with addresses of its own.
     """
-    if model.compressed or model.decodes:
+    if model.compressed:
         raise ModelError(f"{model.name}: holds compressed tensors, which offline plans do not cover")
     for subgraph in model.subgraphs:
         for number, op in enumerate(subgraph.ops):

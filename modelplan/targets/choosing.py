@@ -43,7 +43,7 @@ class Chosen:
 
     `block` is None where no memory of the device has a known size and none was chosen; `unknown` says why. `symbol` and
     `arena` are the arena that the program has already; `grown` says that the block is that arena with the free bytes
-    behind what follows it.
+    behind what follows it. `linked` says which kernels and ABI the program has, and how that was told.
     """
 
     device: Device
@@ -54,6 +54,7 @@ class Chosen:
     arena: Interval | None = None
     grown: bool = False
     unknown: str = ""
+    linked: str = ""
 
     @property
     def budget(self) -> int:
@@ -98,6 +99,7 @@ def chosen_block(wanted: Wanted) -> Chosen:
     if wanted.used is None:
         block, unknown = _block(device, part, blocks(device))
         return Chosen(device, block, unknown=unknown)
+    from modelplan.targets.linked_kernels import linked_kernels
     from modelplan.targets.occupied import grown_arena, occupied_bytes, read_occupied
 
     occupied = read_occupied(wanted.used, wanted.arena_symbol)
@@ -107,6 +109,9 @@ def chosen_block(wanted: Wanted) -> Chosen:
     grown = grown_arena(device, occupied)
     free = (*blocks(device, occupied.intervals), *((grown,) if grown else ()))
     block, unknown = _block(device, part, free)
+    linked = linked_kernels(wanted.used)
+    if linked is not None:
+        device = replace(device, kernels=linked.kernels or device.kernels, abi=linked.abi or device.abi)
     return Chosen(
         device,
         block,
@@ -116,6 +121,7 @@ def chosen_block(wanted: Wanted) -> Chosen:
         occupied.arena,
         block is not None and block == grown,
         unknown,
+        "" if linked is None else f"{device.kernels or 'all'}: {linked.reason}",
     )
 
 

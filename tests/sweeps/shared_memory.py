@@ -46,6 +46,7 @@ _ARM = ("arm-linux-gnueabihf-g++", "-march=armv7-a+fp", "-mthumb", "-mfloat-abi=
 _EMULATOR = ("qemu-arm-static", "-cpu", "cortex-a7")
 BUILDS = {
     "host-reference": Build(("g++",), ("host-reference.a", "host-core.a"), (), "x86-64"),
+    "host-cmsis-c": Build(("g++",), ("host-cmsis-c.a", "host-core.a"), (), "x86-64", "cmsis-c"),
     "tflm-reference": Build(_ARM, ("tflm-reference.a", "arm-core.a"), _EMULATOR, "xtensa"),
     "tflm-cmsis": Build(
         (*_ARM, "-fshort-enums", "-Wl,--no-enum-size-warning"),
@@ -54,6 +55,7 @@ BUILDS = {
         "cortex-m",
         "cmsis-dsp",
     ),
+    "tflm-espnn": Build(_ARM, ("tflm-espnn.a", "arm-core.a"), _EMULATOR, "xtensa", "esp-nn@1.2.3"),
 }
 _FLAGS = [
     "-std=c++17",

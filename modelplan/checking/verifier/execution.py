@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from modelplan.checking.verifier.rewrites.executing import for_reference_kernels
 from modelplan.checking.verifier.subject import Subject
-from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -18,7 +18,7 @@ PlanWriter = Callable[[FileModel, Sequence[int]], bytes]
 _ROUNDS = 3
 
 
-def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> str:
+def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> Executed:
     """Runs the model with and without the plan on the same random inputs, several times without a reset.
 
     Raises:
@@ -49,4 +49,5 @@ def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> str:
         if ours != theirs:
             raise BrokenPlanError(f"run {number}: the outputs differ from those without the plan")
     runs = len(planned.outputs)
-    return f"{runs} runs bit-equal, head {planned.head} bytes as predicted, tflite-micro {tflm_version()}"
+    said = f"{runs} runs bit-equal, head {planned.head} bytes as predicted, tflite-micro {tflm_version()}"
+    return Executed(said, "the file with its plan on TFLM's reference kernels", planned=True)

@@ -10,7 +10,7 @@ from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import Subject, check_declared
-from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 
 if TYPE_CHECKING:
@@ -112,9 +112,10 @@ def _static(subject: Subject) -> str:
     return f"{lives} lifetimes apart or allowed to share"
 
 
-def _verdict(level: str, run: Callable[[], str]) -> Verdict:
+def _verdict(level: str, run: Callable[[], str | Executed]) -> Verdict:
     try:
-        return Verdict(level, "ok", run())
+        said = run()
+        return Verdict(level, "ok", *said) if isinstance(said, Executed) else Verdict(level, "ok", said)
     except BrokenPlanError as problem:
         return Verdict(level, "broken", str(problem))
     except Skipped as reason:

@@ -18,6 +18,7 @@ _METHODS = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "AddUnidirectionalSequenceLSTM",
     "CUMSUM": "AddCumSum",
     "ethos-u": "AddEthosU",
+    "TFLM_DECODE": "AddDecode",
     "TFLite_Detection_PostProcess": "AddDetectionPostprocess",
 }
 
@@ -29,7 +30,7 @@ def arena_header(model: FileModel, parts: Arena, kernels: str, added: Sequence[s
     that a rewrite added to the model; a comment names them.
     """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
-    resolver, custom = _resolver(model)
+    resolver, custom = resolver_methods(model)
     custom += f"; the rewrite added {', '.join(added)}" if added else ""
     if "WHILE" in added:
         custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
@@ -58,7 +59,7 @@ static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} byte
 using OpResolver = tflite::MicroMutableOpResolver<{max(len(resolver), 1)}>;
 
 inline TfLiteStatus AddOps(OpResolver& resolver) {{
-{_calls(resolver)}  return kTfLiteOk;
+{resolver_calls(resolver)}  return kTfLiteOk;
 }}
 
 }}  // namespace modelplan
@@ -78,21 +79,22 @@ def kernels_guard(kernels: str) -> str:
     return "\n" + "\n".join(lines) + "\n" if lines else ""
 
 
-def _calls(methods: Sequence[str]) -> str:
+def resolver_calls(methods: Sequence[str]) -> str:
+    """Statements that register the operators, each by its method, with `resolver`."""
     lines = (f"  if (resolver.{method}() != kTfLiteOk) return kTfLiteError;\n" for method in methods)
     return "".join(lines) or "  (void)resolver;\n"
 
 
-def _resolver(model: FileModel) -> tuple[list[str], str]:
+def resolver_methods(model: FileModel) -> tuple[list[str], str]:
     """Methods to call, and a remark on custom operators that the application registers itself."""
     ops = {op.kind: op.custom for subgraph in model.subgraphs for op in subgraph.ops}
     known = [_method(kind) for kind, custom in ops.items() if not custom or kind in _METHODS]
     own = sorted(kind for kind, custom in ops.items() if custom and kind not in _METHODS)
-    remark = ", ".join(_comment(kind) for kind in own)
+    remark = ", ".join(comment(kind) for kind in own)
     return sorted(known), f"; add these custom ones yourself: {remark}" if own else ""
 
 
-def _comment(text: str) -> str:
+def comment(text: str) -> str:
     """A name out of a file as part of a comment: it must neither end the line nor continue it."""
     return printable(text).replace("\\", "/")
 
@@ -149,4 +151,4 @@ inline const tflite::BufferPlan* buffer_plan() {{
 def _label(model: FileModel, row: Request) -> str:
     if row.scratch:
         return f"scratch of op {row.op[1]} in subgraph {row.op[0]}"
-    return f"tensor {row.tensor} {_comment(model.tensors[row.tensor].name)}"
+    return f"tensor {row.tensor} {comment(model.tensors[row.tensor].name)}"

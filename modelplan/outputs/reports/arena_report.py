@@ -18,7 +18,7 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
     declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
     if needed.libraries:
         declared += "  // any kernels; less with --kernels or --target"
-    lines = [declared, needed.basis]
+    lines = [declared, needed.basis, *needed.remarks]
     if capacity is not None:
         lines.append(f"capacity {human(capacity)}: {_fits(needed, capacity)}")
     return Section(model, tuple(lines), _libraries_table(needed.libraries))

@@ -63,7 +63,19 @@ def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
         for compression in asked
     )
     headings = ("compress", ">of them", ">flash", ">less", ">decoded", ">less", ">direct")
-    return [Section("What if: compression", lines, Table(headings, rows))]
+    return [Section("What if: compression", (*lines, *_decoded_lines(asked)), Table(headings, rows))]
+
+
+def _decoded_lines(asked: Sequence[Compression]) -> Iterable[str]:
+    """What unpacking costs in TFLM's arena for what is saved in flash."""
+    for one in asked:
+        if one.arena_after:
+            less = one.flash_before - one.flash_after
+            more = one.arena_after - one.arena_before
+            beside = f", or {one.arena_beside:,} beside {one.region:,} of SetDecompressionMemory" if one.region else ""
+            yield (
+                f"{one.name} with TFLM_DECODE: arena {one.arena_after:,}, {more:+,} for {less:,} less of flash{beside}"
+            )
 
 
 def _remedy(explanation: Explanation) -> Sequence[Section]:

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.proof import Proof
+from modelplan.answers.proof_verdict import Verdict
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import moves_report, region_report
 from modelplan.primitives.units import human
+from modelplan.runtimes.tflm.kernels import ALL
+
+
+def executed_lines(verdicts: Sequence[Verdict], kernels: str) -> list[str]:
+    """What was not executed of a file that is to be right with these kernels, and what was, with which kernels."""
+    own = "CMSIS-NN and ESP-NN" if kernels == ALL else kernels
+    missing = [f"the kernels of {own}"] if kernels != "reference" else []
+    missing += [] if any(verdict.planned for verdict in verdicts) else ["the plan"]
+    missing += ["your firmware"]
+    ran = [verdict.executed for verdict in verdicts if verdict.executed]
+    return [
+        f"not executed        {', '.join(missing)}; --self-test FILE.cc writes a test that runs on your device",
+        f"executed            {'; '.join(ran) or 'nothing'}",
+    ]
 
 
 def sections_of(proof: Proof) -> list[Section]:
     """The verdicts, and a layout in several memories as its own report shows it."""
-    lines = [f"{verdict.level:18}  {verdict.outcome:7}  {verdict.details}" for verdict in proof.verdicts]
+    lines = executed_lines(proof.verdicts, proof.kernels) if proof.kernels else []
+    lines += [f"{verdict.level:18}  {verdict.outcome:7}  {verdict.details}" for verdict in proof.verdicts]
     if proof.head is not None:
         lines.append(f"{'head on TFLM':18}  {human(proof.head)}")
     title = f"{proof.against} against {proof.path}" if proof.against else f"{proof.path}: levels of proof"

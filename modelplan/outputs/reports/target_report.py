@@ -40,6 +40,8 @@ def target_lines(chosen: Chosen) -> list[str]:
     if chosen.used:
         taken = ", ".join(f"{name} {brief(size)}" for name, size in chosen.taken if size) or "nothing of it"
         lines.append(f"used      {chosen.used} occupies {taken}; {_UNSEEN}")
+    if chosen.linked:
+        lines.append(f"kernels   {chosen.linked}")
     if chosen.arena:
         size = human(chosen.arena.end - chosen.arena.start)
         grows = "; a larger one moves what follows it into the free bytes behind" if chosen.grown else ""
@@ -57,6 +59,8 @@ def target_facts(chosen: Chosen) -> dict[str, Any]:
         "reserved": {region.name: region.reserved for region in chosen.reserved},
         "used": dict(chosen.taken),
         "arena_symbol": chosen.symbol,
+        "kernels": chosen.device.kernels,
+        "abi": chosen.device.abi,
     }
 
 

@@ -99,14 +99,29 @@ def _width(tensor: Tensor) -> int:
     return -(-tensor.nbytes // max(_elements(tensor), 1))
 
 
-def _weights_decoded(graph: Graph, size: Size) -> tuple[Graph, dict[int, int]]:
-    """The graph with an operator that decodes each compressed constant in front of its reader, and their bytes."""
+def _compressed(graph: Graph, size: Size) -> dict[int, int]:
+    """The constants that compression makes smaller, with their bytes."""
     small = {
         t: size(tensor)
         for t, tensor in enumerate(graph.tensors)
         if tensor.kind is Kind.CONSTANT and len(tensor.shape) > 1 and tensor.stored is None and tensor.nbytes >= LEAST
     }
-    small = {t: nbytes for t, nbytes in small.items() if nbytes < graph.tensors[t].nbytes and graph.readers[t]}
+    return {t: nbytes for t, nbytes in small.items() if nbytes < graph.tensors[t].nbytes and graph.readers[t]}
+
+
+def compressed_weights(graph: Graph, wanted: str) -> dict[int, int]:
+    """The constants that the compression called `wanted` makes smaller, with their bytes; none for activations.
+
+    Raises:
+        RequestError: there is no such compression.
+    """
+    what, _, how = wanted.partition(":")
+    return _compressed(graph, _weight_size(how, wanted)) if what == "weights" else {}
+
+
+def _weights_decoded(graph: Graph, size: Size) -> tuple[Graph, dict[int, int]]:
+    """The graph with an operator that decodes each compressed constant in front of its reader, and their bytes."""
+    small = _compressed(graph, size)
     tensors, ops = list(graph.tensors), list[Op]()
     for t, nbytes in small.items():
         tensors[t] = replace(graph.tensors[t], shape=(nbytes,), dtype="uint8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from modelplan.answers.explanation import Advice, Compression, Explanation
@@ -12,7 +12,8 @@ from modelplan.model import Requirement
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
-from modelplan.questions.explaining.compressing import compression
+from modelplan.questions.explaining.compressing import compressed_weights, compression
+from modelplan.questions.explaining.decoded_files import arena_of_compressed
 from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.subjects import measured, subject_of
@@ -24,6 +25,9 @@ from modelplan.questions.model_request import (
     with_deciding_kernels,
 )
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
+from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import read_tflite
 
 if TYPE_CHECKING:
     from modelplan.answers.page_views import Page
@@ -102,7 +106,23 @@ def _compressions(request: ExplainRequest, file: ModelFile, target: Target) -> I
         name, _, form = asked.partition("=")
         if name != "compress":
             raise RequestError(f"--what-if {asked[:60]}: expected compress=FORM")
-        yield compression(file.graph, target.runtime, form)
+        yield _with_arena(compression(file.graph, target.runtime, form), file, target)
+
+
+def _with_arena(found: Compression, file: ModelFile, target: Target) -> Compression:
+    """The same with TFLM's arena before and after, where TFLM has operators that unpack such weights."""
+    graph, runtime = file.graph, target.runtime
+    if runtime.name != TFLM.name or graph.format != "tflite":
+        return found
+    model = read_tflite(file.content, file.path)
+    if len(model.subgraphs[0].tensors) != len(graph.tensors) or model.decodes:
+        return found
+    small, how = compressed_weights(graph, found.name), found.name.partition(":")[2]
+    after = arena_of_compressed(model, small, how, target.abi, runtime.kernels)
+    if after is None:
+        return found
+    before = arena(replace(model, plan=()), target.abi, runtime.kernels).size()
+    return replace(found, arena_before=before, arena_after=after.arena, region=after.region, arena_beside=after.beside)
 
 
 def explanation_page(request: ExplainRequest, explanation: Explanation) -> Page:

@@ -223,10 +223,13 @@ def _common_refusals(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...
 
 
 class Interpreter:
-    """TFLM's interpreter for one model, target and kernel library, as far as memory goes."""
+    """TFLM's interpreter for one model, target and kernel library, as far as memory goes.
 
-    def __init__(self, model: FileModel, abi: Abi, library: KernelSet) -> None:
-        self.model, self.abi, self.library = model, abi, library
+    `regions` counts the memories that the application gives for what TFLM_DECODE unpacks.
+    """
+
+    def __init__(self, model: FileModel, abi: Abi, library: KernelSet, regions: int = 0) -> None:
+        self.model, self.abi, self.library, self.regions = model, abi, library, regions
         self.prepared = prepared_model(model, library.name, later=abi.later)
 
     def arena(self, head: int | None = None) -> Arena:
@@ -319,6 +322,8 @@ class Interpreter:
         if variables:
             memory.keep(BUFFERS, layout(_RESOURCES, self.abi).size)
             memory.keep(BUFFERS, layout(_RESOURCE, self.abi).size * variables)
+        if self.regions:
+            memory.keep(BUFFERS, self.abi.pointer * self.regions)
         memory.keep_struct(OWN, _OPTIONS_ALLOCATOR)
         memory.resize(layout(_REQUEST, self.abi).size * _SPARE_REQUESTS)
         per_subgraph: Struct = ("pointer*3",) if self.abi.compression else ("pointer*2",)

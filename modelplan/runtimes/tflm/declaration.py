@@ -8,6 +8,7 @@ from modelplan.model import LibraryNeed, Part, Requirement
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds, largest_arena
+from modelplan.runtimes.tflm.decoding import arena_beside_region, decode_region
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
@@ -54,7 +55,22 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         remedy_lines(whole.refusals),
         whole.kernels,
         tuple(each) if kernels == ALL else (),
+        tuple(_remarks(model, abi, kernels)),
     )
+
+
+def _remarks(model: FileModel, abi: str, kernels: str) -> Iterator[str]:
+    """Where operators unpack weights, and what the arena is where that is memory of their own."""
+    if not model.decodes:
+        return
+    if region := decode_region(model):
+        beside = arena_beside_region(model, abi, kernels).size()
+        yield (
+            f"TFLM_DECODE unpacks weights into the arena; with SetDecompressionMemory into {region} bytes elsewhere"
+            f" (aligned to 16) the arena is {beside}"
+        )
+    else:
+        yield "TFLM_DECODE unpacks weights into the arena; SetDecompressionMemory is not for a model in this order"
 
 
 def kept_by_operator(content: bytes, name: str, abi: str, kernels: str) -> tuple[int, ...]:

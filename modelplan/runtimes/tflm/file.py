@@ -37,9 +37,10 @@ _LARGEST = 2**31 - 1
 #: How many files are remembered: a command asks several questions about one file, or about two versions of it.
 _REMEMBERED = 4
 
-#: Metadata and custom operators of models whose weights TFLM unpacks at run time.
+#: Metadata of models whose weights TFLM's kernels unpack at run time.
 _COMPRESSION = "COMPRESSION_METADATA"
-_DECODE = "TFLM_DECODE"
+#: The custom operator that unpacks weights.
+DECODE = "TFLM_DECODE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,8 @@ class FileModel:
 
     @cached_property
     def decodes(self) -> bool:
-        """Whether operators unpack weights into memory that no plan names."""
-        return any(op.kind == _DECODE for subgraph in self.subgraphs for op in subgraph.ops)
+        """Whether operators unpack weights at run time."""
+        return any(op.kind == DECODE for subgraph in self.subgraphs for op in subgraph.ops)
 
     @cached_property
     def firsts(self) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ to standard error, where the wheel prints it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -16,9 +17,37 @@ import numpy as np
 from modelplan.primitives.answering import answer_questions
 
 
-def run_model(asked: tuple[bytes, int, int, int, bool]) -> list[str]:
+def answer(asked: tuple[Any, ...]) -> Any:
+    """The digests of random runs, or the values of given ones; the last argument is the choice of either function."""
+    name, *arguments, chosen = asked
+    return run_model(*arguments, extremes=chosen) if name == "digests" else run_given(*arguments, kept=chosen)
+
+
+def run_given(
+    model: bytes, runs: list[list[bytes]], tensors: list[int], *, kept: bool
+) -> list[tuple[list[Any], list[int]]]:
+    """The outputs of each run, of which the bytes of every input are given, and the CRC-32 of each of `tensors`.
+
+    `kept`: every tensor has memory of its own; without it tensors that are no outputs cannot be asked for.
+    """
+    from tflite_micro.python.tflite_micro import runtime
+
+    config = runtime.InterpreterConfig
+    interpreter = runtime.Interpreter.from_bytes(
+        model,
+        arena_size=max(256 << 20, 64 * len(model)),
+        intrepreter_config=config.kPreserveAllTensors if kept else config.kAllocationRecording,
+    )
+    return [_values(interpreter, iter(run), tensors) for run in runs]
+
+
+def _values(interpreter: Any, inputs: Iterator[bytes], tensors: list[int]) -> tuple[list[Any], list[int]]:
+    outputs = _outputs(interpreter, lambda details: _given(details, next(inputs)))
+    return outputs, [zlib.crc32(interpreter.GetTensor(t, 0)["tensor_data"].tobytes()) for t in tensors]
+
+
+def run_model(model: bytes, arena: int, rounds: int, seed: int, *, extremes: bool) -> list[str]:
     """Digests of outputs for a model, bytes of its arena, number of random inputs, seed, whether extreme inputs too."""
-    model, arena, rounds, seed, extremes = asked
     from tflite_micro.python.tflite_micro import runtime
 
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena)
@@ -31,13 +60,18 @@ def run_model(asked: tuple[bytes, int, int, int, bool]) -> list[str]:
 
 
 def _invoke(interpreter: Any, values: Callable[[Any], Any]) -> str:
+    digest = hashlib.sha256()
+    for output in _outputs(interpreter, values):
+        digest.update(output.tobytes())
+    return digest.hexdigest()
+
+
+def _outputs(interpreter: Any, values: Callable[[Any], Any]) -> list[Any]:
+    """The outputs of one run, whose inputs are made from their details in order."""
     for index, details in enumerate(_details(interpreter.get_input_details)):
         interpreter.set_input(values(details), index)
     interpreter.invoke()
-    digest = hashlib.sha256()
-    for index, _ in enumerate(_details(interpreter.get_output_details)):
-        digest.update(interpreter.get_output(index).tobytes())
-    return digest.hexdigest()
+    return [interpreter.get_output(index) for index, _ in enumerate(_details(interpreter.get_output_details))]
 
 
 def _details(get: Any) -> list[Any]:
@@ -48,6 +82,10 @@ def _details(get: Any) -> list[Any]:
             details.append(get(len(details)))
         except IndexError:
             return details
+
+
+def _given(details: Any, content: bytes) -> Any:
+    return np.frombuffer(content, np.dtype(details["dtype"])).reshape(details["shape"])
 
 
 def _random(details: Any, rng: np.random.Generator) -> Any:
@@ -70,4 +108,4 @@ def _constant(details: Any, extreme: int) -> Any:
 
 
 if __name__ == "__main__":
-    answer_questions(run_model)
+    answer_questions(answer)

@@ -49,13 +49,28 @@ def kernels_made_for(model: bytes, name: str) -> str | None:
     Raises:
         ModelError: the entry cannot be read, or names kernels that are not known.
     """
+    kernels = _made_for(model, name).get("kernels")
+    if kernels is not None and kernels not in KERNELS:
+        raise ModelError(f"{name}: its plan was made for kernels {str(kernels)[:60]!r}, which are not known")
+    return kernels
+
+
+def abi_made_for(model: bytes, name: str) -> str | None:
+    """The ABI that the plan in the .tflite file `name` was made for; None where the file does not say it.
+
+    Raises:
+        ModelError: the entry cannot be read.
+    """
+    return _made_for(model, name).get("abi")
+
+
+def _made_for(model: bytes, name: str) -> dict[str, str]:
+    """What the entry says; nothing where there is none."""
     content = get_metadata(model, MADE_FOR)
     if content is None:
-        return None
+        return {}
     try:
-        kernels = json.loads(content)["kernels"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        known = json.loads(content)
+        return {"kernels": str(known["kernels"]), **{key: str(value) for key, value in known.items()}}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{name}: its metadata {MADE_FOR!r} cannot be read") from None
-    if kernels not in KERNELS:
-        raise ModelError(f"{name}: its plan was made for kernels {str(kernels)[:60]!r}, which are not known")
-    return str(kernels)

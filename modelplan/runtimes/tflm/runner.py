@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
@@ -73,16 +73,37 @@ def run_tflm(
         RequestError: the extra is not installed; names the command that installs it.
         RefusalError: TFLM does not accept the model, crashes, or takes longer than `seconds`.
     """
+    arena = arena or max(64 << 20, 16 * len(model))
+    return _report(*_asked(("digests", model, arena, rounds, seed, extremes), seconds))
+
+
+def tflm_values(
+    model: bytes, inputs: Sequence[Sequence[bytes]], tensors: Sequence[int] | None = None, seconds: float = 120
+) -> list[tuple[list[Any], list[int]]]:
+    """The outputs of each run, of which `inputs` has the bytes of every input, and the CRC-32 of each of `tensors`.
+
+    Tensors are those of the main subgraph; where some are named, even none, each has memory of its own. Nothing is
+    reset between runs.
+
+    Raises:
+        RequestError: the extra is not installed; names the command that installs it.
+        RefusalError: TFLM does not accept the model, crashes, or takes longer than `seconds`.
+    """
+    question = ("values", model, [list(run) for run in inputs], list(tensors or ()), tensors is not None)
+    values: list[tuple[list[Any], list[int]]] = _asked(question, seconds)[0]
+    return values
+
+
+def _asked(question: tuple[Any, ...], seconds: float) -> tuple[Any, str]:
+    """What the process answers, and what TFLM logged."""
     if not installed():
         raise RequestError(f"tflite-micro is not installed; install it with: {INSTALL}")
-    arena = arena or max(64 << 20, 16 * len(model))
     program = str(Path(__file__).with_name("interpreter_process.py"))
     with tempfile.TemporaryFile() as log, AnsweringProcess(program, log=log) as process:
         try:
-            outputs = process.ask((model, arena, rounds, seed, extremes), seconds)
+            return process.ask(question, seconds), _text(log)
         except NoAnswerError as problem:
             raise RefusalError(f"tflite-micro {_refusal(_text(log), problem)}") from None
-        return _report(outputs, _text(log))
 
 
 def _text(log: IO[bytes]) -> str:

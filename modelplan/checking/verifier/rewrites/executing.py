@@ -13,7 +13,7 @@ from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
 from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
-from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -40,7 +40,7 @@ def execute_on_tflm(
     compared: Compared,
     effort: ExecutionEffort = ExecutionEffort(),
     kernels: str = "reference",
-) -> str:
+) -> Executed:
     """Runs both files on TFLM's reference kernels, several inputs in a row without a reset.
 
     A plan that holds for other `kernels` only is left out.
@@ -66,7 +66,10 @@ def execute_on_tflm(
     if planner.padded(heads[1]) != planner.padded(predicted):
         raise BrokenPlanError(f"TFLM reports a head of {heads[1]:,} bytes, predicted are {predicted:,}")
     head = _UNPLANNED.format(kernels) if unplanned else f"head {heads[1]:,} bytes"
-    return f"{said}, {head}, tflite-micro {tflm_version()}"
+    has_plan = planner.read_plan(rewritten.model) is not None
+    how = "without its plan" if unplanned else "with its plan" if has_plan else "as it is"
+    what = f"the file {how} on TFLM's reference kernels"
+    return Executed(f"{said}, {head}, tflite-micro {tflm_version()}", what, not unplanned)
 
 
 def for_reference_kernels(model: FileModel, kernels: str) -> FileModel:
@@ -88,7 +91,7 @@ def for_reference_kernels(model: FileModel, kernels: str) -> FileModel:
 
 def execute_on_litert(
     original: Source, rewritten: Source, compared: Compared, effort: ExecutionEffort = ExecutionEffort()
-) -> str:
+) -> Executed:
     """Runs both files on LiteRT's reference kernels, which ignore the plan.
 
     Raises:
@@ -97,7 +100,8 @@ def execute_on_litert(
     """
     if not litert_installed():
         raise Skipped(f"ai-edge-litert is not installed; {INSTALL_LITERT}")
-    return _compare(original, rewritten, compared, lambda data: _on_litert(data, effort.seed), effort)
+    said = _compare(original, rewritten, compared, lambda data: _on_litert(data, effort.seed), effort)
+    return Executed(said, "the file on LiteRT's reference kernels, which know no plan")
 
 
 def _compare(

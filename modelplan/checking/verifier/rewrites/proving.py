@@ -11,7 +11,7 @@ from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort, execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
-from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 
@@ -93,9 +93,10 @@ def _replayed(source: Source, compared: Compared, kernels: str) -> str:
     return f"{replay.arena:,} bytes placed by {by}, {_many(replay.operators, 'run')} of operators and copies{loops}"
 
 
-def _verdict(level: str, run: Callable[[], str]) -> Verdict:
+def _verdict(level: str, run: Callable[[], str | Executed]) -> Verdict:
     try:
-        return Verdict(level, "ok", run())
+        said = run()
+        return Verdict(level, "ok", *said) if isinstance(said, Executed) else Verdict(level, "ok", said)
     except (BrokenPlanError, Fault) as problem:
         return Verdict(level, "broken", str(problem))
     except Skipped as reason:

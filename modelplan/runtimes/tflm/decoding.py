@@ -1,0 +1,55 @@
+"""Weights that TFLM_DECODE operators unpack: into the arena, or into memory that the application gives for them.
+
+`MicroInterpreter::SetDecompressionMemory` names such memory. Each operator fills it from the start, so that what it
+unpacks must be read before the next one runs; TFLM's planner then leaves these tensors out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modelplan.runtimes.tflm.arena import Arena, Interpreter, builds, largest_arena
+from modelplan.runtimes.tflm.file import DECODE, FileModel
+from modelplan.runtimes.tflm.planner import padded
+
+
+def decode_region(model: FileModel) -> int:
+    """Bytes of the memory, aligned to 16 bytes, that holds what any one operator unpacks; 0 where no memory can.
+
+    It can where the model has such operators, in one subgraph alone, and what they unpack is read in time.
+    """
+    main = model.subgraphs[0]
+    if not model.decodes or len(model.subgraphs) > 1:
+        return 0
+    needed, valid = 0, dict[int, int]()  # the operator that has unpacked a tensor last
+    last = -1
+    for number, op in enumerate(main.ops):
+        if any(valid.get(t, last) != last for t in op.reads):
+            return 0
+        if op.kind == DECODE:
+            last = number
+            valid |= dict.fromkeys(op.writes, number)
+            needed = max(needed, _taken(model, op.writes))
+    return needed if all(valid.get(t, last) == last for t in main.outputs) else 0
+
+
+def _taken(model: FileModel, tensors: tuple[int, ...]) -> int:
+    """Bytes of tensors one after the other, each aligned."""
+    size = 0
+    for t in tensors:
+        size = padded(size) + model.subgraphs[0].tensors[t].nbytes
+    return size
+
+
+def arena_beside_region(model: FileModel, abi: str, kernels: str) -> Arena:
+    """What the arena holds where all that is unpacked lies in such memory.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: the offline plan in the file does not fit the model.
+    """
+    main = model.subgraphs[0]
+    unpacked = {t for op in main.ops if op.kind == DECODE for t in op.writes}
+    tensors = tuple(replace(one, nbytes=0) if t in unpacked else one for t, one in enumerate(main.tensors))
+    apart = replace(model, subgraphs=(replace(main, tensors=tensors),))
+    return largest_arena([Interpreter(apart, *build, regions=1).arena() for build in builds(abi, kernels)])
