@@ -133,7 +133,7 @@ ARGUMENTS = {
     "stream": ["request"],
     "recompute": ["request"],
     "choose_target": ["request"],
-    "load": ["path", "dims", "shapes"],
+    "load": ["path", "dims", "shapes", "values"],
     "storages": ["graph", "mode", "runtime", "swap"],
     "order": ["graph", "aliases", "runtime", "name", "budget"],
     "buffers": ["graph", "order", "aliases", "runtime", "capacity"],

@@ -1,12 +1,16 @@
-// A library to load before libc (LD_PRELOAD): counts what a process allocates with an alignment and gives back.
+// A library to load before libc (LD_PRELOAD): counts what a process allocates and gives back, from `trace_count` on.
 //
-// ONNX Runtime asks for all its buffers this way; numpy and the interpreter do not. With `trace_begin` it also notes
-// each call, and each reading of the clock, which a profiling session does before and after every kernel.
+// Blocks with an alignment are counted apart: ONNX Runtime asks for all its buffers so, and for its own bookkeeping
+// without. With `trace_begin` it also notes each call for an aligned block, and each reading of the clock, which a
+// profiling session does before and after every kernel.
 
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -19,12 +23,27 @@ struct Event {
   std::size_t bytes;
 };
 
-struct Trace {
-  std::mutex lock;
-  std::unordered_map<void*, std::size_t> blocks;
-  std::vector<Event> events;
+struct Block {
+  std::size_t bytes;
+  bool aligned;
+};
+
+struct Count {
   long long live = 0;
   long long peak = 0;
+
+  void add(long long bytes) {
+    live += bytes;
+    if (live > peak) peak = live;
+  }
+};
+
+struct Trace {
+  std::mutex lock;
+  std::unordered_map<void*, Block> blocks;
+  std::vector<Event> events;
+  Count aligned;
+  Count heap;
   bool noting = false;
 };
 
@@ -35,27 +54,47 @@ Trace& trace() {
 }
 
 thread_local bool inside = false;
+bool counting = false;
 
-void note(char what, void* at, std::size_t bytes) {
-  if (inside) return;
+void note_block(void* at, std::size_t bytes, bool aligned) {
+  if (!counting || inside || !at) return;
   inside = true;
   {
     Trace& t = trace();
     const std::lock_guard<std::mutex> hold(t.lock);
-    bool known = true;
-    if (what == 'a') {
-      t.blocks[at] = bytes;
-      t.live += static_cast<long long>(bytes);
-      if (t.live > t.peak) t.peak = t.live;
-    } else if (what == 'f') {
-      const auto found = t.blocks.find(at);
-      known = found != t.blocks.end();
-      if (known) {
-        t.live -= static_cast<long long>(found->second);
-        t.blocks.erase(found);
-      }
+    t.blocks[at] = {bytes, aligned};
+    t.heap.add(static_cast<long long>(bytes));
+    if (aligned) t.aligned.add(static_cast<long long>(bytes));
+    if (aligned && t.noting) t.events.push_back({'a', at, bytes});
+  }
+  inside = false;
+}
+
+void forget_block(void* at) {
+  if (!counting || inside || !at) return;
+  inside = true;
+  {
+    Trace& t = trace();
+    const std::lock_guard<std::mutex> hold(t.lock);
+    const auto found = t.blocks.find(at);
+    if (found != t.blocks.end()) {
+      const Block block = found->second;
+      t.heap.add(-static_cast<long long>(block.bytes));
+      if (block.aligned) t.aligned.add(-static_cast<long long>(block.bytes));
+      t.blocks.erase(found);
+      if (block.aligned && t.noting) t.events.push_back({'f', at, 0});
     }
-    if (known && t.noting) t.events.push_back({what, at, bytes});
+  }
+  inside = false;
+}
+
+void note_clock() {
+  if (!counting || inside) return;
+  inside = true;
+  {
+    Trace& t = trace();
+    const std::lock_guard<std::mutex> hold(t.lock);
+    if (t.noting) t.events.push_back({'t', nullptr, 0});
   }
   inside = false;
 }
@@ -65,53 +104,148 @@ F next(const char* name) {
   return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
 }
 
+// What dlsym itself asks for before the real functions are known; never given back.
+alignas(std::max_align_t) char early[1 << 16];
+std::size_t early_used = 0;
+
+void* early_block(std::size_t bytes) {
+  const std::size_t step = alignof(std::max_align_t);
+  const std::size_t rounded = (bytes + step - 1) / step * step;
+  if (rounded > sizeof early - early_used) return nullptr;
+  void* at = early + early_used;
+  early_used += rounded;
+  return at;
+}
+
+bool is_early(const void* at) { return at >= early && at < early + sizeof early; }
+
+using Malloc = void* (*)(std::size_t);
+using Calloc = void* (*)(std::size_t, std::size_t);
+using Realloc = void* (*)(void*, std::size_t);
+using Free = void (*)(void*);
+using Align = void* (*)(std::size_t, std::size_t);
+
+struct Real {
+  Malloc malloc = nullptr;
+  Calloc calloc = nullptr;
+  Realloc realloc = nullptr;
+  Free free = nullptr;
+  Align aligned_alloc = nullptr;
+  int (*posix_memalign)(void**, std::size_t, std::size_t) = nullptr;
+  bool ready = false;
+};
+
+Real functions;
+bool looking = false;
+
+// The functions of libc; null while they are being looked up.
+Real* real() {
+  if (functions.ready) return &functions;
+  if (looking) return nullptr;
+  looking = true;
+  functions.malloc = next<Malloc>("malloc");
+  functions.calloc = next<Calloc>("calloc");
+  functions.realloc = next<Realloc>("realloc");
+  functions.free = next<Free>("free");
+  functions.aligned_alloc = next<Align>("aligned_alloc");
+  functions.posix_memalign = next<int (*)(void**, std::size_t, std::size_t)>("posix_memalign");
+  functions.ready = true;
+  looking = false;
+  return &functions;
+}
+
 }  // namespace
 
 extern "C" {
 
+void* malloc(std::size_t bytes) {
+  Real* libc = real();
+  if (!libc) return early_block(bytes);
+  void* at = libc->malloc(bytes);
+  note_block(at, bytes, false);
+  return at;
+}
+
+void* calloc(std::size_t count, std::size_t bytes) {
+  Real* libc = real();
+  if (!libc) return early_block(count * bytes);  // static memory is zero
+  void* at = libc->calloc(count, bytes);
+  note_block(at, count * bytes, false);
+  return at;
+}
+
+void* realloc(void* before, std::size_t bytes) {
+  Real* libc = real();
+  if (!libc || is_early(before)) {
+    void* at = malloc(bytes);
+    const std::size_t kept = before ? static_cast<std::size_t>(early + sizeof early - static_cast<char*>(before)) : 0;
+    if (at && before) std::memcpy(at, before, kept < bytes ? kept : bytes);
+    return at;
+  }
+  forget_block(before);  // before another thread can be given the same address
+  void* at = libc->realloc(before, bytes);
+  note_block(at, bytes, false);
+  return at;
+}
+
 int posix_memalign(void** at, std::size_t alignment, std::size_t bytes) {
-  static const auto real = next<int (*)(void**, std::size_t, std::size_t)>("posix_memalign");
-  const int status = real(at, alignment, bytes);
-  if (status == 0) note('a', *at, bytes);
+  Real* libc = real();
+  if (!libc) return ENOMEM;
+  const int status = libc->posix_memalign(at, alignment, bytes);
+  if (status == 0) note_block(*at, bytes, true);
   return status;
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  static const auto real = next<void* (*)(std::size_t, std::size_t)>("aligned_alloc");
-  void* at = real(alignment, bytes);
-  if (at) note('a', at, bytes);
+  Real* libc = real();
+  if (!libc) return nullptr;
+  void* at = libc->aligned_alloc(alignment, bytes);
+  note_block(at, bytes, true);
   return at;
 }
 
 void free(void* at) {
-  static const auto real = next<void (*)(void*)>("free");
-  if (at) note('f', at, 0);
-  real(at);
+  if (is_early(at)) return;
+  Real* libc = real();
+  if (!libc) return;
+  forget_block(at);
+  libc->free(at);
 }
 
 long profiler_clock() asm("_ZNSt6chrono3_V212system_clock3nowEv");
 long profiler_clock() {
-  static const auto real = next<long (*)()>("_ZNSt6chrono3_V212system_clock3nowEv");
-  note('t', nullptr, 0);
-  return real();
+  static const auto real_clock = next<long (*)()>("_ZNSt6chrono3_V212system_clock3nowEv");
+  note_clock();
+  return real_clock();
 }
 
-// Bytes that are allocated now.
-long long trace_live() {
+// From here on blocks are counted; those of before are not known.
+void trace_count() {
+  trace();
+  counting = true;
+}
+
+// Bytes that are allocated now: in aligned blocks, or with `all` in all blocks of the heap.
+long long trace_live(int all) {
   const std::lock_guard<std::mutex> hold(trace().lock);
-  return trace().live;
+  return all ? trace().heap.live : trace().aligned.live;
 }
 
-// The most bytes that were allocated at once since the last call.
-long long trace_peak() {
+// The most bytes that were allocated at once since `trace_restart`, the same way.
+long long trace_peak(int all) {
   const std::lock_guard<std::mutex> hold(trace().lock);
-  const long long peak = trace().peak;
-  trace().peak = trace().live;
-  return peak;
+  return all ? trace().heap.peak : trace().aligned.peak;
 }
 
-// From here on each call is noted.
+// Peaks count from here on.
+void trace_restart() {
+  const std::lock_guard<std::mutex> hold(trace().lock);
+  for (Count* count : {&trace().aligned, &trace().heap}) count->peak = count->live;
+}
+
+// From here on each call is noted, and blocks are counted.
 void trace_begin() {
+  trace_count();
   const std::lock_guard<std::mutex> hold(trace().lock);
   trace().events.clear();
   trace().noting = true;

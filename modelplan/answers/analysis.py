@@ -11,18 +11,6 @@ from modelplan.model import Alternative, Plan, Requirement
 from modelplan.model.model_file import ModelFile, Target
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMemory:
-    """The most bytes that a session allocates while it runs, and the operator that runs then.
-
-    Outputs are among them, inputs and constants are not. `workspace` is what the operator asks for beside its output.
-    """
-
-    nbytes: int
-    operator: str
-    workspace: int
-
-
 @dataclass(frozen=True, eq=False)
 class SizedFile:
     """First stage: what the unmodified file needs on its target; `capacity` are the bytes there are, if that is known.
@@ -63,13 +51,11 @@ class PlannedFile(RunFile):
 class ComparedFile(PlannedFile):
     """Fourth stage: what other forms of the file need.
 
-    `reasons` say of each tensor that was asked about why it shares its bytes or not. `session` is what a session
-    allocates, for a runtime that orders and places by itself.
+    `reasons` say of each tensor that was asked about why it shares its bytes or not.
     """
 
     alternatives: tuple[Alternative, ...] = ()
     reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    session: SessionMemory | None = None
 
 
 @dataclass(frozen=True, eq=False)

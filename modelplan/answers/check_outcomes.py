@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from modelplan.model import Alternative, Requirement
+from modelplan.model import Alternative, Requirement, SessionNeed
 
 #: What a limit is about: `growth` is that of the arena against the baseline.
 Quantity = Literal["arena", "head", "flash", "growth"]
@@ -154,6 +154,13 @@ class Outcome:
     def remedies(self) -> list[Alternative]:
         """The alternatives that run and keep every limit."""
         return [alternative for alternative in self.others or () if self._keeps(alternative)]
+
+    @property
+    def fitting_session(self) -> SessionNeed | None:
+        """The session with other settings that keeps the limit of the arena with the fewest bytes; None for none."""
+        session, limit = self.needed.session if self.needed else None, self.check.limits.arena
+        others = session.others if session and limit is not None else ()
+        return next((one for one in others if limit is not None and one.most <= limit), None)
 
     def _keeps(self, alternative: Alternative) -> bool:
         runs = alternative.requirement is not None and not alternative.requirement.refusals

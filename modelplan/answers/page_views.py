@@ -146,7 +146,10 @@ def page_of_drawing(drawn: Drawing) -> Page:
 def subtitle(plan: Plan) -> str:
     """The runtime and the size of the model in a line."""
     graph, runtime = plan.graph, plan.runtime
-    return f"{graph.format}, {len(graph.ops):,} operators; runtime {runtime.name}, alignment {runtime.alignment}"
+    planned = "; planned activations, no session" if plan.requirement and plan.requirement.session else ""
+    return (
+        f"{graph.format}, {len(graph.ops):,} operators; runtime {runtime.name}, alignment {runtime.alignment}{planned}"
+    )
 
 
 def _facts(plan: Plan) -> tuple[tuple[str, str], ...]:

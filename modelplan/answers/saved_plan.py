@@ -26,6 +26,7 @@ _OLDER = (2, 3, 4)
 _ADDED: dict[type, dict[str, Any]] = {
     nouns.Graph: {"fingerprint": "", "source": ""}, nouns.Placement: {"found_by": "", "own_height": None},
     nouns.Problem: {"groups": [], "meetings": [], "contiguous": []}, Plan: {"banks": [], "streams": []},
+    nouns.Requirement: {"session": None},
 }  # fmt: skip
 #: What a document says of the plan's runtime; the rest is read from the table of runtimes.
 RUNTIME_FIELDS = (

@@ -20,10 +20,11 @@ from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked
 from modelplan.model import Plan
 from modelplan.outputs import PAGE, outputs_of, render
 from modelplan.outputs.report import Report, Section
-from modelplan.outputs.reports.analysis_report import stage_sections
+from modelplan.outputs.reports.analysis_report import extents_section, stage_sections
 from modelplan.primitives.copied_processes import Task
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.analyzing import AnalyzeRequest, analysis_page, analysis_stages
+from modelplan.questions.extent_ranges import ranges_of, sized_for_ranges
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -43,6 +44,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_abi(parser, default=None)
     model_options.add_capacity(parser)
     model_options.add_target(parser)
+    model_options.add_session(parser)
     add_draw(
         parser,
         "Plan",
@@ -82,11 +84,22 @@ def run(arguments: Namespace) -> int:
 
 def analyze_model(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
     """Shows one model and writes what was asked for."""
+    if ranges_of(arguments.dim):
+        return show_ranges(arguments, path, chosen)
     writes = (arguments.out, arguments.json, arguments.csv, arguments.overlay, *arguments.draw)
     with terminal.shown_in_parts(wait=any(writes)) as show:
         write = write_folder if arguments.out else show_model
         analysis = write(arguments, path, chosen, show)
     return 1 if analysis.requirement.refusals else 0
+
+
+def show_ranges(arguments: Namespace, path: str, chosen: Chosen | None) -> int:
+    """Shows what a model needs for each extent of a range."""
+    if any((arguments.out, arguments.json, arguments.csv, arguments.overlay, *arguments.draw, *arguments.why_not)):
+        raise RequestError("--dim with a range makes a table alone; name one extent for a plan that is written")
+    table = sized_for_ranges(model_options.request_of(AnalyzeRequest, arguments, path, chosen))
+    terminal.show([extents_section(table)])
+    return 1 if any(row.requirement.refusals for row in table.rows) else 0
 
 
 def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: Show) -> Analysis:

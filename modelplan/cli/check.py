@@ -38,7 +38,7 @@ _SECONDS = 2.0
 #: Options that say what a layout of --layout says already.
 _STATED_BY_LAYOUT = (
     "budget", "config", "baseline", "format", "seconds", "runtime", "kernels", "abi", "target", "reserve", "used",
-    "arena_symbol", "define", "include",
+    "arena_symbol", "define", "include", "measure", "threads",
 )  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_runtime(parser)
     model_options.add_abi(parser, default=None)
     model_options.add_target(parser)
+    model_options.add_session(parser)
     parser.add_argument("--json", metavar="FILE", help="the verdicts as one JSON object; - for standard output")
 
 
@@ -128,9 +129,9 @@ def check_saved_layout(arguments: Namespace) -> int:
     given = [name.replace("_", "-") for name in _STATED_BY_LAYOUT if getattr(arguments, name)]
     if given:
         raise RequestError(f"--{given[0]}: --layout {arguments.layout} states what models are planned for")
-    dims, shapes = tuple(arguments.dim), tuple(arguments.shape)
+    bound = tuple(arguments.dim), tuple(arguments.shape), tuple(arguments.value)
     models, growth = tuple(arguments.models), arguments.growth or "0%"
-    check = check_layout(LayoutRequest(arguments.layout, models, growth, dims, shapes))
+    check = check_layout(LayoutRequest(arguments.layout, models, growth, *bound))
     if arguments.json:
         files.write(arguments.json, layout_report.as_json(check, SCHEMA))
     if arguments.json != "-":
@@ -142,7 +143,7 @@ def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
     """Checks the budgets of a file."""
     from modelplan.questions.budgets.budget_checks import OPTIONS, CheckRequest, check_budgets
 
-    given = [name for name in ("budget", "growth", *OPTIONS) if getattr(arguments, name)]
+    given = [name for name in ("budget", "growth", "measure", "threads", *OPTIONS) if getattr(arguments, name)]
     if given:
         option = f"--{given[0].replace('_', '-')}"
         raise RequestError(f"{option} is for a MODEL that is named; without one the file with the budgets states it")
@@ -266,6 +267,7 @@ def as_json(found: Outcome) -> dict[str, Any]:
         "parts": [asdict(part) for part in needed.parts],
         "libraries": [asdict(library) for library in needed.libraries],
         "alternatives": [_alternative(one, found.remedies) for one in found.others or ()],
+        **({"session": asdict(needed.session)} if needed.session else {}),
     }
 
 

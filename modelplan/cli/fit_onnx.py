@@ -34,6 +34,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     group.add_argument("--dim", metavar="SYMBOL=N", action="append", default=[], help="an extent that is open")
     group.add_argument("--shape", metavar="INPUT=N,...", action="append", default=[], help="the shape of an input")
+    group.add_argument("--value", metavar="INPUT=N,...", action="append", default=[], help="the value of an input")
 
 
 def check_format(arguments: Namespace) -> None:
@@ -42,7 +43,7 @@ def check_format(arguments: Namespace) -> None:
     Raises:
         RequestError: names the option.
     """
-    for name in ("ort_level", "threads", "arena", "pattern", "tolerance", "dim", "shape"):
+    for name in ("ort_level", "threads", "arena", "pattern", "tolerance", "dim", "shape", "value"):
         if getattr(arguments, name):
             raise RequestError(f"--{name.replace('_', '-')} is for .onnx files, and {arguments.model} is none")
 
@@ -93,6 +94,7 @@ def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
         without=without,
         dims=tuple(arguments.dim),
         shapes=tuple(arguments.shape),
+        values=tuple(arguments.value),
     )
     return request if max_macs is None else replace(request, max_macs=max_macs)
 

@@ -11,6 +11,7 @@ from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import allocators
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.model_request import MEASURED_SECONDS
 from modelplan.questions.option_files import FROM_FILE, JOINS
 from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes import RUNTIMES
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 #: Fields of a `ModelRequest` that are called as the options are.
 _SAME = (
     "runtime", "kernels", "abi", "schedule", "alias", "allocator", "alignment", "pad", "streams", "overlaps",
-    "contiguous",
+    "contiguous", "threads", "measure",
 )  # fmt: skip
+
+#: Those of a session, which have numbers for defaults.
+_SESSION = ("threads", "measure")
 
 _ROWS = RUNTIMES.values()
 _USUAL = ", ".join(f"{row.name} for .{row.default_for}" for row in _ROWS if row.default_for)
@@ -67,7 +71,8 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
         action="append",
         default=[],
         metavar="SYMBOL=N",
-        help="an extent that the file leaves open; SYMBOL<=N plans for a bound; repeatable",
+        help="an extent that the file leaves open; SYMBOL<=N plans for a bound; SYMBOL=LOW..HIGH makes a table of"
+        " `analyze`; repeatable",
     )
     group.add_argument(
         "--shape",
@@ -76,6 +81,13 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
         metavar="TENSOR=N,N,...",
         help="the shape of an input, such as images=1,3,640,640, or of another tensor that the file leaves open;"
         " repeatable",
+    )
+    group.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        metavar="INPUT=N,...",
+        help="the value of an input that decides what runs, such as sr=16000; repeatable",
     )
     group.add_argument(
         "--runtime",
@@ -88,6 +100,19 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
         help=f"which kernels run; {_LIBRARIES} (default: the first)",
     )
     return group
+
+
+def add_session(parser: ArgumentParser) -> None:
+    """Adds how a session of ONNX Runtime is sized."""
+    group = parser.add_argument_group("sessions of ONNX Runtime")
+    group.add_argument(
+        "--measure",
+        type=float,
+        metavar="SECONDS",
+        help="how long a session may be measured before it is predicted; 0: always predicted"
+        f" (default: {MEASURED_SECONDS:g})",
+    )
+    group.add_argument("--threads", type=int, metavar="N", help="intra-op threads of the session (default: 1)")
 
 
 def add_abi(parser: ArgumentParser | _ArgumentGroup, default: str | None = USUAL_ABI) -> None:
@@ -192,7 +217,9 @@ def request_of(kind: type[Asked], arguments: Namespace, path: str, target: Chose
     """
     capacity = getattr(arguments, "capacity", None)
     shared: dict[str, Any] = {name: getattr(arguments, name, None) for name in _SAME}
+    shared = {name: value for name, value in shared.items() if value is not None or name not in _SESSION}
     shared["dims"], shared["shapes"] = tuple(arguments.dim), tuple(arguments.shape)
+    shared["values"] = tuple(arguments.value)
     shared["capacity"] = None if capacity is None else parse_bytes(capacity)
     return kind(path, target=target, **shared, **more)
 

@@ -109,6 +109,7 @@ def run(arguments: Namespace) -> int:
         budget=model_options.budget_of(arguments),
         dims=arguments.dim,
         shapes=arguments.shape,
+        values=arguments.value,
     )
     made = share_memory(request)
     arenas = tflm_arenas(made, arguments.abi) if runs_on_tflm(made) else None

@@ -56,13 +56,17 @@ LOADERS: dict[str, Loader] = {
 }
 
 
-def load(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ()) -> Graph | Problem:
+def load(
+    path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = (), values: Iterable[str] = ()
+) -> Graph | Problem:
     """What the file `path` holds: a model as a Graph, a CSV of buffers as a Problem.
 
     Args:
         path: the file; its suffix and its first bytes must agree.
         dims: extents that the file leaves open, each `SYMBOL=N` or, to plan for a bound, `SYMBOL<=N`.
         shapes: shapes of tensors whose extents the file leaves open, each `TENSOR=N,N,...`.
+        values: values of inputs of an .onnx file that decide which branch runs or how large a tensor is, each
+            `INPUT=N,...`; fewer numbers than the input has are repeated.
 
     Raises:
         RequestError: a binding that cannot be read or that nothing in the file asks for.
@@ -75,7 +79,7 @@ def load(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ())
     if not row.matches(head):
         raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
     try:
-        loaded = import_module(row.module).read(path, parsed(dims, shapes))
+        loaded = import_module(row.module).read(path, parsed(dims, shapes, values))
     except ModelError as problem:
         raise ModelError(_one_line(str(problem))) from None
     except (ValueError, OSError) as problem:
@@ -86,12 +90,32 @@ def load(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ())
     return loaded
 
 
-def load_model(path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = ()) -> Graph:
+def load_model(
+    path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = (), values: Iterable[str] = ()
+) -> Graph:
     """The model in the file `path`; a problem is a RequestError that names the commands for it."""
-    loaded = load(path, dims, shapes)
+    loaded = load(path, dims, shapes, values)
     if isinstance(loaded, Problem):
         raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
     return loaded
+
+
+def load_as_run(
+    path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = (), values: Iterable[str] = ()
+) -> Graph:
+    """The graph of an .onnx file with every node as an operator, those too that only constants feed.
+
+    So a session runs it that optimizes nothing.
+
+    Raises:
+        ModelError: with every node as an operator an extent is not known, or the file is damaged.
+    """
+    from modelplan.formats.onnx.onnx_graph import read_unfolded
+
+    try:
+        return read_unfolded(Path(path), parsed(dims, shapes, values))
+    except (ValueError, TypeError, OverflowError, RecursionError, OSError) as problem:
+        raise ModelError(_one_line(f"{path}: {problem}")) from None
 
 
 def load_problem(path: str | Path) -> Problem:

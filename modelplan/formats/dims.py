@@ -18,6 +18,8 @@ _BINDING = re.compile(r"(?P<symbol>.+?)\s*(?P<relation><=|=)\s*(?P<extent>[0-9]{
 _SHAPE = re.compile(r"(?P<name>.+)=(?P<extents>(?:\s*[0-9]{1,15}\s*(?:,\s*[0-9]{1,15}\s*)*)?)", re.DOTALL)
 _EXPRESSION = re.compile(r"[\w\s+*/()-]*[+*/-][\w\s+*/()-]*")
 _LONGEST_EXPRESSION = 200
+#: Words for values.
+_WORDS = {"true": 1.0, "false": 0.0}
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -45,9 +47,16 @@ def shape_option(name: str, shape: Sequence[int | str]) -> str:
     return f"--shape {shlex.quote(f'{name}={extents}')}"
 
 
+def value_option(name: str, numbers: Sequence[float]) -> str:
+    """The option that gives an input its value, quoted for a shell."""
+    given = ",".join(f"{number:g}" for number in numbers)
+    return f"--value {shlex.quote(f'{name}={given}')}"
+
+
 @dataclass(slots=True)
 class Dims:
     """What the caller binds: `extents` by symbol, a name from the file or `TENSOR:AXIS`, and `shapes` by tensor.
+    `values` are those of inputs.
 
     `bounds` are the symbols whose extent is an upper bound. `used` collects the symbols and tensors that the model
     asked for, so that the others can be refused. `implied` are the symbols that the shape of an input binds: the extent
@@ -57,6 +66,7 @@ class Dims:
     extents: dict[str, int] = field(default_factory=dict)
     bounds: frozenset[str] = frozenset()
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    values: dict[str, tuple[float, ...]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     implied: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -117,7 +127,8 @@ class Dims:
         """The options that say the same on a command line; empty where nothing is bound."""
         signs = {symbol: "<=" if symbol in self.bounds else "=" for symbol in self.extents}
         dims = [dim_option(symbol, n, signs[symbol]) for symbol, n in self.extents.items()]
-        return " ".join((*dims, *(shape_option(name, shape) for name, shape in self.shapes.items())))
+        shapes = (shape_option(name, shape) for name, shape in self.shapes.items())
+        return " ".join((*dims, *shapes, *(value_option(name, numbers) for name, numbers in self.values.items())))
 
     def _computed(self, symbol: str) -> int | None:
         """The value of an exporter's expression such as `past_sequence + sequence`."""
@@ -154,6 +165,9 @@ class Dims:
             if symbol not in self.used:
                 there = ", ".join(_without_expressions(known)[:20]) or "none"
                 raise RequestError(f"--dim {symbol}: the model has no open extent of that name; there are: {there}")
+        for name in self.values:
+            if name not in self.used:
+                raise RequestError(f"--value {name}: the model has no input of that name whose value it can use")
         for name, shape in self.shapes.items():
             if name not in self.used:
                 raise RequestError(
@@ -175,8 +189,8 @@ def _without_expressions(known: Iterable[str]) -> list[str]:
     ]
 
 
-def parsed(bindings: Iterable[str], shapes: Iterable[str] = ()) -> Dims:
-    """The bindings `SYMBOL=N` and `SYMBOL<=N`, and the shapes `TENSOR=N,N,...`, where no N is a scalar.
+def parsed(bindings: Iterable[str], shapes: Iterable[str] = (), values: Iterable[str] = ()) -> Dims:
+    """The bindings `SYMBOL=N` and `SYMBOL<=N`, the shapes `TENSOR=N,N,...`, where no N is a scalar, and values.
 
     Raises:
         RequestError: another form, or a symbol or a tensor that is given twice.
@@ -186,14 +200,15 @@ def parsed(bindings: Iterable[str], shapes: Iterable[str] = ()) -> Dims:
     for text in bindings:
         match = _BINDING.fullmatch(text.strip())
         if not match:
-            raise RequestError(f"--dim {text!r}: expected SYMBOL=N or SYMBOL<=N")
+            more = "; ranges are for `analyze`" if ".." in text else ""
+            raise RequestError(f"--dim {text!r}: expected SYMBOL=N or SYMBOL<=N{more}")
         symbol = match["symbol"]
         if symbol in extents:
             raise RequestError(f"--dim {symbol} is given twice")
         extents[symbol] = int(match["extent"])
         if match["relation"] == "<=":
             bounds.add(symbol)
-    return Dims(extents, frozenset(bounds), _parsed_shapes(shapes))
+    return Dims(extents, frozenset(bounds), _parsed_shapes(shapes), parsed_values(values))
 
 
 def _parsed_shapes(shapes: Iterable[str]) -> dict[str, tuple[int, ...]]:
@@ -206,3 +221,24 @@ def _parsed_shapes(shapes: Iterable[str]) -> dict[str, tuple[int, ...]]:
             raise RequestError(f"--shape {match['name']} is given twice")
         parsed_shapes[match["name"]] = tuple(int(n) for n in match["extents"].split(",") if n.strip())
     return parsed_shapes
+
+
+def parsed_values(values: Iterable[str]) -> dict[str, tuple[float, ...]]:
+    """The values of inputs, each `INPUT=N` or `INPUT=N,N,...`; true and false are numbers too.
+
+    Raises:
+        RequestError: another form, or an input that is given twice.
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    for text in values:
+        name, equals, numbers = text.rpartition("=")
+        try:
+            known = tuple(_WORDS[word] if word in _WORDS else float(word) for word in numbers.lower().split(","))
+        except ValueError:
+            known = ()
+        if not name or not equals or not known:
+            raise RequestError(f"--value {text!r}: expected INPUT=N or INPUT=N,N,... such as sr=16000")
+        if name in found:
+            raise RequestError(f"--value {name} is given twice")
+        found[name] = known
+    return found

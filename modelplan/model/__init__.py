@@ -24,11 +24,12 @@ from modelplan.model.runtime_facts import (
     Sharing,
 )
 from modelplan.model.schedule import FlowCase, OrderProblem, Overwrite, Schedule, Storage, Transfer, Witness
+from modelplan.model.session_need import SessionMemory, SessionNeed
 
 __all__ = [
     "Aliases", "Alternative", "Answer", "BoolArray", "Budget", "Buffer", "BufferKind", "Ended", "FlowCase", "Graph",
     "InPlace", "IntArray", "Keeps", "KernelLibrary", "Kind", "LibraryNeed", "Member", "Merge", "Offer", "Op",
     "OrderProblem", "Overlap", "Overwrite", "Padding", "Part", "Placement", "Plan", "Problem", "Progress",
-    "Requirement", "Requires", "Runtime", "Schedule", "ScratchSizes", "Sharing", "Storage", "Tensor", "Transfer",
-    "Value", "Witness", "class_bytes", "column", "present", "rows_of", "same_fields",
+    "Requirement", "Requires", "Runtime", "Schedule", "ScratchSizes", "SessionMemory", "SessionNeed", "Sharing",
+    "Storage", "Tensor", "Transfer", "Value", "Witness", "class_bytes", "column", "present", "rows_of", "same_fields",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from modelplan.model.graph import Graph, Op
+from modelplan.model.session_need import SessionMemory
 
 Padding = Literal["tensor", "arena"]
 
@@ -84,6 +85,7 @@ class Requirement:
     runtime would not run, with the reasons; the figures of a refused model count for nothing. `remedies` say how to get
     a model that it runs.
 
+    `session` has the figures of a runtime whose sessions allocate by themselves.
     `kernels` is the kernel library that needs so much. Where no library was named, `libraries` say what each needs: the
     arena is enough for all that run the model. `remarks` are what else decides how much memory there must be.
     """
@@ -98,6 +100,7 @@ class Requirement:
     kernels: str = ""
     libraries: tuple[LibraryNeed, ...] = ()
     remarks: tuple[str, ...] = ()
+    session: SessionMemory | None = None
 
     @property
     def kept(self) -> int:

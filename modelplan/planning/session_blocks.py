@@ -9,11 +9,11 @@ workspaces were measured (conv.cc, conv_transpose.cc, quantization/qlinearconv.c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from modelplan.model import Graph, Op, Problem, Runtime, Tensor, class_bytes
+from modelplan.model import Graph, Kind, Op, Problem, Runtime, Tensor, class_bytes
 from modelplan.ops.conditions import number, numbers
 from modelplan.planning import aliasing, lifetimes
 from modelplan.primitives.dtypes import BITS
@@ -24,6 +24,8 @@ _GRAIN = 64
 _CONV_FLOATS = 1 << 14
 #: Bytes of an address, of which a quantised convolution keeps one for each pixel of each window.
 _ADDRESS = 8
+#: Bytes that a linear Resize keeps of each row and column: two places and two shares. The rank of a batch of images.
+_LINEAR, _IMAGES = 16, 4
 #: Multiples of channels that its kernels for symmetric weights read and make, and the least that these make.
 _CHANNELS, _LEAST_CHANNELS = 4, 16
 
@@ -63,10 +65,24 @@ def session_order(graph: Graph) -> list[int]:
     return depth_first([[producers[t] for t in op.reads if producers[t] >= 0] for op in graph.ops])
 
 
-def session_peak(
+@dataclass(frozen=True, slots=True)
+class BlockEvent:
+    """A run asks for a block of `size` bytes or, with no size, gives it back, in the step of an operator of the graph.
+
+    `value`: it holds values that neither go in nor out; else it is an output, or the workspace of the operator.
+    """
+
+    block: int
+    size: int
+    op: int
+    value: bool
+    workspace: int = 0
+
+
+def block_events(
     graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()
-) -> SessionPeak:
-    """What a session allocates at most while it runs, arena and memory patterns off.
+) -> Iterator[BlockEvent]:
+    """The blocks that a run asks for and gives back, in turn; outputs stay.
 
     Of the tensors `unknown` the session does not know all extents, so that none takes the place of another.
     """
@@ -77,20 +93,49 @@ def session_peak(
     problem = lifetimes.buffers(graph, order, aliases, runtime)
     fed = [any(m.tensor in graph.inputs for m in members) for members in problem.members]
     kept = [any(m.tensor in graph.outputs for m in members) for members in problem.members]
-    own = [i for i in range(len(problem)) if not fed[i]]
+    own = [i for i in range(len(problem)) if not fed[i] and not _views_constant(graph, problem, i, runtime)]
     blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]], unknown)
-    change = [0] * (len(order) + 1)
+    begin: dict[int, list[tuple[int, int]]] = {}
+    end: dict[int, list[int]] = {}
     for block in blocks:
         size = -(-class_bytes(graph, problem.members[block[0]]) // _GRAIN) * _GRAIN
-        change[int(problem.start[block[0]])] += size
-        if not kept[block[0]]:
-            change[int(problem.end[block[-1]])] -= size
-    best, alive = SessionPeak(0, -1, 0), 0
+        begin.setdefault(int(problem.start[block[0]]), []).append((block[0], size))
+        is_read = any(graph.readers[m.tensor] for m in problem.members[block[-1]])
+        if is_read and not kept[block[0]]:  # what nothing reads stays until the run ends
+            end.setdefault(int(problem.end[block[-1]]) - 1, []).append(block[0])
     for step, index in enumerate(order):
-        alive += change[step]
-        workspace = workspace_bytes(graph, graph.ops[index], threads)
-        if alive + workspace > best.bytes:
-            best = SessionPeak(alive + workspace, index, workspace)
+        for i, size in begin.get(step, ()):
+            if size:
+                yield BlockEvent(i, size, index, not kept[i])
+        sizes = workspace_blocks(graph, graph.ops[index], threads)
+        for place, size in enumerate(sizes, 1):
+            yield BlockEvent(-place, size, index, value=False, workspace=sum(sizes))
+        yield from (BlockEvent(-place, 0, index, value=False) for place in range(1, len(sizes) + 1))
+        yield from (BlockEvent(i, 0, index, value=True) for i in end.get(step, ()))
+
+
+def _views_constant(graph: Graph, problem: Problem, i: int, runtime: Runtime) -> bool:
+    """Whether a buffer is a view of a constant, whose bytes it keeps."""
+    producer = graph.producers[problem.members[i][0].tensor] if problem.members[i] else -1
+    if producer < 0 or graph.ops[producer].kind not in runtime.sharing.views:
+        return False
+    return graph.tensors[graph.ops[producer].inputs[0]].kind is Kind.CONSTANT
+
+
+def session_peak(
+    graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()
+) -> SessionPeak:
+    """What a session allocates at most while it runs, arena and memory patterns off.
+
+    Of the tensors `unknown` the session does not know all extents, so that none takes the place of another.
+    """
+    best, alive = SessionPeak(0, -1, 0), 0
+    sizes: dict[int, int] = {}
+    for event in block_events(graph, runtime, threads, unknown):
+        alive += event.size or -sizes[event.block]
+        sizes[event.block] = event.size
+        if alive > best.bytes:
+            best = SessionPeak(alive, event.op, event.workspace)
     return best
 
 
@@ -124,9 +169,33 @@ def _key(graph: Graph, problem: Problem, i: int) -> tuple[tuple[int, ...], int]:
 
 
 #: Operators whose kernels ask for memory beside their outputs.
-WORKING = frozenset({"Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax"})
+WORKING = frozenset({
+    "Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN", "Resize",
+})  # fmt: skip
+#: Operators whose kernels were measured to ask for nothing beside their outputs.
+_PLAIN_KINDS = """
+Abs Acos Acosh Add And Asin Asinh Atan Atanh AveragePool BatchNormalization Cast Ceil Clip Concat Constant
+ConstantOfShape Cos Cosh DepthToSpace DequantizeLinear Div Dropout Elu Equal Erf Exp Expand Flatten Floor Gather
+GatherElements Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual HardSigmoid Identity
+InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max MaxPool Min Mul Neg Not Or PRelu
+Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round Selu Shape
+Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu
+Tile Transpose Trilu Unsqueeze Where Xor
+"""
+_PLAIN = frozenset(_PLAIN_KINDS.split())
+#: Gates of recurrent operators, and the vectors of hidden values that each direction works with beside these.
+_RECURRENT = {"LSTM": (4, 7), "GRU": (3, 3), "RNN": (1, 0)}
 #: The first opset in which a softmax along another axis than the last transposes its operand and its result.
 _SOFTMAX_ALONG_ONE = 13
+
+
+def workspace_blocks(graph: Graph, op: Op, threads: int = 1) -> tuple[int, ...]:
+    """The blocks that the kernel of an operator asks for beside its output, one after the other."""
+    whole = workspace_bytes(graph, op, threads)
+    if op.kind in ("LRN", "Softmax", "LogSoftmax") and whole:
+        first = _rounded(graph.tensors[op.inputs[0]].nbytes)
+        return first, whole - first
+    return (whole,) if whole else ()
 
 
 def workspace_bytes(
@@ -141,6 +210,14 @@ def workspace_bytes(
     x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
     if shapes is not None:
         x, y = replace(x, shape=shapes[0]), replace(y, shape=shapes[1])
+    if op.kind in _RECURRENT:
+        return _recurrent_bytes(graph, op)
+    if op.kind == "LRN":
+        padded = x.nbytes // (x.shape[1] or 1) * (x.shape[1] + number(op, "size", 1) - 1)
+        return _rounded(x.nbytes) + _rounded(padded)
+    if op.kind == "Resize":
+        linear = op.attribute("mode", "nearest") == "linear"
+        return _LINEAR * sum(y.shape[2:]) if linear else 0
     if op.kind in ("Softmax", "LogSoftmax"):
         last = number(op, "axis", -1) in (-1, len(x.shape) - 1)
         return 0 if last or op.version < _SOFTMAX_ALONG_ONE else x.nbytes + y.nbytes
@@ -151,8 +228,32 @@ def workspace_bytes(
     moved = any(numbers(op, "pads") or ()) or any(n > 1 for n in numbers(op, "strides") or ())
     product = window == 1 and not moved
     if op.kind == "Conv":
-        return 0 if product else 4 * _CONV_FLOATS * threads
+        return 0 if product else 4 * _conv_floats(op, y, weights, threads)
     return x.nbytes + y.nbytes + _quantised_bytes(graph, op, y, weights, product=product)
+
+
+def _recurrent_bytes(graph: Graph, op: Op) -> int:
+    """What a recurrent operator asks for: its gates for all steps, working vectors, and sequences turned around."""
+    x, recurrence = graph.tensors[op.inputs[0]], graph.tensors[op.inputs[2]]
+    steps, batch, width = x.shape
+    ways, hidden = recurrence.shape[0], recurrence.shape[-1]
+    gates, vectors = _RECURRENT[op.kind]
+    each = _rounded(4 * gates * hidden * steps * batch) + vectors * _rounded(4 * hidden * batch) + _GRAIN * (gates > 1)
+    turned = 0 if op.kind == "RNN" else (ways - 1) * 4 * steps * batch * (width + hidden)
+    return ways * each + turned
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // _GRAIN) * _GRAIN
+
+
+def _conv_floats(op: Op, y: Tensor, weights: Sequence[int], threads: int) -> int:
+    """The buffer of a convolution of floats: all that its windows read where it has more filters than pixels.
+
+    Source: onnxruntime, core/mlas/lib/convolve.cpp MlasConvPrepare.
+    """
+    pixels, filters = prod(y.shape[2:]), weights[0] // number(op, "group", 1)
+    return pixels * prod(weights[1:]) if filters > pixels else _CONV_FLOATS * threads
 
 
 def _quantised_bytes(graph: Graph, op: Op, y: Tensor, weights: Sequence[int], *, product: bool) -> int:
@@ -171,3 +272,27 @@ def _quantised_bytes(graph: Graph, op: Op, y: Tensor, weights: Sequence[int], *,
     if depthwise:
         return 4 * y.nbytes + addresses
     return 4 * y.nbytes + (0 if product else weights[1] * window * pixels)
+
+
+def unknown_kernels(graph: Graph, *, arena: bool) -> list[str]:
+    """The kinds of operators of which is not known what their kernels ask for, those with bodies among them.
+
+    In an `arena` it is not known what a QLinearConv keeps there.
+    """
+    known = _PLAIN | WORKING - ({"QLinearConv"} if arena else set())
+    return sorted({op.kind for op in graph.ops if op.kind not in known or op.subgraphs or _is_other_resize(graph, op)})
+
+
+def _is_other_resize(graph: Graph, op: Op) -> bool:
+    """Whether an operator is a Resize that does more than repeat values, or mix those of two rows and columns."""
+    if op.kind != "Resize" or op.attribute("mode", "nearest") == "nearest":
+        return False
+    return op.attribute("mode") != "linear" or len(graph.tensors[op.outputs[0]].shape) != _IMAGES
+
+
+def packed_in_arena(graph: Graph) -> list[int]:
+    """The weights that a loaded session keeps in its arena, in another order than the file has, for as long as it is.
+
+    Other kernels keep theirs apart from the arena.
+    """
+    return [graph.tensors[op.inputs[1]].nbytes for op in graph.ops if op.kind == "ConvTranspose"]

@@ -50,9 +50,9 @@ class Rewritten:
     refusal: str = ""
 
 
-def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = ()) -> ModelFile:
-    """The model file `path`, with extents that it leaves open as `load` takes them."""
-    return ModelFile(path, read_bytes(path), load_model(path, dims, shapes))
+def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), values: Sequence[str] = ()) -> ModelFile:
+    """The model file `path`, with what it leaves open as `load` takes it."""
+    return ModelFile(path, read_bytes(path), load_model(path, dims, shapes, values))
 
 
 def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:

@@ -13,7 +13,6 @@ from modelplan.answers.analysis import (
     ComparedFile,
     PlannedFile,
     RunFile,
-    SessionMemory,
     SizedFile,
     lower_alternatives,
 )
@@ -21,7 +20,6 @@ from modelplan.answers.explanation import Suggestion
 from modelplan.model import Alternative
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
-from modelplan.planning.session_blocks import session_peak
 from modelplan.primitives.copied_processes import result_from_copy
 from modelplan.questions.alternatives import load_file, lower_alternatives_of, order_options, unmodified_requirement
 from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
@@ -32,8 +30,8 @@ from modelplan.questions.model_request import (
     target_of,
     with_deciding_kernels,
 )
+from modelplan.questions.session_needs import prepare, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
-from modelplan.runtimes.ort.shapes import unknown_tensors
 
 if TYPE_CHECKING:
     from modelplan.answers.page_views import Page
@@ -81,10 +79,12 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     Raises:
         BrokenPlanError, ModelError, RequestError: as `analyze`.
     """
-    file = load_file(request.path, request.dims, request.shapes)
+    asked = session_asked(request)
+    prepare(request)
+    file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)
-    requirement = unmodified_requirement(file, target)
+    requirement = sized_by_session(file, target, unmodified_requirement(file, target), asked)
     request = with_deciding_kernels(request, requirement)
     runs_on = target_of(request, file.graph)
     options = usual_options(request, file, runs_on)
@@ -92,8 +92,9 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
         tensors_called(file.graph, name)  # a wrong name is refused before anything is shown
     sized = SizedFile(file, target, requirement, request.available)
     yield sized
+    requirement = with_other_settings(file, target, requirement, asked)
     unmodified = unmodified_plan(file, runs_on, requirement)
-    run = sized.followed_by(RunFile, unmodified=unmodified)
+    run = replace(sized, requirement=requirement).followed_by(RunFile, unmodified=unmodified)
     yield run
     with _quick_suggestions(run, advice=request.advice) as suggestions:
         banks = request.target.banks if request.target else ()
@@ -119,7 +120,6 @@ def _compared(planned: PlannedFile, options: Options, request: AnalyzeRequest) -
         ComparedFile,
         alternatives=tuple(_alternatives(planned, options)),
         reasons=tuple((name, tuple(reasons(planned.plan, name))) for name in request.why_not),
-        session=_session(planned),
     )
 
 
@@ -132,15 +132,6 @@ def _alternatives(planned: PlannedFile, options: Options) -> Sequence[Alternativ
     asked = replace(options, runtime=usual.runtime, kernels=usual.kernels, capacity=None)
     order = planned.plan.schedule.order if asked == usual else None
     return tuple(lower_alternatives_of(file, target, planned.requirement, order))
-
-
-def _session(planned: PlannedFile) -> SessionMemory | None:
-    """What a session allocates while it runs, for a runtime that orders and places by itself."""
-    graph, runtime = planned.file.graph, planned.target.runtime
-    if not runtime.sorts or graph.format != "onnx" or not graph.ops or any(op.subgraphs for op in graph.ops):
-        return None
-    peak = session_peak(graph, runtime, unknown=unknown_tensors(planned.file.path, graph))
-    return SessionMemory(peak.bytes, graph.label(peak.op), peak.workspace)
 
 
 @contextmanager

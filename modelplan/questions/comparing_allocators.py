@@ -66,7 +66,7 @@ def problem_source(request: CompareRequest) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
     from modelplan.questions.alternatives import unmodified_requirement
 
-    loaded = load(request.path, request.dims, request.shapes)
+    loaded = load(request.path, request.dims, request.shapes, request.values)
     if isinstance(loaded, Problem):
         return ProblemSource(loaded)
     file = ModelFile(request.path, read_bytes(request.path), loaded)

@@ -41,7 +41,7 @@ def reorder(request: ModelRequest) -> ReorderedFile:
         ModelError: the file cannot be read.
         RequestError: the file cannot be reordered, or the request names what there is not.
     """
-    file = load_file(request.path, request.dims, request.shapes)
+    file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)
     needed = with_proved_plan(file, target)
@@ -53,7 +53,7 @@ def reorder(request: ModelRequest) -> ReorderedFile:
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / Path(file.path).name
         draft.write_bytes(content)
-        again = load_model(str(draft), request.dims, request.shapes)
+        again = load_model(str(draft), request.dims, request.shapes, request.values)
         reordering.check_same(file.graph, again, after.schedule.order)
     needed_after = with_proved_plan(ModelFile(file.path, content, again), target)
     return ReorderedFile(content, before, after, needed, needed_after)

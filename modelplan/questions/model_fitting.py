@@ -76,6 +76,7 @@ class FitOnnxRequest(OnnxGoal):
         without: rungs to skip: "settings", "order", "split".
         dims: extents that the file leaves open, as for `load`.
         shapes: shapes that the file leaves open, as for `load`.
+        values: values of inputs, as for `load`.
     """
 
     path: str = field(kw_only=False)
@@ -98,5 +99,5 @@ def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> Onnx
         RequestError: a rung that there is not, or ONNX Runtime cannot be measured here.
     """
     check_measurable()
-    graph = load_model(request.path, request.dims, request.shapes)
+    graph = load_model(request.path, request.dims, request.shapes, request.values)
     return onnx_ladder.climb(request.path, graph, request, progress)

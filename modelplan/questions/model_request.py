@@ -18,6 +18,9 @@ from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
+#: Seconds that a session may be measured where nothing is said.
+MEASURED_SECONDS = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
@@ -40,6 +43,9 @@ class ModelRequest:
         streams: a number of streams, or the path of a file that assigns operators to streams.
         overlaps: the path of a file that declares outputs which may run into inputs.
         contiguous: the path of a file with lists of tensors that stand side by side, or "joins".
+        values: values of inputs that decide what runs or how large it is: INPUT=N or INPUT=N,N,...
+        measure: seconds that a session may be measured, for a runtime that has sessions; 0: it is predicted.
+        threads: of that session.
     """
 
     path: str
@@ -58,6 +64,9 @@ class ModelRequest:
     streams: int | str | None = None
     overlaps: str | None = None
     contiguous: str | None = None
+    values: tuple[str, ...] = ()
+    measure: float = MEASURED_SECONDS
+    threads: int = 1
 
     @property
     def available(self) -> int | None:
@@ -69,6 +78,17 @@ class ModelRequest:
         """Whether it asks for another plan than the one by which the runtime runs the unmodified file."""
         names = ("allocator", "schedule", "alias", "streams", "overlaps", "contiguous")
         return any(getattr(self, name) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAsked:
+    """How a session is to be sized: what the file leaves open, the seconds of a measurement, the threads."""
+
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    seconds: float = 0.0
+    threads: int = 1
 
 
 #: A request for one kind of question.
@@ -116,7 +136,8 @@ def target_of(request: ModelRequest, graph: Graph) -> Target:
     if runtime.kernels != runtime.usual_kernels:
         named.append(("--kernels", runtime.kernels))
     words = [word for name, value in named if value is not None for word in (name, str(value))]
-    bound = [("--dim", dim) for dim in request.dims] + [("--shape", shape) for shape in request.shapes]
+    given = {"--dim": request.dims, "--shape": request.shapes, "--value": request.values}
+    bound = [(option, text) for option, texts in given.items() for text in texts]
     return Target(runtime, request.abi or USUAL_ABI, (*words, *(word for pair in bound for word in pair)))
 
 
@@ -155,5 +176,5 @@ def model_plan(request: ModelRequest) -> Plan:
         ModelError: the file cannot be read.
         RequestError: the request names what there is not, or combines what does not go together.
     """
-    graph = load_model(request.path, request.dims, request.shapes)
+    graph = load_model(request.path, request.dims, request.shapes, request.values)
     return pipeline.plan(graph, planning_options(request, graph))

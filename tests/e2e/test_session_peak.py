@@ -7,7 +7,6 @@ from pathlib import Path
 import onnx
 import onnx_stripes
 import pytest
-from commands import run
 
 from modelplan import Graph, load
 from modelplan.planning.session_blocks import session_peak
@@ -46,10 +45,3 @@ def test_the_peak_of_a_session_of_a_file_in_stripes(tmp_path: Path, seed: int, k
     for level in ("disable", "basic"):
         measured = measure(out, {"x": shape}, SessionSettings(level=level, arena="off", pattern=False), runs=1).peak
         assert expected == pytest.approx(measured, rel=0.1)
-
-
-def test_analyze_says_so(models: Path) -> None:
-    done = run("analyze", models / "unet_small.onnx")
-    assert "576.00 KiB (589,824 B) at most, at op" in done.stdout
-    assert "at optimization levels off and basic" in done.stdout
-    assert "What a session allocates" not in run("analyze", models / "unet_small.onnx", "--runtime", "generic").stdout

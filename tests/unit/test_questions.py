@@ -57,7 +57,7 @@ def test_analyze_answers_in_stages_what_the_command_shows(kws: str, capsys: pyte
 
 def test_analyze_without_advice_tries_nothing(kws: str) -> None:
     answer = modelplan.analyze(modelplan.AnalyzeRequest(kws, advice=False))
-    assert (answer.alternatives, answer.suggestions, answer.session) == ((), (), None)
+    assert (answer.alternatives, answer.suggestions) == ((), ())
     assert height(answer.plan.problem, answer.plan.placement) > 0
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from modelplan.formats.dims import Dims
+from modelplan.formats.dims import Dims, value_option
 from modelplan.formats.limits import Tally
 from modelplan.formats.onnx import onnx_fold as fold
 from modelplan.formats.onnx.onnx_contrib import DOMAIN, contributed
@@ -32,6 +32,7 @@ from modelplan.formats.onnx.onnx_types import (
 from modelplan.model import Graph, Kind, Op, Tensor, Value
 from modelplan.ops import facts
 from modelplan.primitives.dtypes import UNPLANNED
+from modelplan.primitives.errors import RequestError
 
 #: Nodes that give another result each time although their inputs never change.
 RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -40,6 +41,12 @@ PURE = {"", "ai.onnx.ml"}
 #: Most remarks of one sort before the rest is counted.
 _MOST_NAMED = 8
 _INT64, _BOOL = 7, 9
+#: Data types of inputs that may be given a value, by numpy's names, and the most numbers of one.
+_NUMBERS = {
+    **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    "float16": "float16", "float32": "float32", "float64": "float64", "bool": "bool",
+}  # fmt: skip
+_MOST_GIVEN = 4096
 
 Array = np.ndarray[Any, Any]
 
@@ -62,6 +69,7 @@ class Model:
     `claims` are the file's types of computed values, by the id of the graph in `parts` that they stand in.
     `walked` counts what was built, also in readings of bodies that were given up; `trials` are those under way.
     `add_control` adds a node with bodies to a builder's graph.
+    `unfolded`: nodes that only constants feed are operators too.
     `largest`: some extents are the largest of several, not those of every run.
     """
 
@@ -82,6 +90,7 @@ class Model:
     largest: bool = False
     folded: int = 0
     followers: int = 0
+    unfolded: bool = False
 
     def mark(self) -> NodeMark:
         """How much was noted so far, for `restore`."""
@@ -138,6 +147,8 @@ class GraphBuilder:
         inputs = tuple(
             self.add(v.name, self.hints.get(v.name), "input", follows=v.name in self.following) for v in given
         )
+        for value, t in zip(given, inputs, strict=True):
+            self._give_value(value.name, t)
         self.unsure |= {t for v, t in zip(given, inputs, strict=True) if v.name in self.following}
         self.walk(self.proto)
         outputs = tuple(self.find(v.name, "output") for v in self.proto.output)
@@ -146,6 +157,25 @@ class GraphBuilder:
         remarks = self._remarks() if self.parent is None else ()
         of_file = self.model.fingerprint if self.parent is None else ""
         return Graph(name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks, of_file)
+
+    def _give_value(self, name: str, t: int) -> None:
+        """Takes the value that the caller gives an input of the model: what it decides is decided as by a constant.
+
+        Raises:
+            RequestError: the input is no tensor of numbers, or has not so many of them.
+        """
+        numbers = self.model.dims.values.get(name)
+        if numbers is None or self.parent is not None:
+            return
+        tensor = self.tensors[t]
+        option = value_option(name, numbers)
+        if tensor.dtype not in _NUMBERS or not 1 <= prod(tensor.shape) <= _MOST_GIVEN:
+            raise RequestError(f"{option}: {name!r} is {tensor.dtype} {list(tensor.shape)}, expected a few numbers")
+        if len(numbers) not in (1, prod(tensor.shape)):
+            raise RequestError(f"{option}: {name!r} has {prod(tensor.shape)} numbers, expected 1 or as many")
+        self.model.dims.used.add(name)
+        self.values[t] = np.resize(np.array(numbers), tensor.shape).astype(_NUMBERS[tensor.dtype])
+        self.steady.add(t)
 
     def walk(self, proto: Any) -> None:
         """Adds the initialisers and nodes of `proto`, a graph or a branch in place of its If."""
@@ -346,19 +376,27 @@ class GraphBuilder:
 
     def _is_constant(self, node: Any, inputs: tuple[int, ...]) -> bool:
         """Whether the outputs are known before the model runs."""
-        if node.domain not in PURE or node.op_type in RANDOM:
+        if node.domain not in PURE or node.op_type in RANDOM or (self.model.unfolded and node.op_type != "Constant"):
             return False
-        if node.op_type in ("Shape", "Size") and node.domain == "" and inputs and inputs[0] >= 0:
-            known = self.types[inputs[0]]
-            return not known.is_open and known.dtype not in UNPLANNED
-        return all(self._known_before(i) for i in inputs if i >= 0)
+        return self._tells_extents(node, inputs) or all(self._known_before(i) for i in inputs if i >= 0)
+
+    def _tells_extents(self, node: Any, inputs: tuple[int, ...]) -> bool:
+        """Whether a node tells extents that are known."""
+        if node.op_type not in ("Shape", "Size") or node.domain or not inputs or inputs[0] < 0:
+            return False
+        known = self.types[inputs[0]]
+        return not known.is_open and known.dtype not in UNPLANNED
 
     def _is_steady(self, node: Any, inputs: tuple[int, ...]) -> bool:
         """Whether a node that runs computes the same result in every run, so that shapes may depend on it."""
         if node.domain not in PURE or node.op_type in RANDOM or -1 in inputs:
             return False
         known = all(i in self.steady or self._known_before(i) for i in inputs)
-        return known or (node.op_type in ("Less", "Greater") and len(set(inputs)) == 1)
+        return (
+            known
+            or self._tells_extents(node, inputs)
+            or (node.op_type in ("Less", "Greater") and len(set(inputs)) == 1)
+        )
 
     def _known_before(self, t: int) -> bool:
         return self.tensors[t].kind is Kind.CONSTANT

@@ -73,7 +73,16 @@ def _parsed(path: Path) -> Any:
     return model
 
 
-def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
+def read_unfolded(path: Path, dims: Dims) -> Graph:
+    """The graph with every node as an operator, those too whose results are known before the model runs.
+
+    Raises:
+        ModelError, ValueError: as `read`.
+    """
+    return _graph(path, _parsed(path), dims, unfolded=True)
+
+
+def _graph(path: Path, proto: Any, dims: Dims, *, unfolded: bool = False) -> Graph:
     limits = FileLimits.of(path.stat().st_size)
     parts = [part for owner in (proto.graph, *proto.functions) for part in graphs_of(owner)]
     check_counts(parts, limits)
@@ -86,7 +95,8 @@ def _graph(path: Path, proto: Any, dims: Dims) -> Graph:
     check_nodes(parts, opsets)
     stored = _drop_weights(parts)
     symbols = _bound(parts, dims)
-    model = Model(opsets, dims, stored, Tally(limits, times=2), add_control, fingerprint(path.read_bytes()))
+    limited = Tally(limits, times=2)
+    model = Model(opsets, dims, stored, limited, add_control, fingerprint(path.read_bytes()), unfolded=unfolded)
     builder = GraphBuilder(model, _inferred(proto, model).graph)
     try:
         graph = builder.graph(path.stem)

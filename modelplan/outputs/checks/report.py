@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
+from modelplan.model import SessionMemory
 from modelplan.outputs.report import Section, Table, plain
-from modelplan.outputs.reports.arena_report import libraries_line
+from modelplan.outputs.reports.arena_report import beside_lines, libraries_line
 from modelplan.primitives.units import counted, human
 
 #: Said of a model for which there was no time to plan it otherwise.
@@ -125,6 +126,8 @@ def section_of(one: Outcome) -> Section:
         return Section(title, (*one.refusals, *remedies, one.needed.basis))
     word = "fits" if one.passed else "does not fit"
     lines = [f"required  {human(one.needed.arena)}: {one.needed.basis}"]
+    if one.needed.session is not None:
+        lines += beside_lines(one.needed.session)
     for judged in one.judgements:
         lines += _against(judged)
         if judged.quantity == "arena" and judged.limit is not None and not judged.passed:
@@ -148,17 +151,25 @@ def _against(judged: Judgement) -> list[str]:
 
 def remedy_commands(outcome: Outcome) -> str:
     """The commands after which the model fits, in one line; empty where it fits or none is known."""
-    return " && ".join(outcome.remedies[0].commands) if outcome.remedies and not outcome.passed else ""
+    if outcome.passed:
+        return ""
+    if outcome.fitting_session:
+        return f"settings of the session: {outcome.fitting_session.settings}"
+    return " && ".join(outcome.remedies[0].commands) if outcome.remedies else ""
 
 
 def remedy_lines(outcome: Outcome) -> tuple[str, ...]:
     """The line with the remedy's commands; nothing where there are none."""
     commands = remedy_commands(outcome)
+    if commands and outcome.fitting_session:
+        return outcome.fitting_session.code
     return (f"fits after: {commands}",) if commands else ()
 
 
 def outlook(one: Outcome) -> list[str]:
     """The least changes that would fit, or how far the best is from fitting."""
+    if one.needed is not None and one.needed.session is not None:
+        return session_outlook(one, one.needed.session)
     if one.remedies and one.remedies[0].requirement is not None:
         return [f"{one.remedies[0].change}: {human(one.remedies[0].requirement.arena)}"]
     if one.others is None:
@@ -172,6 +183,18 @@ def outlook(one: Outcome) -> list[str]:
     missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(lower[-1]) if size > 0]
     least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"
     return [f"{least}; nothing tried fits", "`modelplan explain` tries more than order and plan"]
+
+
+def session_outlook(one: Outcome, session: SessionMemory) -> list[str]:
+    """The settings with which the session fits, or the least that settings do."""
+    fitting = one.fitting_session
+    if fitting is not None:
+        return [f"fits with other settings of the session: {fitting.settings}: {human(fitting.most)}"]
+    if not session.others:
+        return ["no settings of the session need less"]
+    least = session.others[0]
+    more = "`modelplan fit` rewrites the file, `--least` as far as that goes"
+    return [f"the least by settings alone: {least.settings}: {human(least.most)}; nothing tried fits", more]
 
 
 def since_lines(outcome: Outcome) -> list[str]:

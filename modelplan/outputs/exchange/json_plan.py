@@ -35,6 +35,8 @@ def render(plan: Plan) -> str:
         document["bodies"] = [_plain(body, numbers) for body in bodies]
     if plan.requirement is not None:
         document["requirement"] = _plain(plan.requirement)
+        if plan.requirement.session is None:
+            del document["requirement"]["session"]
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 

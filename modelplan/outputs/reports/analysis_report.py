@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
-from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SessionMemory, SizedFile
+from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
+from modelplan.answers.extent_table import ExtentRow, ExtentTable
 from modelplan.model import bounds
-from modelplan.outputs.report import Report, Section
+from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
-from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section
+from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
 from modelplan.outputs.reports.explanation_report import best_lines
-from modelplan.primitives.units import human
 
 
 def stage_sections(stage: SizedFile) -> Report:
@@ -27,12 +29,49 @@ def stage_sections(stage: SizedFile) -> Report:
 def _requirement(stage: SizedFile) -> Report:
     """What the unmodified file needs and the parts of that, or why its runtime would not run it."""
     first = headline(stage.file.path, stage.requirement, stage.capacity)
+    first = replace(first, lines=(*first.lines, *_fixed_line(stage)))
     return [first] if stage.requirement.refusals else [first, parts_section(stage.requirement)]
 
 
+def extents_section(table: ExtentTable) -> Section:
+    """What a model needs for each of several extents, and whether that fits."""
+    rows = [_extents_row(row, table.capacity) for row in table.rows]
+    columns = ("first run", "later runs", "planned activations") if table.rows[0].requirement.session else ("memory",)
+    fits = ("fits",) if table.capacity is not None else ()
+    headings = (*(f">{name}" for name in (*table.symbols, *columns)), *fits)
+    basis = tuple(dict.fromkeys(row.requirement.basis for row in table.rows))
+    return Section(table.path, basis, Table(headings, tuple(rows)))
+
+
+def _extents_row(row: ExtentRow, capacity: int | None) -> tuple[str, ...]:
+    needed, session = row.requirement, row.requirement.session
+    sizes = (session.usual.first, session.usual.later, session.planned) if session else (needed.arena,)
+    fits = () if capacity is None else ("yes" if needed.fits(capacity) else "no",)
+    return (*map(str, row.extents), *map("{:,}".format, sizes), *fits)
+
+
+def _fixed_line(stage: SizedFile) -> list[str]:
+    """The inputs and outputs of a session whose file leaves extents open, as the caller has fixed them."""
+    options, graph = stage.target.options, stage.file.graph
+    if stage.requirement.session is None or not {"--dim", "--shape"}.intersection(options):
+        return []
+    shapes = [
+        ", ".join(f"{graph.tensors[t].name} {list(graph.tensors[t].shape)}" for t in ends)
+        for ends in (graph.inputs, graph.outputs)
+    ]
+    return [f"fixed by {shlex.join(options)}: inputs {shapes[0]}; outputs {shapes[1]}"]
+
+
 def _peak(stage: RunFile) -> Report:
-    """The step at which the unmodified file has most alive; nothing for one that does not run."""
-    return [] if stage.requirement.refusals else [plan_report.peak_section(stage.unmodified), *_parts_of_tensors(stage)]
+    """Settings that need less, and the step at which most is alive; nothing for a file that does not run."""
+    if stage.requirement.refusals:
+        return []
+    session = stage.requirement.session
+    peak = plan_report.peak_section(stage.unmodified)
+    if session:
+        title = f"Planned activations, {peak.title[0].lower()}{peak.title[1:]}"
+        return [settings_section(session), replace(peak, title=title)]
+    return [peak, *_parts_of_tensors(stage)]
 
 
 def _parts_of_tensors(stage: RunFile) -> Sequence[Section]:
@@ -48,7 +87,7 @@ def _parts_of_tensors(stage: RunFile) -> Sequence[Section]:
 
 
 def _plan(stage: ComparedFile) -> Report:
-    """The other forms of the file, then the plan, what a session allocates, and why tensors share or not.
+    """The other forms of the file, then the plan, and why tensors share or not.
 
     Nothing for a file that its runtime would not run.
     """
@@ -56,18 +95,7 @@ def _plan(stage: ComparedFile) -> Report:
         return []
     others = [alternatives_section(stage.requirement, stage.alternatives)] if stage.alternatives else []
     asked = [Section(f"Why {name} shares or not", lines) for name, lines in stage.reasons]
-    session = [_session(stage.session)] if stage.session else []
-    return [*others, *plan_report.plan_sections(stage.plan, stage.unmodified), *session, *asked]
-
-
-def _session(session: SessionMemory) -> Section:
-    lines = [
-        f"{human(session.nbytes)} at most, at {session.operator}, outputs among it, inputs and weights not",
-        "at optimization levels off and basic, arena and memory patterns off, one thread, in the session's own order",
-    ]
-    if session.workspace:
-        lines.append(f"{human(session.workspace)} of it are the kernel's own workspace")
-    return Section("What a session allocates while it runs", tuple(lines))
+    return [*others, *plan_report.plan_sections(stage.plan, stage.unmodified), *asked]
 
 
 def _best(analysis: Analysis) -> Report:

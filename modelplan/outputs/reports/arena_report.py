@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.answers.analysis import lower_alternatives
-from modelplan.model import Alternative, LibraryNeed, Requirement
+from modelplan.model import Alternative, LibraryNeed, Requirement, SessionMemory
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
 
@@ -19,9 +19,41 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
     if needed.libraries:
         declared += "  // any kernels; less with --kernels or --target"
     lines = [declared, needed.basis, *needed.remarks]
+    if needed.session:
+        lines = [*_session_lines(needed.session), needed.basis, *beside_lines(needed.session)]
     if capacity is not None:
         lines.append(f"capacity {human(capacity)}: {_fits(needed, capacity)}")
     return Section(model, tuple(lines), _libraries_table(needed.libraries))
+
+
+def _session_lines(session: SessionMemory) -> list[str]:
+    """What a default session takes while it runs."""
+    usual = session.usual
+    word = "" if usual.measured else "about "
+    return [f"memory {word}{human(usual.first)} in the first run, {human(usual.later)} in later ones"]
+
+
+def beside_lines(session: SessionMemory) -> list[str]:
+    """What is not in the figure of a session: inputs, weights, and what the session holds between runs."""
+    kept = f"weights {human(session.weights)}"
+    if session.loaded is not None:
+        kept = f"the loaded session {human(session.loaded)}, of it weights {human(session.weights)}"
+    apart = f"apart from that: inputs {human(session.inputs)}, {kept}; one intra-op thread (--threads)"
+    planned = f"planned activations {human(session.planned)}: tensors alone, by a plan that no session follows"
+    return [*([session.note] if session.note else []), apart, planned]
+
+
+def settings_section(session: SessionMemory) -> Section:
+    """The least that sessions with other settings take, with the lines that make such a session."""
+    if not session.others:
+        return Section("Less by settings alone", ("none of those that were tried needs less",))
+    rows = [
+        (one.settings, f"{one.first:,}", f"{one.later:,}", f"{session.usual.most - one.most:,}")
+        for one in (session.usual, *session.others)
+    ]
+    table = Table(("settings", ">first run", ">later runs", ">less"), tuple(rows))
+    title = "Less by settings alone; the least as Python"
+    return Section(title, (), table, ("", *session.others[0].code))
 
 
 def _fits(needed: Requirement, capacity: int) -> str:

@@ -40,6 +40,8 @@ _OF_OPERATORS: dict[str, dict[str, Any]] = {
     },
     "subgraphs": {"type": "array", "items": _INTEGER, "description": "Numbers of `bodies`."},
 }
+#: Fields that a document leaves out where there is nothing in them.
+_ABSENT = {(Requirement, "session")}
 
 
 def plan_schema() -> dict[str, Any]:
@@ -122,7 +124,7 @@ class Definitions:
             self.definitions[name] = {
                 "description": (kind.__doc__ or "").strip().splitlines()[0],
                 "type": "object",
-                "required": list(fields),
+                "required": [name for name in fields if (kind, name) not in _ABSENT],
                 "properties": fields,
             }
         return {"$ref": f"#/$defs/{name}"}

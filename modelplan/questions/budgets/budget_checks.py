@@ -27,6 +27,13 @@ from modelplan.questions.budgets.project_budgets import (
 from modelplan.questions.budgets.revisions import revision
 from modelplan.questions.budgets.saved_figures import read_baseline
 from modelplan.questions.model_request import ModelRequest, on_target, target_of
+from modelplan.questions.session_needs import (
+    has_sessions,
+    prepare,
+    require_host,
+    session_asked,
+    with_other_settings,
+)
 from modelplan.questions.target_request import TargetRequest, choose_target
 
 if TYPE_CHECKING:
@@ -145,7 +152,7 @@ def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
         for path, key in models:
             name = _name(row, key, target, len(models))
             check = Check(name, str(path), key, replace(row.limits, arena=arena), target or "")
-            yield ModelCheck(check, _model_request(row, str(path), chosen), row.place)
+            yield ModelCheck(check, _model_request(row, str(path), key, chosen), row.place)
 
 
 def _name(row: BudgetRow, key: str, target: str | None, models: int) -> str:
@@ -167,12 +174,14 @@ def _target_request(row: BudgetRow, target: str | None, folder: Path) -> TargetR
     )
 
 
-def _model_request(row: BudgetRow, path: str, target: Chosen | None) -> ModelRequest:
-    """A model of a budget with what it is sized for."""
+def _model_request(row: BudgetRow, path: str, key: str, target: Chosen | None) -> ModelRequest:
+    """A model of a budget, called `key` there, with what it is sized for."""
+    options = row.options_of(key)
     return ModelRequest(
         path,
-        row.options.get("dim", ()),
-        row.options.get("shape", ()),
+        options.get("dim", ()),
+        options.get("shape", ()),
+        values=options.get("value", ()),
         runtime=_one(row, "runtime"),
         kernels=_one(row, "kernels"),
         abi=_one(row, "abi"),
@@ -234,10 +243,15 @@ def outcome(asked: ModelCheck, measurements: Measurements, baseline: Baseline | 
 
 def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | None) -> Outcome:
     """The outcome for a model that can be read; alternatives are planned where it needs too much and could run."""
-    check, bound = asked.check, (asked.request.dims, asked.request.shapes)
-    file = measurements.file(check.model, *bound)
+    check, bound, session = asked.check, (asked.request.dims, asked.request.shapes), session_asked(asked.request)
+    prepare(asked.request)
+    file = measurements.file(check.model, *bound, asked.request.values)
     runs_on = target_of(on_target(asked.request, file), file.graph)
-    needed = measurements.requirement(file, runs_on)
+    if asked.request.target:
+        require_host(file, runs_on, asked.request.target.device.name, asked.request.target.device.abi)
+    needed = measurements.requirement(file, runs_on, session)
+    if has_sessions(file, runs_on) and needed.session is None:
+        return Outcome(check, problem=f"{check.model}: {needed.basis}", exit_code=1)
     found = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound))
     figures = found.figures
     if figures is None:
@@ -246,10 +260,11 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     if target is not None and target.block is None and check.limits.arena is None:
         return replace(found, exit_code=2, problem=f"needs {human(figures.arena)} ({needed.basis}); {target.not_known}")
     if baseline is not None:
-        earlier, causes = compared(baseline, check.key, file, runs_on, bound, measurements)
+        earlier, causes = compared(baseline, check.key, file, runs_on, bound, measurements, session)
         found = replace(found, earlier=earlier, causes=causes)
     found = replace(found, judgements=tuple(judgements(check.limits, figures, found.earlier)))
     if found.passed:
         return found
     short = any(not judgement.passed for judgement in found.judgements if judgement.quantity != "flash")
+    found = replace(found, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
     return replace(found, exit_code=1, others=measurements.others(file, runs_on) if short else ())

@@ -10,6 +10,7 @@ from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.revisions import Revision
 from modelplan.questions.budgets.saved_figures import SavedFigures
+from modelplan.questions.model_request import SessionAsked
 
 Baseline = SavedFigures | Revision
 #: Extents and shapes that are bound.
@@ -35,11 +36,17 @@ def judgements(limits: Limits, figures: Figures, earlier: Earlier | None) -> Ite
 
 
 def compared(
-    baseline: Baseline, key: str, file: ModelFile, target: Target, bound: Bound, measurements: Measurements
+    baseline: Baseline,
+    key: str,
+    file: ModelFile,
+    target: Target,
+    bound: Bound,
+    measurements: Measurements,
+    asked: SessionAsked,
 ) -> tuple[Earlier, tuple[str, ...]]:
     """What the model called `key` needed, and in one line each what made it need more or less since.
 
-    `bound` are the extents and shapes that were bound for the file.
+    `bound` are the extents and shapes that were bound for the file, `asked` how a session of it is sized.
     """
     if isinstance(baseline, SavedFigures):
         return baseline.earlier(key, setting_of(target, *bound)), ()
@@ -47,7 +54,7 @@ def compared(
     if isinstance(old, str):
         return Earlier(baseline.name, None, old), ()
     try:
-        needed = measurements.requirement(old, target)
+        needed = measurements.requirement(old, target, asked)
     except ModelPlanError as problem:
         return Earlier(baseline.name, None, str(problem)), ()
     if needed.refusals:

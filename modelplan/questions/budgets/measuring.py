@@ -15,6 +15,8 @@ from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.alternatives import Rewritten, rewritten_files, sized, unmodified_requirement
 from modelplan.questions.alternatives import load_file as read_model
 from modelplan.questions.budgets.revisions import Revision
+from modelplan.questions.model_request import SessionAsked
+from modelplan.questions.session_needs import sized_by_session
 
 Answer = TypeVar("Answer")
 #: A model file of a revision, or why there is none.
@@ -29,18 +31,21 @@ class Measurements:
     spent: float = 0.0
     answers: dict[Hashable, Any] = field(default_factory=dict)
 
-    def file(self, path: str, dims: tuple[str, ...] = (), shapes: tuple[str, ...] = ()) -> ModelFile:
+    def file(
+        self, path: str, dims: tuple[str, ...] = (), shapes: tuple[str, ...] = (), values: tuple[str, ...] = ()
+    ) -> ModelFile:
         """The model file `path`, with extents that it leaves open."""
-        return self._memoised(("file", path, dims, shapes), lambda: read_model(path, dims, shapes))
+        return self._memoised(("file", path, dims, shapes, values), lambda: read_model(path, dims, shapes, values))
 
     def earlier_file(self, revision: Revision, path: str, dims: tuple[str, ...], shapes: tuple[str, ...]) -> Before:
         """The model file as a revision has it, or why there is none that can be read."""
         key = ("earlier", revision.commit, path, dims, shapes)
         return self._memoised(key, lambda: _from_revision(revision, path, dims, shapes))
 
-    def requirement(self, file: ModelFile, target: Target) -> Requirement:
-        """What the runtime needs to run the unmodified file."""
-        return self._memoised(("needed", *_key(file, target), target.abi), lambda: unmodified_requirement(file, target))
+    def requirement(self, file: ModelFile, target: Target, asked: SessionAsked) -> Requirement:
+        """What the runtime needs to run the unmodified file; of a session, by the settings that are asked for."""
+        key = ("needed", *_key(file, target), target.abi, asked)
+        return self._memoised(key, lambda: sized_by_session(file, target, unmodified_requirement(file, target), asked))
 
     def others(self, file: ModelFile, target: Target) -> tuple[Alternative, ...] | None:
         """What other forms of the file need; None where no time is left to make them."""

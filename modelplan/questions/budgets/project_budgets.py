@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from modelplan.primitives.errors import ModelError, RequestError
 OWN, SHARED = "modelplan.toml", "pyproject.toml"
 #: Keys of a budget that are options of `check`: those that hold one text, and those that hold one text or several.
 ONE_TEXT = ("runtime", "abi", "kernels", "used", "arena-symbol")
-TEXTS = ("dim", "shape", "reserve", "define", "include")
+TEXTS = ("dim", "shape", "value", "reserve", "define", "include")
+#: Those of them that may be stated for each model.
+_PER_MODEL = ("dim", "shape", "value")
 _TEXT = ("name", *ONE_TEXT)
 _TEXTS = ("model", "target", *TEXTS)
 _BYTES = ("arena", "head", "flash")
@@ -30,7 +33,8 @@ KEYS = ("name", "model", "target", *_BYTES, "growth", *ONE_TEXT, *TEXTS)
 class BudgetRow:
     """One budget as the file states it; `place` is how messages call it.
 
-    `options` are those that `check` takes, by their names without dashes in front, each with its texts.
+    `options` are those that `check` takes, by their names without dashes in front, each with its texts. `of_models` are
+    those that are stated for single models, with the path or glob of these.
     """
 
     place: str
@@ -39,6 +43,15 @@ class BudgetRow:
     targets: tuple[str, ...]
     limits: Limits
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    of_models: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+    def options_of(self, model: str) -> Mapping[str, tuple[str, ...]]:
+        """The options that hold for one model, by its path relative to the file."""
+        found = dict(self.options)
+        for key, pattern, texts in self.of_models:
+            if pattern == model or fnmatchcase(model, pattern):
+                found[key] = (*found.get(key, ()), *texts)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +133,32 @@ def _row(path: Path, number: int, table: Mapping[str, Any]) -> BudgetRow:
     for key in table:
         if key not in KEYS:
             raise RequestError(f"{place}: {key}: no such key; there are: {', '.join(KEYS)}")
-    texts = {key: _texts(place, key, table[key]) for key in (*_TEXT, *_TEXTS) if key in table}
+    of_models = tuple(_of_models(place, table))
+    single = {key for key, _, _ in of_models}
+    texts = {key: _texts(place, key, table[key]) for key in (*_TEXT, *_TEXTS) if key in table and key not in single}
     limits = _limits(place, table)
     if "model" not in texts:
         raise RequestError(f"{place}: no model")
     if limits == Limits() and "target" not in texts:
         raise RequestError(f"{place}: no limit; state one of target, arena, head, flash, growth")
     name, models, targets = (texts.pop(key, ()) for key in ("name", "model", "target"))
-    return BudgetRow(place, "".join(name), models, targets, limits, texts)
+    return BudgetRow(place, "".join(name), models, targets, limits, texts, of_models)
+
+
+def _of_models(place: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The options that a budget states in a table by model."""
+    for key in _PER_MODEL:
+        stated = table.get(key)
+        if isinstance(stated, dict):
+            if not stated:
+                raise RequestError(f"{place}: {key} names no model")
+            yield from ((key, pattern, _texts(place, f"{key}.{pattern}", texts)) for pattern, texts in stated.items())
 
 
 def _texts(place: str, key: str, value: Any) -> tuple[str, ...]:
-    texts = value if key in _TEXTS and isinstance(value, list) else [value]
-    expected = "text or a list of texts" if key in _TEXTS else "text"
+    several = key.partition(".")[0] in _TEXTS
+    texts = value if several and isinstance(value, list) else [value]
+    expected = "text or a list of texts" if several else "text"
     if not texts or not all(isinstance(one, str) and one for one in texts):
         raise RequestError(f"{place}: {key} is {value!r}, expected {expected}")
     return tuple(texts)
@@ -191,6 +217,9 @@ def matched(file: BudgetFile, row: BudgetRow) -> Iterator[tuple[Path, str]]:
         if not paths:
             raise RequestError(f"{row.place}: model {pattern}: no such file, and no file matches")
         found |= {path.relative_to(folder).as_posix(): path for path in paths}
+    for key, pattern, _ in row.of_models:
+        if not any(pattern == model or fnmatchcase(model, pattern) for model in found):
+            raise RequestError(f"{row.place}: {key}: {pattern} is none of its models: {', '.join(sorted(found))}")
     yield from ((path, key) for key, path in sorted(found.items()))
 
 

@@ -102,7 +102,7 @@ def _asks_for_plan(request: ModelRequest) -> bool:
 
 def _requested_side(request: ModelRequest, *, planned: bool) -> Side:
     """One side; `planned`: of either side only the planned activations count."""
-    file = load_file(request.path, request.dims, request.shapes)
+    file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)
     asked = _asks_for_plan(request)

@@ -101,8 +101,8 @@ def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> Mo
 def _filled_words(change: TriedChange, before: ModelSubject, place: Place) -> str:
     """The change's command or description, with its blanks filled."""
     sets = {
-        "reading": _option_words(before, ("--dim", "--shape")),
-        "planning": _option_words(before, ("--dim", "--shape", "--alignment", "--pad")),
+        "reading": _option_words(before, ("--dim", "--shape", "--value")),
+        "planning": _option_words(before, ("--dim", "--shape", "--value", "--alignment", "--pad")),
         "target": before.target.options,
         "build": _build(before),
     }

@@ -64,7 +64,7 @@ def explain(request: ExplainRequest) -> Explanation:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
     deadline = time.monotonic() + request.seconds
-    file = load_file(request.path, request.dims, request.shapes)
+    file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)
     requirement = unmodified_requirement(file, target)

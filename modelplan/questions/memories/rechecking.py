@@ -35,6 +35,7 @@ class LayoutRequest:
         growth: by what share time and traffic may grow, such as 5%.
         dims: extents that the files leave open, as for `load`.
         shapes: shapes that the files leave open, as for `load`.
+        values: values of inputs, as for `load`.
     """
 
     layout: str
@@ -42,6 +43,7 @@ class LayoutRequest:
     growth: str = "0%"
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
 
 
 def check_layout(request: LayoutRequest) -> LayoutCheck:
@@ -64,7 +66,7 @@ def check_layout(request: LayoutRequest) -> LayoutCheck:
     if growth.nbytes:
         raise RequestError(f"--growth {growth.text}: time and traffic grow by a share, such as 5%")
     saved = saved_layout(request.layout, read_text(request.layout))
-    graphs = [(path, load_model(path, request.dims, request.shapes)) for path in request.models]
+    graphs = [(path, load_model(path, request.dims, request.shapes, request.values)) for path in request.models]
     return LayoutCheck(request.layout, tuple(recheck(path, graph, saved, growth.share) for path, graph in graphs))
 
 

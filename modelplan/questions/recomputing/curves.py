@@ -59,7 +59,7 @@ def recompute(request: RecomputeRequest) -> Curve:
         ModelError: the file cannot be read.
         RequestError: streams, a finished plan and others that say nothing of repeated operators.
     """
-    graph = load_model(request.path, request.dims, request.shapes)
+    graph = load_model(request.path, request.dims, request.shapes, request.values)
     if request.allocator == FROM_FILE:
         raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
     options, most = planning_options(request, graph), request.most_work

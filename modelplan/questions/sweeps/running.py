@@ -19,6 +19,7 @@ from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, ModelPlanError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
+from modelplan.questions.session_needs import require_host
 from modelplan.questions.sweeps.rows import SweepRow, row_of
 from modelplan.questions.sweeps.run_table import USUAL, SweepRun
 from modelplan.runtimes import runtime as runtime_named
@@ -74,6 +75,7 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     abi = run.target_abi or _USUAL_ABI
     setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
+    require_host(file, target, run.target, run.target_abi)
     need, arena_seconds = memo.cached(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
     options = _options(run, runtime, need)
     chosen = (options.schedule, options.alias, options.allocator, options.kernels)

@@ -49,6 +49,7 @@ class ShareRequest:
         budget: how long each search of the allocator may run.
         dims: extents that the files leave open, as for `load`.
         shapes: shapes that the files leave open, as for `load`.
+        values: values of inputs, as for `load`.
     """
 
     models: Mapping[str, str | Path]
@@ -63,6 +64,7 @@ class ShareRequest:
     budget: Budget | None = None
     dims: Sequence[str] = ()
     shapes: Sequence[str] = ()
+    values: Sequence[str] = ()
 
 
 def check_pipes(files: Mapping[str, ModelFile], pipes: Sequence[Pipe]) -> None:

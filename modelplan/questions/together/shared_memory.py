@@ -44,7 +44,8 @@ def share_memory(request: ShareRequest) -> SharedPlan:
         RequestError: a name that does not exist, a pipeline of tensors that differ, or one that forms a circle.
         BrokenPlanError: a stage went wrong; never to be seen.
     """
-    files = {name: load_file(str(path), request.dims, request.shapes) for name, path in request.models.items()}
+    bound = request.dims, request.shapes, request.values
+    files = {name: load_file(str(path), *bound) for name, path in request.models.items()}
     if len(files) < 2:
         raise RequestError("one model: expected two or more")
     graphs = {name: file.graph for name, file in files.items()}

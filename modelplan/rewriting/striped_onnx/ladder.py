@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.formats import load_model
+from modelplan.formats.dims import parsed_values
 from modelplan.model import Graph
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
@@ -70,13 +71,14 @@ class OnnxGoal(RewriteGoal):
     """What is asked for on ONNX Runtime; `budget` counts the run that needs most under the best settings.
 
     `settings` are the user's; those named in `fixed` are kept, the others may be changed. `tolerance` is in units of
-    the last place of the largest value of an output.
+    the last place of the largest value of an output. `values` are those of inputs, as for `load`.
     """
 
     settings: SessionSettings = field(default_factory=SessionSettings)
     fixed: frozenset[str] = frozenset()
     max_macs: float = 0.25
     tolerance: float = 0.0
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ class _Climb:
     def __init__(self, path: str, graph: Graph, goal: OnnxGoal, progress: Report, folder: Path) -> None:
         self.path, self.graph, self.goal, self.say, self.folder = path, graph, goal, progress, folder
         self.proto: Any = parsed(path)
+        self.values = parsed_values(goal.values)
         self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
         self.ladder = OnnxLadder()
         self.original: Measured | None = None
@@ -188,7 +191,7 @@ class _Climb:
 
     def _measure(self, path: str | Path, settings: SessionSettings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
-        measured = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep)
+        measured = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep, values=self.values)
         return measured.above(measured.session if self.original is None else self.original.session)
 
     def _best_settings(self, path: str | Path, rung: OnnxRung) -> OnnxRung:
@@ -360,7 +363,7 @@ class _Climb:
     ) -> OnnxRung:  # fmt: skip
         with self._draft(model) as path:
             usual = measured if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
-            first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED)
+            first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED, self.values)
         return OnnxRung(
             name="split", what=RUNGS["split"] + said, settings=best.settings, usual=usual,
             best=replace(measured, outputs=()), macs=plan.macs, nodes=plan.steps, model=model,

@@ -9,11 +9,12 @@ import atexit
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy.typing as npt
@@ -37,6 +38,16 @@ _TRIES = 5
 _SECONDS = 1800
 
 Shapes = Mapping[str, Sequence[int]]
+#: The values of inputs, by their names; fewer than an input has are repeated.
+Values = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringLimits:
+    """The seconds by the clock and the bytes of addresses that a measurement may take."""
+
+    seconds: float
+    memory: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +81,18 @@ class SessionSettings:
 class Measured:
     """Bytes above what the loaded session needs: the most in the first run, and in later ones.
 
-    `session` is what it needs, the same with an arena, whose free room counts as used, and without; `seconds` is the
-    processor time of the quickest run; `outputs` are those of the random inputs, then of the extreme ones, where they
-    were asked for.
+    `first` and `steady` are those in aligned blocks, which hold tensors; `heap` are those in all blocks of both, the
+    session's own bookkeeping among them. `session` is what it needs when loaded, the same with an arena, whose free
+    room counts as used, and without; `loaded` is that in all blocks. `seconds` is the processor time of the quickest
+    run; `outputs` are those of the random inputs, then of the extreme ones, where they were asked for.
     """
 
     session: int
     first: int
     steady: int
     seconds: float
+    heap: tuple[int, int] = (0, 0)
+    loaded: int = 0
     outputs: tuple[tuple[npt.NDArray[Any], ...], ...] = field(default=(), repr=False)
 
     @property
@@ -90,6 +104,10 @@ class Measured:
         """The same bytes, counted above the need of another session."""
         more = self.session - session
         return replace(self, session=session, first=self.first + more, steady=self.steady + more)
+
+    def heap_above(self, loaded: int) -> tuple[int, int]:
+        """The bytes in all blocks of the first and of later runs, counted above another loaded session."""
+        return self.heap[0] + self.loaded - loaded, self.heap[1] + self.loaded - loaded
 
 
 def ort_version() -> str:
@@ -113,7 +131,14 @@ def check_measurable() -> None:
 
 
 def measure(
-    model: str | Path, shapes: Shapes, settings: SessionSettings, *, runs: int = 3, inputs: int = 0, keep: bool = False
+    model: str | Path,
+    shapes: Shapes,
+    settings: SessionSettings,
+    *,
+    runs: int = 3,
+    inputs: int = 0,
+    keep: bool = False,
+    values: Values = MappingProxyType({}),
 ) -> Measured:
     """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
 
@@ -122,10 +147,28 @@ def measure(
     """
     request = {
         "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
-        "outputs": keep,
+        "outputs": keep, "values": _lists(values),
     }  # fmt: skip
-    answer = _answer(request)
-    return Measured(answer["session"], answer["first"], answer["steady"], answer["seconds"], answer["outputs"])
+    return _measured(_answer(request))
+
+
+def measure_each(
+    model: str | Path, shapes: Shapes, settings: Sequence[SessionSettings], limits: MeasuringLimits, values: Values
+) -> list[Measured]:
+    """What a model takes at each of several settings; `values` are those of inputs by their names.
+
+    Raises:
+        ModelError: as `measure`, or it takes more than the limits.
+    """
+    request = {
+        "model": str(model), "shapes": _plain(shapes), "several": [asdict(one) for one in settings], "runs": 3,
+        "values": _lists(values), "memory": limits.memory,
+    }  # fmt: skip
+    return [_measured(answer) for answer in _answer(request, limits.seconds)]
+
+
+def _measured(answer: Mapping[str, Any]) -> Measured:
+    return Measured(**{field.name: answer[field.name] for field in fields(Measured)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +258,11 @@ def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
 
 
 def time_in_turn(
-    models: Sequence[str | Path], shapes: Shapes, settings: SessionSettings, runs: int
+    models: Sequence[str | Path],
+    shapes: Shapes,
+    settings: SessionSettings,
+    runs: int,
+    values: Values = MappingProxyType({}),
 ) -> list[list[float]]:
     """Processor seconds of each model's runs, the models run in turn in one process.
 
@@ -224,9 +271,14 @@ def time_in_turn(
     """
     request = {
         "models": list(map(str, models)), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs,
+        "values": _lists(values),
     }  # fmt: skip
     seconds: list[list[float]] = _answer(request)["seconds"]
     return seconds
+
+
+def _lists(values: Values) -> dict[str, list[float]]:
+    return {name: list(numbers) for name, numbers in values.items()}
 
 
 def _plain(shapes: Shapes) -> dict[str, list[int]]:
@@ -238,10 +290,15 @@ atexit.register(_process.end)
 _one_at_a_time = Lock()
 
 
-def _answer(request: dict[str, Any]) -> Any:
+def start() -> None:
+    """Starts the process that measures: it takes a while to load ONNX Runtime, in which other work can be done."""
+    _process.start()
+
+
+def _answer(request: dict[str, Any], seconds: float = _SECONDS) -> Any:
     """What ONNX Runtime, in a process of its own, answers to a request."""
     try:
         with _one_at_a_time:
-            return _process.ask({**request, "folder": str(Path.cwd())}, _SECONDS)
+            return _process.ask({**request, "folder": str(Path.cwd())}, seconds)
     except NoAnswerError as problem:
         raise ModelError(f"not run on ONNX Runtime {ort_version()}: {str(problem)[:_LONGEST]}") from None

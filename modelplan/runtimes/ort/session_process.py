@@ -9,14 +9,22 @@ import ctypes
 import gc
 import os
 import pickle
+import resource
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from modelplan.primitives.answering import answer_questions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    #: Bytes in aligned blocks, and in all.
+    Bytes = NDArray[np.int64]
 
 _TYPES = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
@@ -58,8 +66,10 @@ def _session(request: dict[str, Any]) -> tuple[Any, Any]:
     return onnxruntime.InferenceSession(request["model"], options, providers=["CPUExecutionProvider"]), run
 
 
-def _feeds(inputs: Any, shapes: dict[str, list[int]], number: int) -> dict[str, Any]:
-    """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down."""
+def _feeds(
+    inputs: Any, shapes: dict[str, list[int]], number: int, values: dict[str, list[float]] | None = None
+) -> dict[str, Any]:
+    """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down; `values` are given."""
     feeds = {}
     for position, value in enumerate(inputs):
         if value.type not in _TYPES:
@@ -67,7 +77,9 @@ def _feeds(inputs: Any, shapes: dict[str, list[int]], number: int) -> dict[str, 
         dtype: Any = np.dtype(_TYPES[value.type])
         shape = shapes[value.name]
         random = np.random.default_rng([max(number, 0), position])
-        if number < 0:
+        if value.name in (values or {}):
+            feeds[value.name] = np.resize(np.array((values or {})[value.name]).astype(dtype), shape)
+        elif number < 0:
             feeds[value.name] = np.full(shape, _extreme(dtype, *_EXTREMES[-1 - number]), dtype)
         elif dtype.kind == "f":
             feeds[value.name] = random.standard_normal(shape).astype(dtype)
@@ -88,51 +100,95 @@ def _extreme(dtype: Any, number: float, name: str) -> Any:
     return {"zero": 0, "max": limits.max, "min": limits.min}[name]
 
 
-def _session_bytes(request: dict[str, Any], library: Any) -> int | None:
-    """What a session holds without an arena, whose free room in chunks would hide bytes that runs take."""
-    if request["settings"]["arena"] == "off":
-        return None
-    before = library.trace_live()
+def _library() -> Any:
+    """The allocation trace, which counts from here on."""
+    library = ctypes.CDLL(None)
+    library.trace_live.restype = library.trace_peak.restype = ctypes.c_longlong
+    gc.collect()
+    gc.disable()  # what the interpreter tidies up would be taken for the session's
+    library.trace_count()
+    return library
+
+
+def _live(library: Any) -> Bytes:
+    """The bytes that are allocated now: in aligned blocks, which hold tensors, and in all."""
+    return np.array([library.trace_live(0), library.trace_live(1)])
+
+
+def _peaks(library: Any) -> Bytes:
+    """The most bytes that were allocated at once since the trace was restarted, the same way."""
+    return np.array([library.trace_peak(0), library.trace_peak(1)])
+
+
+def _session_bytes(request: dict[str, Any], library: Any) -> Bytes:
+    """What a session holds without an arena, whose free room in chunks would hide bytes that runs take.
+
+    What stays when it ends belongs to the process: its first session makes tables for all.
+    """
     session, _ = _session({**request, "settings": {**request["settings"], "arena": "off"}, "profile": ""})
-    held: int = library.trace_live() - before
+    with_session = _live(library)
     del session
     gc.collect()
-    return held
+    return with_session - _live(library)
+
+
+def _run_peaks(session: Any, feeds: dict[str, Any], run: Any, runs: int, library: Any) -> tuple[list[Bytes], float]:
+    """The most that is allocated in each run, and the seconds of the quickest of the later ones.
+
+    Outputs stay in the session's own blocks, as in a program in C++.
+    """
+    names = [value.name for value in session.get_outputs()]
+    peaks, seconds = [], []
+    for _ in range(runs):
+        library.trace_restart()
+        before = time.process_time()
+        outputs = session.run_with_ort_values(names, feeds, run)
+        seconds.append(time.process_time() - before)
+        peaks.append(_peaks(library))
+        del outputs
+    return peaks, min(seconds[1:] or seconds)
 
 
 def _measured(request: dict[str, Any]) -> dict[str, Any]:
     """The bytes of a first run and of later ones above what a loaded session needs, and the time of the quickest."""
-    library = ctypes.CDLL(None)
-    library.trace_live.restype = library.trace_peak.restype = ctypes.c_longlong
-    needed = _session_bytes(request, library)
-    before = library.trace_live()
+    import onnxruntime
+
+    library = _library()
+    needed = None if request["settings"]["arena"] == "off" else _session_bytes(request, library)
+    before = _live(library)
     session, options = _session(request)
+    held = _live(library) - before
     inputs = session.get_inputs()
-    feeds = _feeds(inputs, request["shapes"], 0)
-    ready = library.trace_live() if needed is None else before + needed
-    library.trace_peak()
-    peaks, seconds = [], []
-    for _ in range(request["runs"]):
-        before = time.process_time()
-        session.run(None, feeds, options)
-        seconds.append(time.process_time() - before)
-        peaks.append(library.trace_peak() - ready)
+    feeds = _feeds(inputs, request["shapes"], 0, request.get("values", {}))
+    given = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in feeds.items()}
+    ready = _live(library) - (0 if needed is None else held - needed)
+    peaks, seconds = _run_peaks(session, given, options, request["runs"], library)
     if request.get("events"):
         library.trace_begin()
         session.run(None, feeds, options)
         library.trace_end(request["events"].encode())
+    first, later = peaks[0] - ready, np.max(peaks[1:] or peaks, axis=0) - ready
     found = {
-        "session": ready, "first": peaks[0], "steady": max(peaks[1:] or peaks), "seconds": min(seconds[1:] or seconds),
+        "session": int((held if needed is None else needed)[0]), "loaded": int((held if needed is None else needed)[1]),
+        "first": int(first[0]), "steady": int(later[0]), "heap": (int(first[1]), int(later[1])), "seconds": seconds,
         "profile": session.end_profiling() if request.get("profile") else "", "outputs": (),
     }  # fmt: skip
     if request.get("outputs"):
         numbers = [*range(request["inputs"]), *range(-1, -1 - len(_EXTREMES), -1)]
         names = [value.name for value in session.get_outputs()]
-        found["outputs"] = tuple(
-            tuple(map(np.asarray, session.run(names, _feeds(inputs, request["shapes"], number), options)))
-            for number in numbers
-        )
+        each = (_feeds(inputs, request["shapes"], number, request["values"]) for number in numbers)
+        found["outputs"] = tuple(tuple(map(np.asarray, session.run(names, fed, options))) for fed in each)
     return found
+
+
+def _each_measured(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """What `_measured` tells of each of several settings, one session after the other.
+
+    Another session comes first: what the first of a process leaves behind is none's need.
+    """
+    library = _library()
+    _session_bytes({**request, "settings": request["several"][0]}, library)
+    return [_measured({**request, "settings": settings}) for settings in request["several"]]
 
 
 def _optimized(request: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +209,7 @@ def _optimized(request: dict[str, Any]) -> dict[str, Any]:
 def _timed(request: dict[str, Any]) -> dict[str, Any]:
     """CPU seconds of runs of several models in turn, a list for each."""
     sessions = [_session({**request, "model": model}) for model in request["models"]]
-    feeds = [_feeds(session.get_inputs(), request["shapes"], 0) for session, _ in sessions]
+    feeds = [_feeds(session.get_inputs(), request["shapes"], 0, request["values"]) for session, _ in sessions]
     seconds: list[list[float]] = [[] for _ in sessions]
     for _ in range(request["runs"]):
         for number, (session, options) in enumerate(sessions):
@@ -161,6 +217,12 @@ def _timed(request: dict[str, Any]) -> dict[str, Any]:
             session.run(None, feeds[number], options)
             seconds[number].append(time.process_time() - before)
     return {"seconds": seconds}
+
+
+#: What answers a request that has this key.
+_ACTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "models": _timed, "optimized": _optimized, "several": _each_measured,
+}  # fmt: skip
 
 
 def _answered(request: dict[str, Any]) -> Any:
@@ -187,9 +249,11 @@ def _answered(request: dict[str, Any]) -> Any:
 
 
 def _answer_and_exit(request: dict[str, Any], to: int) -> None:
-    answer = _timed if "models" in request else _optimized if "optimized" in request else _measured
+    answer = next((act for key, act in _ACTS.items() if key in request), _measured)
     status = 1
     try:
+        if request.get("memory"):
+            resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
         os.chdir(request["folder"])  # it may have changed since the server was started
         try:
             sent: tuple[str, Any] = "", answer(request)

@@ -26,6 +26,15 @@ def unknown_tensors(path: str, graph: Graph) -> frozenset[int]:
     )
 
 
+def has_bodies(path: str) -> bool:
+    """Whether nodes of the model, or of its functions, run bodies such as the branches of an If."""
+    import onnx
+
+    proto = onnx.load(path, load_external_data=False)
+    nodes = [node for owner in (proto.graph, *proto.functions) for node in owner.node]
+    return any(attribute.HasField("g") or attribute.graphs for node in nodes for attribute in node.attribute)
+
+
 def _is_computed(graph: Any) -> bool:
     """Whether a Slice takes numbers that the model computes, as those of kept rows do."""
     constants = {tensor.name for tensor in graph.initializer}

@@ -1,0 +1,52 @@
+"""What a session of a runtime takes from the heap, for a runtime that allocates by itself while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNeed:
+    """What a session takes from the heap while it runs, in bytes above what it holds once it is loaded.
+
+    `first` and `later` are the most in the first run and in later ones, outputs among them, inputs not.
+    `first_tensors` and `later_tensors` are the most in blocks that hold tensors, free room in an arena among them; the
+    rest is the session's own bookkeeping. `settings` says in words what is not a default, `code` are the lines of
+    Python that make such a session. `measured`: by running it; else predicted.
+    """
+
+    settings: str
+    first: int
+    later: int
+    first_tensors: int
+    later_tensors: int
+    code: tuple[str, ...] = ()
+    measured: bool = True
+
+    @property
+    def most(self) -> int:
+        """The bytes of the run that needs more."""
+        return max(self.first, self.later)
+
+    @property
+    def tensors(self) -> int:
+        """The bytes in blocks of tensors in the run that needs more."""
+        return self.first_tensors if self.first > self.later else self.later_tensors
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMemory:
+    """What sessions of a model take, in bytes: at the defaults, and at `others`, which change settings alone.
+
+    `inputs` are the caller's own. `loaded` is what a session holds between runs, `weights` the part of it in blocks
+    that hold tensors; where nothing was measured, these are the constants in the file and `loaded` is None. `note` says
+    why a figure is predicted, empty where it is measured.
+    """
+
+    usual: SessionNeed
+    inputs: int
+    weights: int
+    loaded: int | None
+    planned: int
+    note: str = ""
+    others: tuple[SessionNeed, ...] = ()

@@ -1,0 +1,328 @@
+"""What a session of ONNX Runtime takes from the heap in its first run and in later ones, from the model alone.
+
+A run asks for blocks and gives them back (`session_blocks`); its allocator is the heap itself or an arena (`BfcArena`).
+With memory patterns the first run notes offsets for all values, and later runs take one block for them.
+
+Source: onnxruntime, core/framework/bfc_arena.cc, mem_pattern_planner.h, execution_frame.cc.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from modelplan.model import Graph, Runtime
+from modelplan.planning.session_blocks import (
+    BlockEvent,
+    block_events,
+    packed_in_arena,
+    session_order,
+    unknown_kernels,
+)
+
+#: Chunks of an arena are multiples of this, and its first region has so many bytes.
+_CHUNK, _FIRST_REGION = 256, 1 << 20
+#: A chunk that is larger than asked for by so much is always split.
+_MOST_DEAD = 128 << 20
+#: What no region is larger than, but for a larger request.
+_LARGEST_GROWTH = 1 << 30
+#: Bytes of an arena's own: for each chunk that fits into a region, for each place of the list of chunks, which grows
+#: twofold, for each free chunk, and in all.
+_HANDLE, _CHUNK_RECORD, _FREE_RECORD, _ARENA = 8, 72, 40, 1750
+#: Bytes of the session's own in a run: in all, for each value of the model, for each value that was computed and not
+#: given back, and for each of these that has a block of its own.
+_RUN, _VALUE, _TENSOR, _OWN_BLOCK = 40, 24, 192, 150
+#: Bytes for each input but the first.
+_INPUT = 200
+#: Bytes that a product of matrices takes for the operands of its parts while it runs.
+_PRODUCT = 1900
+#: Bytes that later runs take more.
+_LATER = 128
+#: Bytes of a memory pattern: in all; for each value that it notes, in a list whose room grows twofold, and while it is
+#: alive; for each place of its table, which has room for an eighth more and grows twofold, kept and while it is made.
+_PATTERN, _NOTED, _NOTED_ALIVE, _PLACE, _PLACE_MADE = 240, 24, 24, 25, 41
+#: Bytes that a memory pattern takes in an arena in later runs: in all, and for each output.
+_IN_ARENA, _OUTPUT_IN_ARENA = 2500, 28
+
+
+class UnpredictableError(Exception):
+    """The model has what a prediction does not follow: names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeapNeed:
+    """The most bytes in a first run and in later ones, in all blocks and in those that hold tensors."""
+
+    first: int
+    later: int
+    first_tensors: int
+    later_tensors: int
+
+
+class PlainHeap:
+    """Each block is one allocation."""
+
+    def __init__(self) -> None:
+        self.held = self.own = 0
+        self._sizes: dict[int, int] = {}
+        self._next = 0
+
+    def take(self, size: int) -> int:
+        """A block of so many bytes, as a number to give it back by."""
+        self._next += 1
+        self._sizes[self._next] = size
+        self.held += size
+        return self._next
+
+    def give(self, block: int) -> None:
+        """Takes a block back."""
+        self.held -= self._sizes.pop(block)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """A piece of a region; `start` orders all chunks as addresses do."""
+
+    start: int
+    size: int
+    free: bool = True
+    before: _Chunk | None = field(default=None, repr=False)
+    after: _Chunk | None = field(default=None, repr=False)
+
+
+class BfcArena:
+    """ONNX Runtime's arena at its defaults: regions grow by powers of two, chunks are split and merged, best fit."""
+
+    def __init__(self) -> None:
+        self.held = self._tables = self._room = 0
+        self._growth = _FIRST_REGION
+        self._free: list[tuple[int, int, int]] = []  # bin, size, start
+        self._chunks: dict[int, _Chunk] = {}
+        self._lowest = 0
+
+    @property
+    def own(self) -> int:
+        """The bytes of its own bookkeeping."""
+        return _ARENA + self._tables + self._room * _CHUNK_RECORD + len(self._free) * _FREE_RECORD
+
+    def take(self, size: int) -> int:
+        """A block of so many bytes, as a number to give it back by."""
+        rounded = -(-size // _CHUNK) * _CHUNK
+        chunk = self._fitting(rounded)
+        if chunk is None:
+            self._extend(rounded)
+            chunk = self._fitting(rounded)
+            assert chunk is not None
+        if chunk.size >= 2 * rounded or chunk.size - rounded >= _MOST_DEAD:
+            self._split(chunk, rounded)
+        chunk.free = False
+        return chunk.start
+
+    def give(self, block: int) -> None:
+        """Takes a block back and merges it with free neighbours."""
+        chunk = self._chunks[block]
+        chunk.free = True
+        if chunk.after is not None and chunk.after.free:
+            self._remove(chunk.after)
+            self._merge(chunk, chunk.after)
+        if chunk.before is not None and chunk.before.free:
+            self._remove(chunk.before)
+            chunk = chunk.before
+            assert chunk.after is not None
+            self._merge(chunk, chunk.after)
+        self._insert(chunk)
+
+    def _fitting(self, rounded: int) -> _Chunk | None:
+        """The smallest free chunk of the first bin that has a large enough one, taken out of its bin."""
+        place = bisect_left(self._free, (_bin(rounded), rounded, self._lowest - 1))
+        if place == len(self._free):
+            return None
+        return self._chunks[self._free.pop(place)[2]]
+
+    def _extend(self, rounded: int) -> None:
+        grown = False
+        while rounded > self._growth:
+            self._growth *= 2
+            grown = True
+        size = self._growth
+        if not grown:
+            self._growth *= 2
+        self._lowest -= size + _CHUNK  # a gap, so that chunks of two regions are never neighbours
+        chunk = _Chunk(self._lowest, size)
+        self._chunks[chunk.start] = chunk
+        self._insert(chunk)
+        self.held += size
+        self._tables += size // _CHUNK * _HANDLE
+        self._room = max(self._room, _twofold(len(self._chunks)))
+
+    def _split(self, chunk: _Chunk, size: int) -> None:
+        rest = _Chunk(chunk.start + size, chunk.size - size, before=chunk, after=chunk.after)
+        if chunk.after is not None:
+            chunk.after.before = rest
+        chunk.after, chunk.size = rest, size
+        self._chunks[rest.start] = rest
+        self._room = max(self._room, _twofold(len(self._chunks)))
+        self._insert(rest)
+
+    def _merge(self, chunk: _Chunk, after: _Chunk) -> None:
+        chunk.size += after.size
+        chunk.after = after.after
+        if after.after is not None:
+            after.after.before = chunk
+        del self._chunks[after.start]
+
+    def _insert(self, chunk: _Chunk) -> None:
+        insort(self._free, (_bin(chunk.size), chunk.size, chunk.start))
+
+    def _remove(self, chunk: _Chunk) -> None:
+        self._free.pop(bisect_left(self._free, (_bin(chunk.size), chunk.size, chunk.start)))
+
+
+#: The number of bins; the last holds all larger chunks.
+_BINS = 21
+
+
+def _bin(size: int) -> int:
+    return min((size // _CHUNK).bit_length() - 1, _BINS - 1)
+
+
+def _twofold(count: int) -> int:
+    """The room of a list that grows twofold."""
+    return 1 << (count - 1).bit_length() if count else 0
+
+
+class PatternPlanner:
+    """The offsets that a first run notes for its values: each goes to the tightest gap, else behind the last.
+
+    The room up to the height that was reached before is a gap too.
+    """
+
+    def __init__(self) -> None:
+        self.height = self.count = 0
+        self._blocks: list[tuple[int, int, int]] = []  # offset, size, value
+
+    @property
+    def own(self) -> int:
+        """The bytes of its own bookkeeping."""
+        return _PATTERN + _twofold(self.count) * _NOTED + len(self._blocks) * _NOTED_ALIVE
+
+    @property
+    def places(self) -> int:
+        """The places of the table that is made of it."""
+        return _twofold(self.count * 8 // 7 + 1) if self.count else 0
+
+    def note(self, value: int, size: int) -> None:
+        """Notes that a value is asked for or, with no size, given back."""
+        if size:
+            self.take(value, size)
+        else:
+            self.give(value)
+
+    def take(self, value: int, size: int) -> int:
+        """Notes a value of so many bytes and returns its offset."""
+        size = -(-size // _CHUNK) * _CHUNK
+        self.count += 1
+        best, waste, end = -1, -1, 0
+        for offset, held, _ in (*self._blocks, (self.height, 0, 0)):  # the room behind the last block is a gap too
+            gap = offset - end
+            if gap >= size and (waste < 0 or gap - size < waste):
+                best, waste = end, gap - size
+            end = max(end, offset + held)
+        last = self._blocks[-1][0] + self._blocks[-1][1] if self._blocks else 0
+        offset = last if best < 0 else best
+        self.height = max(self.height, offset + size)
+        insort(self._blocks, (offset, size, value))
+        return offset
+
+    def give(self, value: int) -> None:
+        """Notes that a value is given back."""
+        self._blocks = [block for block in self._blocks if block[2] != value]
+
+
+def predicted_heap(
+    graph: Graph,
+    runtime: Runtime,
+    *,
+    arena: bool = True,
+    pattern: bool = True,
+    threads: int = 1,
+    unknown: frozenset[int] = frozenset(),
+) -> HeapNeed:
+    """What a session takes that runs the nodes as they are in the file, at optimization level off.
+
+    Of the tensors `unknown` the session does not know all extents.
+
+    Raises:
+        UnpredictableError: bodies, or an operator of which is not known what its kernel asks for.
+    """
+    kinds = unknown_kernels(graph, arena=arena)
+    if kinds:
+        raise UnpredictableError(f"not known what the kernels of {', '.join(kinds)} ask for")
+    heap: BfcArena | PlainHeap = BfcArena() if arena else PlainHeap()
+    kept = packed_in_arena(graph) if arena else []
+    for size in kept:
+        heap.take(size)
+    runs = _Runs(heap, graph, list(block_events(graph, runtime, threads, unknown)), pattern=pattern)
+    first, *later = (runs.peak() for _ in range(3))
+    held = sum(kept)
+    peaks = first[0], max(one[0] for one in later), first[1], max(one[1] for one in later)
+    return HeapNeed(*(peak - held for peak in peaks))
+
+
+class _Runs:
+    """The runs of one session, one after the other on the same heap."""
+
+    def __init__(
+        self, heap: PlainHeap | BfcArena, graph: Graph, events: Sequence[BlockEvent], *, pattern: bool
+    ) -> None:
+        self.heap = heap
+        self.frame = _RUN + _VALUE * len(graph.tensors) + _INPUT * max(len(graph.inputs) - 1, 0)
+        self.planner = PatternPlanner() if pattern else None
+        self.noted: PatternPlanner | None = None
+        self.runs = 0
+        by_op: dict[int, list[BlockEvent]] = {}
+        for event in events:
+            by_op.setdefault(event.op, []).append(event)
+        self.steps = [(graph.ops[op], by_op.get(op, [])) for op in session_order(graph)]
+
+    def peak(self) -> tuple[int, int]:
+        """The most bytes of the next run, in all blocks and in those of tensors."""
+        noted, planner = self.noted, None if self.noted else self.planner
+        whole = self.heap.take(noted.height) if noted and noted.height else None
+        blocks: dict[int, int] = {}
+        most = tensors = self.heap.held
+        values = 0
+        for op, events in self.steps:
+            values += len(op.writes)
+            working = _PRODUCT if op.kind == "MatMul" else 0
+            for event in events:
+                if not (noted and event.value):
+                    self._carry_out(event, blocks)
+                if planner and event.value:
+                    planner.note(event.block, event.size)
+                values -= event.value and not event.size
+                tensors = max(tensors, self.heap.held)
+                most = max(most, self._total(values, len(blocks)) + working)
+        if planner:
+            most = max(most, self._total(values, len(blocks)) + planner.places * _PLACE_MADE)
+        for block in (*blocks.values(), *([] if whole is None else [whole])):  # outputs are given back by the caller
+            self.heap.give(block)
+        self.noted = noted or planner
+        self.runs += 1
+        return most, tensors
+
+    def _carry_out(self, event: BlockEvent, blocks: dict[int, int]) -> None:
+        if event.size:
+            blocks[event.block] = self.heap.take(event.size)
+        else:
+            self.heap.give(blocks.pop(event.block))
+
+    def _total(self, values: int, blocks: int) -> int:
+        """All bytes now: `values` that were computed and not given back, `blocks` of their own."""
+        pattern = self.planner.own if self.planner else 0
+        if self.noted:
+            pattern = _PATTERN + self.noted.places * _PLACE
+            pattern += _IN_ARENA + _OUTPUT_IN_ARENA * blocks if isinstance(self.heap, BfcArena) else 0
+        later = _LATER if self.runs else 0
+        return self.heap.held + self.heap.own + self.frame + _TENSOR * values + _OWN_BLOCK * blocks + pattern + later

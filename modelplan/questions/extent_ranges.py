@@ -1,0 +1,64 @@
+"""A model sized for each extent of a range, as in `--dim batch=1..4`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+from modelplan.answers.extent_table import ExtentRow, ExtentTable
+from modelplan.model import Requirement
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.alternatives import load_file, unmodified_requirement
+from modelplan.questions.model_request import ModelRequest, on_target, target_of
+from modelplan.questions.session_needs import prepare, session_asked, sized_by_session
+
+_RANGE = re.compile(r"(?P<symbol>.+?)\s*=\s*(?P<low>[0-9]{1,15})\s*\.\.\s*(?P<high>[0-9]{1,15})")
+#: Combinations of extents that are sized at most.
+_MOST = 256
+
+
+def ranges_of(dims: Sequence[str]) -> dict[str, range]:
+    """The symbols that are given a range, with the extents in it.
+
+    Raises:
+        RequestError: a range that ends before it begins, or that is given twice.
+
+    >>> ranges_of(["batch=1..4", "sequence=64"])
+    {'batch': range(1, 5)}
+    """
+    found: dict[str, range] = {}
+    for text in dims:
+        if match := _RANGE.fullmatch(text.strip()):
+            extents = range(int(match["low"]), int(match["high"]) + 1)
+            if not extents or match["symbol"] in found:
+                raise RequestError(f"--dim {text}: expected a range SYMBOL=LOW..HIGH, one for each symbol")
+            found[match["symbol"]] = extents
+    return found
+
+
+def sized_for_ranges(request: ModelRequest) -> ExtentTable:
+    """What the file of a request needs for each combination of the extents in its ranges.
+
+    Raises:
+        ModelError: the file cannot be read with one of them.
+        RequestError: there are too many, or the request names what there is not.
+    """
+    ranges = ranges_of(request.dims)
+    combinations = list(product(*ranges.values()))
+    if len(combinations) > _MOST:
+        raise RequestError(f"--dim: {len(combinations):,} combinations of extents, expected {_MOST} at most")
+    prepare(request)
+    others = tuple(text for text in request.dims if not _RANGE.fullmatch(text.strip()))
+    rows = []
+    for extents in combinations:
+        bound = (f"{symbol}={extent}" for symbol, extent in zip(ranges, extents, strict=True))
+        rows.append(ExtentRow(extents, _requirement(replace(request, dims=(*others, *bound)))))
+    return ExtentTable(request.path, tuple(ranges), tuple(rows), request.available)
+
+
+def _requirement(request: ModelRequest) -> Requirement:
+    file = load_file(request.path, request.dims, request.shapes, request.values)
+    target = target_of(on_target(request, file), file.graph)
+    return sized_by_session(file, target, unmodified_requirement(file, target), session_asked(request))

@@ -1,0 +1,78 @@
+"""What a session takes from the heap, for a runtime whose sessions allocate by themselves: how that is asked for.
+
+What measures and predicts is imported for a file that runs in a session.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modelplan import runtimes
+from modelplan.model import Requirement
+from modelplan.model.model_file import ModelFile, Target
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.model_request import ModelRequest, SessionAsked
+
+
+def session_asked(request: ModelRequest) -> SessionAsked:
+    """What a request says of its session.
+
+    Raises:
+        RequestError: seconds or threads that there cannot be.
+    """
+    if not 0 <= request.measure < float("inf"):
+        raise RequestError(f"--measure is {request.measure:g}, expected seconds from 0 on")
+    if not 1 <= request.threads <= 1024:
+        raise RequestError(f"--threads is {request.threads}, expected 1 to 1024")
+    return SessionAsked(request.dims, request.shapes, request.values, request.measure, request.threads)
+
+
+def prepare(request: ModelRequest) -> None:
+    """Has the process that measures start while the model is read, unless the model was measured before."""
+    path = Path(request.path)
+    if path.suffix != ".onnx" or not request.measure or not path.is_file():
+        return
+    if runtimes.runtime(request.runtime, "onnx").sorts:
+        from modelplan.questions.session_sizing import start_measuring
+
+        start_measuring(path)
+
+
+def has_sessions(file: ModelFile, target: Target) -> bool:
+    """Whether the target runs the file in sessions that allocate by themselves."""
+    return target.runtime.sorts and file.graph.format == target.runtime.default_for
+
+
+def require_host(file: ModelFile, target: Target, device: str, abi: str) -> None:
+    """Refuses to judge a session by the memory of a microcontroller, a device with an ABI, which has no such runtime.
+
+    Raises:
+        RequestError: names what runs there.
+    """
+    if abi and has_sessions(file, target):
+        raise RequestError(
+            f"{device} is a microcontroller, no session of ONNX Runtime runs there: convert {file.path} to .tflite for"
+            " TensorFlow Lite Micro, --runtime generic for the planned activations alone, or --budget without --target"
+            " for the memory of a host"
+        )
+
+
+def sized_by_session(file: ModelFile, target: Target, planned: Requirement, asked: SessionAsked) -> Requirement:
+    """The requirement of a default session; for another runtime, `planned` as it is.
+
+    Where the session can neither be measured nor predicted, `planned` says so and counts the planned activations.
+    """
+    if not has_sessions(file, target):
+        return planned
+    from modelplan.questions.session_sizing import session_requirement
+
+    return session_requirement(file, target, planned, asked)
+
+
+def with_other_settings(file: ModelFile, target: Target, requirement: Requirement, asked: SessionAsked) -> Requirement:
+    """The requirement with what sessions with other settings take, those that need less; the least first."""
+    if requirement.session is None:
+        return requirement
+    from modelplan.questions.session_sizing import other_sessions
+
+    return other_sessions(file, target, requirement, requirement.session, asked)

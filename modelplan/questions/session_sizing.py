@@ -1,0 +1,176 @@
+"""The sessions of a model file: measured, else predicted.
+
+A session is measured where ONNX Runtime is installed and Linux runs, in a process of its own with limits on time and
+memory; what was measured is remembered. A prediction follows the session's blocks, its arena and its memory pattern.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from modelplan.formats import load_as_run
+from modelplan.formats.dims import parsed_values
+from modelplan.model import Kind, Part, Requirement, SessionMemory, SessionNeed
+from modelplan.model.model_file import ModelFile, Target
+from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.questions.model_request import SessionAsked
+from modelplan.runtimes.ort.measuring import (
+    Measured,
+    MeasuringLimits,
+    SessionSettings,
+    check_measurable,
+    ort_version,
+    start,
+)
+from modelplan.runtimes.ort.remembered import RememberedSessions
+from modelplan.runtimes.ort.settings_code import python_settings
+from modelplan.runtimes.ort.shapes import has_bodies, unknown_tensors
+
+#: Settings that may need less than the defaults.
+_CHANGED = (
+    SessionSettings(arena="off"),
+    SessionSettings(pattern=False),
+    SessionSettings(arena="off", pattern=False),
+    SessionSettings(arena="off", pattern=False, order="priority"),
+    *(SessionSettings(arena="off", pattern=False, level=level) for level in ("extended", "basic", "disable")),
+)
+#: The level at which a session runs the nodes of the file, which can be predicted.
+_AS_IN_FILE = "disable"
+
+
+def start_measuring(path: Path) -> None:
+    """Starts the process that measures, where it can be and the file was not measured before."""
+    try:
+        check_measurable()
+    except RequestError:
+        return  # said where the figure stands
+    if not RememberedSessions(str(path), path.read_bytes()).known():
+        start()
+
+
+def session_requirement(file: ModelFile, target: Target, planned: Requirement, asked: SessionAsked) -> Requirement:
+    """The requirement of a default session; see `session_needs.sized_by_session`."""
+    settings = SessionSettings(threads=asked.threads)
+    try:
+        measured = _measured(file, [settings], asked)[0]
+    except (ModelError, RequestError) as problem:
+        return _predicted(file, target, planned, asked, str(problem))
+    usual = _need(file, settings, measured, measured.loaded)
+    memory = SessionMemory(usual, _input_bytes(file), measured.session, measured.loaded, planned.arena)
+    return _requirement(memory, f"measured: onnxruntime {ort_version()}, heap of a default session while it runs")
+
+
+def other_sessions(
+    file: ModelFile, target: Target, requirement: Requirement, memory: SessionMemory, asked: SessionAsked
+) -> Requirement:
+    """The requirement with sessions of other settings; see `session_needs.with_other_settings`."""
+    changed = [replace(one, threads=asked.threads) for one in _CHANGED]
+    if memory.loaded is None:
+        changed = [replace(one, level=_AS_IN_FILE) for one in changed if one.order == "default" and one.level == "all"]
+        needs = [_predicted_need(file, target, one, asked) for one in changed]
+    else:
+        try:
+            measured = _measured(file, changed, asked)
+        except ModelError:
+            return requirement  # the default session ran; others that do not are no advice
+        needs = [_need(file, one, found, memory.loaded) for one, found in zip(changed, measured, strict=True)]
+    others = sorted((one for one in needs if one.most < memory.usual.most), key=lambda one: one.most)
+    return replace(requirement, session=replace(memory, others=tuple(others)))
+
+
+def _measured(file: ModelFile, settings: Sequence[SessionSettings], asked: SessionAsked) -> list[Measured]:
+    """What the file takes at each of the settings.
+
+    Raises:
+        ModelError: it takes too long, too much memory, or ONNX Runtime does not run it.
+        RequestError: nothing can be measured here, or nothing is to be.
+    """
+    if not asked.seconds:
+        raise RequestError("--measure 0 asks for a prediction")
+    check_measurable()
+    graph = file.graph
+    shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+    limits = MeasuringLimits(asked.seconds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with _on_disk(file) as path:
+        remembered = RememberedSessions(path, file.content)
+        return remembered.measured(shapes, settings, limits, parsed_values(asked.values))
+
+
+@contextmanager
+def _on_disk(file: ModelFile) -> Iterator[str]:
+    """The path of the file; one of an earlier revision is written to a folder of its own meanwhile."""
+    if Path(file.path).is_file():
+        yield file.path
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(file.content)
+        yield str(path)
+
+
+def _need(file: ModelFile, settings: SessionSettings, measured: Measured, loaded: int) -> SessionNeed:
+    first, later = measured.heap_above(loaded)
+    more = measured.loaded - loaded
+    tensors = min(measured.first + more, first), min(measured.steady + more, later)
+    return SessionNeed(_words(settings), first, later, *tensors, tuple(python_settings(settings, file.path)))
+
+
+def _words(settings: SessionSettings) -> str:
+    """The settings that are not the defaults, the optimization level among them."""
+    level = "" if settings.level == "all" else f"level {settings.level}"
+    rest = settings.described()
+    return f"{rest}, {level}" if level and rest != "defaults" else level or rest
+
+
+def _requirement(memory: SessionMemory, basis: str) -> Requirement:
+    """The requirement of a session: what its run needs that needs more, by its two parts."""
+    usual, trust = memory.usual, "measured" if memory.usual.measured else "predicted"
+    parts = (
+        Part("blocks of tensors, free room in the arena among them", usual.tensors, trust=trust),
+        Part("the session's own bookkeeping", usual.most - usual.tensors, trust=trust),
+    )
+    return Requirement(usual.most, usual.tensors, parts, basis, session=memory)
+
+
+def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: SessionAsked, reason: str) -> Requirement:
+    """The requirement of a session that is predicted; `reason` says why it was not measured."""
+    try:
+        usual = _predicted_need(file, target, SessionSettings(level=_AS_IN_FILE, threads=asked.threads), asked)
+    except (UnpredictableError, ModelError) as problem:
+        basis = f"planned activations alone: the session is not measured ({reason}), and not predicted ({problem})"
+        return replace(planned, basis=basis)
+    weights = sum(tensor.nbytes for tensor in file.graph.tensors if tensor.kind is Kind.CONSTANT)
+    memory = SessionMemory(usual, _input_bytes(file), weights, None, planned.arena, f"not measured: {reason}")
+    return _requirement(memory, "predicted: heap of a session at graph optimization level off while it runs")
+
+
+def _predicted_need(file: ModelFile, target: Target, settings: SessionSettings, asked: SessionAsked) -> SessionNeed:
+    """What a session of the nodes as they are in the file takes.
+
+    Raises:
+        UnpredictableError: an operator of which is not known what its kernel asks for.
+        ModelError: with every node as an operator an extent is not known.
+    """
+    with _on_disk(file) as path:
+        if has_bodies(path):
+            raise UnpredictableError("it runs bodies, which are not followed")
+        graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
+        unknown = unknown_tensors(path, graph)
+    need: HeapNeed = predicted_heap(
+        graph, target.runtime, arena=settings.arena != "off", pattern=settings.pattern,
+        threads=settings.threads, unknown=unknown,
+    )  # fmt: skip
+    code = tuple(python_settings(settings, file.path))
+    return SessionNeed(
+        _words(settings), need.first, need.later, need.first_tensors, need.later_tensors, code, measured=False
+    )
+
+
+def _input_bytes(file: ModelFile) -> int:
+    return sum(file.graph.tensors[t].nbytes for t in file.graph.inputs)

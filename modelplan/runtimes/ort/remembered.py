@@ -1,0 +1,100 @@
+"""What sessions took when they were measured: kept in the user's cache folder, so that a file is measured once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from modelplan.runtimes.ort.measuring import (
+    LIBRARY,
+    Measured,
+    MeasuringLimits,
+    SessionSettings,
+    Shapes,
+    Values,
+    measure_each,
+    ort_version,
+)
+
+
+def cache_folder() -> Path:
+    """Where measurements are kept: modelplan/sessions in $XDG_CACHE_HOME, by default ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "modelplan" / "sessions"
+
+
+class RememberedSessions:
+    """Measurements of one model file, by the hash of its content, the version of ONNX Runtime and that of the meter."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self.path = path
+        parts = (hashlib.sha256(content).hexdigest(), ort_version(), _meter())
+        self._file = cache_folder() / f"{hashlib.sha256(' '.join(parts).encode()).hexdigest()}.json"
+        self._rows = _read(self._file)
+
+    def known(self) -> bool:
+        """Whether anything of this file was measured before."""
+        return bool(self._rows)
+
+    def measured(
+        self, shapes: Shapes, settings: Sequence[SessionSettings], limits: MeasuringLimits, values: Values
+    ) -> list[Measured]:
+        """What the model takes at each of several settings; what is not remembered is measured.
+
+        Raises:
+            ModelError: ONNX Runtime does not load or run the file within the limits.
+        """
+        keys = [_key(shapes, values, one) for one in settings]
+        missing = {key: one for key, one in zip(keys, settings, strict=True) if key not in self._rows}
+        if missing:
+            answers = measure_each(self.path, shapes, list(missing.values()), limits, values)
+            self._rows |= {key: _row(answer) for key, answer in zip(missing, answers, strict=True)}
+            self._keep()
+        return [_from_row(self._rows[key]) for key in keys]
+
+    def _keep(self) -> None:
+        """Writes the file anew; without a folder that can be written to the next process measures again."""
+        draft = self._file.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_text(json.dumps(self._rows))
+            draft.replace(self._file)
+
+
+def _meter() -> str:
+    """Which trace measures: its file, since a changed one may count otherwise."""
+    return hashlib.sha256(LIBRARY.read_bytes()).hexdigest()
+
+
+def _read(path: Path) -> dict[str, list[Any]]:
+    """The measurements in a file; none where there is no such file, or another program wrote it."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    rows = found.values() if isinstance(found, dict) else [None]
+    return found if all(isinstance(row, list) and len(row) == len(_COLUMNS) for row in rows) else {}
+
+
+def _key(shapes: Shapes, values: Values, settings: SessionSettings) -> str:
+    plain = {name: list(map(int, shape)) for name, shape in shapes.items()}, {n: list(v) for n, v in values.items()}
+    return json.dumps([*plain, asdict(settings)], sort_keys=True)
+
+
+#: What is kept of a measurement: all but outputs.
+_COLUMNS = tuple(field.name for field in fields(Measured) if field.name != "outputs")
+
+
+def _row(measured: Measured) -> list[Any]:
+    return [getattr(measured, name) for name in _COLUMNS]
+
+
+def _from_row(row: Sequence[Any]) -> Measured:
+    known = dict(zip(_COLUMNS, row, strict=True))
+    return Measured(**{**known, "heap": tuple(known["heap"])})

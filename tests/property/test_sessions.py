@@ -1,0 +1,78 @@
+"""What is predicted of a session of ONNX Runtime is what a real one takes from the heap, on generated models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+import session_models
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modelplan.formats import load_as_run
+from modelplan.planning.session_heap import predicted_heap
+from modelplan.runtimes.ort import ORT
+from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure_each
+from modelplan.runtimes.ort.shapes import unknown_tensors
+
+pytest.importorskip("onnxruntime")
+
+SETTINGS = [
+    SessionSettings(level="disable", arena=arena, pattern=pattern)
+    for arena in ("default", "off")
+    for pattern in (True, False)
+]
+
+
+def check(path: Path) -> None:
+    graph = load_as_run(path)
+    shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+    unknown = unknown_tensors(str(path), graph)
+    for one, found in zip(
+        SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40), {}), strict=True
+    ):
+        need = predicted_heap(graph, ORT, arena=one.arena != "off", pattern=one.pattern, unknown=unknown)
+        assert (need.first_tensors, need.later_tensors) == (found.first, found.steady), one.described()
+        for expected, measured in zip((need.first, need.later), found.heap, strict=True):
+            assert expected == pytest.approx(measured, rel=0.01, abs=4096), one.described()
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(nodes=st.integers(1, 400), seed=st.integers(0, 1000), extent=st.sampled_from([16, 500, 4096, 30000]))
+def test_dags(tmp_path_factory: pytest.TempPathFactory, nodes: int, seed: int, extent: int) -> None:
+    path = tmp_path_factory.mktemp("dag") / "m.onnx"
+    onnx.save(session_models.dag(nodes, seed, extent), path)
+    check(path)
+
+
+@pytest.mark.slow
+@settings(max_examples=8)
+@given(
+    kind=st.sampled_from(["LSTM", "GRU", "RNN"]),
+    steps=st.integers(2, 40),
+    hidden=st.integers(4, 80),
+    layers=st.integers(1, 3),
+    both=st.booleans(),
+)
+def test_recurrent_networks(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, steps: int, hidden: int, layers: int, both: bool
+) -> None:
+    path = tmp_path_factory.mktemp("rnn") / "m.onnx"
+    onnx.save(session_models.recurrent(kind, steps, hidden, layers, both), path)
+    graph = load_as_run(path)
+    shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+    found = measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40), {})
+    for one, measured in zip(SETTINGS, found, strict=True):
+        need = predicted_heap(graph, ORT, arena=one.arena != "off", pattern=one.pattern)
+        for expected, taken in zip((need.first, need.later), measured.heap, strict=True):
+            assert expected == pytest.approx(taken, rel=0.01, abs=4096), one.described()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["resnet8", "unet_small", "transformer_encoder", "mobilenet_v2_like", "inception_like"]
+)
+def test_the_projects_models(models: Path, name: str) -> None:
+    check(models / f"{name}.onnx")
