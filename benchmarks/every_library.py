@@ -59,15 +59,27 @@ class Row:
     equal: int = 0
 
 
-def ran(program: Path, box: str, size: int, runs: int) -> dict[str, Any]:
-    """What TFLM prints of the model in `box` with an arena of `size` bytes; nothing where it does not run."""
-    words = ("--arena", str(size), "--runs", str(runs))
+def ran(program: Path, box: str, size: int, *words: str) -> tuple[bool, str]:
+    """Whether TFLM runs the model in `box` with an arena of `size` bytes, and what it prints."""
     try:
-        done = start(program, box, *words, inputs=False, seconds=1200)
-        said: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
-    except (ValueError, subprocess.TimeoutExpired):
-        return {}
-    return said if said.get("invoke") == "ok" and not said.get("arena_overrun") else {}
+        done = start(program, box, "--arena", str(size), *words, inputs=False, seconds=1200)
+    except subprocess.TimeoutExpired:
+        return False, ""
+    return done.returncode == 0, done.stdout
+
+
+def outputs_of(program: Path, box: str, size: int, runs: int) -> tuple[str, ...]:
+    """The digests of the outputs of so many runs; nothing where the model does not run."""
+    runs_well, text = ran(program, box, size, "--runs", str(runs))
+    said: dict[str, Any] = json.loads(text) if runs_well else {}
+    if said.get("invoke") != "ok" or said.get("arena_overrun"):
+        return ()
+    return tuple(digest for run in said["output_sha256"] for digest in run)
+
+
+def enough(program: Path, box: str, size: int) -> bool:
+    """Whether the model runs; as a probe it is allocated once, as firmware does, not again in a recording allocator."""
+    return ran(program, box, size, "--probe", "--runs", "1")[0]
 
 
 def on_set(kit: Path, data: bytes, declared: int, runs: int, name: str) -> OnSet | None:
@@ -79,12 +91,11 @@ def on_set(kit: Path, data: bytes, declared: int, runs: int, name: str) -> OnSet
         return None
     with tempfile.TemporaryDirectory() as box:
         Path(box, "model").write_bytes(data)
-        unnamed = ran(kit / program, box, declared, runs)
-        named = unnamed if own.least == declared else ran(kit / program, box, own.least, 1)
-        less = ran(kit / program, box, own.least - SLACK - 16, 1)
-    outputs = tuple(digest for run in unnamed.get("output_sha256", ()) for digest in run)
+        outputs = outputs_of(kit / program, box, declared, runs)
+        both = enough(kit / program, box, declared) and enough(kit / program, box, own.least)
+        less = enough(kit / program, box, own.least - SLACK - 16)
     kinds = {op.kind for subgraph in model.subgraphs for op in subgraph.ops}
-    return OnSet(own.least, bool(unnamed and named), not less or bool(kinds & set(APART)), outputs)
+    return OnSet(own.least, both, not less or bool(kinds & set(APART)), outputs)
 
 
 def measured(kit: Path, name: str, form: str, data: bytes, runs: int) -> Row:
