@@ -40,7 +40,8 @@ class SessionMemory:
 
     `inputs` are the caller's own. `loaded` is what a session holds between runs, `weights` the part of it in blocks
     that hold tensors; where nothing was measured, these are the constants in the file and `loaded` is None. `note` says
-    why a figure is predicted, empty where it is measured.
+    why a figure is predicted, empty where it is measured. `planned` are the planned activations, `threads` the
+    intra-op threads.
     """
 
     usual: SessionNeed
@@ -49,4 +50,5 @@ class SessionMemory:
     loaded: int | None
     planned: int
     note: str = ""
+    threads: int = 1
     others: tuple[SessionNeed, ...] = ()

@@ -25,8 +25,6 @@ from modelplan.planning.session_blocks import (
 _CHUNK, _FIRST_REGION = 256, 1 << 20
 #: A chunk that is larger than asked for by so much is always split.
 _MOST_DEAD = 128 << 20
-#: What no region is larger than, but for a larger request.
-_LARGEST_GROWTH = 1 << 30
 #: Bytes of an arena's own: for each chunk that fits into a region, for each place of the list of chunks, which grows
 #: twofold, for each free chunk, and in all.
 _HANDLE, _CHUNK_RECORD, _FREE_RECORD, _ARENA = 8, 72, 40, 1750

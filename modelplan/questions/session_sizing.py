@@ -62,7 +62,9 @@ def session_requirement(file: ModelFile, target: Target, planned: Requirement, a
     except (ModelError, RequestError) as problem:
         return _predicted(file, target, planned, asked, str(problem))
     usual = _need(file, settings, measured, measured.loaded)
-    memory = SessionMemory(usual, _input_bytes(file), measured.session, measured.loaded, planned.arena)
+    memory = SessionMemory(
+        usual, _input_bytes(file), measured.session, measured.loaded, planned.arena, threads=asked.threads
+    )
     return _requirement(memory, f"measured: onnxruntime {ort_version()}, heap of a default session while it runs")
 
 
@@ -146,7 +148,9 @@ def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: Ses
         basis = f"planned activations alone: the session is not measured ({reason}), and not predicted ({problem})"
         return replace(planned, basis=basis)
     weights = sum(tensor.nbytes for tensor in file.graph.tensors if tensor.kind is Kind.CONSTANT)
-    memory = SessionMemory(usual, _input_bytes(file), weights, None, planned.arena, f"not measured: {reason}")
+    memory = SessionMemory(
+        usual, _input_bytes(file), weights, None, planned.arena, f"not measured: {reason}", asked.threads
+    )
     return _requirement(memory, "predicted: heap of a session at graph optimization level off while it runs")
 
 

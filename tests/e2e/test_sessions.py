@@ -58,6 +58,15 @@ def test_settings_that_need_less_come_as_lines_of_python(models: Path) -> None:
     assert options["session"].get_inputs()
 
 
+def test_the_number_of_threads_is_the_session_s(models: Path) -> None:
+    sessions = [session_of(models / "resnet8.onnx", threads=threads) for threads in (1, 3)]
+    assert [session.threads for session in sessions] == [1, 3]
+    assert "intra_op_num_threads = 3" in "".join(sessions[1].others[0].code)
+    assert "3 intra-op threads" in run("analyze", models / "resnet8.onnx", "--threads", "3").stdout.replace(
+        "\n      ", " "
+    )
+
+
 def test_other_runtimes_have_no_session(models: Path) -> None:
     assert analyze(AnalyzeRequest(str(models / "resnet8.onnx"), runtime="generic")).requirement.session is None
     document = json.loads(run("analyze", models / "resnet8.tflite", "--json", "-").stdout)
@@ -142,7 +151,9 @@ def test_what_can_be_neither_measured_nor_predicted_has_no_figure(voice: Path) -
     found = check_budgets(CheckRequest((ModelRequest(str(voice), measure=0),), Limits(1 << 20)))
     assert (found.outcomes[0].exit_code, found.outcomes[0].needed) == (1, None)
     assert "runs bodies" in found.outcomes[0].problem
-    assert "planned activations alone" in run("analyze", voice, "--measure", "0").stdout
+    done = run("analyze", voice, "--measure", "0")
+    assert "no figure of a session; planned activations" in done.stdout
+    assert "(it runs bodies, which are not followed)" in done.stdout.replace("\n      ", " ")
 
 
 @pytest.mark.parametrize(
@@ -243,3 +254,9 @@ def test_budgets_state_extents_of_single_models(models: Path, tmp_path: Path) ->
     assert (done.returncode, "dim: other.onnx is none of its models" in done.stderr) == (2, True)
     (tmp_path / "modelplan.toml").write_text(f'{budget}"bert*.onnx" = 1\n')
     assert "dim.bert*.onnx is 1, expected text or a list of texts" in run("check", cwd=tmp_path).stderr
+
+
+def test_a_comment_has_the_settings_as_python(models: Path) -> None:
+    text = run("check", models / "resnet8.onnx", "--budget", "250KiB", "--format", "markdown").stdout
+    assert "```python\noptions = onnxruntime.SessionOptions()\n" in text
+    assert "```sh" not in text

@@ -110,12 +110,14 @@ def _change(change: ModelChange) -> str:
 def _remedy(outcome: Outcome) -> str:
     """What would make a check pass, with the commands in a block to copy; empty where nothing was tried."""
     lines = [*map(_code, outcome.refusals), *map(literal, [] if outcome.refusals else outlook(outcome))]
-    commands = remedy_commands(outcome)
     if not lines:
         return ""
+    session = outcome.fitting_session
+    language, commands = ("python", session.code) if session else ("sh", (remedy_commands(outcome),))
     words = "".join(f"* {line}\n" for line in lines)
-    fence = _fence(commands, 3)
-    pasted = f"\n{fence}sh\n{printable(commands)}\n{fence}\n" if commands else ""
+    pasted = "\n".join(map(printable, commands))
+    fence = _fence(pasted, 3)
+    pasted = f"\n{fence}{language}\n{pasted}\n{fence}\n" if pasted else ""
     return f"\n{_code(outcome.check.name)}\n\n{words}{pasted}"
 
 

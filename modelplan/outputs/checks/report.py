@@ -151,18 +151,14 @@ def _against(judged: Judgement) -> list[str]:
 
 def remedy_commands(outcome: Outcome) -> str:
     """The commands after which the model fits, in one line; empty where it fits or none is known."""
-    if outcome.passed:
-        return ""
-    if outcome.fitting_session:
-        return f"settings of the session: {outcome.fitting_session.settings}"
-    return " && ".join(outcome.remedies[0].commands) if outcome.remedies else ""
+    return " && ".join(outcome.remedies[0].commands) if outcome.remedies and not outcome.passed else ""
 
 
 def remedy_lines(outcome: Outcome) -> tuple[str, ...]:
-    """The line with the remedy's commands; nothing where there are none."""
-    commands = remedy_commands(outcome)
-    if commands and outcome.fitting_session:
+    """The line with the remedy's commands, or the lines that make a session which fits; nothing without a remedy."""
+    if outcome.fitting_session and not outcome.passed:
         return outcome.fitting_session.code
+    commands = remedy_commands(outcome)
     return (f"fits after: {commands}",) if commands else ()
 
 

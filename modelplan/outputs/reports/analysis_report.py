@@ -13,6 +13,7 @@ from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
 from modelplan.outputs.reports.explanation_report import best_lines
+from modelplan.primitives.units import human
 
 
 def stage_sections(stage: SizedFile) -> Report:
@@ -29,7 +30,7 @@ def stage_sections(stage: SizedFile) -> Report:
 def _requirement(stage: SizedFile) -> Report:
     """What the unmodified file needs and the parts of that, or why its runtime would not run it."""
     first = headline(stage.file.path, stage.requirement, stage.capacity)
-    first = replace(first, lines=(*first.lines, *_fixed_line(stage)))
+    first = replace(first, lines=(*_without_session(stage, first.lines), *_fixed_line(stage)))
     return [first] if stage.requirement.refusals else [first, parts_section(stage.requirement)]
 
 
@@ -48,6 +49,14 @@ def _extents_row(row: ExtentRow, capacity: int | None) -> tuple[str, ...]:
     sizes = (session.usual.first, session.usual.later, session.planned) if session else (needed.arena,)
     fits = () if capacity is None else ("yes" if needed.fits(capacity) else "no",)
     return (*map(str, row.extents), *map("{:,}".format, sizes), *fits)
+
+
+def _without_session(stage: SizedFile, lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The lines of the headline; where a runtime has sessions and there is no figure of one, the first says so."""
+    runtime, needed = stage.target.runtime, stage.requirement
+    if needed.session or needed.refusals or not runtime.sorts or stage.file.graph.format != runtime.default_for:
+        return lines
+    return (f"no figure of a session; planned activations {human(needed.arena)}", *lines[1:])
 
 
 def _fixed_line(stage: SizedFile) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from modelplan.answers.analysis import lower_alternatives
 from modelplan.model import Alternative, LibraryNeed, Requirement, SessionMemory
 from modelplan.outputs.report import Section, Table
-from modelplan.primitives.units import human
+from modelplan.primitives.units import counted, human
 
 
 def headline(model: str, needed: Requirement, capacity: int | None = None) -> Section:
@@ -38,7 +38,8 @@ def beside_lines(session: SessionMemory) -> list[str]:
     kept = f"weights {human(session.weights)}"
     if session.loaded is not None:
         kept = f"the loaded session {human(session.loaded)}, of it weights {human(session.weights)}"
-    apart = f"apart from that: inputs {human(session.inputs)}, {kept}; one intra-op thread (--threads)"
+    threads = f"{counted(session.threads, 'intra-op thread')} (--threads)"
+    apart = f"apart from that: inputs {human(session.inputs)}, {kept}; {threads}"
     planned = f"planned activations {human(session.planned)}: tensors alone, by a plan that no session follows"
     return [*([session.note] if session.note else []), apart, planned]
 
