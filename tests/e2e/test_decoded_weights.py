@@ -162,7 +162,7 @@ def test_what_compression_would_need_is_what_the_compressed_file_needs(
         assert found is not None
         assert found.arena == expected.size(), (abi, kernels)
         assert found.region == decode_region(real)
-        assert found.beside == arena_beside_region(real, abi, kernels).size()
+        assert found.with_region == arena_beside_region(real, abi, kernels).size()
     assert arena_of_compressed(plain, small, "palette200", "32", "all") is None
     assert arena_of_compressed(plain, small, "int4", "32", "all") is None
 

@@ -72,9 +72,9 @@ def _decoded_lines(asked: Sequence[Compression]) -> Iterable[str]:
         if one.arena_after:
             less = one.flash_before - one.flash_after
             more = one.arena_after - one.arena_before
-            beside = f", or {one.arena_beside:,} beside {one.region:,} of SetDecompressionMemory" if one.region else ""
+            apart = f", or {one.arena_beside:,} beside {one.region:,} of SetDecompressionMemory" if one.region else ""
             yield (
-                f"{one.name} with TFLM_DECODE: arena {one.arena_after:,}, {more:+,} for {less:,} less of flash{beside}"
+                f"{one.name} with TFLM_DECODE: arena {one.arena_after:,}, {more:+,} for {less:,} less of flash{apart}"
             )
 
 

@@ -28,7 +28,7 @@ class DecodedArena:
 
     arena: int
     region: int
-    beside: int
+    with_region: int
 
 
 def arena_of_compressed(

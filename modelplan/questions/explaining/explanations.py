@@ -122,7 +122,9 @@ def _with_arena(found: Compression, file: ModelFile, target: Target) -> Compress
     if after is None:
         return found
     before = arena(replace(model, plan=()), target.abi, runtime.kernels).size()
-    return replace(found, arena_before=before, arena_after=after.arena, region=after.region, arena_beside=after.beside)
+    return replace(
+        found, arena_before=before, arena_after=after.arena, region=after.region, arena_beside=after.with_region
+    )
 
 
 def explanation_page(request: ExplainRequest, explanation: Explanation) -> Page:

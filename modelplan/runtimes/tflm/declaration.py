@@ -64,10 +64,10 @@ def _remarks(model: FileModel, abi: str, kernels: str) -> Iterator[str]:
     if not model.decodes:
         return
     if region := decode_region(model):
-        beside = arena_beside_region(model, abi, kernels).size()
+        rest = arena_beside_region(model, abi, kernels).size()
         yield (
             f"TFLM_DECODE unpacks weights into the arena; with SetDecompressionMemory into {region} bytes elsewhere"
-            f" (aligned to 16) the arena is {beside}"
+            f" (aligned to 16) the arena is {rest}"
         )
     else:
         yield "TFLM_DECODE unpacks weights into the arena; SetDecompressionMemory is not for a model in this order"
