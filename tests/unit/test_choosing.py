@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from random_cnns import Network
-from striped_files import graph_of
+from striped_files import graph_of, three_convolutions
 
 from modelplan.rewriting.striped_tflite import candidates, placing
 from modelplan.rewriting.striped_tflite.candidates import Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
-from modelplan.rewriting.stripes.regions import LoopedStripes, RecomputedHalo
+from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
+from modelplan.rewriting.striped_tflite.stripe_search import StripeSearch
+from modelplan.rewriting.stripes.regions import LoopedStripes, RecomputedHalo, even_cuts
 
 PRICES = Prices(
     lambda kind, channels, tensors: len(kind) + channels + tensors,
@@ -56,3 +60,17 @@ def test_rows_are_recomputed_in_regions_of_few_windows_however_long(tmp_path: Pa
     space = Space(graph_of(net.file(x, pooled), tmp_path), tuple(range(6)), placing.no_overlaps, PRICES)
     found = candidates.striped_candidates(space, 0, 5, 2 * max(space.peaks))
     assert any(isinstance(c.region, RecomputedHalo) and c.region.first == 0 for c in found)
+
+
+def test_the_neighbours_of_a_plan_are_in_order_apart_and_of_one_region_more_or_fewer(tmp_path: Path) -> None:
+    data = three_convolutions()
+    graph = graph_of(data, tmp_path)
+    search = StripeSearch(ModelOnTarget(data, graph, "three", Goal()), Folded(graph, (0, 1, 2)), (0, 1, 2))
+    last = RecomputedHalo(2, 2, 1, even_cuts(12, 3))
+    search.candidates = [
+        candidates.Candidate(region=region) for region in (RecomputedHalo(0, 1, 1, even_cuts(12, 2)), last)
+    ]
+    found = list(search._neighbours((last,)))
+    assert {len(regions) for regions in found} == {0, 1, 2}
+    assert all(a.last < b.first for regions in found for a, b in pairwise(regions))
+    assert (search.candidates[0].region, last) in found
