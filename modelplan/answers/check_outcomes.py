@@ -160,7 +160,7 @@ class Outcome:
         """The session with other settings that keeps the limit of the arena with the fewest bytes; None for none."""
         session, limit = self.needed.session if self.needed else None, self.check.limits.arena
         others = session.others if session and limit is not None else ()
-        return next((one for one in others if limit is not None and one.most <= limit), None)
+        return next((one for one in others if limit is not None and one.judged <= limit), None)
 
     def _keeps(self, alternative: Alternative) -> bool:
         runs = alternative.requirement is not None and not alternative.requirement.refusals

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Percent that are added to a prediction: measured sessions took up to 2.8 % more (reports/sessions.md).
+_MARGIN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class SessionNeed:
@@ -27,6 +30,11 @@ class SessionNeed:
     def most(self) -> int:
         """The bytes of the run that needs more."""
         return max(self.first, self.later)
+
+    @property
+    def judged(self) -> int:
+        """The bytes by which a budget is judged: those of the run that needs more, with a margin if predicted."""
+        return self.most if self.measured else self.most - (-self.most * _MARGIN // 100)
 
     @property
     def tensors(self) -> int:

@@ -131,13 +131,15 @@ def _words(settings: SessionSettings) -> str:
 
 
 def _requirement(memory: SessionMemory, basis: str) -> Requirement:
-    """The requirement of a session: what its run needs that needs more, by its two parts."""
+    """The requirement of a session: what its run needs that needs more, by its parts, with a margin if predicted."""
     usual, trust = memory.usual, "measured" if memory.usual.measured else "predicted"
-    parts = (
+    parts = [
         Part("blocks of tensors, free room in the arena among them", usual.tensors, trust=trust),
         Part("the session's own bookkeeping", usual.most - usual.tensors, trust=trust),
-    )
-    return Requirement(usual.most, usual.tensors, parts, basis, session=memory)
+    ]
+    if usual.judged > usual.most:
+        parts.append(Part("margin of what is predicted", usual.judged - usual.most, trust=trust))
+    return Requirement(usual.judged, usual.tensors, tuple(parts), basis, session=memory)
 
 
 def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: SessionAsked, reason: str) -> Requirement:
