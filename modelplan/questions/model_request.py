@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from modelplan import runtimes
 from modelplan.formats import load_model
+from modelplan.formats.files import read_bytes
 from modelplan.model import Graph, Padding, Plan, Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import allocators, pipeline
@@ -170,11 +171,12 @@ def planning_options(request: ModelRequest, graph: Graph) -> Options:
 
 
 def model_plan(request: ModelRequest) -> Plan:
-    """The plan that a request asks for, whatever its file carries.
+    """The plan that a request asks for, whatever its file carries; with scratch for all kernels where none is named.
 
     Raises:
         ModelError: the file cannot be read.
         RequestError: the request names what there is not, or combines what does not go together.
     """
     graph = load_model(request.path, request.dims, request.shapes, request.values)
+    request = on_target(replace(request, abi=None), ModelFile(request.path, read_bytes(request.path), graph))
     return pipeline.plan(graph, planning_options(request, graph))

@@ -124,8 +124,9 @@ def test_executorch_has_ids_and_offsets_inside_of_its_memories(tmp_path: Path) -
 @pytest.mark.slow
 def test_tflm_s_arenas_are_put_where_operators_wait_least(tmp_path: Path) -> None:
     done = run(
-        "memories", MODELS / "ds_cnn_kws.tflite", *REGIONS, "--arenas", tmp_path / "a.h", "--json", tmp_path / "m"
-    )
+        "memories", MODELS / "ds_cnn_kws.tflite", "--kernels", "reference", *REGIONS, "--arenas", tmp_path / "a.h",
+        "--json", tmp_path / "m",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "a.h").read_text()
     found = two_arenas(load_tflite(MODELS / "ds_cnn_kws.tflite"))
@@ -167,7 +168,8 @@ def test_tflm_s_arenas_are_put_where_operators_wait_least(tmp_path: Path) -> Non
 def test_what_cannot_be_planned_is_named_and_nothing_is_written(
     words: tuple[str, ...], code: int, said: str, tmp_path: Path
 ) -> None:
-    done = run("memories", MODELS / "ds_cnn_kws.tflite", *words, "--json", "out.json", cwd=tmp_path)
+    planned = ("memories", MODELS / "ds_cnn_kws.tflite", "--kernels", "reference")
+    done = run(*planned, *words, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -40,7 +40,7 @@ class Elements(HTMLParser):
 def test_a_plan_shows_its_figures_and_its_map() -> None:
     answer = plan(graphs.chain())
     found = Elements(html_of(answer))
-    assert "drawn: activations 64 B" in found.text
+    assert "drawn: planned activations 64 B" in found.text
     (image,) = [attributes for tag, attributes in found.tags if tag == "img"]
     assert str(image["src"]).startswith("data:image/svg+xml;base64,")
     assert image["alt"] == "map of drawn"

@@ -17,7 +17,7 @@ from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats.tflite.flatbuffer import set_metadata
 from modelplan.model import Requirement
 from modelplan.questions.alternatives import load_file
-from modelplan.questions.model_request import ModelRequest, on_target
+from modelplan.questions.model_request import ModelRequest, model_plan, on_target
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, runs_of
 from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.together.shared_memory import tflm_arenas, written_files
@@ -199,3 +199,12 @@ def test_a_run_of_a_sweep_without_a_library_is_judged_by_all(models: Path) -> No
     assert default.fits_with.split() == list(whole.libraries_that_fit(budget))
     assert (reference.used_kernels, reference.fits_with) == ("reference", "")
     assert reference.arena == needs(path, "32", "reference").arena
+
+
+def test_memories_without_a_library_hold_the_scratch_of_each(models: Path) -> None:
+    sizes: dict[str | None, int] = {}
+    for library in (None, *LIBRARIES):
+        problem = model_plan(ModelRequest(str(models / "ds_cnn_kws.tflite"), kernels=library)).problem
+        sizes[library] = int(problem.size[problem.is_scratch].sum())
+    assert all(sizes[None] >= size for size in sizes.values())
+    assert sizes[None] > sizes["reference"]

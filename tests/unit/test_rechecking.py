@@ -24,7 +24,7 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     sram = ("--region", "sram:24KiB,rate=400MB/s", *SLOW)
     assert main(["spill", RESNET, *sram, "--dma", "channels=1", "--json", paths["moves"]]) == 0
     assert main(["memories", RESNET, *sram, "--json", paths["memories"]]) == 0
-    assert main(["memories", KWS, "--region", "sram:64KiB", "--json", paths["small"]]) == 0
+    assert main(["memories", KWS, "--region", "sram:64KiB", "--kernels", "reference", "--json", paths["small"]]) == 0
     assert main(["memories", KWS, RESNET, "--region", "sram:512KiB", "--json", paths["two"]]) == 0
     return paths
 
