@@ -138,14 +138,14 @@ def _node_order(found: Sequence[protobuf.Node], graph: Graph, order: Sequence[in
             readers[source].append(number)
     ready = [(rank[number], number) for number, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
-    made = []
+    computed = []
     while ready:
         _, number = heapq.heappop(ready)
-        made.append(number)
+        computed.append(number)
         for reader in readers[number]:
             waiting[reader] -= 1
             if not waiting[reader]:
                 heapq.heappush(ready, (rank[reader], reader))
-    if [op_of[number] for number in made if number in op_of] != list(order):
+    if [op_of[number] for number in computed if number in op_of] != list(order):
         raise ValueError("the order breaks precedences of the file")
-    return made
+    return computed

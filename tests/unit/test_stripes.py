@@ -60,7 +60,7 @@ def test_trimmed_windows_read_what_the_whole_map_does(rows: int, reach: int, str
     cut = list(range(window.lo, window.hi))
     made = -(-len(cut) // stride)
     above = max((made - 1) * stride + reach - len(cut), 0) // 2
-    part = plain_rows(layer, cut, above, made) if layer.bordered else plain_rows(layer, cut, 0, window.made)
+    part = plain_rows(layer, cut, above, made) if layer.bordered else plain_rows(layer, cut, 0, window.computed)
     assert part[window.skip : window.skip + b - a] == whole[a:b]
 
 
@@ -97,7 +97,7 @@ def test_every_iteration_of_a_loop_makes_rows_that_are_right(*, late: bool) -> N
     assert found.result.starts[-1] + 3 == 12
     taken = found.taken[0, 0]
     assert all(0 <= start <= 12 - taken.extent for start in taken.starts)
-    assert found.made[1] == (7 if late else 5)
+    assert found.computed[1] == (7 if late else 5)
 
 
 def test_a_loop_of_tiles_makes_every_element_once_in_order() -> None:
@@ -212,7 +212,7 @@ def test_enlarged_rows_have_all_their_parts(rows: int, stride: int, more: int, o
 
     assert set().union(*(parts(row) for row in range(a, b))) <= set(range(window.lo, window.hi))
     assert window.lo * stride + window.skip == a
-    assert window.skip + b - a <= window.made
+    assert window.skip + b - a <= window.computed
 
 
 def test_reasons_say_what_an_operator_does() -> None:

@@ -370,7 +370,7 @@ def region_layers(reading: Reading, region: Strategy) -> RegionLayers[Strategy]:
     """
     graph, ops = reading.graph, range(region.first, region.last + 1)
     layers, axes = dict[int, Layer](), {graph.ops[region.last].outputs[0]: region.axis}
-    made = {graph.ops[i].outputs[0] for i in ops if graph.ops[i].outputs}
+    computed = {graph.ops[i].outputs[0] for i in ops if graph.ops[i].outputs}
     for index in reversed(ops):
         op = graph.ops[index]
         along = axes.setdefault(op.outputs[0], min(2, len(graph.tensors[op.outputs[0]].shape) - 1))
@@ -380,7 +380,7 @@ def region_layers(reading: Reading, region: Strategy) -> RegionLayers[Strategy]:
         layers[index] = layer
         rowed = dict(zip(layer.operands, layer.axes, strict=True))
         for position, t in enumerate(op.inputs):
-            if t not in made:
+            if t not in computed:
                 continue
             if position not in rowed or axes.setdefault(t, rowed[position]) != rowed[position]:
                 raise IllegalStripeError(f"{graph.label(index)}: it reads all rows of {graph.tensors[t].name!r}")

@@ -51,8 +51,8 @@ def _earlier(reading: Reading, order: list[int], index: int) -> list[int]:
     """The order with an operator right behind its last operand, where its results are smaller than what dies there."""
     graph = reading.graph
     step = {op: place for place, op in enumerate(order)}
-    made = [step[graph.producers[t]] for t in graph.ops[index].reads if graph.producers[t] >= 0]
-    place = max(made, default=step[index]) + 1
+    computed = [step[graph.producers[t]] for t in graph.ops[index].reads if graph.producers[t] >= 0]
+    place = max(computed, default=step[index]) + 1
     if place >= step[index] or _output_bytes(reading, {index}) >= _dying(reading, {index}, step, step[index]):
         return order
     kept = [op for op in order if op != index]
@@ -109,7 +109,7 @@ def _early(graph: Graph, step: dict[int, int]) -> Iterator[tuple[int, int]]:
             continue
         *others, last = sorted(readers, key=step.__getitem__)
         place = step[others[0]]
-        made = [step[graph.producers[x]] for x in graph.ops[last].reads if graph.producers[x] >= 0]
+        computed = [step[graph.producers[x]] for x in graph.ops[last].reads if graph.producers[x] >= 0]
         small = sum(graph.tensors[y].nbytes for y in graph.ops[last].writes) < graph.tensors[t].nbytes
-        if small and max(made) < place and step[last] > step[others[-1]] + 1 and step[others[-1]] - place < _NEAR:
+        if small and max(computed) < place and step[last] > step[others[-1]] + 1 and step[others[-1]] - place < _NEAR:
             yield last, place

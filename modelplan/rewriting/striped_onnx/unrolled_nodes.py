@@ -154,21 +154,21 @@ class _Stripes(StripeLowering):
     def append_operator(self, index: int, window: InputWindow) -> None:
         op, layer = self.graph.ops[index], self.base.layers[index]
         y = op.outputs[0]
-        axis, (a, b) = self.base.axes[y], self.rows.made[y]
+        axis, (a, b) = self.base.axes[y], self.rows.computed[y]
         inputs = list(op.inputs)
         for position, place in zip(layer.operands, layer.axes, strict=True):
             inputs[position] = self._rows_of(op.inputs[position], place, window)
-        if self.program.threads and layer.products and self._other_sums(layer, window.made):
+        if self.program.threads and layer.products and self._other_sums(layer, window.computed):
             raise IllegalStripeError(f"{self.graph.label(index)}: fewer columns are summed up in another way")
-        wrong = window.made != b - a
-        raw = self._value("_made" * wrong, y, axis, window.made)
+        wrong = window.computed != b - a
+        raw = self._value("_made" * wrong, y, axis, window.computed)
         padding, own = (window.above, window.below), self._workspace(index, window)
         self.program.copied += self.reading.own_weights(index) if self.number else 0
         step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, padding=padding, workspace=own)
         self.program.steps.append(step)
-        self.program.macs += layer.row_macs * window.made
+        self.program.macs += layer.row_macs * window.computed
         if wrong:
-            raw = self._cut(y, HeldRows(raw, axis, a - window.skip, a - window.skip + window.made), (a, b))
+            raw = self._cut(y, HeldRows(raw, axis, a - window.skip, a - window.skip + window.computed), (a, b))
         if y in self.pieces:
             self.pieces[y].append(HeldRows(raw, axis, a, b))
         lo = self.rows.seen[y][0]
@@ -182,8 +182,8 @@ class _Stripes(StripeLowering):
         if op.kind not in WORKING:
             return 0
         read = self.shape_of(op.inputs[0], self.base.layers[index].axes[0], window.hi - window.lo)
-        made = self.shape_of(op.outputs[0], self.base.axes[op.outputs[0]], window.made)
-        return workspace_bytes(self.graph, op, max(self.program.threads, 1), (read, made))
+        computed = self.shape_of(op.outputs[0], self.base.axes[op.outputs[0]], window.computed)
+        return workspace_bytes(self.graph, op, max(self.program.threads, 1), (read, computed))
 
     def _concat(self, t: int, parts: Sequence[int], place: tuple[int, int, int]) -> int:
         axis, lo, hi = place
@@ -264,11 +264,11 @@ def peak(
     now = sum(alive.values())
     most = now
     for place, step in enumerate(steps):
-        made = {t: program.sizes[t] for t in step.outputs if t in program.sizes}
+        computed = {t: program.sizes[t] for t in step.outputs if t in program.sizes}
         over = _overwritten(program, step, alive, last, place)
-        most = max(most, now + sum(made.values()) - over + step.workspace)
-        now += sum(made.values())
-        alive |= made
+        most = max(most, now + sum(computed.values()) - over + step.workspace)
+        now += sum(computed.values())
+        alive |= computed
         for t in ends[place]:
             now -= alive.pop(t, 0)
     return most

@@ -60,8 +60,8 @@ def reading_of(proto: Any, graph: Graph, kept: frozenset[str] | None = None) -> 
         return found
 
     opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
-    made = () if kept is None else (t for op in graph.ops for t in op.writes)
-    gone = frozenset(t for t in made if kept is not None and graph.tensors[t].name not in kept)
+    computed = () if kept is None else (t for op in graph.ops for t in op.writes)
+    gone = frozenset(t for t in computed if kept is not None and graph.tensors[t].name not in kept)
     return Reading(graph, constant, opset, frozenset(names), apart, gone)
 
 
@@ -180,8 +180,8 @@ class _Writer:
                 dim.dim_value = extent
             if unnamed and value.name not in weights and len(dims) and dims[0].dim_value == 1:
                 dims[0].Clear()
-        made = {name for node in graph.node for name in node.output}
-        kept = [] if bound or unnamed else [v for v in graph.value_info if v.name in made]
+        computed = {name for node in graph.node for name in node.output}
+        kept = [] if bound or unnamed else [v for v in graph.value_info if v.name in computed]
         del graph.value_info[:]
         graph.value_info.extend(kept)
 
@@ -234,21 +234,21 @@ class _Writer:
 
     def _later(self, value: int, number: str) -> str:
         """A number that is known only once a value is computed: plus 0, so that nodes wait for the value."""
-        made = self.program.name(value)
+        computed = self.program.name(value)
         if value not in self.zeros:
             make, rank = self.onnx.helper.make_node, len(self.program.shape(value))
-            names = [self._new(f"{made}/{word}") for word in ("corner", "number", "less", "zero", "zeros")]
+            names = [self._new(f"{computed}/{word}") for word in ("corner", "number", "less", "zero", "zeros")]
             corner = [self._constant([0] * rank), self._constant([1] * rank)]
             floats, whole = self.onnx.TensorProto.FLOAT, self.onnx.TensorProto.INT64
             self.nodes += [
-                make("Slice", [made, *corner], names[:1], self._new(f"{names[0]}_node")),
+                make("Slice", [computed, *corner], names[:1], self._new(f"{names[0]}_node")),
                 make("Cast", names[:1], names[1:2], self._new(f"{names[1]}_node"), to=floats),
                 make("Less", [names[1], names[1]], names[2:3], self._new(f"{names[2]}_node")),
                 make("Cast", names[2:3], names[3:4], self._new(f"{names[3]}_node"), to=whole),
                 make("Reshape", [names[3], self._constant([1])], names[4:5], self._new(f"{names[4]}_node")),
             ]
             self.zeros[value] = names[4]
-        found = self._new(f"{made}/then")
+        found = self._new(f"{computed}/then")
         self.nodes.append(
             self.onnx.helper.make_node("Add", [number, self.zeros[value]], [found], self._new(f"{found}_node"))
         )

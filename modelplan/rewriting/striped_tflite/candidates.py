@@ -257,11 +257,11 @@ def _width_for_tiles(base: AnyLayers) -> int:
 def _rolling_forms(base: AnyLayers, region: StripedRegion, pad: frozenset[int]) -> Iterator[RollingStripes]:
     """The region at the pace of its first operator, a row or some at a time."""
     first, last = base.layers[base.ops[0]].rows_out, base.layers[base.ops[-1]].rows_out
-    made = sum(base.layers[op].rows_out for op in base.ops)
+    computed = sum(base.layers[op].rows_out for op in base.ops)
     if len(base.ops) < 3 or last >= first:
         return
     for rows in (1, 2, 4):
-        if first // rows >= 4 and made // rows <= _MOST_STEPS:
+        if first // rows >= 4 and computed // rows <= _MOST_STEPS:
             yield as_strategy(region, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
 
 

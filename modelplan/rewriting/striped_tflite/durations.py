@@ -92,8 +92,8 @@ def _of_window(program: TfliteProgram, step: TfliteStep, y: tuple[int, ...]) -> 
 
 
 @cache
-def _inside(rows: int, made: int, reach: int, stride: int, dilation: int, *, own: bool) -> int:
+def _inside(rows: int, computed: int, reach: int, stride: int, dilation: int, *, own: bool) -> int:
     """Positions of all windows along an axis that lie inside of the operand."""
-    before = same_padding(rows, made, reach, stride) // 2 if own else 0
+    before = same_padding(rows, computed, reach, stride) // 2 if own else 0
     taps = range(-before, reach - before, dilation)
-    return sum(0 <= at * stride + tap < rows for at in range(made) for tap in taps)
+    return sum(0 <= at * stride + tap < rows for at in range(computed) for tap in taps)

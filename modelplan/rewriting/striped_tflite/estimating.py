@@ -95,12 +95,12 @@ def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, in
             if held.get(x) != size:
                 windows, slices = windows + size, slices + 1
                 time += prices.added("SLICE", size, tensors[x].shape[-1])
-        made = pixel * prod(axis_rows.made[op] for axis_rows in found.both_axes)
+        computed = pixel * prod(axis_rows.computed[op] for axis_rows in found.both_axes)
         kept = pixel * prod(axis_rows.kept[op].extent for axis_rows in found.both_axes)
-        worst = max(worst, sum(held.values()) + windows + made)
-        macs += layer.row_macs * made // max(1, y.nbytes // y.shape[base.region.axis])
-        time += prices.time(base.graph, op) * made / max(1, y.nbytes)
-        if kept != made:
+        worst = max(worst, sum(held.values()) + windows + computed)
+        macs += layer.row_macs * computed // max(1, y.nbytes // y.shape[base.region.axis])
+        time += prices.time(base.graph, op) * computed / max(1, y.nbytes)
+        if kept != computed:
             slices += 1
             time += prices.added("SLICE", kept, y.shape[-1])
         held[ops[op].outputs[0]] = kept
@@ -157,13 +157,13 @@ class _Estimate:
             live += during * self.row_bytes[t]
             dying += (during - after) * self.row_bytes[t]
         born = np.array(
-            [rows[i].windows[op].made * self.row_bytes[base.output(op)] for i, op in self.runs], dtype=np.int64
+            [rows[i].windows[op].computed * self.row_bytes[base.output(op)] for i, op in self.runs], dtype=np.int64
         )
         padded = np.array(self.padded, dtype=np.int64)
         with_copy = np.where(padded > 0, live + padded, 0)
         dying = np.where(padded > 0, padded + dying, dying)
         peak = int(max(with_copy.max(), (live + padded + born - np.minimum(dying, born)).max()))
-        macs = sum(rows[i].windows[op].made * base.layers[op].row_macs for i, op in self.runs)
+        macs = sum(rows[i].windows[op].computed * base.layers[op].row_macs for i, op in self.runs)
         ops, tail, time = self.operators()
         return Cost(peak=peak, macs=macs, ops=ops, tail=tail, time=time)
 
@@ -176,24 +176,24 @@ class _Estimate:
         turned = any(base.layers[r].places for r in readers)  # rows that lie all over the map
         kept = turned or t in base.exits or (not inner and _read_later(base, t))
         low = np.full(len(self.runs) + 1, 0 if kept else height, dtype=np.int64)
-        made = np.full(len(self.runs), 0 if inner else height, dtype=np.int64)
+        computed = np.full(len(self.runs), 0 if inner else height, dtype=np.int64)
         for i, stripe in enumerate(self.rows):
             for r in readers:
                 if r in stripe.windows:
                     n = self.number[i, r]
                     low[n] = min(low[n], stripe.windows[r].lo)
-            if inner and t in stripe.made:
-                made[self.number[i, base.graph.producers[t]]] = stripe.made[t][1]
+            if inner and t in stripe.computed:
+                computed[self.number[i, base.graph.producers[t]]] = stripe.computed[t][1]
         needed = np.minimum.accumulate(low[::-1])[::-1]
-        before = np.concatenate(([0 if inner else height], np.maximum.accumulate(made)[:-1]))
+        before = np.concatenate(([0 if inner else height], np.maximum.accumulate(computed)[:-1]))
         return np.maximum(before - needed[:-1], 0), np.maximum(before - needed[1:], 0)
 
     def alive_in_stripe(self, t: int, readers: list[int]) -> tuple[IntArray, IntArray]:
         """Rows that are made again for each stripe live from their making to their last reader there."""
         during, after = (np.zeros(len(self.runs), dtype=np.int64) for _ in range(2))
         for i, stripe in enumerate(self.rows):
-            if t in stripe.made:
-                lo, hi = stripe.made[t]
+            if t in stripe.computed:
+                lo, hi = stripe.computed[t]
                 first = self.number[i, self.base.graph.producers[t]]
                 last = max((self.number[i, r] for r in readers if r in stripe.windows), default=first)
                 during[first + 1 : last + 1] = hi - lo
@@ -220,7 +220,7 @@ class _Estimate:
             run[op] = self.prices.added(kind, 0, 1)
             each[op] = (self.prices.time(base.graph, op) - run[op]) / shape[self.axis]
         for n, (i, op) in enumerate(self.runs):
-            time += run[op] + each[op] * self.rows[i].windows[op].made
+            time += run[op] + each[op] * self.rows[i].windows[op].computed
             cost += own[op]
             self.count_around(n)
         joins = len(base.exits) * (1 + (base.region.stripes > MOST_JOINED) * -(-base.region.stripes // MOST_JOINED))
@@ -232,11 +232,11 @@ class _Estimate:
         """Counts the operators that pad, cut and join around one that runs."""
         i, op = self.runs[n]
         base, stripe, y = self.base, self.rows[i], self.base.output(op)
-        window, (a, b), lo = stripe.windows[op], stripe.made[y], stripe.seen[y][0]
+        window, (a, b), lo = stripe.windows[op], stripe.computed[y], stripe.seen[y][0]
         row, deep = self.row_bytes[y], self.tensors[y].shape[-1]
         if self.padded[n]:
             self.count("PAD", self.padded[n], deep)
-        if window.made != b - a:
+        if window.computed != b - a:
             self.count("SLICE", (b - a) * row, deep)
         if lo < a:
             self.count("SLICE", (a - lo) * row, deep)

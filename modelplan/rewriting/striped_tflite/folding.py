@@ -89,8 +89,8 @@ def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
         return False
     for axis in (1, 2):
         reach, stride = extent(graph, op, axis)
-        made = -(-x.shape[axis] // stride)
-        above = same_padding(x.shape[axis], made, reach, stride) // 2
-        if made != y.shape[axis] or above != pads[2 * axis]:
+        computed = -(-x.shape[axis] // stride)
+        above = same_padding(x.shape[axis], computed, reach, stride) // 2
+        if computed != y.shape[axis] or above != pads[2 * axis]:
             return False
     return True

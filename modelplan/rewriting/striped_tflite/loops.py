@@ -91,12 +91,12 @@ class _Writer:
             source = self.held.get(x, x)
             blocks = self._used(x, (index, position), layer.places) if x not in self.held and self.loose else ()
             inputs[position] = self._rows(x, source, runs, f"op{index}_window", layer.places, blocks)
-        made = [axis_rows.made[index] for axis_rows in self.tiling.both_axes]
+        computed = [axis_rows.computed[index] for axis_rows in self.tiling.both_axes]
         if layer.kind == "grow":
             position, size = sized(graph, op, self.base.region.axis, 0)
-            size = (size[0], *made, size[3]) if len(size) == _RANK else tuple(made)
+            size = (size[0], *computed, size[3]) if len(size) == _RANK else tuple(computed)
             inputs[position] = self.program.constant(size)
-        value = self._map(y, made, "made")
+        value = self._map(y, computed, "made")
         self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index))
         self.held[y] = self._rows(
             y, value, [axis_rows.kept[index] for axis_rows in self.tiling.both_axes], f"op{index}_cut"

@@ -425,8 +425,8 @@ def least_bytes(space: Space) -> tuple[int, str]:
     """
     graph, tensors = space.graph, space.graph.tensors
     read = sum(tensors[t].nbytes for t in graph.inputs if graph.readers[t])
-    made = sum(tensors[t].nbytes for t in graph.outputs if space.lives[t] != (0, 0))
-    found = [(read, "the inputs of the model"), (made, "the outputs of the model")]
+    computed = sum(tensors[t].nbytes for t in graph.outputs if space.lives[t] != (0, 0))
+    found = [(read, "the inputs of the model"), (computed, "the outputs of the model")]
     for step, peak in enumerate(space.peaks):
         op = space.order[step]
         if isinstance(space.layers[op], str):

@@ -52,8 +52,8 @@ class _Stripes(StripeLowering):
     def begin_stripe(self) -> None:
         self.targets, self.loose = {}, set()
         if self.base.region.pad_early:  # rows that are kept move while nothing but them is there
-            made = [self.base.output(op) for op in self.base.ops if op in self.rows.windows]
-            self.targets = {y: self._target(y) for y in made}
+            computed = [self.base.output(op) for op in self.base.ops if op in self.rows.windows]
+            self.targets = {y: self._target(y) for y in computed}
 
     def _piece(self, t: int, lo: int, hi: int, place: GroupOffset, note: str = "") -> int:
         name = f"{self.graph.tensors[t].name}/rows_{lo}_{hi}{note}"
@@ -80,7 +80,7 @@ class _Stripes(StripeLowering):
     def append_operator(self, index: int, window: InputWindow) -> None:
         op, layer = self.graph.ops[index], self.base.layers[index]
         y = op.outputs[0]
-        a, b = self.rows.made[y]
+        a, b = self.rows.computed[y]
         target, carried = self.targets.get(y) or self._target(y)
         inputs = list(op.inputs)
         whole = self._untrimmed_operand(index, layer, a, b)
@@ -92,12 +92,14 @@ class _Stripes(StripeLowering):
         changes = self._adapt_operands(index, window, inputs)
         source = index if index < len(self.program.graph.ops) else -1
         # Rows too many go where later stripes will write, so where those came first they would do harm.
-        aside = window.skip > 0 or (self.backward and window.made != b - a and y in self.base.exits)
+        aside = window.skip > 0 or (self.backward and window.computed != b - a and y in self.base.exits)
         raw_home = self.program.new_group() if aside else target
-        raw = self._piece(y, a - window.skip, a - window.skip + window.made, raw_home, "_made" * (window.made != b - a))
+        raw = self._piece(
+            y, a - window.skip, a - window.skip + window.computed, raw_home, "_made" * (window.computed != b - a)
+        )
         self.program.steps.append(TfliteStep(op.kind, tuple(inputs), (raw,), source, changes))
-        self.uncut[y] = HeldRows(raw, self.axis, a - window.skip, a - window.skip + window.made)
-        if window.made == b - a or self._stays_uncut(y):
+        self.uncut[y] = HeldRows(raw, self.axis, a - window.skip, a - window.skip + window.computed)
+        if window.computed == b - a or self._stays_uncut(y):
             self._hold(y, raw, carried)
             return
         if self._is_loose(y, carried):
@@ -111,13 +113,13 @@ class _Stripes(StripeLowering):
     def _adapt_operands(self, index: int, window: InputWindow, inputs: list[int]) -> tuple[tuple[str, str], ...]:
         """Gives an operator the operands that it has for these rows; returns the options that it has for them."""
         op, layer = self.graph.ops[index], self.base.layers[index]
-        a, b = self.rows.made[op.outputs[0]]
+        a, b = self.rows.computed[op.outputs[0]]
         if layer.kind == "pad":
             inputs[1] = self._paddings(index, window)
         elif layer.kind == "cut":
             inputs[1:] = self._cut_out(index, b - a)
         elif layer.kind == "grow":
-            position, size = sized(self.graph, op, self.axis, window.made)
+            position, size = sized(self.graph, op, self.axis, window.computed)
             inputs[position] = self.program.constant(size)
         elif window.padded or self._is_valid_here(index):
             if window.padded:
@@ -143,7 +145,7 @@ class _Stripes(StripeLowering):
         window = self.rows.windows.get(index)
         if window is None or self.base.layers[index].operands != (0,):
             return False
-        a, b = self.rows.made[self.graph.ops[index].outputs[0]]
+        a, b = self.rows.computed[self.graph.ops[index].outputs[0]]
         return not window.padded and rows_of_window(self.base.layers[index], a, b, held.lo, held.hi) is not None
 
     def _untrimmed_operand(self, index: int, layer: Layer, a: int, b: int) -> tuple[int, InputWindow] | None:
@@ -162,7 +164,7 @@ class _Stripes(StripeLowering):
         found = rows_of_window(layer, a, b, source.lo, source.hi) if source else None
         if source is None or found is None:
             return None
-        return source.value, InputWindow(source.lo, source.hi, skip=found[0], made=found[1])
+        return source.value, InputWindow(source.lo, source.hi, skip=found[0], computed=found[1])
 
     def _held_with_nothing_more(self, x: int, index: int, layer: Layer, rows: tuple[int, int]) -> HeldRows | None:
         """The value that holds a map's rows, if it yields exactly `rows` without a slice."""
@@ -173,7 +175,7 @@ class _Stripes(StripeLowering):
 
     def _target(self, y: int) -> tuple[GroupOffset, list[HeldRows]]:
         """Where the new rows of a map go, and the rows kept from the stripes before that they continue."""
-        a, _ = self.rows.made[y]
+        a, _ = self.rows.computed[y]
         if y in self.base.exits:
             return GroupOffset(self.program.group_offsets[y].group, a * self.base.row_bytes(y)), []
         lo = self.rows.seen[y][0]
@@ -185,7 +187,7 @@ class _Stripes(StripeLowering):
 
     def _hold(self, y: int, piece: int, carried: list[HeldRows]) -> None:
         """Joins new and kept rows into the window that readers see."""
-        (a, b), lo = self.rows.made[y], self.rows.seen[y][0]
+        (a, b), lo = self.rows.computed[y], self.rows.seen[y][0]
         if y in self.base.exits:
             self.pieces[y].append(HeldRows(piece, self.axis, a, b))
             inside = any(reader in self.base.layers for reader in self.graph.readers[y])
@@ -251,9 +253,9 @@ class _Stripes(StripeLowering):
         pads[2 * (3 - self.axis) : 2 * (3 - self.axis) + 2] = list(layer.across)
         shape = tuple(n + pads[2 * i] + pads[2 * i + 1] for i, n in enumerate(self.program.shape(value)))
         name = f"{self.graph.tensors[x].name}/rows_{window.lo}_{window.hi}_padded"
-        made = self.program.add_at(AddedValue(name, self._origin(x), shape), self.program.new_group())
-        self.program.steps.append(TfliteStep("PAD", (value, self.program.constant(pads, (4, 2))), (made,)))
-        return made
+        computed = self.program.add_at(AddedValue(name, self._origin(x), shape), self.program.new_group())
+        self.program.steps.append(TfliteStep("PAD", (value, self.program.constant(pads, (4, 2))), (computed,)))
+        return computed
 
     def _join(self, t: int, target: int, parts: Sequence[HeldRows]) -> None:
         """Rows of a map put together in `target`, as many at a time as the operator takes, each where it belongs."""

@@ -44,7 +44,7 @@ class LoopRows:
     """The rows of a loop along one axis.
 
     `taken` are rows of what is held of an operand, by operator and position; of a map from outside of the loop all is
-    held. An operator makes `made` rows, of which those of `kept` are held. `result` are the rows of the result.
+    held. An operator makes `computed` rows, of which those of `kept` are held. `result` are the rows of the result.
     `used` are the rows [lo, hi) of an operand's map that the result depends on, in each iteration; what else is taken
     may hold anything.
     """
@@ -52,7 +52,7 @@ class LoopRows:
     result: IterationRows
     taken: dict[tuple[int, int], IterationRows] = field(default_factory=dict)
     used: dict[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    made: dict[int, int] = field(default_factory=dict)
+    computed: dict[int, int] = field(default_factory=dict)
     kept: dict[int, IterationRows] = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ def undivided(base: LoopLayers, axis: int) -> LoopRows:
     axis_rows = LoopRows(IterationRows((0,), tensors[ops[base.ops[-1]].outputs[0]].shape[axis]))
     for op in base.ops:
         height = tensors[ops[op].outputs[0]].shape[axis]
-        axis_rows.made[op], axis_rows.kept[op] = height, IterationRows((0,), height)
+        axis_rows.computed[op], axis_rows.kept[op] = height, IterationRows((0,), height)
         for position in base.layers[op].operands:
             place = (base.layers[op].places or range(axis + 1))[axis]
             extent = tensors[ops[op].inputs[position]].shape[place]
@@ -115,7 +115,7 @@ def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRo
         if y not in wanted:
             raise IllegalStripeError(f"{base.graph.label(op)}: nothing in the loop reads what it makes")
         held[y] = _covering_window(wanted[y], layer.rows_out)
-        window, skipped, axis_rows.made[op] = _fitting(layer, held[y])
+        window, skipped, axis_rows.computed[op] = _fitting(layer, held[y])
         axis_rows.kept[op] = IterationRows(skipped, held[y].extent)
         for position in layer.operands:
             windows[op, position] = window
@@ -145,8 +145,8 @@ def _fitting(layer: Layer, run: IterationRows) -> tuple[IterationRows, tuple[int
     window, found = _common_window(
         ends, [(w.lo, w.hi) for w in least], layer.rows_in, lambda a, b, lo, hi: made_of(layer, a, b, lo, hi)
     )
-    skipped, made = zip(*found, strict=True)
-    return window, skipped, made[0]
+    skipped, computed = zip(*found, strict=True)
+    return window, skipped, computed[0]
 
 
 def _common_window(
@@ -166,10 +166,10 @@ def _common_window(
         found: list[Made] = []
         for (a, b), (lo, hi) in zip(ends, least, strict=True):
             for start in range(min(lo, rows_in - height), max(-1, hi - height - 1), -1):
-                made = made_of(a, b, start, start + height)
-                if made is not None:
+                computed = made_of(a, b, start, start + height)
+                if computed is not None:
                     starts.append(start)
-                    found.append(made)
+                    found.append(computed)
                     break
             else:
                 break
@@ -180,9 +180,9 @@ def _common_window(
 
 def _enlarged(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int] | None:
     """`rows_of_window` of an operator that enlarges its map, where all rows that have a part are in the window."""
-    made = (hi - lo) * layer.stride if layer.own else (hi - lo - 1) * layer.stride + layer.reach
+    computed = (hi - lo) * layer.stride if layer.own else (hi - lo - 1) * layer.stride + layer.reach
     skip = a - lo * layer.stride
-    return (skip, made) if skip >= 0 and skip + b - a <= made else None
+    return (skip, computed) if skip >= 0 and skip + b - a <= computed else None
 
 
 def _uncut_chain(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
@@ -196,8 +196,8 @@ def _uncut_chain(base: LoopLayers, layers: Mapping[int, Layer], result: Iteratio
     )
     for op in base.ops:
         axis_rows.taken[op, 0] = window
-        axis_rows.made[op] = _rows_made(layers[op], window.extent)
-        window = axis_rows.kept[op] = IterationRows((0,) * len(cuts), axis_rows.made[op])
+        axis_rows.computed[op] = _rows_made(layers[op], window.extent)
+        window = axis_rows.kept[op] = IterationRows((0,) * len(cuts), axis_rows.computed[op])
     axis_rows.kept[base.ops[-1]] = IterationRows(tuple(cuts), result.extent)
     return axis_rows
 
@@ -240,8 +240,8 @@ def _cut_behind(layers: Sequence[Layer], rows: tuple[int, int], window: tuple[in
         found = rows_of_window(layer, first, last, lo, hi)
         if found is None:
             return None
-        skip, made = found
-        lo, hi = first - skip, first - skip + made
+        skip, computed = found
+        lo, hi = first - skip, first - skip + computed
         if lo < 0 or hi > layer.rows_out:
             return None
     return skip

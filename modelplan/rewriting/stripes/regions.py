@@ -181,7 +181,7 @@ def with_ends(
     axes: Mapping[int, int] | None = None,
 ) -> RegionLayers[Strategy]:
     """The layers of a region, in their order, with the maps that it makes and those that leave it."""
-    made = frozenset(graph.ops[op].outputs[0] for op in layers)
-    exits = frozenset(t for t in made if t in graph.outputs or not layers.keys() >= set(graph.readers[t]))
+    computed = frozenset(graph.ops[op].outputs[0] for op in layers)
+    exits = frozenset(t for t in computed if t in graph.outputs or not layers.keys() >= set(graph.readers[t]))
     more = dict(origin or {}), dict(across or {}), dict(axes or {})
-    return RegionLayers(graph, region, tuple(layers), dict(layers), made, exits, *more)
+    return RegionLayers(graph, region, tuple(layers), dict(layers), computed, exits, *more)

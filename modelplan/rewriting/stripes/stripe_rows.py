@@ -15,7 +15,7 @@ class StripeRows:
     """What one stripe does: the rows of each map that readers see, the rows made, and the window of each operator."""
 
     seen: dict[int, tuple[int, int]] = field(default_factory=dict)
-    made: dict[int, tuple[int, int]] = field(default_factory=dict)
+    computed: dict[int, tuple[int, int]] = field(default_factory=dict)
     windows: dict[int, InputWindow] = field(default_factory=dict)
 
 
@@ -40,7 +40,7 @@ def stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
         if region.backward:
             upto[last] = low
         rows = _one_stripe(base, (total, low, high), last, upto)
-        for t, (_, end) in rows.made.items():
+        for t, (_, end) in rows.computed.items():
             upto[t] = max(upto[t], end)
         found.append(rows)
     _check_finished(base, upto, {last} if region.backward else set())
@@ -72,7 +72,7 @@ def _one_stripe(base: UnrolledLayers, share: tuple[int, int, int], last: int, up
         if start >= hi:
             rows.seen[y] = (lo, hi)
             continue
-        rows.seen[y], rows.made[y] = (lo, max(hi, start)), (start, hi)
+        rows.seen[y], rows.computed[y] = (lo, max(hi, start)), (start, hi)
         window = input_window(layer, start, hi, pad=index in base.region.pad)
         rows.windows[index] = window
         for position in layer.operands:
@@ -113,12 +113,12 @@ def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
 
 def _followers(base: UnrolledLayers) -> tuple[int, ...]:
     """The first operator of a region and all that depend on it."""
-    made: set[int] = set()
+    computed: set[int] = set()
     followers: list[int] = []
     for op in base.ops:
         reads = set(base.row_operands(op))
-        if op == base.ops[0] or reads & made:
-            made.add(base.graph.ops[op].outputs[0])
+        if op == base.ops[0] or reads & computed:
+            computed.add(base.graph.ops[op].outputs[0])
             if base.layers[op].kind != "cut":  # which is made for those that read it
                 followers.append(op)
     return tuple(followers)
@@ -137,14 +137,14 @@ def _one_tick(
         ready = limit if op == base.ops[0] else _ready(base, op, upto, reads, limit)
         if ready > upto[y]:
             rows.windows[op] = input_window(layer, upto[y], ready, pad=op in base.region.pad)
-            rows.made[y] = upto[y], ready
+            rows.computed[y] = upto[y], ready
             upto[y] = ready
     for op in reversed(base.ops):
         if op not in followers:
             _on_demand(base, op, rows, upto)
     for t in base.inner:
         windows = [w for r, w in rows.windows.items() if t in base.graph.ops[r].inputs]
-        rows.seen[t] = min([rows.made.get(t, (upto[t],))[0], *(w.lo for w in windows)]), upto[t]
+        rows.seen[t] = min([rows.computed.get(t, (upto[t],))[0], *(w.lo for w in windows)]), upto[t]
     return rows
 
 
@@ -180,5 +180,5 @@ def _on_demand(base: UnrolledLayers, op: int, rows: StripeRows, upto: dict[int, 
     wanted = max((w.hi for r, w in rows.windows.items() if y in base.graph.ops[r].inputs), default=0)
     if wanted > upto[y]:
         rows.windows[op] = input_window(base.layers[op], upto[y], wanted, pad=op in base.region.pad)
-        rows.made[y] = upto[y], wanted
+        rows.computed[y] = upto[y], wanted
         upto[y] = wanted

@@ -67,7 +67,7 @@ class InputWindow:
     above: int = 0
     below: int = 0
     skip: int = 0
-    made: int = 0
+    computed: int = 0
     padded: bool = False
 
 
@@ -79,17 +79,17 @@ def input_window(layer: Layer, a: int, b: int, *, pad: bool) -> InputWindow:
         IllegalStripeError: the rows consist of padding alone.
     """
     if layer.kind == "pointwise":
-        return InputWindow(a, b, made=b - a)
+        return InputWindow(a, b, computed=b - a)
     if layer.kind == "grow":
         return _grown(layer, a, b)
     lo, hi = source_rows(layer, a, b)
     first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
     if layer.kind in ("pad", "cut"):
-        return InputWindow(lo, hi, lo - first, last - hi, made=b - a, padded=True)
+        return InputWindow(lo, hi, lo - first, last - hi, computed=b - a, padded=True)
     if not layer.bordered:
-        return InputWindow(lo, hi, made=b - a)
+        return InputWindow(lo, hi, computed=b - a)
     if pad and layer.paddable:
-        return InputWindow(lo, hi, lo - first, last - hi, made=b - a, padded=True)
+        return InputWindow(lo, hi, lo - first, last - hi, computed=b - a, padded=True)
     return _trimmed(layer, a, b, lo, hi)
 
 
@@ -115,11 +115,11 @@ def _grown(layer: Layer, a: int, b: int) -> InputWindow:
     """The window of an enlarging operator: the operand rows that contribute to output rows [a, b)."""
     lo = max(0, -(-(a + layer.above - layer.reach + 1) // layer.stride))
     hi = min(layer.rows_in, (b - 1 + layer.above) // layer.stride + 1)
-    made = (hi - lo) * layer.stride if layer.own else (hi - lo - 1) * layer.stride + layer.reach
+    computed = (hi - lo) * layer.stride if layer.own else (hi - lo - 1) * layer.stride + layer.reach
     skip = a - lo * layer.stride
-    if skip < 0 or skip + b - a > made:
+    if skip < 0 or skip + b - a > computed:
         raise IllegalStripeError(f"output rows {a} to {b - 1} are not made of rows in a row")
-    return InputWindow(lo, hi, skip=skip, made=made)
+    return InputWindow(lo, hi, skip=skip, computed=computed)
 
 
 def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> InputWindow:
@@ -132,9 +132,9 @@ def _trimmed(layer: Layer, a: int, b: int, lo: int, hi: int) -> InputWindow:
     best: tuple[int, int, InputWindow] | None = None
     for i0 in range(max(0, lo - slack), lo + 1):
         for i1 in range(hi, min(layer.rows_in, hi + slack) + 1):
-            skip, made = rows_of_window(layer, a, b, i0, i1) or (0, 0)
-            if made and (best is None or (made, i1 - i0) < best[:2]):
-                best = made, i1 - i0, InputWindow(i0, i1, skip=skip, made=made)
+            skip, computed = rows_of_window(layer, a, b, i0, i1) or (0, 0)
+            if computed and (best is None or (computed, i1 - i0) < best[:2]):
+                best = computed, i1 - i0, InputWindow(i0, i1, skip=skip, computed=computed)
     if best is None:
         raise IllegalStripeError(f"no window makes output rows {a} to {b - 1} as they are")
     return best[2]
@@ -150,9 +150,9 @@ def rows_of_window(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int,
     if layer.kind == "pointwise":
         return (a - i0, i1 - i0) if i0 <= a and b <= i1 else None
     n = i1 - i0
-    made = -(-n // layer.stride) if layer.own else (n - layer.reach) // layer.stride + 1
-    above = max((made - 1) * layer.stride + layer.reach - n, 0) // 2 if layer.own else 0
+    computed = -(-n // layer.stride) if layer.own else (n - layer.reach) // layer.stride + 1
+    above = max((computed - 1) * layer.stride + layer.reach - n, 0) // 2 if layer.own else 0
     shift, rest = divmod(i0 - above + layer.above, layer.stride)
     first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
     whole = i0 <= max(0, first) and i1 >= min(layer.rows_in, last)
-    return (a - shift, made) if whole and not rest and shift <= a and b - shift <= made else None
+    return (a - shift, computed) if whole and not rest and shift <= a and b - shift <= computed else None
