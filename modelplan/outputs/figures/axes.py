@@ -367,15 +367,14 @@ def byte_axis(sheet: Sheet, drawing: Drawing, name: str, *, grid: bool = False) 
     middle = sheet.margins.bottom + sheet.plot_height / 2
     sheet.write(_EDGE, middle, f"{name} in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
     if is_broken(drawing):
-        _draw_break(sheet, drawing)
+        draw_break(sheet, left, sheet.y(1.06 * tallest(drawing)))
 
 
-def _draw_break(sheet: Sheet, drawing: Drawing) -> None:
-    """Two slanted strokes across the axis where its scale ends."""
-    left, y = sheet.margins.left, sheet.y(1.06 * tallest(drawing))
-    sheet.line((left, left), (y - 2, y + 2), color="white", linewidth=2, zorder=6)
+def draw_break(sheet: Sheet, x: float, y: float) -> None:
+    """Two slanted strokes across a vertical line where its scale breaks; both in points."""
+    sheet.line((x, x), (y - 2, y + 2), color="white", linewidth=2, zorder=6)
     for shift in (-2, 2):
-        sheet.line((left - 4, left + 4), (y + shift - 2, y + shift + 2), color=MUTED, linewidth=0.8, zorder=7)
+        sheet.line((x - 4, x + 4), (y + shift - 2, y + shift + 2), color=MUTED, linewidth=0.8, zorder=7)
 
 
 # Levels and peak -----------------------------------------------------------------------------------------------------

@@ -75,7 +75,8 @@ def draw(moving_plan: MovingPlan) -> Sheet:
     width = min(max(steps * _PER_STEP, _NARROWEST), _WIDEST)
     ticks = step_ticks(moving_plan.ops, width / steps)
     foot = _EDGE + _ROW + 8 + lettering.widest((text for _, text in ticks), SMALL)
-    margins = Margins(_EDGE + label + 10, 2 * _EDGE, 2 * _EDGE + TITLE + 4 * _ROW + 8, foot)
+    marks = lettering.widest((brief(top) for top in bands.tops), SMALL) + 8
+    margins = Margins(_EDGE + label + 10, _EDGE + marks, 2 * _EDGE + TITLE + 4 * _ROW + 8, foot)
     sheet = canvas.sheet(margins, width, bands.total, steps, bands.total)
     _head(sheet, moving_plan)
     for number in range(len(moving_plan.problem.regions)):
@@ -121,6 +122,11 @@ def _region(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, number: int) -
     floor = bands.floors[number]
     box = np.array([[0, floor, sheet.steps, floor + bands.heights[number]]])
     sheet.boxes(box, facecolor=FREE, edgecolor=FAINT, linewidth=0.5, zorder=0)
+    if region_heights(moving_plan)[number]:
+        for offset in (0, bands.tops[number]):
+            y = sheet.margins.bottom + bands.y(number, offset)
+            sheet.line((sheet.right, sheet.right + 3), (y, y), color=MUTED, linewidth=0.5)
+            sheet.write(sheet.right + 5, y, brief(offset) if offset else "0", SMALL)
     x, y = sheet.margins.left - 6, sheet.margins.bottom + floor + bands.heights[number]
     name, used, size = _facts(moving_plan, number)
     sheet.write(x, y - 5, name, SMALL, weight="bold", ha="right")

@@ -167,7 +167,8 @@ def _draw_panel(
         _name(sheet, region_plan, panel, stay, forms[stay.buffer])
     if panel.band:
         middle = panel.bottom + use.low * panel.scale + panel.band / 2
-        _draw_break(sheet, sheet.y(middle))
+        for x in (sheet.x(0), sheet.x(sheet.steps)):  # the band is lower than its bytes
+            axes.draw_break(sheet, x, sheet.y(middle))
         text = f"{brief(use.free)} free"
         sheet.write(sheet.x(sheet.steps / 2), sheet.y(middle), text, SMALL, ha="center", va="center", color=MUTED)
     named: list[float] = []
@@ -183,14 +184,6 @@ def _draw_panel(
     name = lettering.drawable(region.name)
     sheet.write(_LEFT, y, name, BODY, weight="bold", va="baseline")
     sheet.write(_LEFT + lettering.width(name, BODY, bold=True), y, facts, SMALL, color=INK, va="baseline")
-
-
-def _draw_break(sheet: Sheet, y: float) -> None:
-    """The mark of a broken scale at both ends of a band that is lower than its bytes."""
-    for x in (sheet.x(0), sheet.x(sheet.steps)):
-        sheet.line((x, x), (y - 2, y + 2), color="white", linewidth=3)
-        for shift in (-2, 2):
-            sheet.line((x - 4, x + 4), (y + shift - 2, y + shift + 2), color=INK, linewidth=0.8)
 
 
 def _draw_stored(sheet: Sheet, panel: Panel, runs: Sequence[tuple[int, int]]) -> None:
