@@ -40,7 +40,10 @@ def model(request: pytest.FixtureRequest, corpus: Path) -> Path:
 
 def rectangles(sheet: Sheet) -> Rows:
     """All rectangles of the plot as (left, bottom, right, top), in points of the sheet."""
-    rows = [patch.get_path().vertices.reshape(-1, 5, 2)[:, [0, 2]].reshape(-1, 4) for patch in sheet.axes.patches]
+    rows = [
+        np.asarray(patch.get_path().vertices).reshape(-1, 5, 2)[:, [0, 2]].reshape(-1, 4)
+        for patch in sheet.axes.patches
+    ]
     found = np.concatenate(rows)
     scale, shift = [sheet.per_step, sheet.per_unit] * 2, [sheet.margins.left, sheet.margins.bottom] * 2
     return np.asarray(found * scale + shift, dtype=np.float64)
