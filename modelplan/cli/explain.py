@@ -25,6 +25,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_abi(parser, default=None)
     model_options.add_capacity(parser)
     model_options.add_target(parser)
+    model_options.add_session(parser)
     parser.add_argument(
         "--seconds",
         type=float,

@@ -260,3 +260,15 @@ def test_a_comment_has_the_settings_as_python(models: Path) -> None:
     text = run("check", models / "resnet8.onnx", "--budget", "250KiB", "--format", "markdown").stdout
     assert "```python\noptions = onnxruntime.SessionOptions()\n" in text
     assert "```sh" not in text
+
+
+def test_explain_names_the_session_and_the_settings_that_fit(models: Path) -> None:
+    done = run("explain", models / "resnet8.onnx", "--measure", 0, "--seconds", 0, "--capacity", "500KiB")
+    assert done.returncode == 0, done.stderr
+    assert "predicted: heap of a session" in done.stdout
+    assert "Less by settings alone" in done.stdout
+    assert "The least that makes it fit\n  settings of the session: arena off" in done.stdout
+    document = json.loads(run("explain", models / "resnet8.onnx", "--measure", 0, "--seconds", 0, "--json", "-").stdout)
+    session = document["requirement"]["session"]
+    assert not session["usual"]["measured"]
+    assert document["requirement"]["arena"] >= session["usual"]["later"] > session["planned"]

@@ -113,7 +113,7 @@ def _best(analysis: Analysis) -> Report:
         return []
     lines = best_lines(analysis.suggestions)
     untried = _fit_line(analysis)
-    most = max((one.saved for one in analysis.suggestions), default=0)
+    most = max((one.saved for one in analysis.suggestions[: len(lines)]), default=0)
     if untried:
         lines.insert(0 if fit_saves_at_most(analysis) > most else len(lines), untried)
     more = f"`modelplan explain {analysis.file.path}` tries the rest"

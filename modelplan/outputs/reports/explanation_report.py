@@ -16,7 +16,7 @@ from modelplan.answers.explanation import (
     Suggestion,
 )
 from modelplan.outputs.report import Report, Section, Table, folded_apart
-from modelplan.outputs.reports.arena_report import headline
+from modelplan.outputs.reports.arena_report import headline, settings_section
 from modelplan.primitives.units import counted, human
 
 _MOST_ROWS = 12
@@ -38,8 +38,11 @@ def sections_of(explanation: Explanation) -> Report:
     first = headline(explanation.model, explanation.needed, explanation.capacity)
     if explanation.needed.refusals:
         return [first]
-    helping = advice_sections(explanation.advice, explanation.needed.head)
-    return [first, *peak_sections(explanation.peak), *helping, *_remedy(explanation), *_what_if(explanation.what_if)]
+    session = explanation.needed.session
+    above = [first, settings_section(session)] if session else [first]
+    helping = advice_sections(explanation.advice, session.planned if session else explanation.needed.head)
+    below = [*_remedy(explanation), *_what_if(explanation.what_if)]
+    return [*above, *peak_sections(explanation.peak), *helping, *below]
 
 
 def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
@@ -82,6 +85,13 @@ def _remedy(explanation: Explanation) -> Sequence[Section]:
     """What would make the model fit, or that nothing would; nothing where it fits or no capacity is known."""
     if explanation.capacity is None or explanation.needed.fits(explanation.capacity):
         return []
+    others = explanation.needed.session.others if explanation.needed.session else ()
+    fitting = next((other for other in others if other.judged <= explanation.capacity), None)
+    if fitting:
+        spare = human(explanation.capacity - fitting.judged)
+        return [
+            Section("The least that makes it fit", (f"settings of the session: {fitting.settings}: {spare} to spare",))
+        ]
     one = explanation.remedy
     if one is None:
         return [Section(f"Nothing that was tried fits in {human(explanation.capacity)}")]

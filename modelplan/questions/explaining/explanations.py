@@ -24,6 +24,7 @@ from modelplan.questions.model_request import (
     target_of,
     with_deciding_kernels,
 )
+from modelplan.questions.session_needs import prepare, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
@@ -63,7 +64,8 @@ def explain(request: ExplainRequest) -> Explanation:
         RequestError: the request names what there is not, or combines what does not go together.
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
-    deadline = time.monotonic() + request.seconds
+    asked, deadline = session_asked(request), time.monotonic() + request.seconds
+    prepare(request)
     file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)
@@ -75,9 +77,10 @@ def explain(request: ExplainRequest) -> Explanation:
     plan = requested_plan(file, options, unmodified)
     explained = plan if request.asks_for_plan else unmodified
     what_if = () if requirement.refusals else tuple(_compressions(request, file, target))
+    session = sized_by_session(file, target, requirement, asked)
     return Explanation(
         file.path,
-        requirement,
+        with_other_settings(file, target, session, asked),
         peak_of(explained),
         _advice(file, target, requirement, deadline),
         request.available,
