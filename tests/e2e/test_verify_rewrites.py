@@ -28,6 +28,7 @@ from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
+from modelplan.checking.verifier.verdicts import Executed
 from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -171,13 +172,15 @@ def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> 
 @pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("run_on", [execute_on_tflm, execute_on_litert])
-def test_a_region_that_is_wrong_is_seen_by_execution(make: Callable[..., Striped], run_on: Callable[..., str]) -> None:
+def test_a_region_that_is_wrong_is_seen_by_execution(
+    make: Callable[..., Striped], run_on: Callable[..., Executed]
+) -> None:
     made, faulty = make(strategy=RecomputedHalo), make(strategy=RecomputedHalo)
     last = step_at(faulty.program, "SLICE", -1)
     shift_slice(faulty.program, last, -1)
     original, right, wrong = (read_source(read_tflite(data, "m")) for data in (made.data, made.file(), faulty.file()))
     compared = compare_rows(original, right)
-    assert "bit-equal" in run_on(original, right, compared)
+    assert "bit-equal" in run_on(original, right, compared).details
     with pytest.raises(BrokenPlanError, match="differ from the model's"):
         run_on(original, wrong, compared)
 

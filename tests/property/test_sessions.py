@@ -25,6 +25,12 @@ SETTINGS = [
 ]
 
 
+def check_near(expected: int, measured: int, settings: str) -> None:
+    """Below what was measured by no more than the margin of budgets covers, above by a little more."""
+    assert -4096 <= expected - measured + measured * 0.01, settings
+    assert expected - measured <= max(8192, measured * 0.01), settings
+
+
 def check(path: Path) -> None:
     graph = load_as_run(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
@@ -35,7 +41,7 @@ def check(path: Path) -> None:
         need = predicted_heap(graph, ORT, arena=one.arena != "off", pattern=one.pattern, unknown=unknown)
         assert (need.first_tensors, need.later_tensors) == (found.first, found.steady), one.described()
         for expected, measured in zip((need.first, need.later), found.heap, strict=True):
-            assert expected == pytest.approx(measured, rel=0.01, abs=4096), one.described()
+            check_near(expected, measured, one.described())
 
 
 @pytest.mark.slow
@@ -67,7 +73,7 @@ def test_recurrent_networks(
     for one, measured in zip(SETTINGS, found, strict=True):
         need = predicted_heap(graph, ORT, arena=one.arena != "off", pattern=one.pattern)
         for expected, taken in zip((need.first, need.later), measured.heap, strict=True):
-            assert expected == pytest.approx(taken, rel=0.01, abs=4096), one.described()
+            check_near(expected, taken, one.described())
 
 
 @pytest.mark.slow

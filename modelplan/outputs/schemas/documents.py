@@ -264,7 +264,8 @@ def _target(definitions: Definitions) -> Schema:
     table = {"type": "object", "additionalProperties": _INTEGER}
     return _record(
         {"name": _TEXT, "budget": _INTEGER_OR_NONE, "block": {"anyOf": [definitions.of(Block), {"type": "null"}]},
-         "benchmark": _FLAG, "reserved": table, "used": table, "arena_symbol": _TEXT}
+         "benchmark": _FLAG, "reserved": table, "used": table, "arena_symbol": _TEXT,
+         "kernels": _TEXT, "abi": _TEXT}
     )  # fmt: skip
 
 
