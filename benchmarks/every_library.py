@@ -8,7 +8,6 @@ own library; in 80 bytes less than that it must not run. What it computes is com
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,8 +21,10 @@ from typing import Any
 import reporting
 
 from modelplan import FitRequest, PackRequest, fit, pack
+from modelplan.ops.macs import graph_macs
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.alternatives import load_file
+from modelplan.rewriting.packing import check_plannable
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.declaration import required_arena
 from modelplan.runtimes.tflm.file import read_tflite
@@ -137,8 +138,7 @@ def _fitted(path: Path) -> bytes | None:
 
 def rows_of(kit: Path, name: str, path: Path) -> Iterator[Row]:
     """All forms of one model."""
-    from modelplan.ops.macs import graph_macs
-
+    check_plannable(read_tflite(path.read_bytes(), name))  # what was compiled for another processor is in no kit
     macs = graph_macs(load_file(str(path)).graph)
     runs = 1 if macs > _HEAVY else _RUNS
     reporting.progress(name)
@@ -175,13 +175,15 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 PARSER = reporting.command_line(__file__, __doc__, "every_library.md")
-PARSER.add_argument("--kit", help="folder of the measuring programs (default: $MODELPLAN_TFLM_KIT)")
+PARSER.add_argument(
+    "--kit", type=Path, metavar="FOLDER", help="folder of the measuring programs (default: $MODELPLAN_TFLM_KIT)"
+)
 PARSER.add_argument("--only", metavar="WORDS", help="models whose name has one of these words, separated by commas")
 
 
 def main() -> None:
     arguments = reporting.parse(PARSER)
-    kit = kit_folder(arguments.kit)
+    kit = kit_folder(arguments.kit and str(arguments.kit))
     if kit is None or not all((kit / program).exists() for program, *_ in SETS.values()):
         PARSER.error("no measuring programs; name their folder by --kit or $MODELPLAN_TFLM_KIT")
     files = [*reporting.tflite_files(arguments.corpus)]
@@ -194,9 +196,7 @@ def main() -> None:
                 rows += rows_of(kit, name, path)
             except ModelPlanError as problem:
                 reporting.progress(f"{name}: {problem}")
-    arguments.kit = Path(os.devnull) if arguments.kit else None
-    title = "Every kernel library"
-    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), title, page(rows))
+    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "Every kernel library", page(rows))
 
 
 if __name__ == "__main__":
