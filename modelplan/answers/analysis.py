@@ -67,6 +67,13 @@ class Analysis(ComparedFile):
 
     suggestions: tuple[Suggestion, ...] = ()
 
+    @property
+    def fit_saves_at_most(self) -> int:
+        """The bytes of TFLM's planned activations above those that every file keeps: all inputs, or all outputs."""
+        graph, needed = self.file.graph, self.requirement
+        sizes = [sum(graph.tensors[t].nbytes for t in ends) for ends in (graph.inputs, graph.outputs)]
+        return max(needed.head - max(sizes), 0) if needed.macro else 0
+
 
 def lower_alternatives(requirement: Requirement, alternatives: Sequence[Alternative]) -> list[Alternative]:
     """The alternatives that need less memory than the unmodified file and than those before them."""

@@ -159,8 +159,7 @@ class Outcome:
     def fitting_session(self) -> SessionNeed | None:
         """The session with other settings that keeps the limit of the arena with the fewest bytes; None for none."""
         session, limit = self.needed.session if self.needed else None, self.check.limits.arena
-        others = session.others if session and limit is not None else ()
-        return next((one for one in others if limit is not None and one.judged <= limit), None)
+        return None if session is None or limit is None else session.fitting(limit)
 
     def _keeps(self, alternative: Alternative) -> bool:
         runs = alternative.requirement is not None and not alternative.requirement.refusals

@@ -61,3 +61,7 @@ class SessionMemory:
     note: str = ""
     threads: int = 1
     others: tuple[SessionNeed, ...] = ()
+
+    def fitting(self, budget: int) -> SessionNeed | None:
+        """The session with other settings that needs least, if `budget` bytes are enough for it."""
+        return next((one for one in self.others if one.judged <= budget), None)

@@ -30,7 +30,7 @@ from modelplan.questions.model_request import (
     target_of,
     with_deciding_kernels,
 )
-from modelplan.questions.session_needs import prepare, session_asked, sized_by_session, with_other_settings
+from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
         BrokenPlanError, ModelError, RequestError: as `analyze`.
     """
     asked = session_asked(request)
-    prepare(request)
+    begin_measuring(request)
     file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)

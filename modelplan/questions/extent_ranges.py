@@ -12,7 +12,7 @@ from modelplan.model import Requirement
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.model_request import ModelRequest, on_target, target_of
-from modelplan.questions.session_needs import prepare, session_asked, sized_by_session
+from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session
 
 _RANGE = re.compile(r"(?P<symbol>.+?)\s*=\s*(?P<low>[0-9]{1,15})\s*\.\.\s*(?P<high>[0-9]{1,15})")
 #: Combinations of extents that are sized at most.
@@ -49,7 +49,7 @@ def sized_for_ranges(request: ModelRequest) -> ExtentTable:
     combinations = list(product(*ranges.values()))
     if len(combinations) > _MOST:
         raise RequestError(f"--dim: {len(combinations):,} combinations of extents, expected {_MOST} at most")
-    prepare(request)
+    begin_measuring(request)
     others = tuple(text for text in request.dims if not _RANGE.fullmatch(text.strip()))
     rows = []
     for extents in combinations:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from modelplan.answers.reordered_file import ReorderedFile
+from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats import load_model
 from modelplan.model import Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
@@ -25,7 +26,6 @@ from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 
 def reorder(request: ModelRequest) -> ReorderedFile:
@@ -114,7 +114,7 @@ def pack(request: PackRequest) -> PackedFile:
     """
     file = load_file(request.path)
     model = read_tflite(file.content, file.path)
-    kernels = request.kernels or kernels_made_for(file.content, file.path) or TFLM.usual_kernels
+    kernels = request.kernels or kernels_of_plan(model)
     target = Target(with_kernels(TFLM, kernels), request.abi)
     before = unmodified_requirement(file, target)
     if before.refusals:

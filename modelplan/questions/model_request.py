@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from modelplan import runtimes
 from modelplan.formats import load_model
 from modelplan.formats.files import read_bytes
-from modelplan.model import Graph, Padding, Plan, Requirement
+from modelplan.model import Graph, Padding, Plan, Requirement, Runtime
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options, configured_runtime
@@ -109,15 +109,24 @@ def on_target(request: Asked, file: ModelFile) -> Asked:
     runtime = runtimes.runtime(request.runtime, file.graph.format)
     if request.abi and runtime.requires is None:
         raise RequestError(f"--abi {request.abi}: runtime {runtime.name} sizes no arena for a target")
-    abi, kernels = request.abi, request.kernels
-    if request.target is not None:
-        device = request.target.device
-        abi = abi or device.abi
-        if kernels is None and device.kernels in runtime.library_names:
-            kernels = device.kernels
-    if kernels is None and runtime.offline_plans and file.graph.format == runtime.default_for:
-        kernels = kernels_made_for(file.content, file.path)
-    return replace(request, abi=abi or USUAL_ABI, kernels=kernels or runtime.usual_kernels)
+    device = request.target.device if request.target else None
+    abi, of_device = (device.abi, device.kernels) if device else ("", "")
+    kernels = request.kernels or unnamed_kernels(runtime, file, of_device)
+    return replace(request, abi=request.abi or abi or USUAL_ABI, kernels=kernels)
+
+
+def unnamed_kernels(runtime: Runtime, file: ModelFile, of_device: str) -> str:
+    """The kernel library where none is named: the device's, if the runtime has it, else that of the plan in the file.
+
+    Without either it is the runtime's usual one, which stands for all libraries where it has several.
+
+    Raises:
+        ModelError: the file says of its plan what cannot be read.
+    """
+    if of_device in runtime.library_names:
+        return of_device
+    carried = runtime.offline_plans and file.graph.format == runtime.default_for
+    return (kernels_made_for(file.content, file.path) if carried else None) or runtime.usual_kernels
 
 
 def with_deciding_kernels(request: Asked, requirement: Requirement) -> Asked:

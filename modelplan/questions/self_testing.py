@@ -154,10 +154,10 @@ def _keeps_whole_tensors(model: FileModel, kernels: str) -> bool:
     return planner.read_plan(model) is None or keeps_whole_tensors(offline_subject(model, kernels))
 
 
-def _interface(model: FileModel) -> list[tuple[int, int]]:
-    """Type and bytes of each input and output."""
+def _interface(model: FileModel) -> list[list[tuple[int, int]]]:
+    """Type and bytes of each input, and of each output."""
     main = model.subgraphs[0]
-    return [(main.tensors[t].type, main.tensors[t].nbytes) for t in (*main.inputs, -1, *main.outputs) if t >= 0]
+    return [[(main.tensors[t].type, main.tensors[t].nbytes) for t in ends] for ends in (main.inputs, main.outputs)]
 
 
 def _is_exact(model: FileModel) -> bool:

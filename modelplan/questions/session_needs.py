@@ -27,7 +27,7 @@ def session_asked(request: ModelRequest) -> SessionAsked:
     return SessionAsked(request.dims, request.shapes, request.values, request.measure, request.threads)
 
 
-def prepare(request: ModelRequest) -> None:
+def begin_measuring(request: ModelRequest) -> None:
     """Has the process that measures start while the model is read, unless the model was measured before."""
     path = Path(request.path)
     if path.suffix != ".onnx" or not request.measure or not path.is_file():

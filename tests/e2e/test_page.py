@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from browser import Browser, opened_browser, require_browser
 from commands import run as modelplan
-from layouts import two_memories
+from layouts import KINDS, two_memories
 from striped_files import striped_ladder
 
 from modelplan import Graph, Kind, Op, Options, Tensor
@@ -536,7 +536,7 @@ def test_answers_of_allocators_are_switched_in_the_table(browser: Browser, files
 
 def test_regions_are_stacked_with_copies_as_arrows(browser: Browser, files: Path) -> None:
     path = files / "regions.html"
-    view = layout_view(*two_memories(), "fast first")
+    view = layout_view(*two_memories(), KINDS, "fast first")
     path.write_bytes(html_file.html(views.Page("two memories", "", (view,), "modelplan")))
     browser.open(path)
     assert browser.texts("#figures dt") == ["DTCM", "SDRAM", "FLASH"]

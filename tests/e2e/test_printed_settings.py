@@ -14,9 +14,8 @@ import pytest
 from commands import run
 from onnx import helper, numpy_helper
 
-from modelplan.outputs.reports.onnx_ladder_report import cpp_settings
 from modelplan.runtimes.ort.measuring import SessionSettings
-from modelplan.runtimes.ort.settings_code import python_settings
+from modelplan.runtimes.ort.settings_code import cpp_settings, python_settings
 
 pytest.importorskip("onnxruntime")
 

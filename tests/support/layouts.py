@@ -6,6 +6,9 @@ from modelplan import Buffer, Problem
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay
 from modelplan.targets.device import Region
 
+#: What the buffers of `two_memories` are for.
+KINDS = ("activation", "activation", "weights")
+
 
 def two_memories() -> tuple[RegionProblem, Layout]:
     """Three buffers in two memories and a flash: one moves to the slow memory, weights come from their home."""

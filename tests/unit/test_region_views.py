@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from layouts import two_memories
+from layouts import KINDS, two_memories
 
 from modelplan.answers.page_views import Page
 from modelplan.answers.region_layout import Layout, Stay
@@ -18,7 +18,7 @@ MODELS = Path(__file__).parents[2] / "models"
 
 def test_stays_become_rectangles_in_the_bands_of_their_regions() -> None:
     asked, layout = two_memories()
-    view = layout_view(asked, layout, "fast first", made_by="modelplan")
+    view = layout_view(asked, layout, KINDS, "fast first", made_by="modelplan")
     assert [band.name for band in view.bands] == ["DTCM", "SDRAM", "FLASH"]
     assert [band.used for band in view.bands] == [3000, 4000, 0]
     low = {band.region: band.base for band in view.bands}
@@ -28,13 +28,13 @@ def test_stays_become_rectangles_in_the_bands_of_their_regions() -> None:
     for stay, offset, size in zip(layout.stays, offsets, view.drawing.problem.size.tolist(), strict=True):
         assert offset == low[stay.region] + stay.offset
         assert offset + size <= high[stay.region]
-    assert [view.drawing.labels[kind] for kind in view.drawing.kinds] == ["buffer", "buffer", "buffer", "weights"]
+    assert [view.drawing.labels[kind] for kind in view.drawing.kinds] == [*["activation"] * 3, "weights"]
     assert view.drawing.steps == 6
 
 
 def test_copies_become_arrows_from_stay_to_stay_and_from_a_home() -> None:
     asked, layout = two_memories()
-    view = layout_view(asked, layout)
+    view = layout_view(asked, layout, KINDS)
     sram, sdram, flash = view.bands
     spill, weights = view.arrows
     assert (spill.source, spill.target, spill.issued, spill.due, spill.size) == (0, 1, 2, 4, 2000)
@@ -52,7 +52,7 @@ def test_copies_become_arrows_from_stay_to_stay_and_from_a_home() -> None:
 @pytest.mark.parametrize("stays", [(), (Stay(0, 0, 0, 0, 6),)])
 def test_a_layout_without_copies_or_without_anything_is_drawn(stays: tuple[Stay, ...]) -> None:
     asked, _ = two_memories()
-    view = layout_view(asked, Layout(stays))
+    view = layout_view(asked, Layout(stays), KINDS)
     assert len(view.bands) == len(stays)
     assert view.arrows == ()
     assert columns_of(Page("few", "", (view,), "modelplan"))["views"][0]["steps"] == 6

@@ -236,21 +236,61 @@ int main() { return modelplan_self_test(); }
 #endif
 """
 
+_EXPECTED = """\
+// What an output has to be: its CRC-32, or the mean of every `block` of its `count` elements up to `tolerance`.
+struct Expected {
+  std::uint32_t crc;
+  const float* means;
+  std::size_t count;
+  std::size_t block;
+  float tolerance;
+};
+"""
+_WRITTEN = """\
+// What an operator of the main graph writes: the CRC-32 of a tensor in each run.
+struct Written {
+  int op;
+  int tensor;
+  std::size_t bytes;
+  std::uint32_t crc[kRuns];
+};
+"""
+
 
 def render(self_test: SelfTest) -> str:
     """The whole file: what it is, the model, the operators, the expected outputs, and the test."""
-    data, parts = self_test.model.data, self_test.arena
     methods, custom = resolver_methods(self_test.model)
-    main, pointer = self_test.model.subgraphs[0], ABIS[parts.abi].pointer
+    main, pointer = self_test.model.subgraphs[0], ABIS[self_test.arena.abi].pointer
     return f"""\
 {_opening(self_test)}{kernels_guard(self_test.kernels)}
 {_BEFORE_MODEL}
 static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
+{_facts(self_test)}
+// Operators of the model{custom}.
+constexpr int kOperators = {max(len(methods), 1)};
+using OpResolver = tflite::MicroMutableOpResolver<kOperators>;
+
+TfLiteStatus AddOps(OpResolver& resolver) {{
+{resolver_calls(methods)}  return kTfLiteOk;
+}}
+
+{_EXPECTED}constexpr int kInputs = {len(main.inputs)};
+constexpr int kOutputs = {len(main.outputs)};
+constexpr int kRuns = {len(self_test.runs)};
+
+{_WRITTEN}{"".join(_tables(self_test))}
+{_FUNCTIONS}"""
+
+
+def _facts(self_test: SelfTest) -> str:
+    """The sizes and the model, each of which a build may say otherwise by a macro."""
+    data = self_test.model.data
+    return f"""\
 #ifdef MODELPLAN_SELF_TEST_ARENA_BYTES
 constexpr std::size_t kArenaBytes = MODELPLAN_SELF_TEST_ARENA_BYTES;
 #else
-constexpr std::size_t kArenaBytes = {parts.size()};
+constexpr std::size_t kArenaBytes = {self_test.arena.size()};
 #endif
 constexpr std::size_t kAlignment = {ALIGNMENT};
 constexpr int kVariables = {self_test.variables};
@@ -263,36 +303,7 @@ alignas(kAlignment) const unsigned char model_bytes[] = {{
 {_bytes(data)}}};
 #define MODELPLAN_SELF_TEST_MODEL model_bytes
 #endif
-
-// Operators of the model{custom}.
-constexpr int kOperators = {max(len(methods), 1)};
-using OpResolver = tflite::MicroMutableOpResolver<kOperators>;
-
-TfLiteStatus AddOps(OpResolver& resolver) {{
-{resolver_calls(methods)}  return kTfLiteOk;
-}}
-
-// What an output has to be: its CRC-32, or the mean of every `block` of its `count` elements up to `tolerance`.
-struct Expected {{
-  std::uint32_t crc;
-  const float* means;
-  std::size_t count;
-  std::size_t block;
-  float tolerance;
-}};
-constexpr int kInputs = {len(main.inputs)};
-constexpr int kOutputs = {len(main.outputs)};
-constexpr int kRuns = {len(self_test.runs)};
-
-// What an operator of the main graph writes: the CRC-32 of a tensor in each run.
-struct Written {{
-  int op;
-  int tensor;
-  std::size_t bytes;
-  std::uint32_t crc[kRuns];
-}};
-{"".join(_tables(self_test))}
-{_FUNCTIONS}"""
+"""
 
 
 def _opening(self_test: SelfTest) -> str:
@@ -308,7 +319,7 @@ def _opening(self_test: SelfTest) -> str:
         "for each by MicroPrintf, and PASS or FAIL at the end.",
         "",
         f"The expected outputs were executed by {self_test.executed_by},",
-        f"on {original}" + (" without an offline plan." if original == name else ", without an offline plan."),
+        f"on {original} without an offline plan.",
         "No kernel of CMSIS-NN or ESP-NN was executed for them: that is what this test does on your device.",
         *_judgement(self_test),
         "A kernel that computes something else fails without the plan too. The test of an unplanned file comes by",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,12 +12,12 @@ from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.page_views import Arrow, Band, Page, View
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem
 from modelplan.answers.region_plan import RegionPlan
-from modelplan.model import BufferKind, Placement, Problem
+from modelplan.model import Placement, Problem
 from modelplan.outputs.page import html_file
 from modelplan.primitives.units import counted, human
 
-#: What a rectangle is for, as `RegionPlan.owners` names it; a buffer where that is not known.
-_LABELS = ("input", "output", "activation", "state", "scratch", "weights", "buffer")
+#: What a rectangle is for, as `RegionPlan.owners` names it.
+_LABELS = ("input", "output", "activation", "state", "scratch", "weights")
 #: A region is drawn with so much more than it uses, and one that is only copied from with such a share of the others.
 _FREE, _HOME = 0.12, 0.08
 
@@ -27,19 +28,19 @@ def layout_html(made: RegionPlan | MovingPlan) -> bytes:
     Raises:
         RequestError: the plotting library is not installed.
     """
-    kinds = tuple(kind for _, kind in made.owners)
-    view = layout_view(made.problem, made.layout, ops=made.ops, made_by=made.made_by, kinds=kinds)
+    kinds = [kind for _, kind in made.owners]
+    view = layout_view(made.problem, made.layout, kinds, ops=made.ops, made_by=made.made_by)
     return html_file.html(Page(made.title, f"{counted(len(view.bands), 'region')} of memory", (view,), made.made_by))
 
 
 def layout_view(
     asked: RegionProblem,
     layout: Layout,
+    kinds: Sequence[str],
     name: str = "layout",
     about: str = "",
     made_by: str = "",
     ops: tuple[str, ...] = (),
-    kinds: tuple[str, ...] = (),
 ) -> View:
     """The view of one answer: a rectangle for each stay, a band for each region that is used, an arrow for each copy.
 
@@ -66,7 +67,7 @@ def layout_view(
         problem=rows,
         placement=Placement(offsets),
         planned=bands[-1].base + bands[-1].height if bands else 0,
-        kinds=np.array([_kind(asked, kinds, stay.buffer) for stay in stays], dtype=np.int64),
+        kinds=np.array([_LABELS.index(kinds[stay.buffer]) for stay in stays], dtype=np.int64),
         ops=ops or ("",) * len(asked.seconds),
         made_by=made_by,
         labels=_LABELS,
@@ -96,15 +97,6 @@ def _bands(asked: RegionProblem, layout: Layout) -> tuple[Band, ...]:
 
 def _buffer(layout: Layout, copy: Copy) -> int:
     return layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
-
-
-def _kind(asked: RegionProblem, kinds: tuple[str, ...], buffer: int) -> int:
-    if kinds:
-        return _LABELS.index(kinds[buffer])
-    stored = asked.problem.kinds
-    if stored and stored[buffer] is BufferKind.SCRATCH:
-        return _LABELS.index("scratch")
-    return _LABELS.index("weights" if asked.home[buffer] >= 0 else "buffer")
 
 
 def _arrow(asked: RegionProblem, layout: Layout, copy: Copy, base: dict[int, int], bands: dict[int, Band]) -> Arrow:

@@ -115,22 +115,15 @@ def _best(analysis: Analysis) -> Report:
     untried = _fit_line(analysis)
     most = max((one.saved for one in analysis.suggestions[: len(lines)]), default=0)
     if untried:
-        lines.insert(0 if fit_saves_at_most(analysis) > most else len(lines), untried)
+        lines.insert(0 if analysis.fit_saves_at_most > most else len(lines), untried)
     more = f"`modelplan explain {analysis.file.path}` tries the rest"
     return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
 
 
-def fit_saves_at_most(analysis: Analysis) -> int:
-    """Bytes by which no rewritten file for TFLM can need less: all inputs, or all outputs, are planned at one time."""
-    graph, needed = analysis.file.graph, analysis.requirement
-    sizes = [sum(graph.tensors[t].nbytes for t in ends) for ends in (graph.inputs, graph.outputs)]
-    return max(needed.head - max(sizes), 0) if needed.macro else 0
-
-
 def _fit_line(analysis: Analysis) -> str:
     """What `fit` could save, which takes its time to try; nothing where it is below 1 % of the arena."""
-    most = fit_saves_at_most(analysis)
+    most = analysis.fit_saves_at_most
     if 100 * most < analysis.requirement.arena:
         return ""
     fit = f"modelplan fit {analysis.file.path} --least -o fitted.tflite"
-    return f"at most {most:,} bytes less of the arena: stripes, not tried here since that takes time: `{fit}`"
+    return f"at most {most:,} bytes less of the planned activations: stripes, which take time to try: `{fit}`"

@@ -85,9 +85,8 @@ def _remedy(explanation: Explanation) -> Sequence[Section]:
     """What would make the model fit, or that nothing would; nothing where it fits or no capacity is known."""
     if explanation.capacity is None or explanation.needed.fits(explanation.capacity):
         return []
-    others = explanation.needed.session.others if explanation.needed.session else ()
-    fitting = next((other for other in others if other.judged <= explanation.capacity), None)
-    if fitting:
+    session = explanation.needed.session
+    if session and (fitting := session.fitting(explanation.capacity)):
         spare = human(explanation.capacity - fitting.judged)
         return [
             Section("The least that makes it fit", (f"settings of the session: {fitting.settings}: {spare} to spare",))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
 from modelplan.questions.model_fitting import FitOnnxRequest
 from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
-from modelplan.runtimes.ort.measuring import SessionSettings, ort_version
-from modelplan.runtimes.ort.settings_code import LEVEL_NAMES, python_settings
+from modelplan.runtimes.ort.measuring import ort_version
+from modelplan.runtimes.ort.settings_code import cpp_settings, python_settings
 
 
 def rungs_section(request: FitOnnxRequest, ladder: OnnxLadder) -> Section:
@@ -59,33 +57,3 @@ def verdict(request: FitOnnxRequest, ladder: OnnxLadder, output: str) -> list[Se
             Section("C++", commands=tuple(cpp_settings(rung.settings, file))),
         ]
     return sections
-
-
-def cpp_settings(settings: SessionSettings, model: str) -> list[str]:
-    """The settings as lines of C++."""
-    level = LEVEL_NAMES[settings.level]
-    lines = [
-        "Ort::Env env;",
-        "Ort::SessionOptions options;",
-        f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});",
-    ]
-    lines.append(f"options.SetIntraOpNumThreads({settings.threads});")
-    if settings.arena == "off":
-        lines.append("options.DisableCpuMemArena();")
-    if settings.arena == "exact":
-        lines += [
-            "Ort::ArenaCfg arena(0, 1, -1, -1);",
-            "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
-            'options.AddConfigEntry("session.use_env_allocators", "1");',
-        ]
-    if not settings.pattern:
-        lines.append("options.DisableMemPattern();")
-    if settings.order == "priority":
-        lines.append("// the priority-based order can be chosen in Python only")
-    lines.append(f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);")
-    if settings.shrink:
-        lines += [
-            "Ort::RunOptions run;",
-            'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");  // give it to session.Run',
-        ]
-    return lines

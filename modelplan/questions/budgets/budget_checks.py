@@ -28,8 +28,8 @@ from modelplan.questions.budgets.revisions import revision
 from modelplan.questions.budgets.saved_figures import read_baseline
 from modelplan.questions.model_request import ModelRequest, on_target, target_of
 from modelplan.questions.session_needs import (
+    begin_measuring,
     has_sessions,
-    prepare,
     require_host,
     session_asked,
     with_other_settings,
@@ -244,7 +244,7 @@ def outcome(asked: ModelCheck, measurements: Measurements, baseline: Baseline | 
 def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | None) -> Outcome:
     """The outcome for a model that can be read; alternatives are planned where it needs too much and could run."""
     check, bound, session = asked.check, (asked.request.dims, asked.request.shapes), session_asked(asked.request)
-    prepare(asked.request)
+    begin_measuring(asked.request)
     file = measurements.file(check.model, *bound, asked.request.values)
     runs_on = target_of(on_target(asked.request, file), file.graph)
     if asked.request.target:

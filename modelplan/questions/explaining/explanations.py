@@ -24,7 +24,7 @@ from modelplan.questions.model_request import (
     target_of,
     with_deciding_kernels,
 )
-from modelplan.questions.session_needs import prepare, session_asked, sized_by_session, with_other_settings
+from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
@@ -65,7 +65,7 @@ def explain(request: ExplainRequest) -> Explanation:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
     asked, deadline = session_asked(request), time.monotonic() + request.seconds
-    prepare(request)
+    begin_measuring(request)
     file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)

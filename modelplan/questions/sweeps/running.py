@@ -19,11 +19,11 @@ from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, ModelPlanError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
+from modelplan.questions.model_request import unnamed_kernels
 from modelplan.questions.session_needs import require_host
 from modelplan.questions.sweeps.rows import SweepRow, row_of
 from modelplan.questions.sweeps.run_table import USUAL, SweepRun
 from modelplan.runtimes import runtime as runtime_named
-from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 Answer = TypeVar("Answer")
 #: Models whose answers are kept; runs of one model follow each other.
@@ -112,13 +112,10 @@ def _load(run: SweepRun) -> ModelFile:
 def _runtime(run: SweepRun, file: ModelFile) -> Runtime:
     """The runtime with the kernels of the run, else the target's, else those of the plan in the file, else all."""
     named = None if run.runtime == USUAL else run.runtime
-    runtime = runtime_named(named, file.graph.format)
-    kernels = None if run.kernels == USUAL else run.kernels
-    if kernels is None and run.target_kernels in runtime.library_names:
-        kernels = run.target_kernels
-    if kernels is None and runtime.offline_plans and file.graph.format == runtime.default_for:
-        kernels = kernels_made_for(file.content, file.path)
-    return pipeline.configured_runtime(file.graph, Options(named, kernels=kernels or runtime.usual_kernels))
+    kernels = run.kernels
+    if kernels == USUAL:
+        kernels = unnamed_kernels(runtime_named(named, file.graph.format), file, run.target_kernels)
+    return pipeline.configured_runtime(file.graph, Options(named, kernels=kernels))
 
 
 def _options(run: SweepRun, runtime: Runtime, needed: Requirement) -> Options:

@@ -1,11 +1,13 @@
-"""The settings of a session as lines of Python."""
+"""The settings of a session as lines of Python and of C++."""
 
 from __future__ import annotations
+
+import json
 
 from modelplan.runtimes.ort.measuring import SessionSettings
 
 #: What ONNX Runtime calls its optimization levels.
-LEVEL_NAMES = {
+_LEVELS = {
     "disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }  # fmt: skip
@@ -14,7 +16,7 @@ LEVEL_NAMES = {
 def python_settings(settings: SessionSettings, model: str) -> list[str]:
     """The settings as lines of Python."""
     lines = ["options = onnxruntime.SessionOptions()"]
-    level = LEVEL_NAMES[settings.level]
+    level = _LEVELS[settings.level]
     lines.append(f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}")
     lines.append(f"options.intra_op_num_threads = {settings.threads}")
     if settings.arena == "off":
@@ -35,5 +37,35 @@ def python_settings(settings: SessionSettings, model: str) -> list[str]:
         lines += [
             "run = onnxruntime.RunOptions()",
             'run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")  # give it to session.run',
+        ]
+    return lines
+
+
+def cpp_settings(settings: SessionSettings, model: str) -> list[str]:
+    """The settings as lines of C++."""
+    level = _LEVELS[settings.level]
+    lines = [
+        "Ort::Env env;",
+        "Ort::SessionOptions options;",
+        f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});",
+    ]
+    lines.append(f"options.SetIntraOpNumThreads({settings.threads});")
+    if settings.arena == "off":
+        lines.append("options.DisableCpuMemArena();")
+    if settings.arena == "exact":
+        lines += [
+            "Ort::ArenaCfg arena(0, 1, -1, -1);",
+            "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
+            'options.AddConfigEntry("session.use_env_allocators", "1");',
+        ]
+    if not settings.pattern:
+        lines.append("options.DisableMemPattern();")
+    if settings.order == "priority":
+        lines.append("// the priority-based order can be chosen in Python only")
+    lines.append(f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);")
+    if settings.shrink:
+        lines += [
+            "Ort::RunOptions run;",
+            'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");  // give it to session.Run',
         ]
     return lines
