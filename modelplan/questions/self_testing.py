@@ -21,6 +21,7 @@ from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, load_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
+from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.plan_metadata import abi_made_for
 from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
@@ -115,7 +116,8 @@ def _check_comparable(model: FileModel, kernels: str) -> None:
     Raises:
         RequestError: names the operator.
     """
-    others = _OTHERWISE.get(kernels.partition("-")[0], set())
+    families = _OTHERWISE if kernels == ALL else [kernels.partition("-")[0]]
+    others = set[str]().union(*(_OTHERWISE.get(family, set()) for family in families))
     for subgraph in model.subgraphs:
         for number, op in enumerate(subgraph.ops):
             if op.kind in others and not _writes_floats(subgraph, op):

@@ -171,7 +171,7 @@ def test_what_has_no_outputs_to_expect_is_refused(corpus: Path, models: Path) ->
     vela = load_tflite(corpus / "tflite" / "person_detect_vela.tflite")
     with pytest.raises(RequestError, match="other inputs or outputs"):
         expected_runs(lstm, kws, "reference", None)
-    for kernels in ("cmsis-c", "cmsis-dsp", "cmsis-mve"):
+    for kernels in ("cmsis-c", "cmsis-dsp", "cmsis-mve", "all"):
         with pytest.raises(RequestError, match=r"integer UNIDIRECTIONAL_SEQUENCE_LSTM \(op 0\)"):
             expected_runs(lstm, lstm, kernels, None)
     assert expected_runs(lstm, lstm, "esp-nn", None).written
