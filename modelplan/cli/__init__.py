@@ -9,9 +9,11 @@ from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormat
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from modelplan.cli.command_table import COMMANDS
+from modelplan.primitives.suggesting import did_you_mean
 
 EXIT_CODES = """exit codes:
   0  done, and within the budget where one was given
@@ -26,11 +28,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.set_threshold(200_000, 50, 100)  # one command makes many objects and ends: collecting them is time lost
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] not in COMMANDS and _is_file(words[0]):
+        words.insert(0, "analyze")
     known = words and words[0] in COMMANDS
     code = _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
     if arguments is None:
         gc.freeze()  # the interpreter ends: what is left need not be searched for garbage
     return code
+
+
+def _is_file(word: str) -> bool:
+    """Whether a word in the place of a command is a model: a file or folder, standard input, or a file's name."""
+    return word == "-" or (not word.startswith("-") and (Path(word).exists() or "." in word or "/" in word))
 
 
 class _Parser(ArgumentParser):
@@ -42,10 +51,13 @@ class _Parser(ArgumentParser):
             (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program with the escaped message."""
+        """Ends the program with the escaped message in one line, and where the options stand."""
         from modelplan.outputs.report import printable
 
-        super().error(printable(message))
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        unknown = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        meant = did_you_mean(unknown[0], known) if message.startswith("unrecognized") and unknown else ""
+        self.exit(2, f"{self.prog}: {printable(message)}{meant or f'; see {self.prog} --help'}\n")
 
 
 def _run(name: str, words: Sequence[str]) -> int:
@@ -102,7 +114,8 @@ def _top_level(words: Sequence[str]) -> int:
         parser.print_help()
         return 0
     parser.parse_known_args(words[:1] if words[0].startswith("-") else [])
-    sys.stderr.write(f"modelplan: no command {words[0]!r}; there are: {', '.join(COMMANDS)}\n")
+    meant = did_you_mean(words[0], COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
+    sys.stderr.write(f"modelplan: no command {words[0]!r}{meant}\n")
     return 2
 
 

@@ -8,7 +8,7 @@ and --out write; of a file that carries a plan for its runtime it is that plan, 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from modelplan.model import Plan
 from modelplan.outputs import PAGE, outputs_of, render
 from modelplan.outputs.report import Report, Section
 from modelplan.outputs.reports.analysis_report import extents_section, stage_sections
+from modelplan.outputs.reports.analysis_summary import sizes_section, summary_sections
 from modelplan.primitives.copied_processes import Task
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.analyzing import AnalyzeRequest, analysis_page, analysis_stages
@@ -38,7 +39,7 @@ _LOG = ".log.ascii"
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file")
+    parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file, or a folder of them")
     model_options.add_planning(parser)
     model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
     model_options.add_abi(parser, default=None)
@@ -59,6 +60,9 @@ def configure(parser: ArgumentParser) -> None:
         help="why a tensor shares no memory; may be repeated",
     )
     outputs = parser.add_argument_group("outputs")
+    outputs.add_argument(
+        "--verbose", action="store_true", help="also the parts of the arena, the plan, its order and what shares memory"
+    )
     outputs.add_argument("--json", metavar="FILE", help="the whole plan; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="buffers with offsets, MiniMalloc's columns; - likewise")
     overlays.add_overlay(outputs, "live, share of the peak, scratch, kept in the tail")
@@ -69,7 +73,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    models, named = arguments.models, [arguments.json, arguments.csv, *arguments.draw]
+    models, named = files.models_of(arguments.models), [arguments.json, arguments.csv, *arguments.draw]
     if len(models) > 1 and any((*named, arguments.overlay, *arguments.why_not)):
         raise RequestError(f"{len(models)} models, but --json, --csv, --draw, --overlay and --why-not are for one")
     if arguments.out and len({folder_name(model) for model in models}) < len(models):
@@ -79,7 +83,24 @@ def run(arguments: Namespace) -> int:
     chosen = model_options.chosen_target(arguments)
     if chosen and "-" not in (arguments.json, arguments.csv):
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
-    return terminal.each(models, partial(analyze_model, arguments, chosen=chosen))
+    if models == arguments.models[:1] or arguments.out or arguments.verbose:
+        return terminal.each(models, partial(analyze_model, arguments, chosen=chosen))
+    return show_sizes(arguments, models, chosen)
+
+
+def show_sizes(arguments: Namespace, models: Sequence[str], chosen: Chosen | None) -> int:
+    """Shows what each of several models needs as a row of one table."""
+    sized: list[SizedFile] = []
+
+    def size(path: str) -> int:
+        request = model_options.request_of(AnalyzeRequest, arguments, path, chosen, advice=False)
+        sized.append(next(analysis_stages(request)))
+        return 1 if sized[-1].requirement.refusals else 0
+
+    code = terminal.each(models, size)
+    if sized:
+        terminal.show([sizes_section(sized)])
+    return code
 
 
 def analyze_model(arguments: Namespace, path: str, chosen: Chosen | None = None) -> int:
@@ -131,7 +152,7 @@ def show_model(
         if type(stage) is SizedFile and any(suffix == _LOG for _, suffix in drawn):
             require_log(stage)
         if shows:
-            show(stage_sections(stage))
+            show(stage_sections(stage) if arguments.verbose else summary_sections(stage))
         if type(stage) is PlannedFile:
             planned(stage.plan)
     assert isinstance(stage, Analysis)

@@ -15,7 +15,7 @@ from typing import NoReturn
 from modelplan.answers.model_difference import Difference
 from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
-from modelplan.formats.files import read_bytes
+from modelplan.formats.files import read_model
 from modelplan.formats.node_keys import node_keys
 from modelplan.outputs.exchange import node_data
 from modelplan.outputs.figures import difference_chart
@@ -74,7 +74,7 @@ def run(arguments: Namespace) -> int:
         terminal.show(difference_report.sections_of(found))
     _write(arguments, found, old, new, figures)
     if arguments.overlay:
-        nodes = node_keys(read_bytes(arguments.new or arguments.old), new.graph)
+        nodes = node_keys(read_model(arguments.new or arguments.old), new.graph)
         overlays.write_overlay(arguments.overlay, node_data.differences_of(found, new.plan.schedule.order, nodes))
     return 1 if arguments.exit_code and not found.empty else 0
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from modelplan.primitives.errors import RequestError
+from modelplan.formats.foreign import way_out
+from modelplan.primitives.errors import ModelError, RequestError
 
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force: bool | None = None) -> None:
@@ -31,6 +32,25 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force
             raise RequestError(f"cannot write {output}: there is no folder {Path(output).parent}")
         if not force and Path(output).exists() and any(Path(output).samefile(source) for source in sources):
             raise RequestError(f"{output} is the input" + ("; --force replaces it" if force is not None else ""))
+
+
+def models_of(paths: Sequence[str]) -> list[str]:
+    """The files and, of each folder, the .tflite and .onnx files in it and below, sorted.
+
+    Raises:
+        ModelError: a folder has none.
+    """
+    models: list[str] = []
+    for path in paths:
+        inside = _models_in(Path(path)) if Path(path).is_dir() and not way_out(path) else [path]
+        if not inside:
+            raise ModelError(f"{path}: a folder without .tflite or .onnx files")
+        models += inside
+    return models
+
+
+def _models_in(folder: Path) -> list[str]:
+    return sorted(str(file) for kind in ("*.tflite", "*.onnx") for file in folder.rglob(kind) if file.is_file())
 
 
 def check_suffix(output: str, suffix: str) -> None:

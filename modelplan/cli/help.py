@@ -12,6 +12,7 @@ from modelplan.cli import files, terminal
 from modelplan.cli.command_table import COMMANDS
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.suggesting import did_you_mean
 
 #: Where the build puts the pages, and the clone that the package may be run from, whose own pages are newer.
 _BUILT, _CLONE = Path(_core.__file__).parent / "pages", Path(__file__).parents[2]
@@ -32,7 +33,8 @@ def run(arguments: Namespace) -> int:
     elif topic in COMMANDS:
         arguments.parser_of(topic).print_help()
     else:
-        raise RequestError(f"no topic {topic!r}; there are: {', '.join(sorted({*pages, *COMMANDS}))}")
+        meant = did_you_mean(topic, {*pages, *COMMANDS}) or f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}"
+        raise RequestError(f"no topic {topic!r}{meant}")
     return 0
 
 

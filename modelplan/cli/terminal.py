@@ -7,8 +7,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from modelplan.outputs.report import Report, Section, plain, printable
+from modelplan.outputs.report import WIDTH, Pasted, Report, Section, plain, printable
 from modelplan.primitives.errors import ModelPlanError
+
+#: Characters of a line below which COLUMNS is not followed.
+_NARROWEST = 40
 
 
 def show(report: Report, *, more: bool = False) -> None:
@@ -16,7 +19,13 @@ def show(report: Report, *, more: bool = False) -> None:
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         _rich(report)
     elif report:
-        sys.stdout.write("\n" * more + plain(report))
+        sys.stdout.write("\n" * more + plain(report, pipe_width()))
+
+
+def pipe_width() -> int:
+    """Characters of a line where standard output is no terminal: COLUMNS of the environment, at least 40."""
+    asked = os.environ.get("COLUMNS", "")
+    return max(int(asked), _NARROWEST) if asked.isdecimal() else WIDTH
 
 
 @contextmanager
@@ -52,7 +61,7 @@ def _rich(report: Report) -> None:
         if section.title:
             console.print(Text(printable(section.title), style="bold cyan"))
         for line in section.lines:
-            console.print(Text(f"  {printable(line)}"))
+            console.print(Text(f"  {printable(line)}"), soft_wrap=isinstance(line, Pasted))
         if section.table:
             console.print(_table(section))
         for command in section.commands:
@@ -66,9 +75,9 @@ def _table(section: Section) -> object:
     from rich.text import Text
 
     assert section.table is not None
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_header=any(h.strip(">") for h in section.table.headings))
     for heading in section.table.headings:
-        table.add_column(Text(heading.removeprefix(">")), justify="right" if heading[0] == ">" else "left")
+        table.add_column(Text(heading.removeprefix(">")), justify="right" if heading.startswith(">") else "left")
     for row in section.table.rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table

@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from modelplan.formats.dims import parsed
+from modelplan.formats.files import read_model
+from modelplan.formats.foreign import way_out
+from modelplan.formats.unpacking import inner_suffix, is_wrapped
 from modelplan.model import Graph, Problem
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.suggesting import did_you_mean
 
 if TYPE_CHECKING:
     from modelplan.formats.contents import Contents
@@ -151,28 +155,46 @@ def _one_line(message: str) -> str:
 
 
 def _row(path: Path) -> Loader:
-    suffix = path.suffix.lower()
-    if suffix not in LOADERS:
-        found = f"suffix {suffix!r}" if suffix else "no suffix"
-        raise ModelError(f"{path}: {found}, expected one of {', '.join(LOADERS)}")
+    suffix = inner_suffix(path)
+    if suffix not in LOADERS or (is_wrapped(path) and suffix == ".csv"):
+        _refuse(path, f"the suffix {suffix!r}" if suffix else "no suffix")
     return LOADERS[suffix]
+
+
+def _refuse(path: Path, found: str) -> NoReturn:
+    """Says what the file is and which conversion leads here, or only what was expected."""
+    kind = way_out(path)
+    raise ModelError(f"{path}: {kind}" if kind else f"{path}: found {found}, expected one of {', '.join(LOADERS)}")
 
 
 def _head(path: Path) -> bytes:
     """The first bytes of a regular, non-empty file; anything else could hang or hold nothing."""
+    if is_wrapped(path):
+        return read_model(path)[:256]
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise ModelError(f"{path}: found a directory, expected a file")
+            _refuse(path, "a directory, expected a file")
         if not stat.S_ISREG(mode):
             raise ModelError(f"{path}: found a device or pipe, expected a file")
         with path.open("rb") as file:
             head = file.read(256)
+    except FileNotFoundError as problem:
+        kind = way_out(path) or f"{problem.strerror}{did_you_mean(path.name, _models_beside(path))}"
+        raise ModelError(f"{path}: {kind}") from None
     except (OSError, ValueError) as problem:
         raise ModelError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from None
     if not head:
         raise ModelError(f"{path}: the file is empty")
     return head
+
+
+def _models_beside(path: Path) -> list[str]:
+    """The names of the models in the folder in which `path` would be."""
+    try:
+        return [file.name for file in path.parent.iterdir() if file.suffix.lower() in LOADERS]
+    except OSError:
+        return []
 
 
 def _description(head: bytes) -> str:

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from modelplan.formats.unpacking import is_wrapped, read_wrapped
 from modelplan.primitives.errors import ModelError
 
 
@@ -13,6 +14,16 @@ def read_bytes(path: str | Path) -> bytes:
     """The content of the file."""
     try:
         return Path(path).read_bytes()
+    except OSError as problem:
+        raise ModelError(f"{path}: {problem.strerror}") from None
+
+
+def read_model(path: str | Path) -> bytes:
+    """The bytes of the model in the file, also of one inside of a gzip file, C source or standard input."""
+    if not is_wrapped(path):
+        return read_bytes(path)
+    try:
+        return read_wrapped(path)
     except OSError as problem:
         raise ModelError(f"{path}: {problem.strerror}") from None
 

@@ -16,10 +16,19 @@ _LEAST = 12
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under headings; a column whose heading starts with `>` is aligned to the right."""
+    """Rows under headings; a column whose heading starts with `>` is aligned to the right.
+
+    Where no heading has a word, the rows stand alone.
+    """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+
+class Pasted(str):
+    """A line to paste into a shell: it is never folded."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +60,8 @@ def _lines(section: Section, width: int) -> list[str]:
 
 def _wrapped(line: str, width: int) -> list[str]:
     """The line, and what is too long for it indented below."""
-    line = printable(line)
-    if len(line) <= width:
+    folds, line = not isinstance(line, Pasted), printable(line)
+    if len(line) <= width or not folds:
         return [line]
     return textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False) or [""]
 
@@ -112,7 +121,7 @@ def _aligned(table: Table, width: int) -> list[str]:
         return "  ".join(padded).rstrip()
 
     first, *others = map(line, zip(*columns, strict=True))
-    return [first, line(["-" * w for w in widths]), *others]
+    return [first, line(["-" * w for w in widths]), *others] if any(headings) else others
 
 
 def _narrowed(widths: Sequence[int], width: int) -> list[int]:

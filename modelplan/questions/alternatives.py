@@ -13,7 +13,7 @@ from pathlib import Path
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats import load_model
-from modelplan.formats.files import read_bytes
+from modelplan.formats.files import read_model
 from modelplan.model import Alternative, Graph, Part, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
@@ -52,7 +52,8 @@ class Rewritten:
 
 def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), values: Sequence[str] = ()) -> ModelFile:
     """The model file `path`, with what it leaves open as `load` takes it."""
-    return ModelFile(path, read_bytes(path), load_model(path, dims, shapes, values))
+    graph = load_model(path, dims, shapes, values)  # first: it says what is no model
+    return ModelFile(path, read_model(path), graph)
 
 
 def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:

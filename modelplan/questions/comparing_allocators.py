@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from modelplan.answers.comparison import AllocatorAnswers, Comparison, ProblemSource, Row
 from modelplan.formats import load
-from modelplan.formats.files import read_bytes
+from modelplan.formats.files import read_model
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.model.model_file import ModelFile
 from modelplan.planning import pipeline
@@ -69,7 +69,7 @@ def problem_source(request: CompareRequest) -> ProblemSource:
     loaded = load(request.path, request.dims, request.shapes, request.values)
     if isinstance(loaded, Problem):
         return ProblemSource(loaded)
-    file = ModelFile(request.path, read_bytes(request.path), loaded)
+    file = ModelFile(request.path, read_model(request.path), loaded)
     request = on_target(request, file)
     requirement = unmodified_requirement(file, target_of(request, loaded))
     unlimited = replace(request, target=None, capacity=None)  # heights are compared without a limit

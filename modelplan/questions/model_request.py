@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from modelplan import runtimes
 from modelplan.formats import load_model
-from modelplan.formats.files import read_bytes
+from modelplan.formats.files import read_model
 from modelplan.model import Graph, Padding, Plan, Requirement, Runtime
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import allocators, pipeline
@@ -187,5 +187,5 @@ def model_plan(request: ModelRequest) -> Plan:
         RequestError: the request names what there is not, or combines what does not go together.
     """
     graph = load_model(request.path, request.dims, request.shapes, request.values)
-    request = on_target(replace(request, abi=None), ModelFile(request.path, read_bytes(request.path), graph))
+    request = on_target(replace(request, abi=None), ModelFile(request.path, read_model(request.path), graph))
     return pipeline.plan(graph, planning_options(request, graph))

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from modelplan.formats import load_as_run
 from modelplan.formats.dims import parsed_values
+from modelplan.formats.unpacking import is_wrapped
 from modelplan.model import Kind, Part, Requirement, SessionMemory, SessionNeed
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
@@ -107,7 +108,7 @@ def _measured(file: ModelFile, settings: Sequence[SessionSettings], asked: Sessi
 @contextmanager
 def _on_disk(file: ModelFile) -> Iterator[str]:
     """The path of the file; one of an earlier revision is written to a folder of its own meanwhile."""
-    if Path(file.path).is_file():
+    if Path(file.path).is_file() and not is_wrapped(file.path):
         yield file.path
         return
     with TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
-from modelplan.formats.files import fingerprint, read_bytes, read_text
+from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of
@@ -108,7 +108,7 @@ def _moving(path: str, text: str, model: Path | None) -> Proof:
 
 
 def _check_model(path: str, model: Path | None, fingerprints: Sequence[str]) -> None:
-    if model is not None and fingerprint(read_bytes(model)) not in fingerprints:
+    if model is not None and fingerprint(read_model(model)) not in fingerprints:
         raise BrokenPlanError(f"{path}: was not made for {model}: SHA-256 differs")
 
 

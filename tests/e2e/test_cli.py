@@ -76,7 +76,7 @@ def test_analyze_prints_plain_text_and_json(models: Path) -> None:
     plan = read(done.stdout)
     assert document["summary"]["planned"] >= document["summary"]["lower_bound"]
     assert len(plan.graph.ops) == 12
-    text = run("analyze", models / "ds_cnn_kws.tflite").stdout
+    text = run("analyze", models / "ds_cnn_kws.tflite", "--verbose").stdout
     assert f"({document['summary']['planned']:,} B)" in text
     assert "\x1b" not in text
 

@@ -77,7 +77,7 @@ def test_a_model_that_the_runtime_refuses_has_reasons_only(corpus: Path, tmp_pat
 
 
 def test_analyze_ends_with_the_best_of_what_is_quick(corpus: Path) -> None:
-    said = run("analyze", corpus / "tflite" / "vww_96_int8.tflite", *REFERENCE).stdout.splitlines()
+    said = run("analyze", corpus / "tflite" / "vww_96_int8.tflite", *REFERENCE, "--verbose").stdout.splitlines()
     first = next(number for number, line in enumerate(said) if line.startswith("What would help most; `modelplan expl"))
     assert said[first + 1].startswith(
         "  at most 46,080 bytes less of the planned activations: stripes, which take time to try"

@@ -106,7 +106,7 @@ def test_says_what_it_saved_and_draws_it(light: Path, tmp_path: Path) -> None:
 
 
 def test_analyze_tells_the_proofs_apart(light: Path, models: Path) -> None:
-    plain = ("--runtime", "generic", "--alias", "views")
+    plain = ("--runtime", "generic", "--alias", "views", "--verbose")
     exact = run("analyze", light / "light_inception_v2.onnx", "--schedule", "exact", *plain)
     assert "order and layout jointly optimal" in exact.stdout
     assert "peak 6.12 MiB (6,422,528 B) by exact (file order), optimal (flow certificate)" in exact.stdout

@@ -72,7 +72,7 @@ def test_pictures_and_pages_have_the_numbers_of_the_text(model: Path) -> None:
     lines = [text for text, _ in axes.facts(of_plan(analysis.plan))]
     assert lines[0].startswith(f"planned activations {human(figures.planned)}  ·")
     assert f"arena {human(needed.arena)} for the unmodified file" in lines
-    assert f"planned activations {human(figures.planned)}" in run("analyze", model).stdout
+    assert f"planned activations {human(figures.planned)}" in run("analyze", model, "--verbose").stdout
     views = {view["name"]: view for view in columns_of(analysis_page(request, analysis))["views"]}
     own = views["tflm by itself"]
     assert (own["planned"], own["planned"] + own["tail"]) == (needed.head, needed.arena)

@@ -447,7 +447,7 @@ def test_the_plan_of_a_vela_model_is_taken(corpus: Path, tmp_path: Path, capsys:
     """Its operands lie inside its work areas; analyze and verify take the offsets as they are."""
     path = str(corpus / "tflite" / "person_detect_vela.tflite")
     out = str(tmp_path / "plan.json")
-    assert main(["analyze", path, "--allocator", "file", "--json", out]) == 0
+    assert main(["analyze", path, "--allocator", "file", "--json", out, "--verbose"]) == 0
     assert main(["verify", out, "--quick"]) == 0
     assert main(["verify", path, "--quick"]) == 0
     assert "written over what is still read" in capsys.readouterr().out

@@ -49,7 +49,7 @@ def test_analyze_answers_in_stages_what_the_command_shows(kws: str, capsys: pyte
     assert [type(stage) for stage in stages] == [SizedFile, RunFile, PlannedFile, ComparedFile, Analysis]
     answer = stages[-1]
     assert isinstance(answer, Analysis)
-    text = shown(capsys, "analyze", kws, "--kernels", "esp-nn")
+    text = shown(capsys, "analyze", kws, "--kernels", "esp-nn", "--verbose")
     assert f"#define {answer.requirement.macro} {answer.requirement.arena}\n" in text
     assert plain([part for stage in stages for part in stage_sections(stage)]) == text
     assert render(answer.plan, ".json") == shown(capsys, "analyze", kws, "--kernels", "esp-nn", "--json", "-")

@@ -17,7 +17,7 @@ from modelplan.checking.verifier.subject import (
 )
 from modelplan.formats import load_model
 from modelplan.formats.buffer_plan import read_buffer_plan
-from modelplan.formats.files import fingerprint, read_bytes, read_text
+from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.formats.problem_csv import read_solution
 from modelplan.model import Graph, Overlap, Plan
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
@@ -95,7 +95,7 @@ def _check_fits(plan: Plan, path: Path) -> None:
 
 def _check_made_for(plan: Plan, path: Path, model: Path) -> None:
     """Refuses a plan that was made for another file than `model`, also for an older version of it."""
-    made_for, found = plan.graph.fingerprint, fingerprint(read_bytes(model))
+    made_for, found = plan.graph.fingerprint, fingerprint(read_model(model))
     if not made_for:
         raise BrokenPlanError(f"{path}: does not say which file it was made for, so not whether that is {model}")
     if made_for != found:

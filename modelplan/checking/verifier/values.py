@@ -22,7 +22,7 @@ from modelplan.checking.verifier.random_inputs import random_array
 from modelplan.checking.verifier.static import value_spans
 from modelplan.checking.verifier.subject import Subject
 from modelplan.checking.verifier.verdicts import Skipped
-from modelplan.formats.files import read_bytes
+from modelplan.formats.files import read_model
 from modelplan.primitives.errors import BrokenPlanError
 
 Bytes = npt.NDArray[np.uint8]
@@ -151,7 +151,7 @@ def _litert(program: Program, model: Path, seed: int) -> Golden:
     if any(step.subgraph for step in program.steps):
         raise Skipped("LiteRT does not show the tensors of called subgraphs")
     try:
-        tensors = litert_tensors(read_bytes(model), _wanted(program), seed)
+        tensors = litert_tensors(read_model(model), _wanted(program), seed)
     except LiteRTError as problem:
         raise Skipped(f"LiteRT cannot run the model: {problem}") from None
     return {t: _raw(array) for t, array in tensors.items()}

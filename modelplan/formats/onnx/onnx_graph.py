@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.formats.dims import Dims, is_symbol
-from modelplan.formats.files import fingerprint
+from modelplan.formats.files import fingerprint, read_model
 from modelplan.formats.limits import FileLimits, Tally, check_sizes
 from modelplan.formats.onnx.onnx_builder import GraphBuilder, Model
 from modelplan.formats.onnx.onnx_control import add_control
@@ -65,7 +65,7 @@ def _parsed(path: Path) -> Any:
     from google.protobuf.message import DecodeError
 
     try:
-        model = onnx.load_model_from_string(path.read_bytes())
+        model = onnx.load_model_from_string(read_model(path))
     except DecodeError:
         raise ModelError(f"{path}: damaged: the protobuf ends or breaks off early") from None
     if not model.HasField("graph"):
@@ -83,7 +83,8 @@ def read_unfolded(path: Path, dims: Dims) -> Graph:
 
 
 def _graph(path: Path, proto: Any, dims: Dims, *, unfolded: bool = False) -> Graph:
-    limits = FileLimits.of(path.stat().st_size)
+    content = read_model(path)
+    limits = FileLimits.of(len(content))
     parts = [part for owner in (proto.graph, *proto.functions) for part in graphs_of(owner)]
     check_counts(parts, limits)
     _check_opsets(proto, parts)
@@ -96,7 +97,7 @@ def _graph(path: Path, proto: Any, dims: Dims, *, unfolded: bool = False) -> Gra
     stored = _drop_weights(parts)
     symbols = _bound(parts, dims)
     limited = Tally(limits, times=2)
-    model = Model(opsets, dims, stored, limited, add_control, fingerprint(path.read_bytes()), unfolded=unfolded)
+    model = Model(opsets, dims, stored, limited, add_control, fingerprint(content), unfolded=unfolded)
     builder = GraphBuilder(model, _inferred(proto, model).graph)
     try:
         graph = builder.graph(path.stem)

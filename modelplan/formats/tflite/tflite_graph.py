@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelplan.formats.dims import Dims
-from modelplan.formats.files import fingerprint
+from modelplan.formats.files import fingerprint, read_model
 from modelplan.formats.limits import MOST_AXES, FileLimits, Tally, check_sizes
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import TableColumns
@@ -25,6 +25,7 @@ from modelplan.formats.tflite.tflite_calls import inlined
 from modelplan.formats.tflite.tflite_file import CodeRow, OperatorRow, QuantisationScales, TensorRow, TfliteFile
 from modelplan.formats.tflite.tflite_options import SIZED_BY_OPTIONS, attributes, body_indices, custom_attributes
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
+from modelplan.formats.unpacking import is_wrapped
 from modelplan.model import Graph, IntArray, Kind, Op, Tensor, Value
 from modelplan.ops import OpFacts, facts
 from modelplan.primitives.dtypes import UNPLANNED
@@ -42,9 +43,7 @@ def read(path: Path, dims: Dims) -> Graph:
         ModelError: damaged, open or not supported.
         RequestError: a binding of `dims` that nothing asks for.
     """
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    reader = _Reader(data, dims)
+    reader = _Reader(_content(path), dims)
     try:
         graph = reader.graph(path.stem)
     except (struct.error, IndexError, TypeError, AttributeError) as problem:
@@ -53,6 +52,14 @@ def read(path: Path, dims: Dims) -> Graph:
         raise ModelError(f"{path}: {reader.place}: {problem}") from None
     dims.check_used(reader.symbols)
     return graph
+
+
+def _content(path: Path) -> Any:
+    """The bytes of the file, as pages of it where they need not be unpacked."""
+    if is_wrapped(path):
+        return read_model(path)
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 class _Code(NamedTuple):

@@ -1,4 +1,4 @@
-"""The report of `analyze`, stage by stage."""
+"""The long report of `analyze`, stage by stage."""
 
 from __future__ import annotations
 
@@ -29,9 +29,14 @@ def stage_sections(stage: SizedFile) -> Report:
 
 def _requirement(stage: SizedFile) -> Report:
     """What the unmodified file needs and the parts of that, or why its runtime would not run it."""
-    first = headline(stage.file.path, stage.requirement, stage.capacity)
-    first = replace(first, lines=(*_without_session(stage, first.lines), *_fixed_line(stage)))
+    first = requirement_section(stage)
     return [first] if stage.requirement.refusals else [first, parts_section(stage.requirement)]
+
+
+def requirement_section(stage: SizedFile) -> Section:
+    """What the unmodified file needs, or why its runtime would not run it."""
+    first = headline(stage.file.path, stage.requirement, stage.capacity)
+    return replace(first, lines=(*_without_session(stage, first.lines), *_fixed_line(stage)))
 
 
 def extents_section(table: ExtentTable) -> Section:
@@ -103,8 +108,12 @@ def _plan(stage: ComparedFile) -> Report:
     if stage.requirement.refusals:
         return []
     others = [alternatives_section(stage.requirement, stage.alternatives)] if stage.alternatives else []
-    asked = [Section(f"Why {name} shares or not", lines) for name, lines in stage.reasons]
-    return [*others, *plan_report.plan_sections(stage.plan, stage.unmodified), *asked]
+    return [*others, *plan_report.plan_sections(stage.plan, stage.unmodified), *reasons_sections(stage)]
+
+
+def reasons_sections(stage: ComparedFile) -> Report:
+    """Why the tensors that were asked about share bytes or not."""
+    return [Section(f"Why {name} shares or not", lines) for name, lines in stage.reasons]
 
 
 def _best(analysis: Analysis) -> Report:

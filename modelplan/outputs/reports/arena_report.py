@@ -17,7 +17,7 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
         return Section(f"{model}: the runtime would not run it ({needed.basis})", (*needed.refusals, *remedies))
     declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
     if needed.libraries:
-        declared += "  // any kernels; less with --kernels or --target"
+        declared += "  // any kernels; less with --kernels"
     lines = [declared, needed.basis, *needed.remarks]
     if needed.session:
         lines = [*_session_lines(needed.session), needed.basis, *beside_lines(needed.session)]
@@ -72,13 +72,14 @@ def libraries_line(needed: Requirement, budget: int) -> list[str]:
 
 
 def _libraries_table(libraries: Sequence[LibraryNeed]) -> Table | None:
-    """What the model needs with each kernel library; None where one was named."""
+    """What the model needs with each kernel library, those that need the same in one row; None where one was named."""
     if not libraries:
         return None
-    rows = [
-        (one.library, *(("refused", "", "") if one.refusals else map("{:,}".format, (one.arena, one.head, one.tail))))
-        for one in libraries
-    ]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in libraries:
+        sizes = ("refused", "", "") if one.refusals else tuple(map("{:,}".format, (one.arena, one.head, one.tail)))
+        alike.setdefault(sizes, []).append(one.library)
+    rows = [(", ".join(names), *sizes) for sizes, names in alike.items()]
     return Table(("kernels", ">arena", ">head", ">tail"), tuple(rows))
 
 

@@ -10,7 +10,7 @@ from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
-from modelplan.formats.files import fingerprint, read_bytes
+from modelplan.formats.files import fingerprint, read_model
 from modelplan.model import Graph
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
@@ -85,7 +85,7 @@ def climb(
     graph = model if isinstance(model, Graph) else load_model(model)
     if graph.format != "tflite" or not graph.source:
         raise RequestError(f"{graph.source or graph.name}: fit takes a model from a .tflite file")
-    data = read_bytes(graph.source)
+    data = read_model(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
     ladder = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()

@@ -39,7 +39,7 @@ from modelplan.runtimes.tflm.refused_operators import Refused
 __all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "arena", "most_planned", "planned", "refusals"]
 
 #: The release whose sources the tables follow, and the wheel whose figures `wheel` gives.
-RELEASE = "tflite-micro of August 2026 (90b983c)"
+RELEASE = "TFLM of August 2026 (90b983c)"
 VERSION = "0.dev20261023182759"
 
 EVAL_TENSORS = "TfLiteEvalTensor data"

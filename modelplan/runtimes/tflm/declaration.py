@@ -100,7 +100,7 @@ def _parts(whole: Arena) -> Iterator[Part]:
 def _basis(abi: str, whole: Arena | None, kernels: str) -> str:
     """For which builds of TFLM the arena is enough, and by which sources."""
     most = whole.abi if whole else abi
-    release = f"tflite-micro {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
+    release = f"TFLM {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
     library = f"{kernels} kernels"
     if kernels == ALL and whole and not whole.refusals:
         library += f" ({whole.kernels} needs most)"

@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from modelplan.formats.files import read_bytes
+from modelplan.formats.files import read_model
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, TableColumns
 from modelplan.formats.tflite.tflite_file import (
@@ -187,7 +187,7 @@ def load_tflite(path: str | Path) -> FileModel:
     Raises:
         ModelError: it cannot be read, or see `read_tflite`.
     """
-    return read_tflite(read_bytes(path), str(path))
+    return read_tflite(read_model(path), str(path))
 
 
 def read_tflite(data: bytes, name: str) -> FileModel:

@@ -1,0 +1,156 @@
+"""The short report of `analyze`: what the file is, the number, the peak, what would lower it; at most 25 lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from os.path import commonpath, relpath
+from pathlib import Path
+
+from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
+from modelplan.answers.explanation import Suggestion
+from modelplan.answers.summary import summary
+from modelplan.model import Graph, SessionMemory, SessionNeed
+from modelplan.outputs.report import Pasted, Report, Section, Table, folded_apart
+from modelplan.outputs.reports.analysis_report import reasons_sections, requirement_section
+from modelplan.primitives.units import counted
+
+#: Rows of the tables of what is alive, of settings, and of changes.
+_ROWS = 3
+#: Where the kernel libraries need more different arenas than this, one change less is shown.
+_LONG_TABLE = 5
+
+
+def summary_sections(stage: SizedFile) -> Report:
+    """What a stage adds to the short report of those before it."""
+    if isinstance(stage, Analysis):
+        return [] if stage.requirement.refusals else _advice(stage)
+    if type(stage) is ComparedFile:
+        return reasons_sections(stage)
+    if type(stage) is RunFile:
+        return [] if stage.requirement.refusals else _peak(stage)
+    return [_headline(stage)] if type(stage) is SizedFile else []
+
+
+def _headline(stage: SizedFile) -> Section:
+    """The number with what it holds for, under a line that says what the file is."""
+    section = requirement_section(stage)
+    if stage.requirement.refusals:
+        return section
+    return replace(section, lines=(_contents(stage), *section.lines))
+
+
+def _contents(stage: SizedFile) -> str:
+    """Operators, inputs, outputs and the bytes in flash or on disk."""
+    graph = stage.file.graph
+    ends = " -> ".join(_tensors(graph, ids, name) for ids, name in ((graph.inputs, "input"), (graph.outputs, "output")))
+    where = "flash" if stage.requirement.macro else "file"
+    return f"{counted(len(graph.ops), 'operator')}; {ends}; {where} {len(stage.file.content):,} bytes"
+
+
+def _tensors(graph: Graph, ids: Sequence[int], name: str) -> str:
+    """The type and shape of a tensor, or how many tensors there are."""
+    if len(ids) != 1:
+        return counted(len(ids), name)
+    tensor = graph.tensors[ids[0]]
+    return f"{tensor.dtype} {'x'.join(map(str, tensor.shape)) or 'scalar'}"
+
+
+def _peak(stage: RunFile) -> Report:
+    """The step at which most is alive and the largest buffers there; before it settings of a session that need less."""
+    session = stage.requirement.session
+    figures = summary(stage.unmodified)
+    shown = figures.alive[:_ROWS]
+    names = folded_apart([" = ".join(alive.names) for alive in shown])
+    rows = [(f"{alive.size:,}", f"{alive.share:.0%}", name) for alive, name in zip(shown, names, strict=True)]
+    of = "Peak of the planned activations" if session else "Peak"
+    title = f"{of} at step {figures.peak_step}: {figures.peak_op}, {figures.activations:,} bytes alive"
+    peak = Section(title, (), Table((">", ">", ""), tuple(rows)))
+    return [*([_settings(session)] if session else []), peak]
+
+
+def _settings(session: SessionMemory) -> Section:
+    """The settings that lower a session most, with the lines that set the best of them."""
+    if not session.others:
+        return Section("Less by settings alone: none of those that were tried")
+    least = {one.most: one for one in reversed(session.others)}
+    lines = [_setting(least[most], session.usual.most - most) for most in sorted(least)[:_ROWS]]
+    return Section("Less by settings alone (the lines of code: modelplan explain)", tuple(lines))
+
+
+def _setting(one: SessionNeed, less: int) -> str:
+    return f"{one.most:,} bytes, {less:,} less: {one.settings}"
+
+
+def _advice(analysis: Analysis) -> Report:
+    """The changes that would lower it most, each with its command, and where the rest stands."""
+    more = f"modelplan explain {analysis.file.path}  # all changes, ranked; analyze --verbose: the whole plan"
+    remedies = _remedies(analysis)
+    return [Section("What would lower it" if remedies else "", (*remedies, Pasted(more)))]
+
+
+def _remedies(analysis: Analysis) -> list[str]:
+    """The changes that are shown, most saved first: what each saves, and the commands below it."""
+    rows = [(one.saved, _saved(one), _commands(one)) for one in _shown(analysis)]
+    most = analysis.fit_saves_at_most
+    if most >= _worth_showing(analysis):
+        path = analysis.file.path
+        options = "".join(f" {option}" for option in analysis.target.options)
+        goal = "--least" if analysis.capacity is None else f"--budget {analysis.capacity}"
+        fit = Pasted(f"  modelplan fit {path}{options} {goal} -o {Path(path).stem}_fitted.tflite")
+        rows.append((most, f"up to {most:,} bytes less: order, overlaps, stripes; takes time to try", [fit]))
+    rows.sort(key=lambda row: -row[0])
+    return [line for _, saved, commands in rows for line in (saved, *commands)]
+
+
+def _shown(analysis: Analysis) -> list[Suggestion]:
+    """The change that saves most of those that a command carries out, and the one of those that need more than that."""
+    needed, capacity = analysis.requirement, analysis.capacity
+    long = len({one.arena for one in needed.libraries}) > _LONG_TABLE
+    short = bool(needed.libraries) and capacity is not None and not needed.fits(capacity)
+    room = _ROWS - 1 - long - short
+    worth = [one for one in analysis.suggestions if one.saved >= _worth_showing(analysis)]
+    commanded = [one for one in worth if one.commands][:1]
+    return [*commanded, *(one for one in worth if not one.commands)][:room]
+
+
+def _worth_showing(stage: SizedFile) -> int:
+    """The least bytes that a change must save to be shown: 1 % of the memory."""
+    return max(stage.requirement.arena // 100, 1)
+
+
+def _saved(one: Suggestion) -> str:
+    """What a change saves, and what it is."""
+    return f"{one.saved:,} bytes less: {one.name}{'' if one.free else f' ({one.costs[0]})'}"
+
+
+def _commands(one: Suggestion) -> list[str]:
+    """The commands that carry the change out."""
+    return [Pasted(f"  {' && '.join(one.commands)}")] if one.commands else []
+
+
+def sizes_section(stages: Sequence[SizedFile]) -> Section:
+    """What each of several models needs, in a row of its own; whether it fits where a capacity is known."""
+    limited = any(stage.capacity is not None for stage in stages)
+    folder = commonpath([Path(stage.file.path).parent for stage in stages])
+    names = folded_apart([relpath(stage.file.path, folder or ".") for stage in stages])
+    rows = tuple(
+        (name, *_sizes(stage), *([_fits(stage)] if limited else [])) for name, stage in zip(names, stages, strict=True)
+    )
+    heads = ("model", ">memory", ">planned", ">file", "for", *(["fits"] if limited else []))
+    return Section(f"{counted(len(stages), 'model')} in {folder or '.'}", (), Table(heads, rows))
+
+
+def _sizes(stage: SizedFile) -> tuple[str, ...]:
+    """The memory to declare or to expect, the planned part of it, the bytes of the file, and for what they hold."""
+    needed, content = stage.requirement, f"{len(stage.file.content):,}"
+    if needed.refusals:
+        return ("refused", "", content, needed.refusals[0])
+    most = f", {needed.kernels}" if needed.kernels else ""
+    return (f"{needed.arena:,}", f"{needed.head:,}", content, f"{stage.target.runtime.name}{most}")
+
+
+def _fits(stage: SizedFile) -> str:
+    if stage.capacity is None:
+        return "not known"
+    return "yes" if stage.requirement.fits(stage.capacity) else "no"

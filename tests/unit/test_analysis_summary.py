@@ -1,0 +1,84 @@
+"""The short report of `analyze`: at most 25 lines of 80 columns, and the tables of several models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import run
+
+#: Lines and columns of the report; lines with commands to paste may be longer.
+_LINES, _COLUMNS = 25, 80
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe of 80 columns."""
+    monkeypatch.setenv("COLUMNS", str(_COLUMNS))
+
+
+def check_short(model: Path, *options: str) -> None:
+    """The report of `model` is short, and commands to paste stand in one line each."""
+    done = run("analyze", model, *options)
+    lines = done.stdout.splitlines()
+    assert done.returncode in (0, 1), done.stderr
+    assert len(lines) <= _LINES, done.stdout
+    for line in lines:
+        if "modelplan " not in line:
+            assert len(line) <= _COLUMNS, line
+    if done.returncode == 0:
+        assert lines[-1].startswith(f"  modelplan explain {model}  #")
+
+
+@pytest.mark.parametrize("options", [(), ("--kernels", "esp-nn"), ("--capacity", "64KiB")])
+def test_the_projects_models_are_answered_in_25_lines(models: Path, options: tuple[str, ...]) -> None:
+    for model in sorted(models.glob("*.tflite")):
+        check_short(model, *options)
+
+
+@pytest.mark.slow
+def test_real_models_are_answered_in_25_lines(corpus: Path, models: Path) -> None:
+    files = [*(corpus / "tflite").rglob("*.tflite"), *(corpus / "camera").glob("*.tflite")]
+    assert len(files) > 30
+    for model in files:
+        check_short(model)
+    for name in ("inception_like", "mobilenet_v2_like", "resnet8", "transformer_encoder", "unet_small"):
+        check_short(models / f"{name}.onnx", "--measure", "0")
+
+
+def test_the_number_the_peak_and_remedies_stand_there(models: Path) -> None:
+    said = run("analyze", models / "resnet8.tflite").stdout
+    model = models / "resnet8.tflite"
+    assert f"\n  15 operators; int8 1x32x32x3 -> int8 1x10; flash {model.stat().st_size:,} bytes\n" in said
+    assert "  #define TENSOR_ARENA_SIZE 110144  // any kernels; less with --kernels\n" in said
+    assert "Peak at step 9: op 9 CONV_2D, 103,232 bytes alive\n  86,848  84%  scratch of op 9 CONV_2D\n" in said
+    assert f"\n    modelplan fit {model} --least -o resnet8_fitted.tflite\n" in said
+    assert f"\n    modelplan reorder {model} -o ordered.tflite && modelplan pack ordered" in said
+    tensor = "resnet8_1/conv2d_7_1/convolution1"
+    assert f"\nWhy {tensor} shares or not\n" in run("analyze", model, "--why-not", tensor).stdout
+    narrow = run("analyze", model, "--capacity", "64KiB").stdout
+    assert f"\n    modelplan fit {model} --budget 65536 -o resnet8_fitted.tflite\n" in narrow
+
+
+def test_kernel_libraries_that_need_the_same_share_a_row(models: Path) -> None:
+    said = run("analyze", models / "ds_cnn_kws.tflite").stdout
+    assert "  cmsis-c, cmsis-dsp  " in said
+    assert said.count("cmsis-dsp") == 1
+
+
+def test_several_files_and_folders_give_a_table(models: Path, tmp_path: Path) -> None:
+    for name in ("resnet8", "ds_cnn_kws"):
+        (tmp_path / f"{name}.tflite").write_bytes((models / f"{name}.tflite").read_bytes())
+    (tmp_path / "broken.tflite").write_bytes(b"\0\0\0\0TFL3")
+    done = run(tmp_path, "--kernels", "reference", "--capacity", "40KiB")
+    assert done.returncode == 3
+    assert "broken.tflite" in done.stderr
+    assert done.stdout.splitlines() == [
+        f"2 models in {tmp_path}",
+        "  model              memory  planned    file  for              fits",
+        "  -----------------  ------  -------  ------  ---------------  ----",
+        "  ds_cnn_kws.tflite  22,768   16,000  42,680  tflm, reference  yes",
+        "  resnet8.tflite     54,352   49,152  92,176  tflm, reference  no",
+    ]
+    one = run(tmp_path / "resnet8.tflite", "--kernels", "reference").stdout
+    assert f"#define TENSOR_ARENA_SIZE {54352}\n" in one

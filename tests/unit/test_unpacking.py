@@ -1,0 +1,97 @@
+"""Models inside of gzip files, C source and standard input, and files of other tools."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import run
+
+from modelplan.formats import load_model
+from modelplan.formats.files import read_model
+from modelplan.primitives.errors import ModelError
+
+_PROGRAM = (sys.executable, "-m", "modelplan")
+
+
+def as_c(content: bytes, name: str = "g_model") -> str:
+    """The bytes as people keep them in firmware."""
+    numbers = ",\n  ".join(f"0x{byte:02x}" for byte in content)
+    return f"#include <stdint.h>\n// {{a comment}}\nalignas(16) const unsigned char {name}[] = {{\n  {numbers}\n}};\n"
+
+
+@pytest.fixture
+def content(models: Path) -> bytes:
+    return (models / "ds_cnn_kws.tflite").read_bytes()
+
+
+def test_wrapped_models_are_the_models_themselves(models: Path, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.cc").write_text(as_c(content) + "const unsigned int g_model_len = 12;\n")
+    (tmp_path / "model.h").write_text("#pragma once\n/* none = {1} */ const int sizes[2] = {1, 700};\n" + as_c(content))
+    (tmp_path / "model.tflite.gz").write_bytes(gzip.compress(content))
+    plain = load_model(models / "ds_cnn_kws.tflite")
+    for file in tmp_path.iterdir():
+        assert read_model(file) == content
+        assert load_model(file).ops == plain.ops
+    onnx = (models / "resnet8.onnx").read_bytes()
+    (tmp_path / "net.onnx.gz").write_bytes(gzip.compress(onnx))
+    assert len(load_model(tmp_path / "net.onnx.gz").ops) == len(load_model(models / "resnet8.onnx").ops)
+
+
+def test_commands_take_them(models: Path, tmp_path: Path, content: bytes) -> None:
+    array = tmp_path / "model.cc"
+    array.write_text(as_c(content))
+    named = run("analyze", models / "ds_cnn_kws.tflite").stdout.splitlines()
+    assert run(array).stdout.splitlines()[1:-3] == named[1:-3]
+    assert run("check", array, "--budget", "64KiB").returncode == 0
+    fitted = tmp_path / "fitted.tflite"
+    assert run("fit", array, "--kernels", "reference", "--without", "split", "--least", "-o", fitted).returncode == 0
+    assert run("diff", array, fitted, "--kernels", "reference").returncode == 0
+    for model in ("ds_cnn_kws.tflite", "resnet8.onnx"):
+        piped = subprocess.run([*_PROGRAM, "-"], input=(models / model).read_bytes(), capture_output=True, check=True)
+        assert b"operators" in piped.stdout.splitlines()[1]
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes) -> None:
+    for name, data, reason in [
+        ("two.cc", (as_c(content, "a") + as_c(content, "b")).encode(), r"several models \(a, b\), expected one"),
+        ("none.cc", b"int x[] = {1, 2};", "no array of a TFLite model in it"),
+        ("cut.tflite.gz", gzip.compress(content)[:100], "no gzip file, or damaged"),
+        ("text.tflite.gz", b"hello", "no gzip file, or damaged"),
+        ("table.csv.gz", gzip.compress(b"id,lower,upper,size\n"), "expected one of .tflite, .onnx"),
+        ("empty.cc", b"", "no array of a TFLite model in it"),
+        ("other.tflite.gz", gzip.compress(b"hello world"), "found text, expected a TFLite flatbuffer"),
+    ]:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ModelError, match=reason):
+            load_model(tmp_path / name)
+    for data in (b"", b"hello world, no model"):
+        piped = subprocess.run([*_PROGRAM, "analyze", "-"], input=data, capture_output=True, check=False)
+        assert (piped.returncode, piped.stderr.startswith(b"modelplan: standard input: ")) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("net.h5", "from_keras_model"), ("net.keras", "from_keras_model"), ("net.pb", "tf2onnx"),
+        ("net.pt", "torch.onnx.export"), ("net.pth", "torch.onnx.export"), ("net.task", "unzip"),
+        ("net.pte", "torch.onnx.export"), ("net.safetensors", "weights without a graph"),
+        ("https://example.org/net.tflite", "a URL; download it first"),
+    ],
+)  # fmt: skip
+def test_files_of_other_tools_get_the_way_out(name: str, way: str) -> None:
+    with pytest.raises(ModelError, match=way):
+        load_model(name)
+
+
+def test_folders_and_misspelt_files_are_called_what_they_are(tmp_path: Path, models: Path) -> None:
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "saved_model.pb").touch()
+    with pytest.raises(ModelError, match=r"a TensorFlow SavedModel; .*from_saved_model"):
+        load_model(tmp_path / "saved")
+    with pytest.raises(ModelError, match=r"No such file or directory; did you mean 'resnet8.tflite'"):
+        load_model(models / "reznet8.tflite")
+    assert "a folder without .tflite or .onnx files" in run(tmp_path).stderr
