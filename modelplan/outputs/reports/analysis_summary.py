@@ -17,7 +17,7 @@ from modelplan.primitives.units import counted
 
 #: Rows of the tables of what is alive, of settings, and of changes.
 _ROWS = 3
-#: Where the kernel libraries need more different arenas than this, one change less is shown.
+#: Where the table of kernel libraries has more rows than this, one change less is shown.
 _LONG_TABLE = 5
 
 
@@ -106,7 +106,7 @@ def _remedies(analysis: Analysis) -> list[str]:
 def _shown(analysis: Analysis) -> list[Suggestion]:
     """The change that saves most of those that a command carries out, and the one of those that need more than that."""
     needed, capacity = analysis.requirement, analysis.capacity
-    long = len({one.arena for one in needed.libraries}) > _LONG_TABLE
+    long = len({(one.arena, one.head, one.tail) for one in needed.libraries}) > _LONG_TABLE
     short = bool(needed.libraries) and capacity is not None and not needed.fits(capacity)
     room = _ROWS - 1 - long - short
     worth = [one for one in analysis.suggestions if one.saved >= _worth_showing(analysis)]
