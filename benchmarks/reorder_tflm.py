@@ -25,7 +25,7 @@ from modelplan.runtimes.tflm.runner import TflmRun, run_tflm, tflm_version
 
 LEGEND = (
     "Head bytes of each file as TFLM reports them, and as predicted beside it where that differs. `scrambled` is a"
-    " random order of the same operators, `reordered` what `modelplan reorder --alias none` makes of that."
+    " random order of the same operators, `reordered` what `modelplan fit --only order --alias none` makes of that."
     " `outputs`: all three gave the same bytes for the same random inputs, without a reset between two runs."
 )
 HEADINGS = ("model", "ops", "file", "scrambled", "reordered", "outputs", "prediction")

@@ -44,8 +44,8 @@ CORSTONE = {
 
 
 _HEADS = (
-    "Bytes; `packed` is what TFLM reports for the file that `modelplan pack` writes. Outputs are compared over",
-    "four runs on random inputs without a reset, after a run that fills the arena with other data.",
+    "Bytes; `packed` is what TFLM reports for the file of `modelplan fit --only plan`. Outputs are compared over four",
+    "runs on random inputs without a reset, after a run that fills the arena with other data.",
     "",
 )
 _SAVED = ("The best of the alias modes above; the smallest that needs fewest aliases.", "")

@@ -16,7 +16,7 @@ import pytest
 
 import modelplan
 from modelplan.cli import parser_of
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import MODULES
 
 PINNED = Path(__file__).parent / "golden" / "public_api.txt"
 #: Characters that `help(modelplan)` prints at most.
@@ -219,8 +219,9 @@ def plain_signature(function: Callable[..., object]) -> inspect.Signature:
 
 def options() -> Iterator[str]:
     """Each command with its arguments."""
-    for name in COMMANDS:
-        yield from (f"modelplan {name} {words}".rstrip() for words in arguments_of(parser_of(name)))
+    for name in MODULES:
+        parser = parser_of(name)
+        yield from (f"{parser.prog} {words}".rstrip() for words in arguments_of(parser))
 
 
 def arguments_of(parser: ArgumentParser) -> Iterator[str]:

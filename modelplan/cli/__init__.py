@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED
 from modelplan.primitives.suggesting import did_you_mean
 
 EXIT_CODES = """exit codes:
@@ -28,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.set_threshold(200_000, 50, 100)  # one command makes many objects and ends: collecting them is time lost
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0] not in COMMANDS and _is_file(words[0]):
+    if words and words[0] not in MODULES and _is_file(words[0]):
         words.insert(0, "analyze")
-    known = words and words[0] in COMMANDS
+    known = words and words[0] in MODULES
     code = _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
     if arguments is None:
         gc.freeze()  # the interpreter ends: what is left need not be searched for garbage
@@ -72,22 +72,43 @@ def _run(name: str, words: Sequence[str]) -> int:
 
 
 def _ran(name: str, words: Sequence[str], known: Namespace) -> int:
-    arguments = parser_of(name).parse_args(words, known)
-    code: int = import_module(f"modelplan.cli.{name}").run(arguments)
+    module, words = _mode(name, words)
+    if name in RENAMED and sys.stderr.isatty():
+        now = " or ".join(f"`modelplan {mode.name}`" for mode in MODES if mode.module == name)
+        sys.stderr.write(f"modelplan: `{name}` is {now} now; the old name goes with the next release\n")
+    arguments = parser_of(module).parse_args(words, known)
+    code: int = import_module(f"modelplan.cli.{module}").run(arguments)
     return code
 
 
+def _mode(name: str, words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The module that runs a command with these words, and the words that it takes: an option may choose another."""
+    for mode in (mode for mode in MODES if mode.command == name):
+        for chosen in mode.spellings:
+            for at in range(len(words) - len(chosen) + 1):
+                if tuple(words[at : at + len(chosen)]) == chosen:
+                    return mode.module, [*mode.first, *words[:at], *words[at + len(chosen) :]]
+    return name, words
+
+
 def parser_of(name: str, *, add_help: bool = True) -> ArgumentParser:
-    """The parser of the command `name`."""
+    """The parser of the command `name`, or of the mode whose module is `name`."""
     command = import_module(f"modelplan.cli.{name}")
+    modes = [mode for mode in MODES if mode.module == name]
     parser = _Parser(
-        prog=f"modelplan {name}",
+        prog=f"modelplan {modes[0].program if modes else name}",
+        epilog="\n".join(["modes, each with --help:", *modes_of(name)]) if modes_of(name) else None,
         description=command.__doc__,
         formatter_class=RawDescriptionHelpFormatter,
         add_help=add_help,
     )
     command.configure(parser)
     return parser
+
+
+def modes_of(name: str) -> list[str]:
+    """A line for each option of a command that has options of its own."""
+    return [f"  {mode.name.partition(' ')[2]:18} {mode.promise}" for mode in MODES if mode.command == name]
 
 
 class _ShowVersion(Action):
@@ -101,12 +122,15 @@ class _ShowVersion(Action):
 
 
 def _top_level(words: Sequence[str]) -> int:
-    commands = "\n".join(f"  {name:12} {promise}" for name, promise in COMMANDS.items())
+    commands = "\n\n".join(
+        "\n".join([f"{title}:", *(f"  {name:11} {promise}" for name, promise in group.items())])
+        for title, group in GROUPS.items()
+    )
     parser = _Parser(
         prog="modelplan",
-        usage="modelplan COMMAND ...",
+        usage="modelplan MODEL | modelplan COMMAND ...",
         description="Plan the memory of neural networks before they meet the device.",
-        epilog=f"commands (each with its own --help):\n{commands}\n\n{EXIT_CODES}",
+        epilog=f"{commands}\n\n`modelplan COMMAND --help` lists the options of a command.\n\n{EXIT_CODES}",
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("-V", "--version", action=_ShowVersion, nargs=0, help="the version and the build")

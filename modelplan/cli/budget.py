@@ -1,8 +1,8 @@
 """Writes the budgets of a project, or a baseline of what its models need now.
 
-`set` puts into each budget that states bytes what its models need now and the headroom; a MODEL without a budget gets
-one, in modelplan.toml where there is no file yet. `baseline` writes the figures that `check --baseline FILE` compares
-with. `modelplan check` judges the budgets.
+`budgets` puts into each budget that states bytes what its models need now and the headroom; a MODEL without a budget
+gets one, in modelplan.toml where there is no file yet. `baseline` writes the figures that `check --baseline FILE`
+compares with. `modelplan check` judges the budgets.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _QUANTITIES = ("arena", "head", "flash")
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
-    actions = parser.add_subparsers(dest="action", metavar="set|baseline", required=True)
-    setting = actions.add_parser("set", help="write what models need now, and the headroom, into the budgets")
+    actions = parser.add_subparsers(dest="action", metavar="budgets|baseline", required=True)
+    setting = actions.add_parser("budgets", aliases=["set"], help="write what models need now, and the headroom")
     setting.add_argument("models", metavar="MODEL", nargs="*", help="only the budgets of these; none: all budgets")
     setting.add_argument("--headroom", metavar="SHARE", default="0%", help="what is added, such as 25%% (default: 0%%)")
     model_options.add_runtime(setting, "of a new budget")
@@ -57,7 +57,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    return set_budgets(arguments) if arguments.action == "set" else write_baseline(arguments)
+    return write_baseline(arguments) if arguments.action == "baseline" else set_budgets(arguments)
 
 
 def write_baseline(arguments: Namespace) -> int:

@@ -52,7 +52,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="FILE|REVISION",
-        help="what to compare with: a .json file of `modelplan budget baseline`, or a git revision such as main",
+        help="what to compare with: a .json file of `modelplan check --write baseline`, or a git revision such as main",
     )
     parser.add_argument(
         "--format",

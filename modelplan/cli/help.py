@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modelplan import _core
 from modelplan.cli import files, terminal
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import COMMANDS, MODULES
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.suggesting import did_you_mean
@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
         terminal.show([list_of(pages)])
     elif topic in pages:
         show_page(pages[topic].read_text(encoding="utf-8"))
-    elif topic in COMMANDS:
+    elif topic in MODULES:
         arguments.parser_of(topic).print_help()
     else:
         meant = did_you_mean(topic, {*pages, *COMMANDS}) or f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}"

@@ -1,4 +1,4 @@
-"""C headers that `modelplan pack --shim` wrote: an offset for each buffer, as tflite::BufferPlan holds them."""
+"""C headers of `modelplan fit --only plan --shim`: an offset for each buffer, as tflite::BufferPlan holds them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_buffer_plan(path: str | Path) -> list[int]:
     """
     match = _PLAN.search(_COMMENT.sub("", read_text(path)))
     if not match:
-        raise ModelError(f"{path}: found no modelplan_buffer_plan, expected a header of `modelplan pack --shim`")
+        raise ModelError(f"{path}: no modelplan_buffer_plan, expected a header of `modelplan fit --only plan --shim`")
     numbers = re.findall(r"-?[0-9]+", match[2])
     if any(len(number) > _MOST_DIGITS for number in numbers):
         raise ModelError(f"{path}: found an offset of more than {_MOST_DIGITS} digits")

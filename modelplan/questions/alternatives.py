@@ -159,7 +159,8 @@ def rewritten_files(
     """
     if target.runtime.sorts:
         return
-    reorder = shlex.join(("modelplan", "reorder", file.path, "-o", _ORDERED + Path(file.path).suffix, *target.options))
+    ordering = ("modelplan", "fit", "--only", "order", file.path, "-o", _ORDERED + Path(file.path).suffix)
+    reorder = shlex.join((*ordering, *target.options))
     ordered = _in_best_order(file, target, order)
     if ordered.file is file and below is not None:
         ordered = replace(ordered, file=None)
@@ -187,7 +188,7 @@ class _Plannable:
     def packed(self, alias: str, change: str) -> Rewritten:
         """The file with a plan under an alias mode."""
         file, model, kernels = self.file, self.model, self.target.runtime.kernels
-        words = ("modelplan", "pack", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
+        words = ("modelplan", "fit", "--only", "plan", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
         usual = kernels == self.target.runtime.libraries[0].name
         commands = (*self.before, shlex.join(words[:-2] if usual else words))
         try:

@@ -36,7 +36,7 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
     if get_metadata(model, METADATA) is not None:
         raise RequestError(
             f"{graph.name} carries a memory plan ({METADATA}) made for its present order;"
-            " reorder the model without it, then `modelplan pack` the result"
+            " reorder the model without it, then `modelplan fit --only plan` the result"
         )
     return flatbuffer.reorder_operators(model, order)
 

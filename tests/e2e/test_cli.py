@@ -15,7 +15,7 @@ from commands import COMMAND, run
 
 from modelplan import read
 from modelplan.cli import main
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import COMMANDS, MODES, RENAMED
 
 SMALL = "id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n"
 
@@ -39,12 +39,51 @@ def test_without_words_the_help_lists_every_command() -> None:
         assert name in done.stdout
 
 
-@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), ("budget", "set"), ("budget", "baseline")])
+@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), *(tuple(mode.name.split()) for mode in MODES)])
 def test_every_command_has_a_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([*words, "--help"])
     assert end.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: modelplan {' '.join(words)} ")
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_old_names_of_commands_still_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    now = next(mode.program for mode in MODES if mode.module == name)
+    assert capsys.readouterr().out.startswith(f"usage: modelplan {now} ")
+
+
+def test_modes_are_chosen_anywhere_among_the_words(models: Path, tmp_path: Path) -> None:
+    kws, small = (
+        models / "ds_cnn_kws.tflite",
+        ("--region", "sram:12KiB,rate=400MB/s", "--region", "psram:8MiB,rate=80MB/s"),
+    )
+    for new, old in [
+        (("fit", kws, "-o", tmp_path / "a.tflite", "--only", "plan"), ("pack", kws, "-o", tmp_path / "a.tflite")),
+        (("fit", "--only=order", kws, "-o", tmp_path / "b.tflite"), ("reorder", kws, "-o", tmp_path / "b.tflite")),
+        (("memories", kws, "--spill", *small), ("spill", kws, *small)),
+    ]:
+        done, before = run(*new), run(*old)
+        assert (done.returncode, done.stdout) == (before.returncode, before.stdout) != (2, "")
+    assert run("fit", kws, "--only", "nothing", "-o", tmp_path / "c.tflite").returncode == 2
+
+
+def test_what_is_misspelt_is_asked_back(models: Path) -> None:
+    kws = models / "ds_cnn_kws.tflite"
+    for words, meant in [
+        (("anlyze", kws), "'analyze'"),
+        (("analyze", kws, "--kernals", "reference"), "'--kernels'"),
+        (("analyze", models / "ds_cn_kws.tflite"), "'ds_cnn_kws.tflite'"),
+        (("help", "tlfm"), "'tflm'"),
+    ]:
+        done = run(*words)
+        assert done.returncode in (2, 3)
+        assert f"did you mean {meant}" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert run(kws, "--kernels", "reference").stdout == run("analyze", kws, "--kernels", "reference").stdout
 
 
 def test_a_wrong_command_option_or_size_ends_with_2(models: Path) -> None:

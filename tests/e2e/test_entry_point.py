@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import run, run_process
 
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import MODULES
 
 KWS = "ds_cnn_kws.tflite"
 LINES = {
@@ -41,7 +41,7 @@ FAST = ("analyze", "check", "solve")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in COMMANDS]
+    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in MODULES]
 )
 def test_the_program_does_what_the_command_does_in_process(name: str, models: Path, tmp_path: Path) -> None:
     for model in (KWS, "audio_1d.tflite", "transformer_encoder.onnx"):

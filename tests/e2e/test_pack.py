@@ -1,4 +1,4 @@
-"""`modelplan pack`: smaller where it can be, never larger, and TFLM agrees to the byte."""
+"""`modelplan fit --only plan`: smaller where it can be, never larger, and TFLM agrees to the byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`modelplan reorder`: the same numbers from real runtimes, the memory that was promised."""
+"""`modelplan fit --only order`: the same numbers from real runtimes, the memory that was promised."""
 
 from __future__ import annotations
 

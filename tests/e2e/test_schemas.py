@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 import modelplan.cli
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import MODULES
 from modelplan.outputs.schemas.documents import DOCUMENTS, schema_of
 from modelplan.questions.sweeps.rows import SweepRow, as_record
 
@@ -70,7 +70,7 @@ def validated(name: str, text: str) -> Any:
 
 def test_every_command_that_writes_json_has_a_schema() -> None:
     written = {"analyze": "plan", "spill": "moves"}
-    for name in COMMANDS:
+    for name in MODULES:
         parser = modelplan.cli.parser_of(name)
         if any("--json" in action.option_strings for action in parser._actions):
             assert written.get(name, name) in DOCUMENTS, name

@@ -76,7 +76,7 @@ def test_alternatives_are_files_that_were_made(corpus: Path) -> None:
     assert [a.change for a in lower_alternatives(needed, found)] == [a.change for a in found[1:]]
     shown = plain([alternatives_section(needed, found)])
     assert "no saving: best order" in shown
-    assert f"modelplan pack {file.path} -o packed.tflite --alias safe --kernels reference\n" in shown
+    assert f"modelplan fit --only plan {file.path} -o packed.tflite --alias safe --kernels reference\n" in shown
 
 
 def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:
     assert order.requirement is not None
     assert both.requirement is not None
     assert both.requirement.arena < order.requirement.arena < unmodified_requirement(file, TFLM).arena
-    assert [command.split()[1] for command in both.commands] == ["reorder", "pack"]
+    assert [command.split()[3] for command in both.commands] == ["order", "plan"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_refused_model_has_nothing_to_declare() -> None:
     shown = plain([headline("m.tflite", needed)])
     assert "#define" not in shown
     assert "op 0 CONV_2D: uint8" in shown
-    other = Alternative("plan", ("modelplan pack",), needed)
+    other = Alternative("plan", ("modelplan fit --only plan",), needed)
     assert lower_alternatives(Requirement(2000, 0, (Part("all", 2000),), ""), [other]) == []
 
 

@@ -53,7 +53,7 @@ def test_the_number_the_peak_and_remedies_stand_there(models: Path) -> None:
     assert "  #define TENSOR_ARENA_SIZE 110144  // any kernels; less with --kernels\n" in said
     assert "Peak at step 9: op 9 CONV_2D, 103,232 bytes alive\n  86,848  84%  scratch of op 9 CONV_2D\n" in said
     assert f"\n    modelplan fit {model} --least -o resnet8_fitted.tflite\n" in said
-    assert f"\n    modelplan reorder {model} -o ordered.tflite && modelplan pack ordered" in said
+    assert f"\n    modelplan fit --only order {model} -o ordered.tflite && modelplan fit --only plan ordered" in said
     tensor = "resnet8_1/conv2d_7_1/convolution1"
     assert f"\nWhy {tensor} shares or not\n" in run("analyze", model, "--why-not", tensor).stdout
     narrow = run("analyze", model, "--capacity", "64KiB").stdout
@@ -66,15 +66,16 @@ def test_kernel_libraries_that_need_the_same_share_a_row(models: Path) -> None:
     assert said.count("cmsis-dsp") == 1
 
 
-def test_several_files_and_folders_give_a_table(models: Path, tmp_path: Path) -> None:
+def test_several_files_and_folders_give_a_table(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("resnet8", "ds_cnn_kws"):
         (tmp_path / f"{name}.tflite").write_bytes((models / f"{name}.tflite").read_bytes())
     (tmp_path / "broken.tflite").write_bytes(b"\0\0\0\0TFL3")
-    done = run(tmp_path, "--kernels", "reference", "--capacity", "40KiB")
+    monkeypatch.chdir(tmp_path)
+    done = run(".", "--kernels", "reference", "--capacity", "40KiB")
     assert done.returncode == 3
     assert "broken.tflite" in done.stderr
     assert done.stdout.splitlines() == [
-        f"2 models in {tmp_path}",
+        "2 models in .",
         "  model              memory  planned    file  for              fits",
         "  -----------------  ------  -------  ------  ---------------  ----",
         "  ds_cnn_kws.tflite  22,768   16,000  42,680  tflm, reference  yes",

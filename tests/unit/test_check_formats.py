@@ -17,7 +17,7 @@ from modelplan.questions.budgets.judging import judgements
 from modelplan.questions.budgets.project_budgets import parse_growth
 
 NEEDED = Requirement(2000, 1600, (Part("activations", 1600), Part("tail", 400)), "by heart", "TENSOR_ARENA_SIZE")
-FIX = Alternative("plan: views share bytes", ("modelplan pack a -o b", "next"), replace(NEEDED, arena=900))
+FIX = Alternative("plan: views share bytes", ("modelplan fit --only plan a -o b", "next"), replace(NEEDED, arena=900))
 CAUSES = ("op 3 CONV_2D: output 512 -> 1,024 bytes; +512 bytes at the peak and kept for it", "[7 others]")
 #: What a name in a file of somebody else may hold.
 HOSTILE = "a|b`c``d\n::error::x%\r<!-- --><script>@all,e:f\x1b[0m"
@@ -73,7 +73,7 @@ def test_the_comment_names_what_failed_what_grew_and_what_would_fit() -> None:
     assert "| :x: | `gone` | not judged | | | n/a |" in lines
     assert "* arena 1,488 -> 2,000 bytes (+512) since main; ABI 32, reference kernels" in lines
     assert f"  * `{CAUSES[0]}`" in lines
-    assert "modelplan pack a -o b && next" in lines
+    assert "modelplan fit --only plan a -o b && next" in lines
     assert text.index("`net`") < text.index("<details>") < text.index("`fine`")
     assert "growth n/a for 1 check: no baseline is given" in text
 
@@ -113,7 +113,7 @@ def test_a_workflow_gets_one_error_for_each_failure() -> None:
         "+512 bytes of arena since main",
         *CAUSES,
         "plan: views share bytes: 900 B",
-        "fits after: modelplan pack a -o b && next",
+        "fits after: modelplan fit --only plan a -o b && next",
     ]
 
 

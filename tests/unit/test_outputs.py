@@ -195,7 +195,7 @@ def test_units_with_two_readings_are_questioned(text: str) -> None:
 
 
 def test_lines_and_tables_fit_but_lines_to_paste_stay_whole() -> None:
-    wide, command = "word " * 60, "modelplan pack " + "x" * 200
+    wide, command = "word " * 60, "modelplan fit --only plan " + "x" * 200
     table = Table(("name", ">n", "rule"), (("n" * 150, "1,000", "r" * 150), ("a", "2", "b")))
     lines = plain([Section("T" * 10, (wide, "\x1b[2J"), table, (command,))]).splitlines()
     assert lines[-1] == f"  {command}"

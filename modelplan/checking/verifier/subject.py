@@ -62,7 +62,7 @@ def offline_subject(model: FileModel, kernels: str = "reference") -> Subject:
     except ModelError as problem:
         raise BrokenPlanError(str(problem)) from None
     if offsets is None:
-        raise ModelError(f"{model.name}: carries no metadata {planner.METADATA}; `modelplan pack` writes one")
+        raise ModelError(f"{model.name}: no metadata {planner.METADATA} in it; `modelplan fit --only plan` writes one")
     return replace(online_subject(model, offsets, kernels), carrier=model, kernels=kernels)
 
 

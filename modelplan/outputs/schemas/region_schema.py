@@ -73,7 +73,7 @@ def moves_schema() -> dict[str, Any]:
         "$schema": DIALECT,
         "$id": f"urn:modelplan:moves:{moves_report.SCHEMA}",
         "title": f"modelplan layout that moves, schema {moves_report.SCHEMA}",
-        "description": "What `modelplan spill --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
+        "description": "What `memories --spill --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
         "type": "object",
         "required": list(properties),
         "properties": properties,

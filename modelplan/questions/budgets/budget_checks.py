@@ -52,7 +52,7 @@ class CheckRequest:
         limits: of models that are named.
         target: what the device of these models is called; empty: as its record says.
         config: the file with the project's budgets; None: the nearest upwards from the working directory.
-        baseline: what to compare with: a .json file of `modelplan budget baseline`, or a git revision.
+        baseline: what to compare with: a .json file of `modelplan check --write baseline`, or a git revision.
         seconds: for what would fit in place of models that need too much; None: no limit.
     """
 
@@ -224,7 +224,7 @@ def baseline_of(text: str | None, folder: Path) -> Baseline | None:
     try:
         return read_baseline(read_text(text), text)
     except ModelError as problem:
-        raise RequestError(f"--baseline: cannot read {problem}; `modelplan budget baseline` writes one") from None
+        raise RequestError(f"--baseline: cannot read {problem}; `check --write baseline` writes one") from None
 
 
 def outcome(asked: ModelCheck, measurements: Measurements, baseline: Baseline | None) -> Outcome:

@@ -339,7 +339,7 @@ def _tail_apart(subject: ModelSubject, _: Place) -> ModelSubject:
     return replace(subject, tail_apart=True)
 
 
-_PACK = "modelplan pack {file} -o {out} --alias %s{build}"
+_PACK = "modelplan fit --only plan {file} -o {out} --alias %s{build}"
 _FIT = "modelplan fit {file} --least -o {out}{build}"
 _TRAIN = "accuracy unknown"
 
@@ -364,7 +364,7 @@ CHANGES: dict[str, TriedChange] = {
         TriedChange("int16", _floats, _typed("int16"), "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the activations to int16, the weights to int8", group="type"),
         TriedChange("best order", _orderable, _ordered, "", Needs.NOTHING,
-               "modelplan reorder {file} -o {out}{target}", "ordered.{format}", "order", 1),
+               "modelplan fit --only order {file} -o {out}{target}", "ordered.{format}", "order", 1),
         TriedChange("other kernels", _libraries, _with_library, "", Needs.PLATFORM,
                "modelplan analyze {file}{planning} --kernels {place}", group="platform", effort=1),
         TriedChange("another runtime", _runtimes, _on_runtime, "its code; its own tables are not counted",

@@ -216,7 +216,7 @@ def _unplannable(file: FileModel, graph: Graph) -> str:
         called = ", ".join(callers) or "no operator of the main graph"
         return (
             f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone;"
-            " `modelplan pack` plans such files without stripes"
+            " `modelplan fit --only plan` plans such files without stripes"
         )
     if file.compressed or file.decodes:
         return "its weights are compressed"
