@@ -24,7 +24,7 @@ from modelplan.model import Alternative
 from modelplan.outputs import names_of, render
 from modelplan.outputs.checks import SCHEMA
 from modelplan.outputs.report import Section, printable
-from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
 
@@ -238,7 +238,7 @@ def budget_of(text: str | None, chosen: Chosen | None) -> int | None:
         RequestError: neither is given.
     """
     if text is not None:
-        return parse_bytes(text)
+        return parse_memory(text)
     if chosen is None:
         raise RequestError("--budget BYTES or --target NAME has to say how much memory there is")
     return chosen.known_budget
@@ -246,7 +246,7 @@ def budget_of(text: str | None, chosen: Chosen | None) -> int | None:
 
 def available(text: str | None, chosen: Chosen) -> list[str]:
     """Which block of the target counts, and that a budget in bytes is taken in its place."""
-    instead = [f"budget    {human(parse_bytes(text))} as --budget says, in place of the block"] if text else []
+    instead = [f"budget    {human(parse_memory(text))} as --budget says, in place of the block"] if text else []
     return [*model_options.target_lines(chosen), *instead]
 
 

@@ -20,7 +20,7 @@ from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import ladder_report
 from modelplan.outputs.reports.proof_report import executed_lines
-from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.rungs import RUNGS
@@ -29,7 +29,7 @@ from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.history import day_of
-from modelplan.runtimes.tflm.kernels import KERNELS
+from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -52,7 +52,11 @@ def configure(parser: ArgumentParser) -> None:
         "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
     )
     parser.add_argument(
-        "--kernels", choices=KERNELS, help="the kernel library (default: the target's, else as the file says, else all)"
+        "--kernels",
+        type=spoken_kernels,
+        choices=KERNELS,
+        metavar="NAME",
+        help="the kernel library (default: the target's, else as the file says, else all)",
     )
     model_options.add_target(parser)
     parser.add_argument(
@@ -135,7 +139,7 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
     stated = None if arguments.least else str(chosen.budget) if chosen and not arguments.budget else arguments.budget
     return FitRequest(
         arguments.model,
-        budget=parse_bytes(stated) if stated else None,
+        budget=parse_memory(stated) if stated else None,
         objective=arguments.objective,
         abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
         kernels=arguments.kernels

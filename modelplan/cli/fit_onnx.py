@@ -10,7 +10,7 @@ from pathlib import Path
 
 from modelplan.cli import files, terminal
 from modelplan.outputs.reports import onnx_ladder_report as report
-from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.model_fitting import FitOnnxRequest, fit_onnx
 from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
@@ -83,7 +83,7 @@ def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
     if arguments.pattern:
         settings = replace(settings, pattern=arguments.pattern == "on")
         fixed.add("pattern")
-    budget = None if arguments.least else parse_bytes(arguments.budget)
+    budget = None if arguments.least else parse_memory(arguments.budget)
     without = frozenset(word.strip() for word in arguments.without.split(",") if word.strip())
     request = FitOnnxRequest(
         arguments.model,

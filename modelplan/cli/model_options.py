@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from modelplan.model import Budget, Progress
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import allocators
-from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_request import MEASURED_SECONDS
 from modelplan.questions.option_files import FROM_FILE, JOINS
 from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
+from modelplan.runtimes.tflm.kernels import spoken_kernels
 
 if TYPE_CHECKING:
     from modelplan.questions.model_request import Asked
@@ -97,6 +98,7 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
     group.add_argument(
         "--kernels",
         metavar="NAME",
+        type=spoken_kernels,
         help=f"which kernels run; {_LIBRARIES} (default: the first)",
     )
     return group
@@ -220,7 +222,7 @@ def request_of(kind: type[Asked], arguments: Namespace, path: str, target: Chose
     shared = {name: value for name, value in shared.items() if value is not None or name not in _SESSION}
     shared["dims"], shared["shapes"] = tuple(arguments.dim), tuple(arguments.shape)
     shared["values"] = tuple(arguments.value)
-    shared["capacity"] = None if capacity is None else parse_bytes(capacity)
+    shared["capacity"] = None if capacity is None else parse_memory(capacity)
     return kind(path, target=target, **shared, **more)
 
 

@@ -20,6 +20,7 @@ from modelplan.rewriting.packing import Packing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import is_group, spoken_kernels
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,6 +32,8 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernels",
+        type=spoken_kernels,
+        metavar="NAME",
         choices=[library.name for library in TFLM.libraries if library.packable],
         help="the kernel library (default: that of the plan in MODEL, else all)",
     )
@@ -53,7 +56,7 @@ def run(arguments: Namespace) -> int:
     files.check_suffix(arguments.output, ".tflite")
     request = PackRequest(arguments.model, arguments.alias, arguments.kernels, arguments.abi, arguments.allocator)
     packed = pack(request)
-    if arguments.shim and packed.kernels == TFLM.usual_kernels:
+    if arguments.shim and is_group(packed.kernels):
         raise RequestError("--shim pins scratch, which differs by library; name the kernel library by --kernels")
     gains, plan = packed.gains, packed.plan
     written = packed.packed.data if gains or arguments.force else packed.model.data

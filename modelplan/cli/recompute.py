@@ -15,7 +15,7 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.fit import share
 from modelplan.outputs import FIGURE_KINDS, suffix_of
-from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
     figures += [(path, suffix_of(path, "Front")) for path in arguments.out if path.endswith(FIGURE_KINDS)]
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
-    most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_bytes(arguments.budget)
+    most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_memory(arguments.budget)
     from modelplan.outputs.reports import recompute_report
     from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
 

@@ -19,6 +19,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import counted
 from modelplan.questions.sweeps.sweep_file import KEYS, read_sweep, table_of
 from modelplan.questions.sweeps.sweep_request import RETRIED, SweepRequest, sweep
+from modelplan.runtimes.tflm.kernels import spoken_kernels
 
 #: Seconds between two lines of progress on a terminal, and elsewhere.
 _PACE, _SLOW_PACE = 0.2, 10.0
@@ -32,7 +33,9 @@ def configure(parser: ArgumentParser) -> None:
     table = parser.add_argument_group("table", f"every combination is a run; `all` for all names; in TOML: {_keys()}")
     table.add_argument("--targets", metavar="NAME", nargs="+", help="as --target of other commands takes them")
     table.add_argument("--runtimes", metavar="NAME", nargs="+", help="default: by the file's format")
-    table.add_argument("--kernels", metavar="NAME", nargs="+", help="default: the target's, else all of them")
+    table.add_argument(
+        "--kernels", metavar="NAME", type=spoken_kernels, nargs="+", help="default: the target's, else all of them"
+    )
     table.add_argument("--schedules", metavar="NAME", nargs="+", help="default: best")
     table.add_argument("--alias", metavar="MODE", nargs="+", help="default: the runtime's usual one")
     table.add_argument("--allocators", metavar="NAME", nargs="+", help="default: modelplan")

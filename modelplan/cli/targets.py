@@ -59,6 +59,9 @@ Better than any table is what the project itself has:
 * `from:vela.ini#Dedicated_Sram_384KB`: a memory mode of the Ethos-U.
 * `board.toml`: a device of one's own, with the fields of a region as `modelplan/targets/device.py` names them.
 
+* A board or a family by the name that people use (`pico`, `stm32h7`, `cortex-m7`, `esp32c3`), in any case: ABI and
+  kernels follow from it; the memory only where it is one board.
+
 `--used app.elf` or `--used app.map` subtracts what the program occupies: the largest gap is what is left for the
 arena. The arena's own symbol (`--arena-symbol`, by default `tensor_arena` where the program has it) counts as free,
 and what the linker has put behind it without a gap moves up when it grows: then the arena's bytes and the free bytes

@@ -22,7 +22,7 @@ from modelplan.answers.shared_plan import SharedPlan, TflmArenas
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
 from modelplan.planning import allocators
-from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.together.parts import ShareRequest
 from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas, written_files
@@ -95,7 +95,7 @@ def run(arguments: Namespace) -> int:
     names = [arguments.json, arguments.csv, arguments.header, *arguments.draw]
     files.check_outputs(names, models.values())
     drawn = figures_asked(arguments, "SharedPlan") if arguments.draw else []
-    capacity = None if arguments.capacity is None else parse_bytes(arguments.capacity)
+    capacity = None if arguments.capacity is None else parse_memory(arguments.capacity)
     request = ShareRequest(
         models,
         in_turn=[group.split(",") for group in arguments.in_turn],

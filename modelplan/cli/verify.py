@@ -15,6 +15,7 @@ from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.questions.verifying import VerifyRequest, verify
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.kernels import spoken_kernels
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,6 +34,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_overlaps(parser)
     parser.add_argument(
         "--kernels",
+        type=spoken_kernels,
         choices=TFLM.library_names,
         help="the kernel library (default: as the file says, else all)",
     )

@@ -8,6 +8,8 @@ from modelplan.primitives.errors import RequestError
 _UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3}
 #: Units that some take for a power of ten and others for a power of two.
 _AMBIGUOUS = {"kb": 1, "mb": 2, "gb": 3}
+#: No memory is smaller.
+_LEAST_BARE = 1024
 
 
 def parse_bytes(text: str) -> int:
@@ -31,6 +33,21 @@ def parse_bytes(text: str) -> int:
     if size != int(size) or size >= 2**62:
         raise RequestError(f"{text!r} is not a whole number of bytes below 2^62")
     return int(size)
+
+
+def parse_memory(text: str) -> int:
+    """The bytes in `text`, the size of a memory: a bare number below 1024 is refused, since it is a slip for KiB.
+
+    Raises:
+        RequestError: as `parse_bytes`.
+
+    >>> parse_memory("64B")
+    64
+    """
+    size = parse_bytes(text)
+    if size < _LEAST_BARE and text.strip().isdecimal():
+        raise RequestError(f"{text} means {text} bytes; write {text}KiB, or {text}B where so little is meant")
+    return size
 
 
 #: Units of a rate; by convention those of a rate in kB, MB and GB are powers of ten.

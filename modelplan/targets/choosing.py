@@ -149,20 +149,28 @@ def device_of(wanted: Wanted) -> tuple[Device, str]:
 
 
 def known_device(name: str) -> Device:
-    """The device of the table called `name`.
+    """The device of the table, the board or the processor called `name`, in any case and with or without hyphens.
 
     Raises:
         RequestError: there is none; lists the names that are near.
     """
+    from modelplan.targets.processors import BOARDS, PROCESSORS
     from modelplan.targets.table import DEVICES
 
-    if name in DEVICES:
-        return DEVICES[name]
-    lower = {known.lower(): known for known in DEVICES}
+    named = {_spoken(known): device for known, device in (*PROCESSORS.items(), *DEVICES.items())}
+    device = named.get(_spoken(BOARDS.get(_spoken(name), name)))
+    if device is not None:
+        return device
+    lower = {known.lower(): known for known in (*DEVICES, *PROCESSORS, *BOARDS)}
     near = [known for word, known in lower.items() if name and name.lower() in word]
     near += [lower[word] for word in get_close_matches(name.lower(), lower, _NEAR, 0.5) if lower[word] not in near]
     hint = f"near are: {', '.join(near[:_NEAR])}" if near else "`modelplan targets` lists them"
     raise RequestError(f"no target {name!r}; {hint}; {FROM}FILE reads a linker script, a devicetree or another file")
+
+
+def _spoken(name: str) -> str:
+    """A name without what people leave out: case, hyphens, underscores, blanks."""
+    return name.lower().translate(str.maketrans("", "", "-_ "))
 
 
 def _imported(path: str, part: str, wanted: Wanted) -> tuple[Device, str]:
@@ -217,7 +225,8 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> tuple[Block | N
         return min(inside, key=lambda block: (rank.index(block.memory), -block.usable)), ""
     reason = _reason(device, part)
     unknown = any(region.no_arena and region.kind not in ("nvm", "npu") for region in device.regions)
-    if part or device.no_arena or not unknown:
+    processor = not device.regions and device.abi
+    if part or not (processor or (unknown and not device.no_arena)):
         raise RequestError(f"{device.name} gives no figure for an arena: {reason}")
     return None, reason
 

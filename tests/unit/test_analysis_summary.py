@@ -50,7 +50,7 @@ def test_the_number_the_peak_and_remedies_stand_there(models: Path) -> None:
     said = run("analyze", models / "resnet8.tflite").stdout
     model = models / "resnet8.tflite"
     assert f"\n  15 operators; int8 1x32x32x3 -> int8 1x10; flash {model.stat().st_size:,} bytes\n" in said
-    assert "  #define TENSOR_ARENA_SIZE 110144  // any kernels; less with --kernels\n" in said
+    assert "  #define TENSOR_ARENA_SIZE 110144  // any kernels below; less with --kernels\n" in said
     assert "Peak at step 9: op 9 CONV_2D, 103,232 bytes alive\n  86,848  84%  scratch of op 9 CONV_2D\n" in said
     assert f"\n    modelplan fit {model} --least -o resnet8_fitted.tflite\n" in said
     assert f"\n    modelplan fit --only order {model} -o ordered.tflite && modelplan fit --only plan ordered" in said

@@ -117,7 +117,7 @@ def test_text_json_and_check_name_the_libraries(models: Path) -> None:
     model = models / "ds_cnn_kws.tflite"
     shown, document = run("analyze", model).stdout, json.loads(run("analyze", model, "--json", "-").stdout)
     whole = needs(model, "32", ALL)
-    assert f"  #define TENSOR_ARENA_SIZE {whole.arena}  // any kernels; less with --kernels\n" in shown
+    assert f"  #define TENSOR_ARENA_SIZE {whole.arena}  // any kernels below; less with --kernels\n" in shown
     for one in whole.libraries:
         assert one.library in shown
         assert f"{one.arena:,}" in shown

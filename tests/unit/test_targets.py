@@ -14,6 +14,7 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.targets.choosing import Reserve, Wanted, chosen_block, known_device
 from modelplan.targets.device import Block, Device, Dma, Interval, Region, banks_of, blocks, with_reserve
+from modelplan.targets.processors import BOARDS, PROCESSORS
 from modelplan.targets.table import DEVICES
 from modelplan.targets.toml_file import read_toml
 
@@ -283,3 +284,31 @@ def test_banks_are_counted_from_the_start_of_the_arena() -> None:
     assert banks_of(device, blocks(device)[1]) == ()
     with pytest.raises(ValueError, match="banks of 0 bytes"):
         Region("c", 64, bank_size=0)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "device", "kernels"),
+    [
+        ("Pico", "rp2040", "cmsis-c"), ("RP2040", "rp2040", "cmsis-c"), ("nano_33_ble", "nrf52840", "cmsis-dsp"),
+        ("stm32h743", "stm32h743", "cmsis-dsp"), ("ESP32-P4", "esp32-p4", ""), ("ESP32-S3", "esp32s3", "esp-nn"),
+        ("cortex_m7", "cortex-m7", "cmsis-dsp"), ("STM32H7", "stm32h7", "cmsis-dsp"),
+        ("esp32c3", "esp32c3", "esp-nn-generic"),
+    ],
+)  # fmt: skip
+def test_devices_have_the_names_that_people_use(spoken: str, device: str, kernels: str) -> None:
+    found = known_device(spoken)
+    assert (found.name, found.kernels) == (device, kernels)
+
+
+def test_a_processor_gives_abi_and_kernels_but_no_memory() -> None:
+    for row in PROCESSORS.values():
+        assert row.abi in ABIS
+        assert row.kernels in KERNELS
+        chosen = chosen_block(Wanted(row.name))
+        assert chosen.block is None
+        assert "no board" in chosen.unknown
+    assert set(BOARDS.values()) <= set(DEVICES)
+    for boards in (row.no_arena.partition("such as ")[2].split(", ") for row in PROCESSORS.values()):
+        assert set(filter(None, boards)) <= set(DEVICES)
+    with pytest.raises(RequestError, match="near are: stm32h"):
+        known_device("stm32h")

@@ -17,7 +17,7 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
         return Section(f"{model}: the runtime would not run it ({needed.basis})", (*needed.refusals, *remedies))
     declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
     if needed.libraries:
-        declared += "  // any kernels; less with --kernels"
+        declared += "  // any kernels below; less with --kernels"
     lines = [declared, needed.basis, *needed.remarks]
     if needed.session:
         lines = [*_session_lines(needed.session), needed.basis, *beside_lines(needed.session)]

@@ -24,7 +24,7 @@ from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi
 from modelplan.runtimes.tflm.arena import Interpreter, arena, builds
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.kernels import ALL, KernelSet
+from modelplan.runtimes.tflm.kernels import KernelSet, is_group
 from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
 from modelplan.runtimes.tflm.planner import ONLINE, Request
 from modelplan.runtimes.tflm.shared_arena import shared_arena_of
@@ -110,7 +110,7 @@ def tflm_arenas(shared_plan: SharedPlan, abi: str = "32") -> TflmArenas:
         reason = str(problem)
     of_files = shared_arena_of(written, abi, kernels) if written else None
     each = []
-    for library in dict.fromkeys(library.name for _, library in builds(abi, kernels)) if kernels == ALL else ():
+    for library in dict.fromkeys(library.name for _, library in builds(abi, kernels)) if is_group(kernels) else ():
         of_plan = shared_arena_of(files, abi, library, head)
         if not any(share.refusals for share in of_plan.shares):
             each.append(LibraryArenas(library, of_plan, shared_arena_of(written, abi, library) if written else None))
@@ -118,7 +118,7 @@ def tflm_arenas(shared_plan: SharedPlan, abi: str = "32") -> TflmArenas:
 
 
 def _kernels(shared_plan: SharedPlan) -> str:
-    """The kernel library of the TFLM that runs all models, or "all"."""
+    """The kernel library of the TFLM that runs all models, or the name of several."""
     return shared_plan.parts[0].runtime.kernels
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from modelplan.model import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
-from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, Call, Operand, scratch_sizes
+from modelplan.runtimes.tflm.kernels import LIBRARIES, LIBRARY_GROUPS, Call, Operand, scratch_sizes
 
 
 def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:
@@ -95,7 +95,10 @@ TFLM = Runtime(
     unpacked=("int4",),
     sharing=_SHARING,
     libraries=(
-        KernelLibrary(ALL, "what is enough and right with each of the libraries below"),
+        *(
+            KernelLibrary(name, f"what is enough and right with each of {', '.join(libraries)}")
+            for name, libraries in LIBRARY_GROUPS.items()
+        ),
         *(
             KernelLibrary(
                 k.name,

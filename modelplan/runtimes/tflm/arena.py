@@ -22,7 +22,7 @@ from modelplan.runtimes.tflm import performing, planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
-from modelplan.runtimes.tflm.kernels import ALL, KernelSet, find_libraries, most_scratch
+from modelplan.runtimes.tflm.kernels import KernelSet, find_libraries, is_group, most_scratch
 from modelplan.runtimes.tflm.kernels.preparation import (
     EVAL_TENSOR,
     KEEP,
@@ -180,14 +180,14 @@ def planned(
 
 
 def most_planned(model: FileModel, abi: int | str, kernels: str) -> tuple[planner.Request, ...]:
-    """What TFLM plans for the model at most: with "all" kernels, each operator has scratch enough for every library.
+    """What TFLM plans for the model at most: with several libraries each operator has scratch for every one.
 
     Raises:
         RequestError: no such ABI or kernel library.
         ModelError: subgraphs call each other in a circle.
     """
     each = [Interpreter(model, *build).planned() for build in builds(abi, kernels)]
-    if kernels != ALL:
+    if not is_group(kernels):
         return max(each, key=lambda rows: sum(row.size for row in rows))
     sizes = [_scratch_by_operator(rows) for rows in each]
     tensors = [row for row in each[0] if not row.scratch]

@@ -10,7 +10,7 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds, largest_arena
 from modelplan.runtimes.tflm.decoding import arena_beside_region, decode_region
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels import is_group
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
 #: The name under which firmware declares the size of its arena.
@@ -54,7 +54,7 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         refusal_lines(whole.refusals),
         remedy_lines(whole.refusals),
         whole.kernels,
-        tuple(each) if kernels == ALL else (),
+        tuple(each) if is_group(kernels) else (),
         tuple(_remarks(model, abi, kernels)),
     )
 
@@ -102,6 +102,6 @@ def _basis(abi: str, whole: Arena | None, kernels: str) -> str:
     most = whole.abi if whole else abi
     release = f"TFLM {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
     library = f"{kernels} kernels"
-    if kernels == ALL and whole and not whole.refusals:
+    if is_group(kernels) and whole and not whole.refusals:
         library += f" ({whole.kernels} needs most)"
     return f"ABI {abi}, {library}, {release}"

@@ -120,7 +120,7 @@ def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
     Raises:
         RequestError: no such kernel library.
     """
-    if library == kernels.ALL:
+    if kernels.is_group(library):
         libraries = kernels.find_libraries(library)
         return kernels.most_scratch(scratch_sizes(call, one.name, pointer) for one in libraries)
     found = kernels_of(library, later=False)

@@ -12,7 +12,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.runtimes.tflm.kernels import ALL, KERNELS, find_library
+from modelplan.runtimes.tflm.kernels import KERNELS, find_library, is_group
 from modelplan.runtimes.tflm.planner import METADATA
 
 #: The entry of the metadata that says for which kernels, ABI and TFLM a plan was made, as JSON.
@@ -38,7 +38,7 @@ def write_made_for(model: bytes, kernels: str, abi: str) -> bytes:
         ModelError: the file's layout does not allow the edit.
     """
     known = {"kernels": kernels, "abi": abi, "tflm": RELEASE, "modelplan": __version__}
-    if kernels != ALL:
+    if not is_group(kernels):
         known["release"] = find_library(kernels).release
     return set_metadata(model, MADE_FOR, json.dumps(known, separators=(",", ":")).encode())
 

@@ -14,6 +14,7 @@ from itertools import zip_longest
 
 from modelplan.ops.op_facts import Lead
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.suggesting import did_you_mean
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Subgraph
@@ -29,9 +30,26 @@ from modelplan.runtimes.tflm.kernels.preparation import (
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
-    "ALL", "KERNELS", "LIBRARIES", "Call", "KernelSet", "Operand", "Operator", "Others", "Preparation",
-    "Refusal", "Subgraph", "check_types", "find_libraries", "find_library", "most_scratch", "requested",
+    "ALL",
+    "KERNELS",
+    "LIBRARIES",
+    "LIBRARY_GROUPS",
+    "Call",
+    "KernelSet",
+    "Operand",
+    "Operator",
+    "Others",
+    "Preparation",
+    "Refusal",
+    "Subgraph",
+    "check_types",
+    "find_libraries",
+    "find_library",
+    "is_group",
+    "most_scratch",
+    "requested",
     "scratch_sizes",
+    "spoken_kernels",
 ]  # fmt: skip
 
 
@@ -83,8 +101,33 @@ LIBRARIES: dict[str, KernelSet] = {
 
 #: Stands for each of the libraries: what is enough and right with all of them.
 ALL = "all"
-#: All names of libraries, and of all of them together.
-KERNELS = (ALL, *LIBRARIES)
+#: Names that stand for several libraries, without those that are another by another name.
+LIBRARY_GROUPS: dict[str, tuple[str, ...]] = {
+    ALL: tuple(name for name in LIBRARIES if name != _ESP_NN.name),
+    "cmsis-nn": ("cmsis-c", "cmsis-dsp", "cmsis-mve"),
+}
+#: All names of libraries, and of several together.
+KERNELS = (*LIBRARY_GROUPS, *LIBRARIES)
+#: How people and other tools call them.
+_SPOKEN = {"cmsis": "cmsis-nn", "cmsisnn": "cmsis-nn", "espnn": "esp-nn", "esp": "esp-nn", "ref": "reference"}
+_SPOKEN |= {"helium": "cmsis-mve", "mve": "cmsis-mve", "cmsis-helium": "cmsis-mve", "esp-nn-s3": "esp-nn"}
+
+
+def spoken_kernels(name: str) -> str:
+    """The name of the library that somebody calls `name`: in any case, with `_` or without `-`; else `name` itself.
+
+    >>> spoken_kernels("CMSIS_NN"), spoken_kernels("espnn"), spoken_kernels("nothing")
+    ('cmsis-nn', 'esp-nn', 'nothing')
+    """
+    word = name.lower().replace("_", "-").replace(" ", "-")
+    plain = {known.replace("-", ""): known for known in KERNELS}
+    found = _SPOKEN.get(word, word)
+    return found if found in KERNELS else plain.get(word.replace("-", ""), name)
+
+
+def is_group(name: str) -> bool:
+    """Whether a name stands for several libraries."""
+    return name in LIBRARY_GROUPS
 
 
 def find_library(name: str) -> KernelSet:
@@ -95,23 +138,24 @@ def find_library(name: str) -> KernelSet:
     """
     if name in LIBRARIES:
         return LIBRARIES[name]
-    if name == ALL:
+    if is_group(name):
         raise RequestError(f"kernels {name!r} are several libraries, expected one of: {', '.join(LIBRARIES)}")
     family = name.partition("-")[0].partition("@")[0]
     variants = [f"{k.name} ({k.note})" for k in LIBRARIES.values() if k.name.partition("-")[0] == family]
     if variants:
         raise RequestError(f"kernels {name!r} come in variants: {'; '.join(variants)}")
-    raise RequestError(f"no kernels {name!r}; there are: {', '.join(KERNELS)}")
+    meant = did_you_mean(name, KERNELS) or f"; there are: {', '.join(KERNELS)}"
+    raise RequestError(f"no kernels {name!r}{meant}")
 
 
 def find_libraries(name: str) -> tuple[KernelSet, ...]:
-    """The library called `name`, or those that differ where it is "all".
+    """The library called `name`, or those that it stands for.
 
     Raises:
         RequestError: as `find_library`.
     """
-    if name == ALL:
-        return tuple(library for library in LIBRARIES.values() if library is not _ESP_NN)
+    if is_group(name):
+        return tuple(LIBRARIES[one] for one in LIBRARY_GROUPS[name])
     return (find_library(name),)
 
 
@@ -130,8 +174,8 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
     Raises:
         RequestError: no such kernel library; the message lists them.
     """
-    if kernels == ALL:
-        return most_scratch(scratch_sizes(call, library.name, pointer) for library in find_libraries(ALL))
+    if is_group(kernels):
+        return most_scratch(scratch_sizes(call, library.name, pointer) for library in find_libraries(kernels))
     operator = find_library(kernels).operators.get(call.kind)
     if operator is None:
         return ()
