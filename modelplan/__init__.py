@@ -25,6 +25,7 @@ A question about a model file is a frozen request, a function, and a frozen answ
     fit(FitRequest)                    Ladder            a .tflite file rewritten so that it fits TFLM
     fit_onnx(FitOnnxRequest)           OnnxLadder        an .onnx file and settings with which a session needs less
     share_memory(ShareRequest)         SharedPlan        several models in one memory
+    esphome_arena(EsphomeRequest)      EsphomeArena      the tensor arena in the manifest of a wake word
 
 Every request about one model has the fields of ModelRequest, and Limits are what a CheckRequest holds models to;
 `analysis_stages` answers as `analyze` does, part by part. Of a plan the stages are `load`, `storages`, `order`,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from modelplan.answers.analysis import Analysis
     from modelplan.answers.check_outcomes import Findings, Limits
     from modelplan.answers.comparison import AllocatorAnswers
+    from modelplan.answers.esphome_sizes import EsphomeArena
     from modelplan.answers.expected_outputs import SelfTest
     from modelplan.answers.explanation import Explanation
     from modelplan.answers.model_difference import Difference
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from modelplan.questions.budgets.budget_checks import CheckRequest, check_budgets
     from modelplan.questions.comparing_allocators import CompareRequest, compare
     from modelplan.questions.differences.models import diff
+    from modelplan.questions.esphome_manifest import EsphomeRequest, esphome_arena
     from modelplan.questions.explaining.explanations import ExplainRequest, explain
     from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack, reorder
     from modelplan.questions.memories.rechecking import LayoutRequest, check_layout
@@ -132,6 +135,7 @@ _HOMES = {
         "answers.analysis": "Analysis",
         "answers.check_outcomes": "Findings Limits",
         "answers.comparison": "AllocatorAnswers",
+        "answers.esphome_sizes": "EsphomeArena",
         "answers.expected_outputs": "SelfTest",
         "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
@@ -161,6 +165,7 @@ _HOMES = {
         "questions.budgets.budget_checks": "CheckRequest check_budgets",
         "questions.comparing_allocators": "CompareRequest compare",
         "questions.differences.models": "diff",
+        "questions.esphome_manifest": "EsphomeRequest esphome_arena",
         "questions.explaining.explanations": "ExplainRequest explain",
         "questions.file_rewrites": "PackRequest PackedFile pack reorder",
         "questions.model_fitting": "FitOnnxRequest FitRequest fit fit_onnx",
@@ -186,16 +191,17 @@ _HOMES = {
 
 __all__ = [
     "Aliases", "AllocatorAnswers", "Analysis", "AnalyzeRequest", "BrokenPlanError", "Budget", "Buffer", "CheckRequest",
-    "Chosen", "CompareRequest", "Curve", "Difference", "ExplainRequest", "Explanation", "Findings", "FitOnnxRequest",
-    "FitRequest", "Footprint", "Graph", "Kind", "Ladder", "LayoutCheck", "LayoutRequest", "Limits", "Member",
-    "MemoriesRequest", "Merge", "ModelError", "ModelPlanError", "ModelRequest", "MovingPlan", "OnnxLadder", "Op",
-    "Options", "PackRequest", "PackedFile", "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest",
-    "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest",
-    "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest",
-    "Tensor", "VerifyRequest", "analysis_stages", "analyze", "buffers", "check", "check_budgets", "check_layout",
-    "choose_target", "compare", "diff", "explain", "fit", "fit_onnx", "height", "load", "load_bound", "measure",
-    "order", "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test",
-    "share_memory", "show", "spill", "storages", "stream", "sweep", "table_of", "verify",
+    "Chosen", "CompareRequest", "Curve", "Difference", "EsphomeArena", "EsphomeRequest", "ExplainRequest",
+    "Explanation", "Findings", "FitOnnxRequest", "FitRequest", "Footprint", "Graph", "Kind", "Ladder", "LayoutCheck",
+    "LayoutRequest", "Limits", "Member", "MemoriesRequest", "Merge", "ModelError", "ModelPlanError", "ModelRequest",
+    "MovingPlan", "OnnxLadder", "Op", "Options", "PackRequest", "PackedFile", "Placement", "Plan", "Problem",
+    "Progress", "Proof", "RecomputeRequest", "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule",
+    "SelfTest", "SelfTestRequest", "ShareRequest", "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest",
+    "SweepProgress", "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest", "analysis_stages", "analyze",
+    "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare", "diff", "esphome_arena", "explain",
+    "fit", "fit_onnx", "height", "load", "load_bound", "measure", "order", "pack", "place", "place_in_memories", "plan",
+    "read", "recompute", "render", "reorder", "self_test", "share_memory", "show", "spill", "storages", "stream",
+    "sweep", "table_of", "verify",
 ]  # fmt: skip
 
 

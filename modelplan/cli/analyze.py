@@ -17,6 +17,7 @@ from modelplan.answers.analysis import Analysis, PlannedFile, SizedFile
 from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.cli.drawing import drawing_process, pictures_of
 from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked
+from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
 from modelplan.model import Plan
 from modelplan.outputs import PAGE, outputs_of, render
 from modelplan.outputs.report import Report, Section
@@ -65,6 +66,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     outputs.add_argument("--json", metavar="FILE", help="the whole plan; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="buffers with offsets, MiniMalloc's columns; - likewise")
+    add_c_array(outputs)
     overlays.add_overlay(outputs, "live, share of the peak, scratch, kept in the tail")
     outputs.add_argument(
         "--out", nargs="?", const="reports", metavar="DIR", help="every output into DIR/MODEL/ (default: reports)"
@@ -74,8 +76,11 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     models, named = files.models_of(arguments.models), [arguments.json, arguments.csv, *arguments.draw]
+    named += outputs_of_c_array(arguments.c_array)
     if len(models) > 1 and any((*named, arguments.overlay, *arguments.why_not)):
-        raise RequestError(f"{len(models)} models, but --json, --csv, --draw, --overlay and --why-not are for one")
+        raise RequestError(
+            f"{len(models)} models, but --json, --csv, --draw, --overlay, --c-array and --why-not are for one"
+        )
     if arguments.out and len({folder_name(model) for model in models}) < len(models):
         raise RequestError("two of the models have the same name, so --out would write one over the other")
     files.check_outputs(named, models)
@@ -107,7 +112,7 @@ def analyze_model(arguments: Namespace, path: str, chosen: Chosen | None = None)
     """Shows one model and writes what was asked for."""
     if ranges_of(arguments.dim):
         return show_ranges(arguments, path, chosen)
-    writes = (arguments.out, arguments.json, arguments.csv, arguments.overlay, *arguments.draw)
+    writes = (arguments.out, arguments.json, arguments.csv, arguments.overlay, arguments.c_array, *arguments.draw)
     with terminal.shown_in_parts(wait=any(writes)) as show:
         write = write_folder if arguments.out else show_model
         analysis = write(arguments, path, chosen, show)
@@ -167,8 +172,25 @@ def write_outputs(arguments: Namespace, drawn: Figures, request: AnalyzeRequest,
             files.write(output, render(analysis_page(request, analysis), PAGE))
         elif output:
             files.write(output, planner_log(analysis) if suffix == _LOG else render(analysis.plan, suffix))
+    if arguments.c_array:
+        write_firmware(arguments.c_array, analysis)
     if arguments.overlay:
         overlays.write_overlay(arguments.overlay, operator_figures(analysis))
+
+
+def write_firmware(path: str, analysis: Analysis) -> None:
+    """The unmodified file as C++ source with the header of its arena.
+
+    Raises:
+        RequestError: TFLM would not run the file, or it is none of its files.
+    """
+    from modelplan.runtimes.tflm.file import read_tflite
+
+    file, target, needed = analysis.file, analysis.target, analysis.requirement
+    if not needed.macro or needed.refusals:
+        reason = needed.refusals[0] if needed.refusals else f"it is planned for {target.runtime.name}"
+        raise RequestError(f"--c-array is for a .tflite file that TFLM runs; {file.path}: {reason}")
+    write_c_array(path, read_tflite(file.content, file.path), target.runtime.kernels, target.abi)
 
 
 def require_log(stage: SizedFile) -> None:

@@ -19,6 +19,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "several models, several memories": {
         "together": "several models in one arena: every model's place, and the saving; exit 0 or 1",
         "memories": "models in several memories (SRAM, PSRAM, TCM, flash): a region and an address for every buffer",
+        "esphome": "the tensor arena in a wake word's manifest, enough for every ESP-NN; exit 0 or 1",
         "stream": "a model larger than memory: weights from a host, bandwidth and time",
     },
     "research": {

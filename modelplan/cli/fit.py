@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
+from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
 from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
@@ -75,6 +76,7 @@ def configure(parser: ArgumentParser) -> None:
         "--without", metavar="RUNG,...", default="", help=f"steps to skip: {', '.join(list(RUNGS)[1:])}"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
+    add_c_array(parser)
     add_self_test(parser)
     add_draw(parser, "Front")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
@@ -85,7 +87,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
-    files.check_outputs([arguments.header, arguments.self_test, *arguments.draw], [arguments.model, arguments.output])
+    others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
+    files.check_outputs(others, [arguments.model, arguments.output])
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else report_nothing)
@@ -116,6 +119,7 @@ def run(arguments: Namespace) -> int:
             file, arena(file, request.abi, request.kernels), request.kernels, ladder.chosen.added
         )
         files.write(arguments.header, header)
+    write_c_array(arguments.c_array, file, request.kernels, request.abi, ladder.chosen.added)
     original = load_tflite(arguments.model) if arguments.self_test else file
     write_self_test(arguments.self_test, original, file, request.kernels, request.abi, request.seed)
     executed = executed_lines(ladder.proof, request.kernels)

@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
+from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
 from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
@@ -42,6 +43,7 @@ def configure(parser: ArgumentParser) -> None:
         "--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too (with --kernels)"
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
+    add_c_array(parser)
     add_self_test(parser)
     model_options.add_allocator(parser)
     parser.add_argument(
@@ -52,7 +54,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
-    files.check_outputs([arguments.shim, arguments.header, arguments.self_test], [arguments.model])
+    headers = [arguments.shim, arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array)]
+    files.check_outputs(headers, [arguments.model])
     files.check_suffix(arguments.output, ".tflite")
     request = PackRequest(arguments.model, arguments.alias, arguments.kernels, arguments.abi, arguments.allocator)
     packed = pack(request)
@@ -63,6 +66,7 @@ def run(arguments: Namespace) -> int:
     files.write(arguments.output, written)
     file = read_tflite(written, arguments.output)
     write_headers(arguments, file, plan, packed.kernels)
+    write_c_array(arguments.c_array, file, packed.kernels, arguments.abi)
     write_self_test(arguments.self_test, packed.model, file, packed.kernels, arguments.abi)
     outcome = "packed" if gains else "a plan that saves nothing" if arguments.force else "nothing saved"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]

@@ -162,7 +162,7 @@ def test_a_budget_is_found_from_a_folder_below(grown: Path) -> None:
         (["check", "--format", "json", "--format", "junit"], "two outputs go to one place"),
         (["check", "--format", "json=gone/x"], "there is no folder gone"),
         (["check", "--seconds", "-1"], "expected 0 or more"),
-        (["budget"], "set|baseline"),
+        (["budget"], "budgets|baseline"),
         (["budget", "set", "--headroom", "much"], "expected a share such as 25%"),
         (["budget", "set", "--target", "rp2040"], "--target is for a MODEL without a budget"),
         (["budget", "baseline", "-o", "main"], "by its suffix, .json"),

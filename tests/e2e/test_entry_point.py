@@ -24,6 +24,7 @@ LINES = {
     "together": f"{KWS} audio_1d.tflite --in-turn ds_cnn_kws,audio_1d",
     "memories": f"{KWS} --region sram:64KiB --kernels reference",
     "spill": f"{KWS} --region sram:12KiB,rate=400MB/s --region psram:8MiB,rate=80MB/s",
+    "esphome": "missing.json",
     "stream": "transformer_encoder.onnx --memory 2GiB --link 16GB/s --macs-per-second 1e13",
     "pack": f"{KWS} -o packed.tflite",
     "verify": KWS,

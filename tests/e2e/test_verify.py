@@ -131,9 +131,9 @@ def test_wrong_requests(corpus: Path, tmp_path: Path) -> None:
         (("plan.txt",), 2, "no plan is read from '.txt'"),
         (("plan.csv",), 2, "give --model"),
         (("plan.csv", "--model", kws), 3, "has no column offset"),
-        (("plan.h", "--model", kws), 3, "found no modelplan_buffer_plan"),
+        (("plan.h", "--model", kws), 3, "no modelplan_buffer_plan"),
         (("plan.json",), 3, "schema"),
-        ((kws,), 3, "carries no metadata OfflineMemoryAllocation"),
+        ((kws,), 3, "no metadata OfflineMemoryAllocation in it"),
         (("missing.tflite",), 3, "No such file"),
     ]:
         done = run("verify", *words, cwd=tmp_path)

@@ -82,8 +82,8 @@ def missing(program: str) -> str:
 
 
 @cache
-def compiled(program: str, header: str = "", source_file: Path = SOURCE) -> Path:
-    """The program, with the planner of a header where one is given."""
+def compiled(program: str, header: str = "", source_file: Path = SOURCE, more: Sequence[str] = ()) -> Path:
+    """The program, with the planner of a header where one is given; `more` are words for the compiler."""
     build, kit, folder = BUILDS[program], kit_folder(), Path(mkdtemp(prefix="modelplan-"))
     assert kit is not None
     defined: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ def compiled(program: str, header: str = "", source_file: Path = SOURCE) -> Path
         source / "ruy",
     ]
     libraries = ["-Wl,--start-group", *(str(kit / "lib" / name) for name in build.libraries), "-Wl,--end-group", "-lm"]
-    words = [*build.compiler, *_FLAGS, *defined, *(f"-I{one}" for one in folders), str(source_file), *libraries]
+    words = [*build.compiler, *_FLAGS, *defined, *(f"-I{one}" for one in folders), str(source_file), *more, *libraries]
     subprocess.run([*words, "-s", "-o", str(folder / "program")], check=True, timeout=600)
     return folder / "program"
 

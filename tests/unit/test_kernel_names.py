@@ -44,7 +44,7 @@ def test_cmsis_nn_as_a_whole_is_enough_for_each_of_its_paths(models: Path) -> No
 
 def test_files_for_cmsis_nn_say_so(models: Path, tmp_path: Path) -> None:
     packed, header = tmp_path / "packed.tflite", tmp_path / "arena.h"
-    words = ("fit", models / "resnet8.tflite", "--only", "plan", "--kernels", "cmsis", "--alias", "safe")
+    words = ("fit", models / "resnet8.tflite", "--only", "plan", "--kernels", "cmsis", "--force")
     assert run(*words, "-o", packed, "--header", header).returncode == 0
     assert "#ifdef ESP_NN\n#error sized for cmsis-nn kernels" in header.read_text()
     assert "CMSIS_NN\n#error" not in header.read_text()

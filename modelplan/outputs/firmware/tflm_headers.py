@@ -23,30 +23,37 @@ _METHODS = {
 }
 
 
-def arena_header(model: FileModel, parts: Arena, kernels: str, added: Sequence[str] = ()) -> str:
+def arena_header(
+    model: FileModel,
+    parts: Arena,
+    kernels: str,
+    added: Sequence[str] = (),
+    namespace: str = "modelplan",
+    declared: str = "",
+) -> str:
     """Size and alignment of the arena, the model's hash, and the operators its resolver needs.
 
     Where the arena is for one kernel library, a build with those of another does not compile. `added` are operators
-    that a rewrite added to the model; a comment names them.
+    that a rewrite added to the model; a comment names them. `declared` are more lines of the namespace.
     """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
     resolver, custom = resolver_methods(model)
     custom += f"; the rewrite added {', '.join(added)}" if added else ""
     if "WHILE" in added:
         custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
-    pointer, guard = ABIS[parts.abi].pointer, kernels_guard(kernels)
+    pointer, guard, once = ABIS[parts.abi].pointer, kernels_guard(kernels), f"{namespace.upper()}_ARENA_H_"
     built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
     return f"""\
 // Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
-#ifndef MODELPLAN_ARENA_H_
-#define MODELPLAN_ARENA_H_
+#ifndef {once}
+#define {once}
 {guard}
 #include <cstddef>
 
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 
-namespace modelplan {{
-
+namespace {namespace} {{
+{declared}
 // Head {parts.head} bytes, tail {parts.tail} bytes; {parts.planning} bytes until the plan stands.
 inline constexpr std::size_t kTensorArenaBytes = {size};
 inline constexpr std::size_t kTensorArenaAlignment = {ALIGNMENT};
@@ -62,9 +69,9 @@ inline TfLiteStatus AddOps(OpResolver& resolver) {{
 {resolver_calls(resolver)}  return kTfLiteOk;
 }}
 
-}}  // namespace modelplan
+}}  // namespace {namespace}
 
-#endif  // MODELPLAN_ARENA_H_
+#endif  // {once}
 """
 
 

@@ -138,7 +138,7 @@ def find_library(name: str) -> KernelSet:
     """
     if name in LIBRARIES:
         return LIBRARIES[name]
-    if is_group(name):
+    if name == ALL:
         raise RequestError(f"kernels {name!r} are several libraries, expected one of: {', '.join(LIBRARIES)}")
     family = name.partition("-")[0].partition("@")[0]
     variants = [f"{k.name} ({k.note})" for k in LIBRARIES.values() if k.name.partition("-")[0] == family]
