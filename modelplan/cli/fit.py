@@ -111,6 +111,11 @@ def run(arguments: Namespace) -> int:
         front = of_ladder(arguments.model, ladder)
         write_figures(figures, front, lambda: ladder_page(arguments.model, ladder, request))
     if ladder.chosen is None:
+        if request.budget is not None:
+            from modelplan.questions.fitting_help import changes_that_fit
+
+            fitting = changes_that_fit(request, arguments.model)
+            terminal.show([ladder_report.help_section(request, arguments.model, fitting)], more=True)
         return 1
     files.write(arguments.output, ladder.chosen.model)
     file = read_tflite(ladder.chosen.model, arguments.output)
@@ -124,7 +129,9 @@ def run(arguments: Namespace) -> int:
     write_self_test(arguments.self_test, original, file, request.kernels, request.abi, request.seed)
     executed = executed_lines(ladder.proof, request.kernels)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
-    terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}"))])
+    methods, _ = tflm_headers.resolver_methods(file)
+    steps = ladder_report.next_section(ladder.chosen, request, arguments.model, arguments.output, methods)
+    terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}")), steps], more=True)
     return 0
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from modelplan.outputs.report import Section, Table
-from modelplan.primitives.units import human
+from collections.abc import Sequence
+
+from modelplan.answers.explanation import Suggestion
+from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.primitives.units import counted, human
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
+from modelplan.runtimes.tflm.declaration import MACRO
 from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES, Need
 from modelplan.runtimes.tflm.kernels import ALL
+
+#: Changes that are shown where nothing fits.
+_MOST_CHANGES = 4
 
 
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
@@ -57,6 +64,42 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     return [Section("", tuple(lines))] if lines else []
 
 
+def next_section(rung: Rung, goal: Goal, original: str, output: str, methods: Sequence[str]) -> Section:
+    """What to do with the file that was written: the arena, the operators, and how to try it on the device."""
+    lines = [
+        f"#define {MACRO} {rung.arena}  // {goal.kernels} kernels, ABI {goal.abi}",
+        f"{counted(len(methods), 'operator')} in MicroMutableOpResolver<{len(methods)}>: {', '.join(methods)}",
+    ]
+    if "WHILE" in rung.added:
+        lines.append("call Reset before the inputs are set, never between them and Invoke")
+    commands = (
+        f"modelplan analyze {output} --c-array net.cc  # as C++, with the arena and the operators in net.h",
+        f"modelplan verify {original} --against {output} --self-test test.cc  # PASS or FAIL on the device",
+    )
+    return Section("Next", tuple(lines), commands=commands)
+
+
+def help_section(goal: Goal, original: str, suggestions: Sequence[Suggestion]) -> Section:
+    """What would fit in the budget where no rewritten file does."""
+    assert goal.budget is not None
+    more = (
+        f"modelplan explain {original} --capacity {goal.budget}  # all changes; --max-macs 20% and --max-time 30% here"
+        " allow more work"
+    )
+    if not suggestions:
+        return Section("No single change that is quick to try fits", commands=(more,))
+    lines = [
+        line
+        for one in suggestions[:_MOST_CHANGES]
+        for line in (f"{one.arena:,} bytes: {one.name}{_cost(one)}", *(Pasted(f"  {c}") for c in one.commands[-1:]))
+    ]
+    return Section("What would fit", tuple(lines), commands=(more,))
+
+
+def _cost(one: Suggestion) -> str:
+    return "" if one.free else f" ({one.costs[0]})"
+
+
 def _needs(rung: Rung, goal: Goal) -> list[str]:
     """What the file asks of TFLM and of the application."""
     lines = []
@@ -66,13 +109,11 @@ def _needs(rung: Rung, goal: Goal) -> list[str]:
         newest = max(rung.needs, key=lambda need: need.since or LOOPS_WITHOUT_COPIES)
         dates = ", ".join(map(_dated, rung.needs))
         lines.append(f"TFLM           of {newest.since or 'a day that is not known'} or later: {dates}")
-    if "WHILE" in rung.added:
-        lines.append("               call reset before the inputs are set, never between them and invoke")
-        if goal.tflm is None or goal.tflm < LOOPS_WITHOUT_COPIES:
-            lines.append(
-                f"               before {LOOPS_WITHOUT_COPIES} each iteration of a loop copies its maps onto"
-                " themselves, which takes time"
-            )
+    if "WHILE" in rung.added and (goal.tflm is None or goal.tflm < LOOPS_WITHOUT_COPIES):
+        lines.append(
+            f"               before {LOOPS_WITHOUT_COPIES} each iteration of a loop copies its maps onto themselves,"
+            " which takes time"
+        )
     return lines
 
 
