@@ -7,6 +7,7 @@ proved to compute what the model does, and run beside it where tflite-micro and 
 
 from __future__ import annotations
 
+import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -80,12 +81,16 @@ def configure(parser: ArgumentParser) -> None:
     add_self_test(parser)
     add_draw(parser, "Front")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="ends the search with the best so far, as Ctrl-C and SIGTERM do"
+    )
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
     fit_onnx.configure(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the best so far is kept
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
     files.check_outputs(others, [arguments.model, arguments.output])
@@ -141,7 +146,7 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
     Raises:
         RequestError: a number cannot be read, or nothing says how much memory there is.
     """
-    for name in ("max_ops", "seed"):
+    for name in ("max_ops", "seed", "seconds"):
         if (getattr(arguments, name) or 0) < 0:
             raise RequestError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}, expected at least 0")
     if chosen is None and not arguments.least and arguments.budget is None:
@@ -163,6 +168,7 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
         seed=arguments.seed,
         tflm=day_of(arguments.tflm) if arguments.tflm else None,
         max_time=share(arguments.max_time),
+        seconds=arguments.seconds,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,11 +38,14 @@ class FitRequest(Goal):
         seed: of the search; the same seed gives the same file.
         processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
             four.
+        seconds: after which the search ends and the best so far is proved; None: no limit. What is found by then
+            depends on the machine.
     """
 
     model: str | Path | Graph = field(kw_only=False)
     kernels: str = ALL
     processes: int = 0
+    seconds: float | None = None
 
 
 def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
@@ -59,7 +63,13 @@ def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
         RequestError: the request names what does not exist, or the file has changed since the graph was loaded.
         BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
     """
-    return tflite_ladder.climb(request.model, request, progress, processes=request.processes)
+    deadline = None if request.seconds is None else time.monotonic() + request.seconds
+
+    def check() -> None:
+        if deadline is not None and time.monotonic() > deadline:
+            raise KeyboardInterrupt  # ends the search as a user does
+
+    return tflite_ladder.climb(request.model, request, progress, check, request.processes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import time
 from functools import cache, partial
 from pathlib import Path
 
@@ -282,3 +285,55 @@ def test_a_model_that_contradicts_itself_is_left_as_it_is(tmp_path: Path) -> Non
     assert ladder.least == ladder.rungs[0].arena > min(rung.arena for rung in ladder.rungs)
     assert "the model itself cannot be followed: op 3 MAX_POOL_2D" in ladder.remarks[-1]
     assert fit(asked(path, budget=ladder.least - 1)).model is None
+
+
+def test_fit_ends_with_the_next_step(models: Path, tmp_path: Path) -> None:
+    kws, out = models / "ds_cnn_kws.tflite", tmp_path / "out.tflite"
+    options = ("--kernels", "cmsis-dsp", "--without", "split")
+    said = run("fit", kws, "--least", *options, "-o", out).stdout
+    arena = re.search(r"^  #define TENSOR_ARENA_SIZE (\d+)  // cmsis-dsp kernels, ABI 32$", said, re.MULTILINE)
+    assert arena
+    assert f"#define TENSOR_ARENA_SIZE {arena[1]}\n" in run("analyze", out, "--kernels", "cmsis-dsp").stdout
+    assert "5 operators in MicroMutableOpResolver<5>: AddConv2D, AddDepthwiseConv2D, AddFullyConnected, AddM" in said
+    commands = [line.partition("  #")[0].split() for line in said.splitlines() if line.startswith("  modelplan ")]
+    assert [command[1] for command in commands] == ["analyze", "verify"]
+    assert run(*commands[0][1:], cwd=tmp_path).returncode == 0
+    assert (tmp_path / "net.cc").exists()
+
+
+def test_where_nothing_fits_fit_names_what_would(models: Path, tmp_path: Path) -> None:
+    kws, out = models / "ds_cnn_kws.tflite", tmp_path / "out.tflite"
+    done = run("fit", kws, "--budget", "24KiB", "--without", "split", "-o", out)
+    assert (done.returncode, out.exists()) == (1, False)
+    below = done.stdout.partition("\nWhat would fit\n")[2]
+    assert "22,768 bytes: other kernels: reference" in below
+    commands = [line.split() for line in below.splitlines() if line.startswith("    modelplan analyze ")]
+    assert commands
+    for command in commands:
+        size = re.search(r"#define TENSOR_ARENA_SIZE (\d+)", run(*command[1:]).stdout)
+        assert size
+        assert int(size[1]) <= 24 * 1024
+    done = run("fit", kws, "--budget", "4KiB", "--without", "split", "-o", out)
+    assert "No single change that is quick to try fits\n  modelplan explain" in done.stdout
+
+
+def test_a_search_that_is_ended_writes_the_best_so_far(corpus: Path, tmp_path: Path) -> None:
+    kws, out = corpus / "tflite" / "kws_ref_model.tflite", tmp_path / "out.tflite"
+    done = run("fit", kws, "--least", "--kernels", "cmsis-dsp", "--seconds", "0", "-o", out)
+    assert done.returncode == 0
+    assert "remark         interrupted: the best so far" in done.stdout
+    assert f"written to {out}" in done.stdout
+    assert run("verify", kws, "--against", out, "--quick").returncode == 0
+    assert run("fit", kws, "--least", "--seconds", "-1", "-o", out).returncode == 2
+
+
+@pytest.mark.slow
+def test_sigterm_keeps_the_best_so_far(corpus: Path, tmp_path: Path) -> None:
+    model, out = corpus / "tflite" / "person_detect.tflite", tmp_path / "out.tflite"
+    words = [sys.executable, "-m", "modelplan", "fit", str(model), "--least", "--kernels", "cmsis-dsp", "-o", str(out)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(4)
+        process.terminate()
+        said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert f"written to {out}" in said
