@@ -33,9 +33,7 @@ def check(problem: Problem, placement: Placement) -> None:
     )
     if earlier >= 0:
         raise BrokenPlanError(_clash(problem, placement, earlier, later))
-    for a, b in problem.conflicts:
-        if _share_bytes(problem, placement, a, b):
-            raise BrokenPlanError(_clash(problem, placement, int(a), int(b)))
+    _check_conflicts(problem, placement)
     _check_groups(problem, placement)
     _check_contiguous(problem, placement)
 
@@ -51,6 +49,16 @@ def _check_contiguous(problem: Problem, placement: Placement) -> None:
                     f"{_place(problem, placement, b)} does not stand right behind {_place(problem, placement, a)},"
                     " although their list is contiguous"
                 )
+
+
+def _check_conflicts(problem: Problem, placement: Placement) -> None:
+    """Checks that no extra pair of buffers that must stay apart shares bytes."""
+    pairs = np.asarray(problem.conflicts, dtype=np.int64).reshape(-1, 2)
+    low, high = placement.offsets, placement.offsets + problem.size
+    shared = high[pairs].min(axis=1) > low[pairs].max(axis=1)
+    if shared.any():
+        earlier, later = pairs[int(np.argmax(shared))].tolist()
+        raise BrokenPlanError(_clash(problem, placement, earlier, later))
 
 
 def _check_groups(problem: Problem, placement: Placement) -> None:
@@ -80,11 +88,6 @@ def _check_each(problem: Problem, placement: Placement) -> None:
             i = int(np.argmax(broken))
             detail = f"alignment {problem.alignment[i]}, pin {problem.pin[i]}"
             raise BrokenPlanError(f"{_place(problem, placement, i)} ({detail}): expected {expected}")
-
-
-def _share_bytes(problem: Problem, placement: Placement, a: int, b: int) -> bool:
-    low, high = placement.offsets, placement.offsets + problem.size
-    return bool(min(high[a], high[b]) > max(low[a], low[b]))
 
 
 def _place(problem: Problem, placement: Placement, i: int) -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from modelplan import runtimes
 from modelplan.answers.explanation import Needs
+from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
@@ -34,9 +37,16 @@ from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import read_plan, requests
 
+if TYPE_CHECKING:
+    from modelplan.rewriting.striped_tflite.ladder import Ladder
+
 #: Where a change is made: an operator of the file or several of them, the name of a variant, or "" where there is one
 #: place only.
 Place = int | tuple[int, ...] | str
+
+#: Plans of stripes that are built before the best so far is the answer, at most, and operators in all of them together;
+#: `fit` itself goes on.
+_MOST_PLANS, _MOST_OPERATORS = 100, 5_000
 
 #: So many operators of several are named.
 _NAMED = 3
@@ -303,21 +313,19 @@ def _fittable(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if _plannable(subject) and subject.source is not None else ()
 
 
-def _run_fit(without: frozenset[str]) -> Callable[[ModelSubject, Place], ModelSubject]:
-    """The change that replaces the file by what `modelplan fit --least` writes."""
+def _run_fit(*, stripes: bool) -> Callable[[ModelSubject, Place], ModelSubject]:
+    """The change that replaces the file by the best that a short search of `modelplan fit --least` finds."""
 
     def make(subject: ModelSubject, _: Place) -> ModelSubject:
-        from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
-        from modelplan.rewriting.striped_tflite.rungs import Goal
-
         if subject.source is None:
             raise RefusedChangeError("fit rewrites only the unmodified file")
-        target = subject.target
-        goal = Goal(abi=target.abi, kernels=target.runtime.kernels, without=without)
-        found = ladder.climb(subject.source.path, goal, check=subject.check_time)
-        if found.chosen is None:
+        subject.check_time()
+        source, target = subject.source, subject.target
+        found = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels)
+        fitting = [rung for rung in found.rungs if not rung.refusals and (stripes or rung.name != "split")]
+        if not fitting:
             raise RefusedChangeError("; ".join(found.remarks) or "no rewritten file is within 10 % more work")
-        rung, before = found.chosen, found.rungs[0]
+        rung, before = min(fitting, key=lambda one: one.arena), found.rungs[0]
         costs = []
         if rung.macs != found.macs:
             costs.append(f"{(rung.macs - found.macs) / max(found.macs, 1):+.1%} multiply-accumulates")
@@ -329,6 +337,23 @@ def _run_fit(without: frozenset[str]) -> Callable[[ModelSubject, Place], ModelSu
         return replace(subject, model=model, source=None, plan=OWN, costs=(*subject.costs, ", ".join(costs)))
 
     return make
+
+
+@lru_cache(maxsize=2)
+def _short_search(path: str, _fingerprint: str, abi: str, kernels: str) -> Ladder:
+    """The ladder of a file after so many plans of stripes; the same on each machine, and nothing is proved."""
+    from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
+    from modelplan.rewriting.striped_tflite.rungs import Goal
+
+    graph = load_model(path)
+    plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // len(graph.ops))))
+
+    def check() -> None:
+        if next(plans, None) is None:
+            raise KeyboardInterrupt
+
+    goal = Goal(abi=abi, kernels=kernels)
+    return ladder.climb(graph, goal, check=check, processes=1, proved=False)
 
 
 def _has_tail(subject: ModelSubject) -> Sequence[Place]:
@@ -388,9 +413,9 @@ CHANGES: dict[str, TriedChange] = {
                "firmware or generated code that obeys the plan", Needs.PLATFORM,
                "modelplan analyze {file}{planning} --runtime {runtime} --alias {place} --json plan.json",
                group="plan", effort=1),
-        TriedChange("rewritten without stripes", _fittable, _run_fit(frozenset({"split"})), "", Needs.NOTHING,
+        TriedChange("rewritten without stripes", _fittable, _run_fit(stripes=False), "", Needs.NOTHING,
                _FIT + " --without split", "fitted.tflite", "plan", 2),
-        TriedChange("stripes", _fittable, _run_fit(frozenset()), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
+        TriedChange("stripes", _fittable, _run_fit(stripes=True), "a rewritten file", Needs.WORK, _FIT, "fitted.tflite",
                "plan", 2),
         TriedChange("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
                Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create, the persistent one first",

@@ -219,8 +219,13 @@ def _additions(chosen: tuple[Step, ...], steps: list[Step]) -> Iterator[tuple[St
 
 
 def _goes_with(step: Step, chosen: Iterable[Step]) -> bool:
-    group = step[0].group
-    return all(step != other and (not group or group != other[0].group) for other in chosen)
+    """Whether a step may be added: one of each group, and a search is not made again for other kernels."""
+    return all(step != other and not _excluded(step[0], other[0]) for other in chosen)
+
+
+def _excluded(one: TriedChange, other: TriedChange) -> bool:
+    same = bool(one.group) and one.group == other.group
+    return same or any(a.effort > 1 and b.group == "platform" for a, b in ((one, other), (other, one)))
 
 
 def _saved(trials: Trials, steps: tuple[Step, ...]) -> int | None:

@@ -73,10 +73,13 @@ def climb(
     report: Report = report_nothing,
     check: Callable[[], None] = never_interrupt,
     processes: int = 0,
+    *,
+    proved: bool = True,
 ) -> Ladder:
-    """The ladder of a model for a goal.
+    """The ladder of a model for a goal; `proved`: the file that it chooses is proved to compute what the model does.
 
-    `check` is called before each plan that is built; what it raises ends the search and goes to the caller.
+    `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
+    KeyboardInterrupt, after which the best so far is the answer.
     """
     if strange := goal.without - (RUNGS.keys() - {"as is"}):
         raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {', '.join([*RUNGS][1:])}")
@@ -89,7 +92,7 @@ def climb(
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
     ladder = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
-    if ladder.chosen is None:
+    if ladder.chosen is None or not proved:
         return ladder
     proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
