@@ -11,10 +11,16 @@ from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
+from modelplan.cli.progress import show_line
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import explanation_report
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.explaining.explanations import USUAL_SECONDS, ExplainRequest, explain, explanation_page
+from modelplan.questions.explaining.explanations import (
+    USUAL_SECONDS,
+    ExplainRequest,
+    explanation_page,
+    explanation_stages,
+)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -54,10 +60,16 @@ def run(arguments: Namespace) -> int:
     chosen = model_options.chosen_target(arguments)
     asked = {"seconds": arguments.seconds, "what_if": tuple(arguments.what_if)}
     request = model_options.request_of(ExplainRequest, arguments, arguments.model, chosen, **asked)
-    answer = explain(request)
-    if arguments.json != "-":
-        about = [Section("", tuple(model_options.target_lines(chosen)))] if chosen else []
-        terminal.show([*about, *explanation_report.sections_of(answer)])
+    about = [Section("", tuple(model_options.target_lines(chosen)))] if chosen else []
+    with terminal.shown_in_parts(wait=bool(arguments.json or arguments.draw)) as show:
+        stages = explanation_stages(request, show_line)
+        answer = next(stages)
+        if arguments.json != "-":
+            show([*about, *explanation_report.need_sections(answer)])
+        answer = next(stages, answer)
+        show_line("")
+        if arguments.json != "-":
+            show(explanation_report.change_sections(answer))
     if arguments.json:
         files.write(arguments.json, explanation_report.as_json(answer))
     write_figures(drawn, answer.explained, lambda: explanation_page(request, answer))

@@ -8,7 +8,6 @@ proved to compute what the model does, and run beside it where tflite-micro and 
 from __future__ import annotations
 
 import signal
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
+from modelplan.cli.progress import show_line
 from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
@@ -26,7 +26,6 @@ from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.rungs import RUNGS
-from modelplan.rewriting.stripes.ladder import report_nothing
 from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
@@ -96,7 +95,7 @@ def run(arguments: Namespace) -> int:
     files.check_outputs(others, [arguments.model, arguments.output])
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
-        return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else report_nothing)
+        return fit_onnx.fit_file(arguments, most, show_line)
     fit_onnx.check_format(arguments)
     files.check_suffix(arguments.output, ".tflite")
     figures = figures_asked(arguments, "Front")
@@ -104,8 +103,8 @@ def run(arguments: Namespace) -> int:
     request = request_of(arguments, chosen)
     if chosen:
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
-    ladder = fit(request, _progress if sys.stderr.isatty() else report_nothing)
-    _progress_ends()
+    ladder = fit(request, show_line)
+    show_line("")
     terminal.show(
         [ladder_report.rungs_section(arguments.model, ladder, request), *ladder_report.verdict(ladder, request)]
     )
@@ -185,14 +184,3 @@ def share(text: str) -> float:
     if not 0 <= found < float("inf"):
         raise RequestError(f"cannot read {text!r} as a share; expected a number like 10% or 0.1")
     return found
-
-
-def _progress(text: str) -> None:
-    sys.stderr.write(f"\r\033[K{text[:100]}")
-    sys.stderr.flush()
-
-
-def _progress_ends() -> None:
-    """Clears the progress line."""
-    if sys.stderr.isatty():
-        _progress("")

@@ -11,6 +11,14 @@ from modelplan.primitives.units import human
 
 SHORT = 0.5
 """Seconds before the line appears: most searches are over by then."""
+_WIDEST = 100
+
+
+def show_line(text: str) -> None:
+    """Rewrites a line of a search on a terminal; an empty text takes it away."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text[:_WIDEST]}")
+        sys.stderr.flush()
 
 
 class ProgressLine:

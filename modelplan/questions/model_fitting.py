@@ -8,12 +8,12 @@ from pathlib import Path
 
 from modelplan.formats import load_model
 from modelplan.model import Graph
+from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder
 from modelplan.rewriting.striped_tflite import ladder as tflite_ladder
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Goal
-from modelplan.rewriting.stripes.ladder import Report, report_nothing
 from modelplan.runtimes.ort.measuring import check_measurable
 from modelplan.runtimes.tflm.kernels import ALL
 

@@ -105,7 +105,8 @@ def test_tflm_needs_what_was_said(corpus: Path, tmp_path: Path, name: str) -> No
     for one in found:
         if one.todo or not one.commands:
             continue
-        assert carried_out(one, tmp_path, TFLM, execute) == predicted(one), one.name
+        made = carried_out(one, tmp_path, TFLM, execute)
+        assert made <= predicted(one) if "stripes" in one.steps else made == predicted(one), one.name
         written = [word for word in one.commands[-1].split() if word in ("packed.tflite", "fitted.tflite")]
         if written and "--shim" not in one.commands[-1]:
             assert run_tflm((tmp_path / written[0]).read_bytes(), rounds=1).head == one.head, one.name

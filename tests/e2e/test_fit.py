@@ -332,7 +332,7 @@ def test_sigterm_keeps_the_best_so_far(corpus: Path, tmp_path: Path, monkeypatch
             os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("modelplan.cli.fit.report_nothing", terminate)
+    monkeypatch.setattr("modelplan.cli.fit.show_line", terminate)
     model, out = corpus / "tflite" / "kws_ref_model.tflite", tmp_path / "out.tflite"
     try:
         done = run("fit", model, "--least", "--kernels", "reference", "-o", out)

@@ -20,6 +20,8 @@ from modelplan.outputs.reports.arena_report import headline, settings_section
 from modelplan.primitives.units import counted, human
 
 _MOST_ROWS = 12
+#: Places of a change that does not help which are named.
+_MOST_PLACES = 3
 #: Characters of the name of a tensor at the peak, beside who made it and who keeps it.
 _NAME = 28
 SCHEMA = 1
@@ -35,14 +37,26 @@ _PRICES = {Needs.NOTHING: "free", Needs.WORK: "more work", Needs.PLATFORM: "the 
 
 def sections_of(explanation: Explanation) -> Report:
     """The explanation as sections; of a model that its runtime would not run, the reasons alone."""
+    return [*need_sections(explanation), *change_sections(explanation)]
+
+
+def need_sections(explanation: Explanation) -> Report:
+    """What the model needs and its peak, which is known before any change is tried."""
     first = headline(explanation.model, explanation.needed, explanation.capacity)
     if explanation.needed.refusals:
         return [first]
     session = explanation.needed.session
     above = [first, settings_section(session)] if session else [first]
+    return [*above, *peak_sections(explanation.peak)]
+
+
+def change_sections(explanation: Explanation) -> Report:
+    """The changes that would help, and what else was asked about."""
+    if explanation.needed.refusals:
+        return []
+    session = explanation.needed.session
     helping = advice_sections(explanation.advice, session.planned if session else explanation.needed.head)
-    below = [*_remedy(explanation), *_what_if(explanation.what_if)]
-    return [*above, *peak_sections(explanation.peak), *helping, *below]
+    return [*helping, *_remedy(explanation), *_what_if(explanation.what_if)]
 
 
 def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
@@ -177,12 +191,16 @@ def advice_sections(advice: Advice, head: int) -> Report:
 
 
 def _grouped(names: Iterable[str]) -> list[str]:
-    """The names, the places of one change behind each other."""
+    """The names, the places of one change behind each other; more than some are counted."""
     places: dict[str, list[str]] = {}
     for name in names:
         change, _, place = name.partition(": ")
         places.setdefault(change, []).append(place)
-    return [f"{change}: {', '.join(found)}" if any(found) else change for change, found in places.items()]
+    return [f"{change}: {_listed(found)}" if any(found) else change for change, found in places.items()]
+
+
+def _listed(places: Sequence[str]) -> str:
+    return ", ".join(places) if len(places) <= _MOST_PLACES else f"at {len(places)} places"
 
 
 def _ranked(title: str, suggestions: Sequence[Suggestion]) -> Section:

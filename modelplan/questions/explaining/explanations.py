@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from modelplan.answers.explanation import Advice, Compression, Explanation
-from modelplan.model import Requirement
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.explaining.compressing import compressed_weights, compression
 from modelplan.questions.explaining.decoded_files import arena_of_compressed
@@ -64,6 +64,18 @@ def explain(request: ExplainRequest) -> Explanation:
         RequestError: the request names what there is not, or combines what does not go together.
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
     """
+    *_, explanation = explanation_stages(request)
+    return explanation
+
+
+def explanation_stages(request: ExplainRequest, report: Report = report_nothing) -> Iterator[Explanation]:
+    """The explanation without any change as soon as the need and the peak are known, then all of it.
+
+    `report` is called with a line for each change as it is known.
+
+    Raises:
+        ModelError, RequestError, BrokenPlanError: as `explain`.
+    """
     asked, deadline = session_asked(request), time.monotonic() + request.seconds
     begin_measuring(request)
     file = load_file(request.path, request.dims, request.shapes, request.values)
@@ -78,11 +90,11 @@ def explain(request: ExplainRequest) -> Explanation:
     explained = plan if request.asks_for_plan else unmodified
     what_if = () if requirement.refusals else tuple(_compressions(request, file, target))
     session = sized_by_session(file, target, requirement, asked)
-    return Explanation(
+    first = Explanation(
         file.path,
         with_other_settings(file, target, session, asked),
         peak_of(explained),
-        _advice(file, target, requirement, deadline),
+        Advice(()),
         request.available,
         what_if,
         file=file,
@@ -90,13 +102,10 @@ def explain(request: ExplainRequest) -> Explanation:
         plan=plan,
         unmodified=unmodified,
     )
-
-
-def _advice(file: ModelFile, target: Target, requirement: Requirement, deadline: float) -> Advice:
-    if requirement.refusals:
-        return Advice(())
-    subject = subject_of(file, target, deadline)
-    return advice(subject, measured(subject))
+    yield first
+    if not requirement.refusals:
+        subject = subject_of(file, target, deadline)
+        yield replace(first, advice=advice(subject, measured(subject), report=report))
 
 
 def _compressions(request: ExplainRequest, file: ModelFile, target: Target) -> Iterator[Compression]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modelplan.answers.explanation import Advice, Needs, Suggestion
+from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.questions.explaining.changes import CHANGES, Place, TriedChange, apply_change, place_name
 from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOfTimeError, RefusedChangeError, measured
 
@@ -87,7 +88,13 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     return tuple(sorted(steps, key=lambda step: (rank[step[0].name], str(step[1]).zfill(9))))
 
 
-def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[int] | None = None) -> Advice:
+def advice(
+    base: ModelSubject,
+    start: Measure,
+    effort: int = 2,
+    at: frozenset[int] | None = None,
+    report: Report = report_nothing,
+) -> Advice:
     """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
 
     Args:
@@ -95,6 +102,7 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
         start: what it needs.
         effort: the dearest changes to try, as in the table; combinations are searched from 2 on.
         at: of changes of single operators only those of these are tried; None: of all.
+        report: is called with a line for each change that helps, as soon as it is known.
     """
     trials = Trials(base, start)
     helpful: list[Step] = []
@@ -110,6 +118,7 @@ def advice(base: ModelSubject, start: Measure, effort: int = 2, at: frozenset[in
         else:
             if needs.head < start.head or (needs.whole == start.whole and needs.arena < start.arena):
                 helpful.append(step)
+                report(f"{name}: {trials.saved(needs):,} bytes less")
             else:
                 same.append(name)
     helpful = [*_merge_steps(trials, helpful)]

@@ -19,6 +19,7 @@ from modelplan.formats.dims import parsed_values
 from modelplan.model import Graph
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.reporting import Report
 from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
@@ -29,7 +30,7 @@ from modelplan.rewriting.striped_onnx.remaking import Skip, late_skips, pooled_s
 from modelplan.rewriting.striped_onnx.slicing import with_slices
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
-from modelplan.rewriting.stripes.ladder import Report, RewriteGoal, chosen_rung, climb_rungs
+from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import (
     LEVELS,

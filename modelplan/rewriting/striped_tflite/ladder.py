@@ -15,6 +15,7 @@ from modelplan.model import Graph
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
@@ -22,7 +23,7 @@ from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dila
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.ladder import Report, chosen_rung, climb_rungs, never_interrupt, report_nothing
+from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 

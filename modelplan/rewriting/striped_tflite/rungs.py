@@ -13,13 +13,14 @@ from datetime import date
 from modelplan import runtimes
 from modelplan.model import Graph, Problem, Runtime
 from modelplan.ops.macs import graph_macs
+from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.durations import op_time, program_time
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import added_kinds, write_striped
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
-from modelplan.rewriting.stripes.ladder import Report, RewriteGoal, never_interrupt, report_nothing
+from modelplan.rewriting.stripes.ladder import RewriteGoal, never_interrupt
 from modelplan.rewriting.stripes.regions import (
     HaloStripes,
     LoopedStripes,

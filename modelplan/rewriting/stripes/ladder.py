@@ -19,12 +19,7 @@ class RewriteGoal:
     without: frozenset[str] = frozenset()
 
 
-Report = Callable[[str], None]
 RungT = TypeVar("RungT")
-
-
-def report_nothing(_: str) -> None:
-    """Reports nothing."""
 
 
 def never_interrupt() -> None:

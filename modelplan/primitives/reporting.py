@@ -1,0 +1,12 @@
+"""Lines by which a search tells how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: Is called with a line now and then.
+Report = Callable[[str], None]
+
+
+def report_nothing(_: str) -> None:
+    """Reports nothing."""
