@@ -105,11 +105,12 @@ def test_tflm_needs_what_was_said(corpus: Path, tmp_path: Path, name: str) -> No
     for one in found:
         if one.todo or not one.commands:
             continue
-        made = carried_out(one, tmp_path, TFLM, execute)
-        assert made <= predicted(one) if "stripes" in one.steps else made == predicted(one), one.name
+        made, searched = carried_out(one, tmp_path, TFLM, execute), "stripes" in one.steps
+        assert made <= predicted(one) if searched else made == predicted(one), one.name
         written = [word for word in one.commands[-1].split() if word in ("packed.tflite", "fitted.tflite")]
         if written and "--shim" not in one.commands[-1]:
-            assert run_tflm((tmp_path / written[0]).read_bytes(), rounds=1).head == one.head, one.name
+            head = run_tflm((tmp_path / written[0]).read_bytes(), rounds=1).head
+            assert head <= one.head if searched else head == one.head, one.name
             count += 1
     assert count
 
