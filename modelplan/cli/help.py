@@ -1,4 +1,4 @@
-"""Shows a page of the manual, or the options of a command; without a topic what there is to read."""
+"""Shows a page of the manual, a word of its glossary, or the options of a command; without a topic what there is."""
 
 from __future__ import annotations
 
@@ -20,22 +20,32 @@ _BUILT, _CLONE = Path(_core.__file__).parent / "pages", Path(__file__).parents[2
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a page or a command (default: the list of both)")
+    parser.add_argument("topic", metavar="TOPIC", nargs="*", help="a page, a word or a command (default: the list)")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    topic, pages = arguments.topic, topics()
-    if topic is None:
+    topic, pages = " ".join(arguments.topic), topics()
+    words = glossary(pages["glossary"].read_text(encoding="utf-8"))
+    if not topic:
         terminal.show([list_of(pages)])
     elif topic in pages:
         show_page(pages[topic].read_text(encoding="utf-8"))
     elif topic in MODULES:
         arguments.parser_of(topic).print_help()
+    elif topic.lower() in words:
+        show_page(words[topic.lower()])
     else:
-        meant = did_you_mean(topic, {*pages, *COMMANDS}) or f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}"
+        known = {*pages, *COMMANDS, *words}
+        meant = did_you_mean(topic, known) or f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}"
         raise RequestError(f"no topic {topic!r}{meant}")
     return 0
+
+
+def glossary(page: str) -> dict[str, str]:
+    """The entries of the glossary by their words in lower case, each with its heading."""
+    entries = page.split("\n## ")[1:]
+    return {entry.partition("\n")[0].lower(): f"## {entry.strip()}\n" for entry in entries}
 
 
 def topics() -> dict[str, Path]:

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from commands import run
+
 from modelplan import read
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import COMMANDS, MODES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -24,8 +27,22 @@ def test_the_library_example_runs(tmp_path: Path) -> None:
     assert read((tmp_path / "plan.json").read_text()).graph.name == "ds_cnn_kws"
 
 
-def test_the_readme_names_every_command() -> None:
-    assert set(re.findall(r"modelplan (\w+)(?: [-\w.]|`)", README)) == set(COMMANDS)
+def test_the_page_of_commands_names_every_one() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text().partition("What was a command of its own")[0]
+    assert set(re.findall(r"modelplan (\w+)(?: [-\w.]|`)", page)) == set(COMMANDS)
+    for mode in MODES:
+        assert mode.name in (ROOT / "docs" / "commands.md").read_text()
+
+
+def test_the_answer_in_the_readme_is_the_one_that_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = re.search(r"```\n\$ modelplan (\S+)\n(.*?)```", README, re.DOTALL)
+    assert shown
+    assert run(shown[1], cwd=ROOT).stdout == shown[2]
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 120
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:

@@ -89,7 +89,7 @@ def parts_section(needed: Requirement) -> Section:
     rows.append(("in all", f"{needed.arena:,}", "", ""))
     estimated = any(p.trust.startswith("estimated") for p in needed.parts)
     lines = ("estimated on the ample side; what the runtime reports on the device tells more",) if estimated else ()
-    headings = ("part", ">bytes", ">count", "trust")
+    headings = ("part", ">bytes", ">count", "basis")
     return Section("Why, for the unmodified file", lines, Table(headings, tuple(rows)))
 
 
