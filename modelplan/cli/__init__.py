@@ -16,22 +16,36 @@ from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAME
 from modelplan.primitives.suggesting import did_you_mean
 
 EXIT_CODES = """exit codes:
-  0  done, and within the budget where one was given
-  1  a budget failed: the model needs more, or its runtime would not run it
-  2  the request cannot be understood or combined, or its output cannot be written
-  3  the model or problem file cannot be read or is not supported
-  4  a plan is invalid"""
+  0   done, and within the budget where one was given
+  1   a budget failed: the model needs more, or its runtime would not run it
+  2   the request cannot be understood or combined, or its output cannot be written
+  3   the model or problem file cannot be read or is not supported
+  4   a plan is invalid
+  70  an internal error, which is a defect of modelplan"""
+
+
+#: The exit code of an error that is a defect of modelplan.
+INTERNAL_ERROR = 70
+_LONGEST_REASON = 300
+#: A variable of the environment with which an internal error shows where it comes from.
+_DEBUG = "MODELPLAN_DEBUG"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     if arguments is None:
         gc.set_threshold(200_000, 50, 100)  # one command makes many objects and ends: collecting them is time lost
+        _open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] not in MODULES and _is_file(words[0]):
         words.insert(0, "analyze")
     known = words and words[0] in MODULES
-    code = _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
+    try:
+        code = _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
+    except Exception as problem:
+        if arguments is not None:
+            raise
+        code = _internal_error(problem)
     if arguments is None:
         gc.freeze()  # the interpreter ends: what is left need not be searched for garbage
     return code
@@ -167,6 +181,30 @@ def _guarded(run: Callable[[], int]) -> int:
         sys.stderr.write(f"modelplan: cannot write the output: {problem.strerror}\n")
         return 2
     return code
+
+
+def _internal_error(problem: Exception) -> int:
+    """Says in a line what went wrong where; the exit code is one of its own, so that it reads as no answer."""
+    from traceback import extract_tb, format_exception
+
+    from modelplan.outputs.report import printable
+
+    frame = extract_tb(problem.__traceback__)[-1]
+    what = f"{type(problem).__name__}: {problem}"[:_LONGEST_REASON]
+    sys.stderr.write(
+        f"modelplan: internal error, {Path(frame.filename).name}:{frame.lineno}: {printable(what)}; please report it"
+        f" with the model; {_DEBUG}=1 shows more\n"
+    )
+    if os.environ.get(_DEBUG):
+        sys.stderr.writelines(format_exception(problem))
+    return INTERNAL_ERROR
+
+
+def _open_closed_streams() -> None:
+    """Puts a place that takes everything where the caller has closed standard output or standard error."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
 
 
 def _flushed(run: Callable[[], int]) -> int:

@@ -36,6 +36,18 @@ def read_text(path: str | Path) -> str:
         raise ModelError(f"{path}: not text: {problem.reason}") from None
 
 
+def read_toml_tables(path: str | Path) -> dict[str, Any]:
+    """The document in a TOML file."""
+    import tomllib
+
+    try:
+        return tomllib.loads(read_text(path))
+    except RecursionError:
+        raise ModelError(f"{path}: not TOML: too many brackets inside each other") from None
+    except ValueError as problem:
+        raise ModelError(f"{path}: not TOML: {str(problem).partition(';')[0]}") from None
+
+
 def fingerprint(content: Any) -> str:
     """The SHA-256 of a file's bytes in hexadecimal, which a plan keeps of the model that it was made for."""
     return sha256(content).hexdigest()

@@ -38,6 +38,8 @@ _LEVELS = (
 )
 #: No address or size has more bits; a wider shift is a mistake or an attack.
 _MOST_BITS = 64
+#: No intermediate value has more.
+_LARGEST_BITS = 256
 #: Parentheses inside each other; more would exhaust the stack.
 _DEEPEST = 60
 
@@ -183,7 +185,7 @@ def _plain_number(text: str) -> int:
 
 
 def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None = None) -> int:
-    """The value of the expression.
+    """The value of the expression, of at most 256 bits.
 
     Args:
         tree: what `parse_expression` made.
@@ -191,8 +193,19 @@ def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None =
         functions: what the language of the file calls by name.
 
     Raises:
-        ExpressionError: a name or function that is not known, a division by zero, a shift that makes no sense.
+        ExpressionError: a name or function that is not known, a division by zero, a shift that makes no sense, a value
+            that is too large, or too many operators inside each other.
     """
+    try:
+        found = _evaluated(tree, lookup, functions)
+    except RecursionError:
+        raise ExpressionError("too many operators inside each other") from None
+    if found.bit_length() > _LARGEST_BITS:
+        raise ExpressionError(f"a value of {found.bit_length()} bits")
+    return found
+
+
+def _evaluated(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None) -> int:
 
     def value(one: Tree) -> int:
         return evaluate(one, lookup, functions)

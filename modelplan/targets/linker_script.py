@@ -55,6 +55,7 @@ class _Script:
     symbols: dict[str, Tree] = field(default_factory=dict)
     ambiguous: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
+    values: dict[str, int] = field(default_factory=dict)
 
     def lookup(self, name: str) -> int:
         """The value of a symbol."""
@@ -76,10 +77,11 @@ class _Script:
     def _once(self, name: str, tree: Tree) -> int:
         if name in self.asked:
             raise ExpressionError(f"{name} is defined by itself")
-        self.asked.append(name)
-        found = self.value(tree)
-        self.asked.pop()
-        return found
+        if name not in self.values:
+            self.asked.append(name)
+            self.values[name] = self.value(tree)
+            self.asked.pop()
+        return self.values[name]
 
     def value(self, tree: Tree) -> int:
         """The value of an expression."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from modelplan import runtimes
 from modelplan.formats.dims import parsed
-from modelplan.formats.files import read_text
+from modelplan.formats.files import read_toml_tables
 from modelplan.planning import allocators, schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelError, RequestError
@@ -31,11 +30,9 @@ def read_sweep(path: Path) -> dict[str, tuple[str, ...]]:
         RequestError: names the file and the key that cannot be read.
     """
     try:
-        document = tomllib.loads(read_text(path))
+        document = read_toml_tables(path)
     except ModelError as problem:
         raise RequestError(f"cannot read {problem}") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise RequestError(f"{path}: not TOML: {problem}") from None
     words: dict[str, tuple[str, ...]] = {}
     for key, value in document.items():
         if key not in KEYS:

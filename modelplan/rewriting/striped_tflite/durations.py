@@ -96,4 +96,13 @@ def _inside(rows: int, computed: int, reach: int, stride: int, dilation: int, *,
     """Positions of all windows along an axis that lie inside of the operand."""
     before = same_padding(rows, computed, reach, stride) // 2 if own else 0
     taps = range(-before, reach - before, dilation)
-    return sum(0 <= at * stride + tap < rows for at in range(computed) for tap in taps)
+    if len(taps) > computed:  # for each window the taps inside of it, else for each tap the windows
+        return sum(_between(-at * stride, rows - at * stride, taps) for at in range(computed))
+    return sum(_between(-tap, rows - tap, range(0, computed * stride, stride)) for tap in taps)
+
+
+def _between(low: int, high: int, values: range) -> int:
+    """How many of the values, which ascend, are at least `low` and below `high`."""
+    ends = (-(-(end - values.start) // values.step) for end in (low, high))
+    first, last = (min(max(end, 0), len(values)) for end in ends)
+    return last - first

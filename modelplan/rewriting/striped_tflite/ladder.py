@@ -25,7 +25,9 @@ from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.arena import refusals
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
 _PROOF_SECONDS = 5.0
@@ -153,7 +155,8 @@ class _Climb:
         without = self.goal.without
         file = read_tflite(self.model.data, self.model.name)
         yield self.model.rung("as is", self.model.data, len(self.graph.ops), self.model.macs)
-        if reason := _unplannable(file, self.graph):
+        refused = refusal_lines(refusals(file, self.goal.abi, self.goal.kernels))
+        if reason := f"TFLM does not run it: {refused[0]}" if refused else _unplannable(file, self.graph):
             self.remarks.append(f"no other rung: {reason}")
             return
         order = tuple(range(len(self.graph.ops)))

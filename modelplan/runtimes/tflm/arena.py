@@ -151,16 +151,14 @@ def largest_arena(arenas: Sequence[Arena]) -> Arena:
 
 
 def builds(abi: int | str, kernels: str) -> Iterator[tuple[Abi, KernelSet]]:
-    """Each kernel library with each ABI of those named that it is for; one that is named also with others.
+    """Each kernel library with each ABI of those named that it is for; where none is for any, each with all of them.
 
     Raises:
         RequestError: no such ABI or kernel library.
     """
     abis, libraries = find_abis(abi), find_libraries(kernels)
-    for library in libraries:
-        suited = [one for one in abis if one.name in library.abis]
-        for one in suited or (abis if len(libraries) == 1 else ()):
-            yield one, library
+    suited = [(one, library) for library in libraries for one in abis if one.name in library.abis]
+    yield from suited or ((one, library) for library in libraries for one in abis)
 
 
 def planned(
