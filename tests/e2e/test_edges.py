@@ -11,7 +11,8 @@ import pytest
 from commands import run
 
 from modelplan import cli
-from modelplan.rewriting.striped_tflite.durations import _inside, same_padding
+from modelplan.rewriting.striped_tflite.durations import _inside
+from modelplan.rewriting.stripes.windows import same_padding
 
 PROGRAM = (sys.executable, "-m", "modelplan")
 
