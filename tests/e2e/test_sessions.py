@@ -43,7 +43,7 @@ def test_the_headline_is_what_a_default_session_takes(models: Path) -> None:
     text = run("analyze", models / "resnet8.onnx").stdout
     assert f"({session.usual.first:,} B) in the first run, " in text.replace("\n      ", " ")
     assert "measured: onnxruntime" in text
-    assert "planned activations 204.00 KiB (208,896 B)" in text
+    assert "ort by itself 204.00 KiB (208,896 B): tensors alone" in text
     assert "What a session allocates" not in text
 
 
@@ -77,7 +77,7 @@ def test_the_document_names_session_and_planned_activations(models: Path) -> Non
     document = json.loads(run("analyze", models / "resnet8.onnx", "--json", "-").stdout)
     session = document["requirement"]["session"]
     assert document["requirement"]["arena"] == max(session["usual"]["first"], session["usual"]["later"])
-    assert session["planned"] == 208896
+    assert session["by_itself"] == 208896
     assert session["others"][0]["code"][0] == "options = onnxruntime.SessionOptions()"
 
 
@@ -152,7 +152,7 @@ def test_what_can_be_neither_measured_nor_predicted_has_no_figure(voice: Path) -
     assert (found.outcomes[0].exit_code, found.outcomes[0].needed) == (1, None)
     assert "runs bodies" in found.outcomes[0].problem
     done = run("analyze", voice, "--measure", "0")
-    assert "no figure of a session; planned activations" in done.stdout
+    assert "no figure of a session; ort by itself" in done.stdout
     assert "(it runs bodies, which are not followed)" in done.stdout.replace("\n      ", " ")
 
 
@@ -271,4 +271,4 @@ def test_explain_names_the_session_and_the_settings_that_fit(models: Path) -> No
     document = json.loads(run("explain", models / "resnet8.onnx", "--measure", 0, "--seconds", 0, "--json", "-").stdout)
     session = document["requirement"]["session"]
     assert not session["usual"]["measured"]
-    assert document["requirement"]["arena"] >= session["usual"]["later"] > session["planned"]
+    assert document["requirement"]["arena"] >= session["usual"]["later"] > session["by_itself"]

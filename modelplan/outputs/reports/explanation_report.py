@@ -40,7 +40,7 @@ def sections_of(explanation: Explanation) -> Report:
         return [first]
     session = explanation.needed.session
     above = [first, settings_section(session)] if session else [first]
-    helping = advice_sections(explanation.advice, session.planned if session else explanation.needed.head)
+    helping = advice_sections(explanation.advice, session.by_itself if session else explanation.needed.head)
     below = [*_remedy(explanation), *_what_if(explanation.what_if)]
     return [*above, *peak_sections(explanation.peak), *helping, *below]
 
