@@ -272,3 +272,21 @@ def test_explain_names_the_session_and_the_settings_that_fit(models: Path) -> No
     session = document["requirement"]["session"]
     assert not session["usual"]["measured"]
     assert document["requirement"]["arena"] >= session["usual"]["later"] > session["by_itself"]
+
+
+def test_a_sweep_takes_values_of_inputs(voice: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from modelplan.questions.sweeps.store import read_rows
+
+    table = tmp_path / "fleet.toml"
+    table.write_text(f'models = "{voice.name}"\n[inputs."{voice.name}"]\nvalue = "rate=8000"\n')
+    heights: list[tuple[str, int]] = []
+    for args in ([voice, "--value", "rate=16000"], [voice, "--value", "rate=8000"], [table]):
+        output = tmp_path / f"{len(heights)}.parquet"
+        done = run("sweep", *args, "-o", output, "--runtimes", "generic")
+        assert done.returncode == 0, done.stderr
+        (row,) = read_rows(output)
+        assert row.height is not None, row.error
+        heights.append((row.values, row.height))
+    assert heights[1] == heights[2]
+    assert heights[0][1] > heights[1][1]
