@@ -25,13 +25,14 @@ from modelplan.runtimes.tflm.kernels.preparation import (
     Preparation,
     PreparationEvent,
     check_types,
+    prepare_operator,
 )
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
     "ALL", "KERNELS", "LIBRARIES", "Call", "KernelSet", "Operand", "Operator", "Others", "Preparation",
-    "Refusal", "Subgraph", "check_types", "find_libraries", "find_library", "most_scratch", "requested",
-    "scratch_sizes",
+    "Refusal", "Subgraph", "check_types", "find_libraries", "find_library", "most_scratch", "prepare_operator",
+    "requested", "scratch_sizes",
 ]  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
         return ()
     preparation = Preparation(call)
     with suppress(Refusal):  # what was requested until then is the answer
-        operator.prepare(preparation)
+        prepare_operator(operator, preparation)
     return requested(preparation.events, pointer)
 
 
