@@ -24,7 +24,7 @@ from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import Report, chosen_rung, climb_rungs, never_interrupt, report_nothing
 from modelplan.runtimes.tflm import TFLM
-from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
 _PROOF_SECONDS = 5.0
@@ -146,12 +146,12 @@ class _Climb:
             yield rung
 
     def _rungs(self) -> Iterator[Rung]:
-        without = self.goal.without
         file = read_tflite(self.model.data, self.model.name)
         yield self.model.rung("as is", self.model.data, len(self.graph.ops), self.model.macs)
         if reason := _unplannable(file, self.graph):
             self.remarks.append(f"no other rung: {reason}")
             return
+        without = self._left_out(file)
         order = tuple(range(len(self.graph.ops)))
         whole = Folded(self.graph, order)
         best = order if "order" in without else self._best_order()
@@ -177,6 +177,13 @@ class _Climb:
                 yield rung
         if "split" not in without:
             yield from self._split(whole, orders)
+
+    def _left_out(self, file: FileModel) -> frozenset[str]:
+        """The rungs that are not climbed; of a model that unpacks its weights, those that change operators."""
+        if not file.decodes:
+            return self.goal.without
+        self.remarks.append(f"no rungs behind overlaps: {DECODE} unpacks its weights")
+        return self.goal.without | {"fold", "gather", "split"}
 
     def _best_order(self) -> tuple[int, ...]:
         options = Options(runtime=TFLM.name, schedule="best", alias="none", allocator="tflm-greedy")
@@ -218,8 +225,8 @@ def _unplannable(file: FileModel, graph: Graph) -> str:
             f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone;"
             " `modelplan pack` plans such files without stripes"
         )
-    if file.compressed or file.decodes:
-        return "its weights are compressed"
+    if file.compressed:
+        return "its weights are compressed by metadata"
     if len(file.subgraphs[0].ops) != len(graph.ops):
         return "its graph has other operators than the file"
     strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u" or op.calls})
