@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
@@ -14,6 +15,7 @@ from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.rewriting.stripes.ladder import Report, report_nothing
 from modelplan.runtimes.ort.measuring import check_measurable
+from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels import ALL
 
 
@@ -26,7 +28,8 @@ class FitRequest(Goal):
         budget: bytes that the objective may need; None asks for the least.
         objective: "arena" counts all of TFLM's arena, "head" its planned part.
         abi: of the target, as in `modelplan check`; "32" and "64" stand for any of so many bits.
-        kernels: the kernel library on the target: "reference", "cmsis-dsp" and others; "all": what is right with each.
+        kernels: the kernel library on the target: "reference", "cmsis-dsp" and others; "all": what is right with each;
+            empty: that of the plan in the file, else all.
         tflm: the day of the TFLM that will run the file; None: the newest.
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_ops: operators that the file may have.
@@ -40,7 +43,7 @@ class FitRequest(Goal):
     """
 
     model: str | Path | Graph = field(kw_only=False)
-    kernels: str = ALL
+    kernels: str = ""
     processes: int = 0
 
 
@@ -59,6 +62,10 @@ def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
         RequestError: the request names what does not exist, or the file has changed since the graph was loaded.
         BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
     """
+    if not request.kernels:
+        path = request.model.source if isinstance(request.model, Graph) else request.model
+        tflite = str(path).endswith(".tflite")  # what else there is has no plan, and is refused
+        request = replace(request, kernels=kernels_of_plan(load_tflite(path)) if tflite else ALL)
     return tflite_ladder.climb(request.model, request, progress, processes=request.processes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,28 @@ def test_a_sweep_takes_values_of_inputs(voice: Path, tmp_path: Path) -> None:
         heights.append((row.values, row.height))
     assert heights[1] == heights[2]
     assert heights[0][1] > heights[1][1]
+
+
+def test_weights_in_other_files_are_part_of_what_is_remembered(tmp_path: Path, cache: Path) -> None:
+    data = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [64, 64]) for name in "xy"]
+    weights = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "m", data[:1], data[1:], [weights])
+    path = tmp_path / "model.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    location = "a folder whose name is rather long for such a thing, so that its length takes two bytes/weights.bin"
+    location = location.replace("/", "_" * 40 + "/")
+    (tmp_path / location).parent.mkdir()
+    onnx.save(model, path, save_as_external_data=True, location=location, size_threshold=0)
+    assert session_of(path).usual.measured
+    assert len(list(cache.iterdir())) == 1
+    session_of(path)
+    assert len(list(cache.iterdir())) == 1
+    stated = (tmp_path / location).stat()
+    os.utime(tmp_path / location, ns=(stated.st_atime_ns, stated.st_mtime_ns + 10**9))
+    session_of(path)
+    assert len(list(cache.iterdir())) == 2
+    known = remembered.RememberedSessions(str(path), path.read_bytes())
+    assert known.known()
+    with (tmp_path / location).open("ab") as file:
+        file.write(b"more")
+    assert not remembered.RememberedSessions(str(path), path.read_bytes()).known()

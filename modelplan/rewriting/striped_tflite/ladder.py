@@ -25,6 +25,7 @@ from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import Report, chosen_rung, climb_rungs, never_interrupt, report_nothing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import ALL
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
 _PROOF_SECONDS = 5.0
@@ -37,7 +38,8 @@ class Ladder:
     In bytes of the objective: `least` is the lowest that was found within the caps; `bound` what every plan of stripes
     needs that takes the operators in one of the orders that were tried, however rows are cut, and `bound_by` says why;
     `built_bound` what the plans that were built need, the `points`, wherever each puts its rows. 0 where no stripes
-    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file.
+    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file. `kernels` is the library
+    that all figures are for.
     """
 
     rungs: tuple[Rung, ...]
@@ -50,6 +52,7 @@ class Ladder:
     macs: int = 0
     remarks: tuple[str, ...] = ()
     proof: tuple[Verdict, ...] = ()
+    kernels: str = ALL
 
     @property
     def model(self) -> bytes | None:
@@ -138,6 +141,7 @@ class _Climb:
             points=tuple(self.points),
             macs=self.model.macs,
             remarks=tuple(self.remarks),
+            kernels=self.goal.kernels,
         )
 
     def _reported(self) -> Iterator[Rung]:
