@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: What is added to a prediction, in percent and at least in bytes: measured sessions took up to 2.8 % more
+#: What is added to a prediction, in percent and at least in bytes: measured sessions took up to 1.9 % more
 #: (reports/sessions.md), and random ones in tests up to 4 KiB.
 _MARGIN, _LEAST_MARGIN = 3, 4096
 
