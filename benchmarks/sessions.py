@@ -98,7 +98,9 @@ def page(rows: Sequence[Row]) -> Iterator[str]:
     )
     below = min((a / b - 1, a - b) for a, b in pairs)
     yield f"{len(models)} models are predicted at one setting or both. Of {len(pairs)} figures {near} are within"
-    yield f"{100 * SHARE:.0f} % of what was measured, all but {sum(row.wrong for row in known)} within that or"
+    wrong = sum(row.wrong for row in known)
+    rest = f"all rows but {wrong}" if wrong else "all"
+    yield f"{100 * SHARE:.0f} % of what was measured, {rest} within that or"
     lowest = f"the lowest is {100 * below[0]:+.2f} % ({below[1]:+,} bytes)"
     yield f"{BELOW:,} bytes below and {ABOVE:,} above; {lowest}. The bytes of tensors alone"
     yield f"are predicted to the byte for {exact} of {len(known)} rows. *Own* is the part of later runs that is the"

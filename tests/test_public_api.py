@@ -132,7 +132,7 @@ ARGUMENTS = {
     "place_in_memories": ["request"],
     "spill": ["request"],
     "sweep": ["request", "progress"],
-    "table_of": ["words"],
+    "table_of": ["words", "inputs"],
     "stream": ["request"],
     "recompute": ["request"],
     "choose_target": ["request"],

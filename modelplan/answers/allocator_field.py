@@ -18,7 +18,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """All the answers to one problem, lowest first, and who refused it; `facts` stand in place of the usual line."""
+    """All the answers to one problem, lowest first, and who refused it; `facts` is a line about them."""
 
     title: str
     buffers: int

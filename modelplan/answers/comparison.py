@@ -13,7 +13,7 @@ from modelplan.answers.drawing import Drawing
 from modelplan.answers.summary import RuntimePlan, runtime_plan
 from modelplan.model import Placement, Plan, Problem, bounds
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import stand_in
+from modelplan.primitives.units import counted, human, stand_in
 from modelplan.primitives.version import __version__
 
 if TYPE_CHECKING:
@@ -45,12 +45,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The answers to one problem of `buffers` buffers; `remarks` are lines about the problem."""
+    """The answers to one problem of `buffers` buffers; `remarks` are lines about the problem.
+
+    `planned`: the buffers are those of a model, so that heights are planned activations.
+    """
 
     title: str
     buffers: int
     rows: tuple[Row, ...]
     remarks: tuple[str, ...] = ()
+    planned: bool = False
+
+    @property
+    def counted(self) -> str:
+        """What heights count, in the words of other commands."""
+        return f"{counted(self.buffers, 'buffer')}{' of planned activations' if self.planned else ''}"
 
     @property
     def lower_bound(self) -> int:
@@ -68,7 +77,8 @@ class Comparison:
         """What a chart shows: the answers lowest first, and who refused."""
         marks = tuple(Mark(r.allocator, r.kind, r.height or 0, r.microseconds, r.found_by) for r in self.ranked)
         refused = tuple(row.allocator for row in self.rows if row.height is None)
-        return Field(self.title, self.buffers, self.lower_bound, marks, refused, f"modelplan {__version__}")
+        facts = f"{self.counted}  ·  lower bound {human(self.lower_bound)}  ·  {len(marks)} allocators"
+        return Field(self.title, self.buffers, self.lower_bound, marks, refused, f"modelplan {__version__}", facts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,8 +140,10 @@ class Difference:
         new: likewise.
         basis: by which rules each side is sized.
         whole: whether the parts are all that the runtime needs, not only the planned activations.
+        counted: what `arena` counts: "arena", "memory" of sessions, or "planned activations".
         settings: choices in which the sides differ.
         arena: the memory that there must be; None for a side that its runtime would not run.
+        by_itself: of two sessions, what the runtime's own planner needs for the tensors alone; else None.
         parts: what adds up to the arena.
         flash: bytes of constants, and of the file.
         heads: the planned part of what each side needs.
@@ -159,8 +161,10 @@ class Difference:
     new: str
     basis: tuple[str, str]
     whole: bool
+    counted: str
     settings: tuple[Setting, ...]
     arena: Bytes
+    by_itself: Bytes | None
     parts: tuple[Named, ...]
     flash: tuple[Named, ...]
     heads: tuple[int | None, int | None]

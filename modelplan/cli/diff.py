@@ -56,6 +56,7 @@ def _add_shared(parser: ArgumentParser) -> None:
     model_options.add_abi(parser, default=None)
     model_options.add_capacity(parser)
     model_options.add_target(parser)
+    model_options.add_session(parser)
 
 
 def run(arguments: Namespace) -> int:

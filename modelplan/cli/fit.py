@@ -11,7 +11,6 @@ import signal
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.cli import files, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
@@ -125,13 +124,13 @@ def run(arguments: Namespace) -> int:
     file = read_tflite(ladder.chosen.model, arguments.output)
     if arguments.header:
         header = tflm_headers.arena_header(
-            file, arena(file, request.abi, request.kernels), request.kernels, ladder.chosen.added
+            file, arena(file, request.abi, ladder.kernels), ladder.kernels, ladder.chosen.added
         )
         files.write(arguments.header, header)
     write_c_array(arguments.c_array, file, request.kernels, request.abi, ladder.chosen.added)
     original = load_tflite(arguments.model) if arguments.self_test else file
-    write_self_test(arguments.self_test, original, file, request.kernels, request.abi, request.seed)
-    executed = executed_lines(ladder.proof, request.kernels)
+    write_self_test(arguments.self_test, original, file, ladder.kernels, request.abi, request.seed)
+    executed = executed_lines(ladder.proof, ladder.kernels)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
     methods, _ = tflm_headers.resolver_methods(file)
     steps = ladder_report.next_section(ladder.chosen, request, arguments.model, arguments.output, methods)
@@ -157,9 +156,7 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
         budget=parse_memory(stated) if stated else None,
         objective=arguments.objective,
         abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
-        kernels=arguments.kernels
-        or (device.kernels if device else "")
-        or kernels_of_plan(load_tflite(arguments.model)),
+        kernels=arguments.kernels or (device.kernels if device else ""),
         max_macs=share(arguments.max_macs or _MOST_MACS),
         max_ops=arguments.max_ops,
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,

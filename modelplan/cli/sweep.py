@@ -17,7 +17,7 @@ from modelplan.cli import files, terminal
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import counted
-from modelplan.questions.sweeps.sweep_file import KEYS, read_sweep, table_of
+from modelplan.questions.sweeps.sweep_file import KEYS, Words, read_inputs, read_sweep, table_of
 from modelplan.questions.sweeps.sweep_request import RETRIED, SweepRequest, sweep
 from modelplan.runtimes.tflm.kernels import spoken_kernels
 
@@ -41,6 +41,7 @@ def configure(parser: ArgumentParser) -> None:
     table.add_argument("--allocators", metavar="NAME", nargs="+", help="default: modelplan")
     table.add_argument("--dim", metavar="SYMBOL=N", nargs="+", help="extents that every model leaves open")
     table.add_argument("--shape", metavar="TENSOR=N,N,...", nargs="+", help="shapes that every model leaves open")
+    table.add_argument("--value", metavar="INPUT=N,...", nargs="+", help="values of inputs that decide what runs")
     how = parser.add_argument_group("cluster")
     where = how.add_mutually_exclusive_group()
     where.add_argument("--workers", type=int, metavar="N", default=2, help="processes of this machine (default: 2)")
@@ -67,7 +68,7 @@ def run(arguments: Namespace) -> int:
     if arguments.workers < 1:
         raise RequestError(f"--workers is {arguments.workers}, expected at least 1")
     files.check_outputs([arguments.output], arguments.models)
-    table = table_of(words_of(arguments))
+    table = table_of(words_of(arguments), _inputs_of(arguments))
     scheduler = arguments.scheduler or ""
     request = SweepRequest(table, output, arguments.workers, scheduler, arguments.timeout, arguments.retry)
     line = _ProgressLine()
@@ -95,6 +96,12 @@ def words_of(arguments: Namespace) -> dict[str, tuple[str, ...]]:
     if arguments.scheduler:
         words["models"] = tuple(str(Path(path).absolute()) for path in words.get("models", ()))
     return words
+
+
+def _inputs_of(arguments: Namespace) -> dict[str, Words]:
+    """What the .toml file says of the inputs of single models."""
+    inputs = read_inputs(Path(arguments.models[0])) if arguments.models[0].endswith(".toml") else {}
+    return {str(Path(path).absolute()) if arguments.scheduler else path: own for path, own in inputs.items()}
 
 
 class _ProgressLine:

@@ -42,6 +42,7 @@ class Tensor:
     """One value of the model. `shape` holds non-negative extents, `()` is a scalar.
 
     `stored` is how many bytes the file holds for a constant where that is not `nbytes` (sparse weights, texts).
+    `compressed`: these are indices into a table of values, which kernels unpack while they run.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Tensor:
     dtype: str
     kind: Kind = Kind.ACTIVATION
     stored: int | None = None
+    compressed: bool = False
 
     def __post_init__(self) -> None:
         if any(extent < 0 for extent in self.shape):

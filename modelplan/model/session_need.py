@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: What is added to a prediction, in percent and at least in bytes: measured sessions took up to 2.8 % more
+#: What is added to a prediction, in percent and at least in bytes: measured sessions took up to 1.9 % more
 #: (reports/sessions.md), and random ones in tests up to 4 KiB.
 _MARGIN, _LEAST_MARGIN = 3, 4096
 
@@ -48,16 +48,16 @@ class SessionMemory:
     """What sessions of a model take, in bytes: at the defaults, and at `others`, which change settings alone.
 
     `inputs` are the caller's own. `loaded` is what a session holds between runs, `weights` the part of it in blocks
-    that hold tensors; where nothing was measured, these are the constants in the file and `loaded` is None. `note` says
-    why a figure is predicted, empty where it is measured. `planned` are the planned activations, `threads` the
-    intra-op threads.
+    that hold tensors; where nothing was measured, these are the constants in the file and `loaded` is None. `by_itself`
+    is what the runtime's planner needs for the tensors alone. `note` says why a figure is predicted, empty where it is
+    measured. `threads` are the intra-op threads.
     """
 
     usual: SessionNeed
     inputs: int
     weights: int
     loaded: int | None
-    planned: int
+    by_itself: int
     note: str = ""
     threads: int = 1
     others: tuple[SessionNeed, ...] = ()

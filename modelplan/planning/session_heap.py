@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from modelplan.model import Graph, Runtime
 from modelplan.planning.session_blocks import (
@@ -28,20 +29,17 @@ _MOST_DEAD = 128 << 20
 #: Bytes of an arena's own: for each chunk that fits into a region, for each place of the list of chunks, which grows
 #: twofold, for each free chunk, and in all.
 _HANDLE, _CHUNK_RECORD, _FREE_RECORD, _ARENA = 8, 72, 40, 1750
-#: Bytes of the session's own in a run: in all, for each value of the model, for each value that was computed and not
-#: given back, and for each of these that has a block of its own.
-_RUN, _VALUE, _TENSOR, _OWN_BLOCK = 40, 24, 192, 150
-#: Bytes for each input but the first.
-_INPUT = 200
-#: Bytes that a product of matrices takes for the operands of its parts while it runs.
-_PRODUCT = 1900
+#: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
+#: input and each output, and for each value that was computed and not given back.
+_RUN, _VALUE, _READER, _INPUT, _OUTPUT, _TENSOR = 90, 24, 5, 180, 140, 192
+#: Bytes that a product of matrices takes while it runs: for each of its parts.
+_PRODUCT = 100
 #: Bytes that later runs take more.
 _LATER = 128
 #: Bytes of a memory pattern: in all; for each value that it notes, in a list whose room grows twofold, and while it is
-#: alive; for each place of its table, which has room for an eighth more and grows twofold, kept and while it is made.
-_PATTERN, _NOTED, _NOTED_ALIVE, _PLACE, _PLACE_MADE = 240, 24, 24, 25, 41
-#: Bytes that a memory pattern takes in an arena in later runs: in all, and for each output.
-_IN_ARENA, _OUTPUT_IN_ARENA = 2500, 28
+#: alive; for each place of its table, which has room for an eighth more and grows twofold, kept and while it is made;
+#: in all while it is made.
+_PATTERN, _NOTED, _NOTED_ALIVE, _PLACE, _PLACE_MADE, _MADE = 140, 24, 24, 25, 41, 350
 
 
 class UnpredictableError(Exception):
@@ -198,12 +196,13 @@ class PatternPlanner:
 
     def __init__(self) -> None:
         self.height = self.count = 0
+        self._moved = 0  # bytes of the list from which the last value was moved to a larger one
         self._blocks: list[tuple[int, int, int]] = []  # offset, size, value
 
     @property
     def own(self) -> int:
         """The bytes of its own bookkeeping."""
-        return _PATTERN + _twofold(self.count) * _NOTED + len(self._blocks) * _NOTED_ALIVE
+        return _PATTERN + self._moved + _twofold(self.count) * _NOTED + len(self._blocks) * _NOTED_ALIVE
 
     @property
     def places(self) -> int:
@@ -212,10 +211,12 @@ class PatternPlanner:
 
     def note(self, value: int, size: int) -> None:
         """Notes that a value is asked for or, with no size, given back."""
+        room = _twofold(self.count)
         if size:
             self.take(value, size)
         else:
             self.give(value)
+        self._moved = room * _NOTED if _twofold(self.count) > room else 0
 
     def take(self, value: int, size: int) -> int:
         """Notes a value of so many bytes and returns its offset."""
@@ -275,7 +276,10 @@ class _Runs:
         self, heap: PlainHeap | BfcArena, graph: Graph, events: Sequence[BlockEvent], *, pattern: bool
     ) -> None:
         self.heap = heap
-        self.frame = _RUN + _VALUE * len(graph.tensors) + _INPUT * max(len(graph.inputs) - 1, 0)
+        self.graph = graph
+        readers = sum(max(len(found) - 1, 0) for found in graph.readers)
+        self.frame = _RUN + _VALUE * len(graph.tensors) + _READER * readers
+        self.frame += _INPUT * len(graph.inputs) + _OUTPUT * len(graph.outputs)
         self.planner = PatternPlanner() if pattern else None
         self.noted: PatternPlanner | None = None
         self.runs = 0
@@ -293,7 +297,8 @@ class _Runs:
         values = 0
         for op, events in self.steps:
             values += len(op.writes)
-            working = _PRODUCT if op.kind == "MatMul" else 0
+            working = _PRODUCT * prod(self.graph.tensors[op.outputs[0]].shape[:-2]) if op.kind == "MatMul" else 0
+            most = max(most, self._total(values) + working)
             for event in events:
                 if not (noted and event.value):
                     self._carry_out(event, blocks)
@@ -301,9 +306,9 @@ class _Runs:
                     planner.note(event.block, event.size)
                 values -= event.value and not event.size
                 tensors = max(tensors, self.heap.held)
-                most = max(most, self._total(values, len(blocks)) + working)
+                most = max(most, self._total(values) + working)
         if planner:
-            most = max(most, self._total(values, len(blocks)) + planner.places * _PLACE_MADE)
+            most = max(most, self._total(values) + _MADE + planner.places * _PLACE_MADE)
         for block in (*blocks.values(), *([] if whole is None else [whole])):  # outputs are given back by the caller
             self.heap.give(block)
         self.noted = noted or planner
@@ -316,11 +321,10 @@ class _Runs:
         else:
             self.heap.give(blocks.pop(event.block))
 
-    def _total(self, values: int, blocks: int) -> int:
-        """All bytes now: `values` that were computed and not given back, `blocks` of their own."""
+    def _total(self, values: int) -> int:
+        """All bytes now: `values` that were computed and not given back."""
         pattern = self.planner.own if self.planner else 0
         if self.noted:
             pattern = _PATTERN + self.noted.places * _PLACE
-            pattern += _IN_ARENA + _OUTPUT_IN_ARENA * blocks if isinstance(self.heap, BfcArena) else 0
         later = _LATER if self.runs else 0
-        return self.heap.held + self.heap.own + self.frame + _TENSOR * values + _OWN_BLOCK * blocks + pattern + later
+        return self.heap.held + self.heap.own + self.frame + _TENSOR * values + pattern + later

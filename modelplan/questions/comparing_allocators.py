@@ -58,7 +58,7 @@ def compare(request: CompareRequest) -> AllocatorAnswers:
     placements: dict[str, Placement] = {}
     answers = allocator_answers(source.problem, Budget(seconds=request.seconds), placements)
     rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in answers)
-    comparison = Comparison(request.path, len(source.problem), rows, _remarks(source))
+    comparison = Comparison(request.path, len(source.problem), rows, _remarks(source), planned=source.plan is not None)
     return AllocatorAnswers(comparison, source, placements, request.target)
 
 

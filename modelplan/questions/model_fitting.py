@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats import load_model
+from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Graph
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
@@ -15,6 +17,7 @@ from modelplan.rewriting.striped_tflite import ladder as tflite_ladder
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.runtimes.ort.measuring import check_measurable
+from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels import ALL
 
 
@@ -27,7 +30,8 @@ class FitRequest(Goal):
         budget: bytes that the objective may need; None asks for the least.
         objective: "arena" counts all of TFLM's arena, "head" its planned part.
         abi: of the target, as in `modelplan check`; "32" and "64" stand for any of so many bits.
-        kernels: the kernel library on the target: "reference", "cmsis-dsp" and others; "all": what is right with each.
+        kernels: the kernel library on the target: "reference", "cmsis-dsp" and others; "all": what is right with each;
+            empty: that of the plan in the file, else all.
         tflm: the day of the TFLM that will run the file; None: the newest.
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_ops: operators that the file may have.
@@ -43,7 +47,7 @@ class FitRequest(Goal):
     """
 
     model: str | Path | Graph = field(kw_only=False)
-    kernels: str = ALL
+    kernels: str = ""
     processes: int = 0
     seconds: float | None = None
 
@@ -63,6 +67,10 @@ def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
         RequestError: the request names what does not exist, or the file has changed since the graph was loaded.
         BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
     """
+    if not request.kernels:
+        path = request.model.source if isinstance(request.model, Graph) else request.model
+        tflite = inner_suffix(path) == ".tflite"  # what else there is has no plan, and is refused
+        request = replace(request, kernels=kernels_of_plan(load_tflite(path)) if tflite else ALL)
     deadline = None if request.seconds is None else time.monotonic() + request.seconds
 
     def check() -> None:

@@ -148,7 +148,7 @@ def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: Ses
     try:
         usual = _predicted_need(file, target, SessionSettings(level=_AS_IN_FILE, threads=asked.threads), asked)
     except (UnpredictableError, ModelError) as problem:
-        basis = f"planned activations alone: the session is not measured ({reason}), and not predicted ({problem})"
+        basis = f"tensors alone: the session is not measured ({reason}), and not predicted ({problem})"
         return replace(planned, basis=basis)
     weights = sum(tensor.nbytes for tensor in file.graph.tensors if tensor.kind is Kind.CONSTANT)
     memory = SessionMemory(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,6 +14,9 @@ from commands import run
 from shared_memory import BUILDS, compiled, missing
 from tflm_sweep import KIT, ask_kit, ask_wheel, kit_folder
 
+from modelplan import FitRequest, fit
+from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.primitives.errors import BrokenPlanError
 from modelplan.questions.explaining.decoded_files import arena_of_compressed
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.declaration import requirement_of
@@ -182,3 +186,77 @@ def test_metadata_of_compressed_weights_is_refused_with_a_remedy(models: Path) -
     needed = requirement_of(read_tflite(data, "m"), "32", "reference")
     assert needed.refusals
     assert needed.remedies == ("compress with TFLM of August 2026 or later, which puts TFLM_DECODE operators instead",)
+
+
+@pytest.mark.parametrize(("name", "bits"), CASES)
+def test_the_least_order_keeps_memory_of_its_own_possible(
+    compressed: Compressed, tmp_path: Path, name: str, bits: int
+) -> None:
+    model, out = compressed(name, bits), tmp_path / "ordered.tflite"
+    done = run("reorder", model.name, "-o", out, "--kernels", "reference")
+    assert done.returncode == 0, done.stderr
+    assert "optimal" in done.stdout
+    ordered = load_tflite(out)
+    before, after = arena(model, "32"), arena(ordered, "32")
+    assert after.least <= before.least
+    assert (after.least < before.least) == (name == "resnet8")
+    assert decode_region(ordered) == decode_region(model) > 0
+
+
+def test_no_order_of_some_that_are_drawn_needs_less_than_with_late_unpacking(compressed: Compressed) -> None:
+    import random
+
+    from modelplan.formats import load_model
+    from modelplan.planning import aliasing, schedulers
+    from modelplan.planning.schedulers.unpacking import UNPACKING, with_late_unpacking
+    from modelplan.runtimes.tflm import TFLM
+
+    graph = load_model(compressed("resnet8", 3).name)
+    aliases, dice = aliasing.storages(graph, "none", TFLM), random.Random(4)
+    for _ in range(30):
+        order: list[int] = []
+        while len(order) < len(graph.ops):
+            done = {t for op in order for t in graph.ops[op].writes}
+            ready = [i for i, op in enumerate(graph.ops)
+                     if i not in order and all(graph.producers[t] < 0 or t in done for t in op.reads)]  # fmt: skip
+            order.append(dice.choice(ready))
+        late = with_late_unpacking(graph, order)
+        assert sorted(late) == sorted(order)
+        assert [op for op in late if graph.ops[op].kind != UNPACKING] == [
+            op for op in order if graph.ops[op].kind != UNPACKING
+        ]
+        assert schedulers.peak(graph, late, aliases, TFLM) <= schedulers.peak(graph, order, aliases, TFLM)
+
+
+@pytest.mark.parametrize(("name", "bits"), CASES)
+def test_fit_orders_and_plans_a_compressed_model(compressed: Compressed, name: str, bits: int) -> None:
+    model = compressed(name, bits)
+    ladder = fit(FitRequest(Path(model.name), kernels="reference"))
+    assert ladder.chosen is not None
+    assert {rung.name for rung in ladder.rungs} <= {"as is", "order", "views", "overlaps"}
+    assert ladder.chosen.name == "overlaps"
+    assert ladder.chosen.arena == arena(read_tflite(ladder.chosen.model, "m"), "32").size() < ladder.rungs[0].arena
+    assert [verdict.outcome for verdict in ladder.proof[:3]] == ["ok"] * 3
+    assert "bit-equal" in ladder.proof[2].details
+
+
+def test_a_rewritten_model_that_unpacks_other_weights_is_broken(compressed: Compressed) -> None:
+    model = compressed("resnet8", 3)
+    first, second = [op for op in model.subgraphs[0].ops if op.kind == DECODE][1:3]
+    data = bytearray(model.data)
+    start, length = model.subgraphs[0].tensors[first.inputs[0]].content
+    data[start + length - 1] ^= 1
+    for wrong in (bytes(data), swapped(model.data, first, second)):
+        with pytest.raises(BrokenPlanError, match="the rewritten model is not equal to the model"):
+            prove_rewrite(model.data, wrong)
+
+
+def swapped(data: bytes, first: FileOp, second: FileOp) -> bytes:
+    """The file in which the first operator writes what the second does, and the second what the first does."""
+    wrong = bytearray(data)
+    for old, new in ((first, second), (second, first)):
+        at = data.index(struct.pack(f"<I{len(old.outputs)}i", len(old.outputs), *old.outputs))
+        wrong[at : at + 4 + 4 * len(old.outputs)] = struct.pack(
+            f"<I{len(old.outputs)}i", len(old.outputs), *new.outputs
+        )
+    return bytes(wrong)

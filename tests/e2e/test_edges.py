@@ -12,7 +12,7 @@ from commands import run
 
 from modelplan import cli
 from modelplan.rewriting.striped_tflite.durations import _inside
-from modelplan.rewriting.stripes.windows import same_padding
+from modelplan.rewriting.stripes.layers import same_padding
 
 PROGRAM = (sys.executable, "-m", "modelplan")
 

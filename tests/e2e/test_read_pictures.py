@@ -12,13 +12,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from browser import opened_browser, require_browser
 from commands import run
+from matplotlib.lines import Line2D
 
 from modelplan.answers.drawing import of_plan, of_shared
-from modelplan.outputs.figures import canvas, lifetime_chart, memory_map, moves_map, region_map
+from modelplan.outputs.figures import (
+    canvas,
+    field_chart,
+    lifetime_chart,
+    memory_curve,
+    memory_map,
+    moves_map,
+    order_chart,
+    region_map,
+    reuse_chart,
+)
 from modelplan.outputs.figures.canvas import Sheet
+from modelplan.outputs.reports import comparison_report
 from modelplan.outputs.reports.moves_report import region_heights
+from modelplan.primitives.units import human
 from modelplan.questions.analyzing import AnalyzeRequest, analyze
+from modelplan.questions.comparing_allocators import CompareRequest, compare
 from modelplan.questions.memories.region_requests import MemoriesRequest, SpillRequest, place_in_memories, spill
 from modelplan.questions.model_request import ModelRequest
 from modelplan.questions.together.parts import ShareRequest
@@ -55,11 +70,14 @@ def texts(sheet: Sheet) -> Iterator[tuple[float, float, str]]:
         yield (*text.get_position(), text.get_text())
 
 
+def lines(sheet: Sheet) -> list[Line2D]:
+    """The lines that are drawn in points of the sheet."""
+    return [one for one in sheet.figure.get_children() if isinstance(one, Line2D)]
+
+
 def address_of(sheet: Sheet, height: float) -> float:
     """The address at a height, between the nearest ticks of an axis of round numbers."""
-    unit = next(
-        UNITS[text.rpartition(" in ")[2]] for _, _, text in texts(sheet) if " in " in text and "KiB" not in text[:3]
-    )
+    unit = next(UNITS[word] for _, _, text in texts(sheet) if (word := text.rpartition(" in ")[2]) in UNITS)
     left = sheet.margins.left
     ticks = sorted((y, float(text.replace(",", "")) * unit) for x, y, text in texts(sheet)
                    if left - 8 < x < left and re.fullmatch(r"[\d,.]+", text))  # fmt: skip
@@ -157,6 +175,161 @@ def test_the_map_of_contents_that_move(name: str, corpus: Path) -> None:
         there = np.abs(boxes[:, 1] - bottom) + np.abs(boxes[:, 3] - ceiling) <= 2
         there &= np.isclose(boxes[:, 0], sheet.x(stay["start"])) & np.isclose(boxes[:, 2], sheet.x(stay["end"]))
         assert there.any(), stay
+
+
+def live_bytes(document: dict[str, Any]) -> list[int]:
+    """The bytes alive at each step."""
+    rows = plan_rows(document)
+    return [sum(size for start, end, _, size in rows if start <= step < end)
+            for step in range(max(end for _, end, *_ in rows))]  # fmt: skip
+
+
+def heights_at(line: Rows, steps: Sequence[int]) -> list[float]:
+    """How high a curve of steps, of (left, height), is in the middle of each step."""
+    return [float(line[np.searchsorted(line[:, 0], step + 0.5, side="right") - 1, 1]) for step in steps]
+
+
+def highest(live: Sequence[int]) -> list[int]:
+    """The steps at which most is alive."""
+    return sorted(range(len(live)), key=lambda step: -live[step])[:MOST]
+
+
+def on_sheet(sheet: Sheet, values: Any) -> Rows:
+    """Points of the plot, as matplotlib puts them, in points of the sheet."""
+    found = sheet.axes.transData.transform(np.asarray(values, dtype=np.float64)) * 72 / sheet.figure.dpi
+    return np.asarray(found, dtype=np.float64)
+
+
+@pytest.mark.slow
+def test_the_memory_curve(model: Path) -> None:
+    document = json.loads(run("analyze", model, "--json", "-").stdout)
+    drawing = of_plan(analyze(AnalyzeRequest(str(model))).plan)
+    with canvas.style():
+        sheet = memory_curve.draw(drawing)
+    line = next(one for one in sheet.axes.lines if one.get_drawstyle() == "steps-post")
+    points, live = on_sheet(sheet, line.get_xydata()), live_bytes(document)
+    lefts = points.copy()
+    lefts[:, 0] = np.asarray(line.get_xdata())
+    for step, height in zip(highest(live), heights_at(lefts, highest(live)), strict=True):
+        assert abs(address_of(sheet, height) - live[step]) <= 1 / sheet.per_unit, step
+        named = [
+            text for x, y, text in texts(sheet) if near(x, sheet.x(step + 0.5)) and near(y, sheet.margins.bottom - 6)
+        ]
+        assert all(re.search(rf"(^|\D){step:,}(\D|$)", text) for text in named), (step, named)
+
+
+def near(a: float, b: float) -> bool:
+    """Whether two places are the same."""
+    return bool(np.isclose(a, b))
+
+
+@pytest.mark.slow
+def test_the_order_chart(corpus: Path) -> None:
+    """The curve of this order, and from which step of the file each operator comes."""
+    for name in ("tflite/person_detect", "tflite/mcu/kws_micronet_l"):
+        path = corpus / f"{name}.tflite"
+        document = json.loads(run("analyze", path, "--json", "-").stdout)
+        plan = analyze(AnalyzeRequest(str(path))).plan
+        with canvas.style():
+            sheet = order_chart.draw(order_chart.of_plan(plan))
+        live, order = live_bytes(document), document["plan"]["schedule"]["order"]
+        _, after, _ = (patch for patch in sheet.axes.patches if hasattr(patch, "get_data"))
+        for step in highest(live):
+            ((x, y),) = on_sheet(sheet, [(step + 0.5, after.get_data().values[step])])
+            assert np.isclose(x, sheet.x(step + 0.5), atol=0.01)
+            assert abs(address_of(sheet, y) - live[step]) <= 1 / sheet.per_unit, step
+        drawn = [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in lines(sheet)]
+        ends = {(round(x[0], 3), round(x[1], 3)) for x, y in drawn if len(x) == 2 and y[0] - y[1] > 100}
+        for step, op in list(enumerate(order))[:: max(len(order) // MOST, 1)]:
+            assert (round(sheet.x(op + 0.5), 3), round(sheet.x(step + 0.5), 3)) in ends, step
+
+
+@pytest.mark.slow
+def test_every_buffer_alone_and_the_plan(model: Path) -> None:
+    document = json.loads(run("analyze", model, "--json", "-").stdout)
+    drawing = of_plan(analyze(AnalyzeRequest(str(model))).plan)
+    with canvas.style():
+        sheet = reuse_chart.draw(drawing)
+    boxes, rows, pixel = rectangles(sheet), plan_rows(document), 1 / sheet.per_unit
+    middles = sorted(x for x, _, text in texts(sheet) if text == "step")
+    shift = (middles[1] - middles[0]) / sheet.per_step
+    for start, end, offset, size in sorted(rows, key=lambda row: -row[3])[:MOST]:
+        right = np.isclose(boxes[:, 0], sheet.x(start + shift)) & np.isclose(boxes[:, 2], sheet.x(end + shift))
+        read = [(address_of(sheet, low), address_of(sheet, high)) for _, low, _, high in boxes[right]]
+        assert min(abs(low - offset) + abs(high - offset - size) for low, high in read) <= pixel, size
+        left = np.isclose(boxes[:, 0], sheet.x(start)) & np.isclose(boxes[:, 2], sheet.x(end))
+        heights = [address_of(sheet, high) - address_of(sheet, low) for _, low, _, high in boxes[left]]
+        assert min(abs(height - size) for height in heights) <= pixel, size
+    whole = sum(row[3] for row in rows)
+    assert max(address_of(sheet, high) for *_, high in boxes) == pytest.approx(whole, abs=pixel)
+
+
+@pytest.mark.slow
+def test_the_chart_of_allocators(model: Path) -> None:
+    answers = compare(CompareRequest(str(model), seconds=0.2))
+    document = json.loads(comparison_report.as_json(answers))
+    with canvas.style():
+        sheet = field_chart.draw(answers.comparison.field)
+    times = sorted((x, microseconds(text)) for x, y, text in texts(sheet) if np.isclose(y, sheet.margins.bottom - 11))
+    shares = sorted((y, float(text.replace(",", "").rstrip(" %"))) for x, y, text in texts(sheet)
+                    if np.isclose(x, sheet.margins.left - 5) and text.endswith("%"))  # fmt: skip
+    (zero,) = (y for x, y, text in texts(sheet) if np.isclose(x, sheet.margins.left - 5) and text == "0")
+    drawn = [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in lines(sheet)
+             if line.get_marker() == "o"]  # fmt: skip
+    dots = [(float(x[0]), float(y[0])) for x, y in drawn]
+    placed = [row for row in document["rows"] if row["height"] is not None]
+    for row in placed[:: max(len(placed) // MOST, 1)]:
+        excess = 100 * (row["height"] / document["lower_bound"] - 1)
+        x = between(times, max(row["microseconds"], 1))
+        y = zero if excess <= 0 else between(shares, max(excess, shares[0][1]))
+        assert any(abs(a - x) + abs(b - y) < 0.5 for a, b in dots), row
+
+
+def between(ticks: Sequence[tuple[float, float]], value: float) -> float:
+    """Where a value stands on a logarithmic axis, by its first and its last tick."""
+    (a, low), (b, high) = ticks[0], ticks[-1]
+    return float(a + (b - a) * np.log(value / low) / np.log(high / low)) if high > low else a
+
+
+def microseconds(text: str) -> float:
+    """A time such as 10 ms."""
+    number, unit = text.split()
+    return float(number.replace(",", "")) * {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0}[unit]
+
+
+@pytest.mark.slow
+def test_the_page(model: Path, tmp_path: Path) -> None:
+    """A click where a buffer is, by the JSON, tells its bytes, its addresses and its steps."""
+    require_browser()
+    path = tmp_path / "page.html"
+    done = run("analyze", model, "--draw", path, "--json", tmp_path / "plan.json")
+    assert done.returncode == 0, done.stderr
+    rows = plan_rows(json.loads((tmp_path / "plan.json").read_text()))
+    with opened_browser() as browser:
+        browser.open(path)
+        browser.run("chart.fit ? chart.fit() : null")
+        read = 0
+        for start, end, offset, size in sorted(rows, key=lambda row: -row[3])[:MOST]:
+            others = [row for row in rows if row != (start, end, offset, size)]
+            middle = offset + size // 2
+            covered = {step for a, b, low, length in others if low <= middle < low + length for step in range(a, b)}
+            alone = [step for step in range(start, end) if step not in covered]
+            if not alone:
+                continue
+            x, y = browser.run(
+                "const f = chart.frame, w = chart.window;"
+                "return [f.left + (arguments[0] - w.x0) / (w.x1 - w.x0) * f.width,"
+                " f.top + (w.y1 - arguments[1]) / (w.y1 - w.y0) * f.height]",
+                alone[len(alone) // 2] + 0.5, offset + size / 2,
+            )  # fmt: skip
+            browser.point(x, y, click=True)
+            told = dict(zip(browser.texts("#details dt"), browser.texts("#details dd"), strict=True))
+            assert human(size) == told["bytes"]
+            assert told["address"] == f"{offset:,} to {offset + size:,}"
+            assert told["alive"] == f"steps {start:,} to {end - 1:,}"
+            read += 1
+        assert read >= min(MOST, len(rows)) // 2
+        assert browser.complaints() == []
 
 
 def size_of(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_the_headline_is_what_a_default_session_takes(models: Path) -> None:
     text = run("analyze", models / "resnet8.onnx").stdout
     assert f"({session.usual.first:,} B) in the first run, " in text.replace("\n      ", " ")
     assert "measured: onnxruntime" in text
-    assert "planned activations 204.00 KiB (208,896 B)" in text
+    assert "ort by itself 204.00 KiB (208,896 B): tensors alone" in text
     assert "What a session allocates" not in text
 
 
@@ -77,7 +78,7 @@ def test_the_document_names_session_and_planned_activations(models: Path) -> Non
     document = json.loads(run("analyze", models / "resnet8.onnx", "--json", "-").stdout)
     session = document["requirement"]["session"]
     assert document["requirement"]["arena"] == max(session["usual"]["first"], session["usual"]["later"])
-    assert session["planned"] == 208896
+    assert session["by_itself"] == 208896
     assert session["others"][0]["code"][0] == "options = onnxruntime.SessionOptions()"
 
 
@@ -152,7 +153,7 @@ def test_what_can_be_neither_measured_nor_predicted_has_no_figure(voice: Path) -
     assert (found.outcomes[0].exit_code, found.outcomes[0].needed) == (1, None)
     assert "runs bodies" in found.outcomes[0].problem
     done = run("analyze", voice, "--measure", "0")
-    assert "no figure of a session; planned activations" in done.stdout
+    assert "no figure of a session; ort by itself" in done.stdout
     assert "(it runs bodies, which are not followed)" in done.stdout.replace("\n      ", " ")
 
 
@@ -271,4 +272,47 @@ def test_explain_names_the_session_and_the_settings_that_fit(models: Path) -> No
     document = json.loads(run("explain", models / "resnet8.onnx", "--measure", 0, "--seconds", 0, "--json", "-").stdout)
     session = document["requirement"]["session"]
     assert not session["usual"]["measured"]
-    assert document["requirement"]["arena"] >= session["usual"]["later"] > session["planned"]
+    assert document["requirement"]["arena"] >= session["usual"]["later"] > session["by_itself"]
+
+
+def test_a_sweep_takes_values_of_inputs(voice: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from modelplan.questions.sweeps.store import read_rows
+
+    table = tmp_path / "fleet.toml"
+    table.write_text(f'models = "{voice.name}"\n[inputs."{voice.name}"]\nvalue = "rate=8000"\n')
+    heights: list[tuple[str, int]] = []
+    for args in ([voice, "--value", "rate=16000"], [voice, "--value", "rate=8000"], [table]):
+        output = tmp_path / f"{len(heights)}.parquet"
+        done = run("sweep", *args, "-o", output, "--runtimes", "generic")
+        assert done.returncode == 0, done.stderr
+        (row,) = read_rows(output)
+        assert row.height is not None, row.error
+        heights.append((row.values, row.height))
+    assert heights[1] == heights[2]
+    assert heights[0][1] > heights[1][1]
+
+
+def test_weights_in_other_files_are_part_of_what_is_remembered(tmp_path: Path, cache: Path) -> None:
+    data = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [64, 64]) for name in "xy"]
+    weights = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "m", data[:1], data[1:], [weights])
+    path = tmp_path / "model.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    location = "a folder whose name is rather long for such a thing, so that its length takes two bytes/weights.bin"
+    location = location.replace("/", "_" * 40 + "/")
+    (tmp_path / location).parent.mkdir()
+    onnx.save(model, path, save_as_external_data=True, location=location, size_threshold=0)
+    assert session_of(path).usual.measured
+    assert len(list(cache.iterdir())) == 1
+    session_of(path)
+    assert len(list(cache.iterdir())) == 1
+    stated = (tmp_path / location).stat()
+    os.utime(tmp_path / location, ns=(stated.st_atime_ns, stated.st_mtime_ns + 10**9))
+    session_of(path)
+    assert len(list(cache.iterdir())) == 2
+    known = remembered.RememberedSessions(str(path), path.read_bytes())
+    assert known.known()
+    with (tmp_path / location).open("ab") as file:
+        file.write(b"more")
+    assert not remembered.RememberedSessions(str(path), path.read_bytes()).known()

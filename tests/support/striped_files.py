@@ -99,7 +99,7 @@ def striped_ladder(folder: Path) -> Ladder:
     before = subject.rung("as is", data, 3, subject.macs)
     after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs)
     after = replace(after, regions=(_REGION,))
-    return Ladder((before, after), after, after.head)
+    return Ladder((before, after), after, after.head, kernels="reference")
 
 
 def largest_distance(made: Striped, *, used: bool = True) -> int:

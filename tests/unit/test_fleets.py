@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.sweeps import running
 from modelplan.questions.sweeps.rows import COLUMNS, SweepRow, as_record, row_of
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, SweepRun, runs_of
+from modelplan.questions.sweeps.runner import run_from
 from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.sweeps.summing import summarized
-from modelplan.questions.sweeps.sweep_file import read_sweep, table_of
+from modelplan.questions.sweeps.sweep_file import read_inputs, read_sweep, table_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = str(ROOT / "models" / "ds_cnn_kws.tflite")
@@ -127,6 +129,43 @@ def test_a_table_that_cannot_be_read(tmp_path: Path, text: str, message: str) ->
     (tmp_path / "fleet.toml").write_text(text)
     with pytest.raises(RequestError, match=message):
         table_of(read_sweep(tmp_path / "fleet.toml"))
+
+
+def test_inputs_of_single_models(tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        (tmp_path / name).touch()
+    file = tmp_path / "fleet.toml"
+    file.write_text(
+        'models = ["a.onnx", "b.onnx"]\ndim = "batch=1"\n'
+        '[inputs."a.onnx"]\ndim = ["rows=8"]\nvalue = "sr=16000"\n[inputs."b.onnx"]\nshape = "x=1,2"\n'
+    )
+    table = table_of(read_sweep(file), read_inputs(file))
+    first, second = runs_of(table, dict.fromkeys(table.models, ""))
+    assert (first.dims, first.shapes, first.values) == (("batch=1", "rows=8"), (), ("sr=16000",))
+    assert (second.dims, second.shapes, second.values) == (("batch=1",), ("x=1,2",), ())
+    assert run_from(json.loads(json.dumps(asdict(first)))) == first
+    assert row_of(first, "done").values == "sr=16000"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("inputs = 1", "expected tables"),
+        ('[inputs]\n"x.onnx" = 1', "expected tables"),
+        ('[inputs."x.onnx"]\ndims = "a=1"', "inputs: x.onnx: dims: no such key; there are: dim, shape, value"),
+        ('[inputs."x.onnx"]\ndim = "a"', "expected"),
+        ('[inputs."x.onnx"]\nvalue = "a"', "expected"),
+        ('[inputs."y.onnx"]\ndim = "a=1"', "none of the models"),
+        ('[inputs."z.onnx"]\ndim = "a=1"', "no file matches"),
+    ],
+)
+def test_inputs_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
+    for name in ("x.onnx", "y.onnx"):
+        (tmp_path / name).touch()
+    file = tmp_path / "fleet.toml"
+    file.write_text(f"models = 'x.onnx'\n{text}")
+    with pytest.raises(RequestError, match=message):
+        table_of(read_sweep(file), read_inputs(file))
 
 
 def test_the_best_setting_decides_what_fits() -> None:

@@ -97,3 +97,76 @@ def test_parts_in_the_bytes_of_the_whole_count_once(models: Path) -> None:
     assert len(drawing.problem.meetings)
     assert drawing.peak <= drawing.planned
     assert any(len(view["overlaps"]) for view in columns_of(analysis_page(request, analysis))["views"])
+
+
+@pytest.fixture
+def session_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.usefixtures("session_cache")
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_every_command_prints_what_a_session_takes(models: Path, tmp_path: Path, seconds: int) -> None:
+    path, how = models / "unet_small.onnx", ("--measure", seconds)
+    needed = analyze(AnalyzeRequest(str(path), measure=seconds)).requirement
+    session = needed.session
+    assert session is not None
+    if seconds:
+        pytest.importorskip("onnxruntime")
+        assert session.usual.measured
+    own = f"ort by itself {human(session.by_itself)}"
+    for command in ("analyze", "explain", "check"):
+        budget = ("--budget", needed.arena) if command == "check" else ()
+        shown = " ".join(run(command, path, *how, *budget).stdout.split())
+        assert human(needed.arena if command == "check" else session.usual.later) in shown
+        assert own in shown
+    document = json.loads(run("check", path, *how, "--budget", needed.arena, "--json", "-").stdout)["models"][0]
+    assert (document["required"], document["session"]["by_itself"]) == (needed.arena, session.by_itself)
+    chart = tmp_path / "diff.svg"
+    shown = " ".join(run("diff", path, models / "resnet8.onnx", *how, "--draw", chart).stdout.split())
+    word = "memory" if seconds else "memory with the margin of a prediction"
+    assert f"{word} {human(needed.arena)} -> " in shown
+    assert f"{own} -> " in shown
+    assert f"{word} {human(needed.arena)} → " in chart.read_text()
+    found = json.loads(run("diff", path, path, *how, "--json", "-").stdout)
+    figure = found["arena"]["before"], found["by_itself"]["before"], sum(part["before"] for part in found["parts"])
+    assert figure == (needed.arena, session.by_itself, needed.arena)
+
+
+@pytest.mark.usefixtures("session_cache")
+def test_planned_activations_are_one_number_in_every_command(models: Path, tmp_path: Path) -> None:
+    path = models / "unet_small.onnx"
+    request = AnalyzeRequest(str(path), measure=0)
+    analysis = analyze(request)
+    figures, own = summary(analysis.plan), analysis.requirement.session
+    assert own is not None
+    words = f"planned activations {human(figures.planned)}"
+    shown = run("analyze", path, "--measure", 0).stdout
+    assert set(re.findall(r"planned activations [^,]* [(][^)]*[)]", shown)) == {words}
+    difference = run("diff", path, "--old", "alias=safe", "--new", "alias=safe", "--new", "schedule=file").stdout
+    assert words in " ".join(difference.split())
+    chart = tmp_path / "field.svg"
+    compared = run("compare", path, "--seconds", "0.1", "--chart", chart, "--json", tmp_path / "all.json").stdout
+    count = len(analysis.plan.problem)
+    assert f"{count} buffers of planned activations, lower bound {human(figures.lower_bound)}" in compared
+    assert f"{count} buffers of planned activations" in chart.read_text()
+    document = json.loads((tmp_path / "all.json").read_text())
+    assert document["counted"] == "planned activations"
+    assert next(row["height"] for row in document["rows"] if row["allocator"] == "best") == figures.planned
+    assert document["today"]["height"] == own.by_itself
+    views = {view["name"]: view for view in columns_of(analysis_page(request, analysis))["views"]}
+    assert views["ort by itself"]["planned"] == own.by_itself
+    assert figures.planned in {view["planned"] for view in views.values()}
+
+
+@pytest.mark.usefixtures("session_cache")
+def test_a_session_is_not_compared_with_what_has_no_figure_of_one(models: Path, tmp_path: Path) -> None:
+    from onnx import TensorProto, helper, save
+
+    data = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in "xy"]
+    node = helper.make_node("Einsum", ["x"], ["y"], equation="ij->ji")
+    save(helper.make_model(helper.make_graph([node], "odd", data[:1], data[1:])), tmp_path / "odd.onnx")
+    old, new = tmp_path / "odd.onnx", models / "resnet8.onnx"
+    found = run("diff", old, new, "--measure", 0).stdout
+    assert "ort by itself" in found.splitlines()[1]
+    assert "memory" not in found.splitlines()[1]

@@ -10,6 +10,7 @@ import pytest
 import modelplan
 from modelplan.answers.analysis import Analysis, ComparedFile, PlannedFile, RunFile, SizedFile
 from modelplan.cli import main
+from modelplan.formats import load_model
 from modelplan.model.bounds import height
 from modelplan.outputs import render
 from modelplan.outputs.report import plain
@@ -165,6 +166,17 @@ def test_fit_answers_what_the_command_writes(kws: str, tmp_path: Path, capsys: p
     ladder = modelplan.fit(request)
     assert ladder.model == Path(out).read_bytes()
     assert text.startswith(plain([ladder_report.rungs_section(kws, ladder, request)]))
+
+
+def test_fit_reads_the_kernels_of_the_plan_in_the_file(kws: str, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.tflite"
+    packed.write_bytes(modelplan.pack(modelplan.PackRequest(kws, kernels="cmsis-dsp")).packed.data)
+    few = frozenset({"order", "views", "overlaps", "fold", "gather", "split"})
+    ladder = modelplan.fit(modelplan.FitRequest(packed, without=few))
+    assert ladder.kernels == "cmsis-dsp"
+    assert ladder.rungs[0].arena == modelplan.analyze(modelplan.AnalyzeRequest(str(packed))).requirement.arena
+    assert modelplan.fit(modelplan.FitRequest(packed, kernels="reference", without=few)).kernels == "reference"
+    assert modelplan.fit(modelplan.FitRequest(load_model(kws), without=few)).kernels == "all"
 
 
 def test_fit_of_an_onnx_file_refuses_a_step_that_there_is_not(models: Path) -> None:

@@ -16,6 +16,7 @@ from tflm_models import T, ints, single
 
 from modelplan import ModelError, RequestError, SelfTest, SelfTestRequest, render, self_test
 from modelplan.answers.expected_outputs import ExpectedOutput
+from modelplan.formats.tflite.lut_metadata import LutMetadata
 from modelplan.questions.self_testing import expected_runs
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
@@ -184,7 +185,7 @@ def test_what_has_no_outputs_to_expect_is_refused(corpus: Path, models: Path) ->
     small = copying("uint8", 4)
     negated = read_tflite(single("NEG", [T("float32", (4,))], [T("float32", (4,))]), "neg")
     with pytest.raises(ModelError, match="TFLM would not run it"):
-        expected_runs(small, replace(small, compressed=True), "reference", None)
+        expected_runs(small, replace(small, luts=LutMetadata()), "reference", None)
     with pytest.raises(RequestError, match="no ABI 'x'"):
         expected_runs(negated, negated, "reference", "x")
 

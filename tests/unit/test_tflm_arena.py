@@ -12,7 +12,6 @@ import pytest
 from tflm_models import MAKERS, Op, S, T, build, single, sweep, zeros
 from tflm_sweep import KIT, ask_kit, ask_wheel, differences, kit_folder
 
-from modelplan.formats.tflite.flatbuffer import set_metadata
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS, GROUPS
 from modelplan.runtimes.tflm.arena import (
@@ -214,14 +213,6 @@ def test_what_tflm_refuses_is_told(data: bytes, operator: str, reason: str) -> N
     (refused,) = refusals(read_tflite(data, "refused"))
     assert refused.label == operator
     assert refused.reason.startswith(reason)
-
-
-def test_compressed_weights_are_refused(corpus: Path) -> None:
-    """Builds that read the metadata unpack weights into memory that is not known; others read garbage."""
-    plain = model(corpus, "kws_ref_model")
-    data = set_metadata(plain.data, "COMPRESSION_METADATA", b"1234")
-    assert [one.label for one in refusals(read_tflite(data, "m"))] == ["metadata COMPRESSION_METADATA"]
-    assert not list(refusals(plain))
 
 
 def test_refusals_of_several_subgraphs_name_theirs() -> None:

@@ -21,6 +21,7 @@ from modelplan.formats.files import fingerprint, read_model
 from modelplan.formats.limits import MOST_AXES, FileLimits, Tally, check_sizes
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import TableColumns
+from modelplan.formats.tflite.lut_metadata import LutMetadata, lut_metadata
 from modelplan.formats.tflite.tflite_calls import inlined
 from modelplan.formats.tflite.tflite_file import CodeRow, OperatorRow, QuantisationScales, TensorRow, TfliteFile
 from modelplan.formats.tflite.tflite_options import SIZED_BY_OPTIONS, attributes, body_indices, custom_attributes
@@ -92,6 +93,10 @@ class _Reader:
     @cached_property
     def file(self) -> TfliteFile:
         return TfliteFile(self.data)
+
+    @cached_property
+    def metadata(self) -> LutMetadata | None:
+        return lut_metadata(self.data)
 
     def graph(self, name: str) -> Graph:
         root = self.file.root
@@ -169,7 +174,7 @@ class _Reader:
         slots = self.file.slots(table, schema.SUBGRAPH_TENSORS)
         if not number and self.dims.shapes:
             self.imply_batch(slots, self.ends(table)[0])
-        rows, tensors = self.tensors(slots, where)
+        rows, tensors = self.tensors(slots, where, self.compressed(number))
         ops = self.ops(self.file.slots(table, schema.SUBGRAPH_OPERATORS), where, slots, rows)
         self.place = f"subgraph {number}"
         inputs, outputs = self.ends(table)
@@ -191,7 +196,12 @@ class _Reader:
 
     # -- tensors ---------------------------------------------------------------------------------------------
 
-    def tensors(self, slots: IntArray, where: str) -> tuple[list[TensorRow], list[Tensor]]:
+    def compressed(self, subgraph: int) -> set[int]:
+        """The tensors of a subgraph that the metadata of compressed weights name."""
+        lists = self.metadata.subgraphs if self.metadata else ()
+        return {row.tensor for row in lists[subgraph]} if subgraph < len(lists) else set()
+
+    def tensors(self, slots: IntArray, where: str, compressed: set[int]) -> tuple[list[TensorRow], list[Tensor]]:
         """The tensors at the slots of a vector: what it says of them, and what they are in the graph."""
         names, found = self.file.names(slots), self.file.tensors(slots)
         rows, tensors = list[TensorRow](), list[Tensor]()
@@ -200,10 +210,10 @@ class _Reader:
             name = self.text(next(names))
             self.place = f"{where}tensor {i} {name[:200]!r}"
             rows.append(next(found))
-            tensors.append(self.tensor(name, rows[-1], where))
+            tensors.append(self.tensor(name, rows[-1], where, compressed=i in compressed))
         return rows, tensors
 
-    def tensor(self, name: str, row: TensorRow, where: str) -> Tensor:
+    def tensor(self, name: str, row: TensorRow, where: str, *, compressed: bool) -> Tensor:
         self.spend(4 * (len(row.shape) + len(row.signature)) + 64)
         dtype = DTYPES.get(row.type)
         if dtype is None:
@@ -215,7 +225,8 @@ class _Reader:
             self.dims.shape(name, shape)
         if dtype in UNPLANNED and kind is not Kind.CONSTANT:
             self.unplanned.append(f"{name!r} ({dtype})")
-        return self.with_stored(Tensor(name, shape, dtype, kind), row, stored)
+        found = Tensor(name, shape, dtype, kind)
+        return replace(found, stored=stored, compressed=True) if compressed else self.with_stored(found, row, stored)
 
     def shape(self, name: str, row: TensorRow, kind: Kind) -> tuple[int, ...]:
         """The extents: where the signature leaves one open the caller's, else the file's, with which runtimes start."""

@@ -19,7 +19,7 @@ from modelplan.answers.model_difference import Change, Column, Difference
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.axes import byte_ticks, draw_live_bytes, spread
 from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
-from modelplan.outputs.reports.difference_report import became, parts_kept
+from modelplan.outputs.reports.difference_report import figure_lines, parts_kept
 from modelplan.primitives.units import brief, human
 from modelplan.primitives.version import __version__
 
@@ -60,13 +60,8 @@ class DifferenceChart:
 def chart_of(difference: Difference) -> DifferenceChart:
     """The chart of a difference."""
     title = f"{difference.old}  →  {difference.new}" if difference.old != difference.new else difference.old
-    arena = "arena" if difference.whole else "activations"
-    known = difference.arena.before is not None and difference.arena.after is not None
-    facts = (
-        [f"{arena} {became(difference.arena)}".replace("->", "→")]
-        if known
-        else ["one side would not run: the curves show what it plans"]
-    )
+    lines = [line.replace("->", "→") for line in figure_lines(difference)]
+    facts = lines or ["one side would not run: the curves show what it plans"]
     facts += ["  ·  ".join(f"{one.name} {one.before} → {one.after}" for one in difference.settings)]
     facts += [
         f"{side}: whole tensors are shown; the plan in the file keeps parts of them and needs {human(head)}"

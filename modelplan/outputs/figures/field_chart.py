@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from modelplan.answers.allocator_field import Field, Mark
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, Area, Margins, Sheet
-from modelplan.primitives.units import human
 
 #: One colour for each kind of allocator: after Okabe and Ito's colour-blind safe set (2008).
 COLOURS = {
@@ -133,9 +132,7 @@ def _head(sheet: Sheet, field: Field) -> None:
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     title = lettering.folded(lettering.drawable(field.title), room / 1.15, TITLE) or "problem"
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    usual = f"{field.buffers:,} buffers  ·  lower bound {human(field.lower_bound)}  ·  {len(field.marks)} allocators"
-    facts = field.facts or usual
-    sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
+    sheet.write(_EDGE, y - _ROW, field.facts, BODY, va="baseline")
     x = _EDGE
     for kind in dict.fromkeys(m.kind for m in field.marks):
         _dot(sheet, x + 3, y - 2 * _ROW + 3, kind)

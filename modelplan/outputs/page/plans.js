@@ -16,10 +16,12 @@
  * @typedef {{start: number, end: number, bytes: number}} Peak
  */
 
-/** Bytes in the largest unit that keeps them above one. @param {number} n */
+/** Bytes in the largest unit that keeps them above one; halves go to the even digit, as in text. @param {number} n */
 function brief(n) {
   const [unit, scale] = n >= 1048576 ? ["MiB", 1048576] : n >= 1024 ? ["KiB", 1024] : ["B", 1];
-  return scale === 1 ? `${n} B` : `${(n / Number(scale)).toFixed(2)} ${unit}`;
+  const hundredths = (100 * n) / Number(scale), low = Math.floor(hundredths);
+  const nearest = hundredths - low === 0.5 ? low + (low % 2) : Math.round(hundredths);
+  return scale === 1 ? `${n} B` : `${(nearest / 100).toFixed(2)} ${unit}`;
 }
 
 /** A whole number with commas. @param {number} n */

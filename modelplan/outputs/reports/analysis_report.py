@@ -42,7 +42,7 @@ def requirement_section(stage: SizedFile) -> Section:
 def extents_section(table: ExtentTable) -> Section:
     """What a model needs for each of several extents, and whether that fits."""
     rows = [_extents_row(row, table.capacity) for row in table.rows]
-    columns = ("first run", "later runs", "planned activations") if table.rows[0].requirement.session else ("memory",)
+    columns = ("first run", "later runs", "ort by itself") if table.rows[0].requirement.session else ("memory",)
     fits = ("fits",) if table.capacity is not None else ()
     headings = (*(f">{name}" for name in (*table.symbols, *columns)), *fits)
     basis = tuple(dict.fromkeys(row.requirement.basis for row in table.rows))
@@ -51,7 +51,7 @@ def extents_section(table: ExtentTable) -> Section:
 
 def _extents_row(row: ExtentRow, capacity: int | None) -> tuple[str, ...]:
     needed, session = row.requirement, row.requirement.session
-    sizes = (session.usual.first, session.usual.later, session.planned) if session else (needed.arena,)
+    sizes = (session.usual.first, session.usual.later, session.by_itself) if session else (needed.arena,)
     fits = () if capacity is None else ("yes" if needed.fits(capacity) else "no",)
     return (*map(str, row.extents), *map("{:,}".format, sizes), *fits)
 
@@ -61,7 +61,7 @@ def _without_session(stage: SizedFile, lines: tuple[str, ...]) -> tuple[str, ...
     runtime, needed = stage.target.runtime, stage.requirement
     if needed.session or needed.refusals or not runtime.sorts or stage.file.graph.format != runtime.default_for:
         return lines
-    return (f"no figure of a session; planned activations {human(needed.arena)}", *lines[1:])
+    return (f"no figure of a session; {runtime.name} by itself {human(needed.arena)}", *lines[1:])
 
 
 def _fixed_line(stage: SizedFile) -> list[str]:

@@ -9,6 +9,9 @@ from modelplan.model import Alternative, LibraryNeed, Requirement, SessionMemory
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import counted, human
 
+#: What a runtime's own plan of an ONNX model is.
+ALONE = "tensors alone, by a plan that no session follows"
+
 
 def headline(model: str, needed: Requirement, capacity: int | None = None) -> Section:
     """The number to paste or to expect, for what it holds, and whether it fits; or why the runtime would not run it."""
@@ -40,8 +43,7 @@ def beside_lines(session: SessionMemory) -> list[str]:
         kept = f"the loaded session {human(session.loaded)}, of it weights {human(session.weights)}"
     threads = f"{counted(session.threads, 'intra-op thread')} (--threads)"
     apart = f"apart from that: inputs {human(session.inputs)}, {kept}; {threads}"
-    planned = f"planned activations {human(session.planned)}: tensors alone, by a plan that no session follows"
-    return [*([session.note] if session.note else []), apart, planned]
+    return [*([session.note] if session.note else []), apart, f"ort by itself {human(session.by_itself)}: {ALONE}"]
 
 
 def settings_section(session: SessionMemory) -> Section:

@@ -10,7 +10,7 @@ from typing import Any
 
 from modelplan.answers.comparison import OURS, AllocatorAnswers, Comparison, Row
 from modelplan.outputs.report import Report, Section, Table, printable
-from modelplan.primitives.units import counted, human, stand_in
+from modelplan.primitives.units import human, stand_in
 
 #: The version of the JSON document: raised when a field changes its meaning or goes, not when one is added.
 SCHEMA = 1
@@ -25,7 +25,7 @@ def sections(comparison: Comparison, top: int | None = None) -> Report:
     ties = _ties(row for row in comparison.ranked if row not in ours)
     shown = ties[:top]
     lines = [
-        f"{counted(comparison.buffers, 'buffer')}, lower bound {human(comparison.lower_bound)}",
+        f"{comparison.counted}, lower bound {human(comparison.lower_bound)}",
         *comparison.remarks,
         *([f"{len(shown)} of {len(ties)} heights shown"] if len(shown) < len(ties) else []),
     ]
@@ -66,6 +66,7 @@ def as_json(answers: AllocatorAnswers) -> str:
     }
     if source.plan:
         document["kept"] = source.kept
+        document["counted"] = "planned activations"
     if source.runtime_plan:
         document["today"] = asdict(source.runtime_plan)
     if answers.target:

@@ -10,6 +10,7 @@ from typing import Any
 
 from modelplan.answers.model_difference import Bytes, Change, Difference, Named, OpChange, PeakPart
 from modelplan.outputs.report import Report, Section, Table, folded
+from modelplan.outputs.reports.arena_report import ALONE
 from modelplan.primitives.units import brief, counted, human
 
 _MOST_ROWS = 12
@@ -35,15 +36,22 @@ def sections_of(difference: Difference) -> Report:
 
 def head_lines(difference: Difference) -> Iterator[str]:
     """The number before and after, what was chosen differently, and what holds for both."""
-    what = "arena" if difference.whole else "activations"
-    if difference.arena.before is not None and difference.arena.after is not None:
-        yield f"{what} {became(difference.arena)}"
+    yield from figure_lines(difference)
     for setting in difference.settings:
         yield f"{setting.name} {setting.before} -> {setting.after}"
-    yield f"sized for {', '.join(_basis(difference))}"
+    sized = "" if difference.by_itself else "sized for "
+    yield f"{sized}{', '.join(_basis(difference))}"
     for side, refusals in zip(("old", "new"), difference.refusals, strict=True):
         yield from (f"{side}: the runtime would not run it: {refusal}" for refusal in refusals)
     yield from _capacities(difference)
+
+
+def figure_lines(difference: Difference) -> Iterator[str]:
+    """What is needed before and after; of sessions also what the runtime's planner needs for the tensors alone."""
+    if difference.arena.before is not None and difference.arena.after is not None:
+        yield f"{difference.counted} {became(difference.arena)}"
+    if difference.by_itself:
+        yield f"ort by itself {became(difference.by_itself)}: {ALONE}"
 
 
 def _basis(difference: Difference) -> Iterator[str]:
@@ -274,6 +282,7 @@ def as_json(difference: Difference) -> str:
         "whole": difference.whole,
         "settings": [asdict(setting) for setting in difference.settings],
         "arena": _figure(difference.arena),
+        **({"by_itself": _figure(difference.by_itself)} if difference.by_itself else {}),
         "parts": [{"name": part.name, **_figure(part.bytes)} for part in difference.parts],
         "flash": [{"name": part.name, **_figure(part.bytes)} for part in difference.flash],
         "alive": [

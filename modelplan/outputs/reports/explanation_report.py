@@ -55,7 +55,7 @@ def change_sections(explanation: Explanation) -> Report:
     if explanation.needed.refusals:
         return []
     session = explanation.needed.session
-    helping = advice_sections(explanation.advice, session.planned if session else explanation.needed.head)
+    helping = advice_sections(explanation.advice, session.by_itself if session else explanation.needed.head)
     return [*helping, *_remedy(explanation), *_what_if(explanation.what_if)]
 
 

@@ -35,8 +35,8 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
         )
         for rung in ladder.rungs
     )
-    title = f"{name}: {goal.objective} for ABI {goal.abi}, {goal.kernels} kernels, in bytes"
-    lines = ("a file for one kernel library alone can need less: --kernels NAME",) if goal.kernels == ALL else ()
+    title = f"{name}: {goal.objective} for ABI {goal.abi}, {ladder.kernels} kernels, in bytes"
+    lines = ("a file for one kernel library alone can need less: --kernels NAME",) if ladder.kernels == ALL else ()
     return Section(title, lines, Table(headings, rows))
 
 

@@ -102,13 +102,14 @@ def _diff() -> Schema:
         "changes": _list(_record(operator)),
         "moved": _INTEGER,
     }
-    return _versioned("diff", difference_report.SCHEMA, "what `diff --json` finds out", fields, definitions)
+    what, more = "what `diff --json` finds out", {"by_itself": figure}
+    return _versioned("diff", difference_report.SCHEMA, what, fields, definitions, more)
 
 
 def _compare() -> Schema:
     made = Definitions()
     fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": _list(made.of(Row))}
-    more: Fields = {"kept": _INTEGER, "today": made.of(RuntimePlan), "target": _target(made)}
+    more: Fields = {"kept": _INTEGER, "counted": _TEXT, "today": made.of(RuntimePlan), "target": _target(made)}
     return _versioned("compare", comparison_report.SCHEMA, "all answers, from `compare --json`", fields, made, more)
 
 

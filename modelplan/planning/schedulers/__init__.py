@@ -10,6 +10,7 @@ from modelplan.model import Aliases, Budget, Graph, Runtime, Schedule, bounds
 from modelplan.planning import lifetimes
 from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
 from modelplan.planning.schedulers.problem import order_problem
+from modelplan.planning.schedulers.unpacking import with_late_unpacking
 from modelplan.primitives.errors import RequestError
 
 #: Two seconds of one core of 2023.
@@ -84,12 +85,13 @@ def orders(
     problem = graph.memoised(asked, lambda: order_problem(graph, aliases, runtime, pairs))
     answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
     referee.check_flow(problem, answer.witness)
-    least = peak(graph, answer.order, aliases, runtime)
+    sequence = answer.order if name == "file" else with_late_unpacking(graph, answer.order)
+    least = peak(graph, sequence, aliases, runtime)
     first = Schedule(
-        answer.order, least, min(answer.lower_bound, least), _method(name, answer), _proof(answer), answer.witness
+        sequence, least, min(answer.lower_bound, least), _method(name, answer), _proof(answer), answer.witness
     )
     yield first
-    for sequence in answer.alternatives:
+    for sequence in dict.fromkeys(with_late_unpacking(graph, one) for one in answer.alternatives):
         if peak(graph, sequence, aliases, runtime) == least:
             yield replace(first, order=sequence)
 

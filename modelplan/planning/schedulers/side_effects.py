@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from modelplan.model import Graph
 from modelplan.ops import facts
+from modelplan.planning.schedulers.unpacking import UNPACKING
 
 
 def has_side_effects(file_format: str, kind: str) -> bool:
     """Whether an operator of this kind may touch more than its outputs; what a custom one does is unknown."""
+    if kind == UNPACKING:
+        return False
     custom = kind.startswith(("CUSTOM", "DELEGATE", "PLACEHOLDER", "BUILTIN_")) or "." in kind or "::" in kind
     return custom or facts(file_format, kind).effects
 

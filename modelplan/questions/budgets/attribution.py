@@ -9,19 +9,20 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import side_of
+from modelplan.questions.model_request import SessionAsked
 
 #: How many operators are named; the others are counted.
 _MOST = 8
 
 
-def causes(old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
+def causes(old: ModelFile, new: ModelFile, target: Target, asked: SessionAsked) -> tuple[str, ...]:
     """One line for each operator or input that changed what the model needs, largest effect first.
 
     Then follow what each is sized for, where another kernel library needs most, the parts of the memory that differ and
-    the two peaks; where the files cannot be compared, the reason.
+    the two peaks; where the files cannot be compared, the reason. `asked` is how sessions are sized.
     """
     try:
-        found = difference(side_of(old, target), side_of(new, target))
+        found = difference(side_of(old, target, session=asked), side_of(new, target, session=asked))
     except ModelPlanError as problem:
         return (f"operators not compared: {problem}",)
     return tuple(_lines(found))

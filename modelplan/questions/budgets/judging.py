@@ -60,4 +60,4 @@ def compared(
     if needed.refusals:
         return Earlier(baseline.name, None, f"{old.path} does not run: {needed.refusals[0]}"), ()
     earlier = Earlier(baseline.name, Figures(needed.arena, needed.head, len(old.content)))
-    return earlier, measurements.causes(old, file, target)
+    return earlier, measurements.causes(old, file, target, asked)

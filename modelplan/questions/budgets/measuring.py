@@ -59,14 +59,14 @@ class Measurements:
         self.spent += time.monotonic() - start
         return alternatives
 
-    def causes(self, old: ModelFile, new: ModelFile, target: Target) -> tuple[str, ...]:
+    def causes(self, old: ModelFile, new: ModelFile, target: Target, asked: SessionAsked) -> tuple[str, ...]:
         """What made a model need more or less than an earlier form of it; nothing where it is the same file."""
         if old.graph.fingerprint == new.graph.fingerprint:
             return ()
         from modelplan.questions.budgets.attribution import causes  # here, since without a baseline nothing is compared
 
-        key = ("causes", old.graph.fingerprint, *_key(new, target), target.abi)
-        return self._memoised(key, lambda: causes(old, new, target))
+        key = ("causes", old.graph.fingerprint, *_key(new, target), target.abi, asked)
+        return self._memoised(key, lambda: causes(old, new, target, asked))
 
     def _memoised(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
         if key not in self.answers:

@@ -52,8 +52,10 @@ def difference(old: Side, new: Side) -> Difference:
         new.name,
         (old.needed.basis, new.needed.basis),
         whole,
+        old.counted if old.counted == new.counted else "memory",
         tuple(_settings(dict(old.settings), dict(new.settings))),
         Bytes(_arena(old.needed, whole=whole), _arena(new.needed, whole=whole)),
+        _by_itself(old.needed, new.needed),
         tuple(_parts(old.needed, new.needed, whole=whole)),
         (
             Named("constants", Bytes(constant_bytes(old.graph), constant_bytes(new.graph))),
@@ -84,6 +86,10 @@ def _arena(needed: Requirement, *, whole: bool) -> int | None:
     if needed.refusals:
         return None
     return needed.arena if whole or not needed.macro else needed.head
+
+
+def _by_itself(old: Requirement, new: Requirement) -> Bytes | None:
+    return Bytes(old.session.by_itself, new.session.by_itself) if old.session and new.session else None
 
 
 def _head(needed: Requirement) -> int | None:

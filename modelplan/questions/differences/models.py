@@ -12,10 +12,11 @@ from modelplan.model import Plan
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import load_file
+from modelplan.questions.alternatives import load_file, planned_by_itself
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
 from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.session_needs import begin_measuring, session_asked
 
 #: One choice for both sides, or a pair for the old and the new one.
 Each = str | tuple[str | None, str | None] | None
@@ -24,7 +25,7 @@ _MIXED = "a file and a plan: what a whole file needs does not compare with plann
 #: What a request states to ask for a plan other than the one by which the runtime runs the unmodified file.
 _PLANS = ("schedule", "alias", "allocator", "streams", "overlaps")
 #: Fields of a request that are named among the settings where they differ, by how they are called there.
-_NAMED = {"extents": "dims", "shapes": "shapes", "alignment": "alignment", "padding": "pad"}
+_NAMED = {"extents": "dims", "shapes": "shapes", "alignment": "alignment", "padding": "pad", "threads": "threads"}
 
 
 def diff(
@@ -60,7 +61,8 @@ def diff(
             return difference(planned_side(old), planned_side(new))
         raise RequestError(_MIXED)
     choices = [_pair(each) for each in (runtime, kernels, abi)]
-    return difference(*(_side(one, *(pair[n] for pair in choices)) for n, one in enumerate((old, new))))
+    first, second = (_side(one, *(pair[n] for pair in choices)) for n, one in enumerate((old, new)))
+    return difference(*_of_one_kind(first, second))
 
 
 def _pair(each: Each) -> tuple[str | None, str | None]:
@@ -70,7 +72,7 @@ def _pair(each: Each) -> tuple[str | None, str | None]:
 def _side(path: str | Path, runtime: str | None, kernels: str | None, abi: str | None) -> Side:
     file = load_file(str(path))
     request = on_target(ModelRequest(str(path), runtime=runtime, kernels=kernels), file)
-    return side_of(file, replace(target_of(request, file.graph), abi=abi or USUAL_ABI))
+    return side_of(file, replace(target_of(request, file.graph), abi=abi or USUAL_ABI), session=session_asked(request))
 
 
 def compared_sides(old: ModelRequest, new: ModelRequest) -> tuple[Side, Side]:
@@ -84,7 +86,20 @@ def compared_sides(old: ModelRequest, new: ModelRequest) -> tuple[Side, Side]:
     with named_side("old"):
         first = _requested_side(old, planned=planned)
     with named_side("new"):
-        return first, _requested_side(new, planned=planned)
+        second = _requested_side(new, planned=planned)
+    return _of_one_kind(first, second)
+
+
+def _of_one_kind(old: Side, new: Side) -> tuple[Side, Side]:
+    """Both sides; where there is a figure of a session for one alone, both with what the planner needs by itself."""
+    if (old.needed.session is None) == (new.needed.session is None):
+        return old, new
+    return _without_session(old), _without_session(new)
+
+
+def _without_session(side: Side) -> Side:
+    needed = planned_by_itself(side.graph, side.plan.runtime)
+    return replace(side, needed=needed, whole=False, plan=replace(side.plan, requirement=needed))
 
 
 @contextmanager
@@ -102,12 +117,15 @@ def _asks_for_plan(request: ModelRequest) -> bool:
 
 def _requested_side(request: ModelRequest, *, planned: bool) -> Side:
     """One side; `planned`: of either side only the planned activations count."""
+    session = None if planned else session_asked(request)
+    if session:
+        begin_measuring(request)
     file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     target = target_of(request, file.graph)
     asked = _asks_for_plan(request)
     plan = pipeline.plan(file.graph, planning_options(request, file.graph)) if asked else None
-    side = side_of(file, target, plan=plan, settings=_settings(request), capacity=request.available)
+    side = side_of(file, target, plan=plan, session=session, settings=_settings(request), capacity=request.available)
     return side if asked or not planned else _activations(side)
 
 

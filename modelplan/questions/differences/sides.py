@@ -15,6 +15,8 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.questions.alternatives import carried_offsets, carries_plan, unmodified_requirement
 from modelplan.questions.differences.labelling import Structure
+from modelplan.questions.model_request import SessionAsked
+from modelplan.questions.session_needs import sized_by_session
 from modelplan.runtimes import with_kernels
 
 #: Who made a buffer that is alive at the peak: an operator, or an input or other tensor that none makes.
@@ -40,6 +42,17 @@ class Side:
     settings: tuple[tuple[str, str], ...] = ()
     file_bytes: int | None = None
     capacity: int | None = None
+
+    @property
+    def counted(self) -> str:
+        """What the requirement counts, in the words of other commands."""
+        if self.needed.macro and self.whole:
+            return "arena"
+        if self.plan.requirement is None:
+            return "planned activations"
+        if self.needed.session:
+            return "memory" if self.needed.session.usual.measured else "memory with the margin of a prediction"
+        return f"{self.plan.runtime.name} by itself" if self.plan.runtime.sorts else "memory"
 
     @cached_property
     def structure(self) -> Structure:
@@ -85,17 +98,20 @@ def side_of(
     *,
     name: str = "",
     plan: Plan | None = None,
+    session: SessionAsked | None = None,
     settings: Sequence[tuple[str, str]] = (),
     capacity: int | None = None,
 ) -> Side:
     """The side that a file is on its runtime: by a given plan, else unmodified, with the order and plan it carries.
+
+    `session`: how a session is sized, for a runtime that has them; None: what its planner needs by itself counts.
 
     Raises:
         BrokenPlanError: the file carries a plan by which an operator would read what it should not.
         ModelError: it is damaged.
     """
     contents = read_contents(file.content, file.path, file.graph)
-    side = _standing(file, target, contents) if plan is None else planned_side(plan, file.path, contents)
+    side = _standing(file, target, contents, session) if plan is None else planned_side(plan, file.path, contents)
     return replace(
         side,
         name=name or file.path,
@@ -106,11 +122,13 @@ def side_of(
     )
 
 
-def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
+def _standing(file: ModelFile, target: Target, contents: Contents, session: SessionAsked | None) -> Side:
     runtime = target.runtime
     whole = runtime.requires is not None and file.graph.format == runtime.default_for
     carried = carries_plan(file, runtime)
     needed = unmodified_requirement(file, target)
+    if session is not None:
+        needed = sized_by_session(file, target, needed, session)
     deciding = with_kernels(runtime, needed.kernels) if needed.kernels else runtime
     own = runtime.keeps(file.content, file.path, target.abi, deciding.kernels) if whole and runtime.keeps else ()
     plan = pipeline.runtime_plan(file.graph, deciding, carried_offsets(file, deciding))
@@ -118,6 +136,7 @@ def _standing(file: ModelFile, target: Target, contents: Contents) -> Side:
     choices = _choices(runtime, "carried by the file" if carried else "as the runtime makes it")
     abi = [("ABI", target.abi)] if whole else []
     plan = replace(plan, requirement=needed)
+    whole = whole or needed.session is not None
     return Side(file.path, file.graph, needed, plan, contents, whole, kept, (*choices, *abi))
 
 

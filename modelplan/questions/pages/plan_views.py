@@ -136,19 +136,23 @@ def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
     """The page of a model that was made to fit: before, and each rung of the ladder, the chosen one last."""
     rungs = [rung for rung in ladder.rungs if rung is not ladder.chosen]
     rungs += [ladder.chosen] if ladder.chosen else []
-    made = [_rung_view(name, rung, goal, chosen=rung is ladder.chosen) for rung in rungs if not rung.refusals]
+    made = [
+        _rung_view(name, rung, goal, ladder.kernels, chosen=rung is ladder.chosen)
+        for rung in rungs
+        if not rung.refusals
+    ]
     first = made[0].graph
     subtitle = f"tflite, {len(first.ops):,} operators before; runtime tflm" if first else ""
     return Page(Path(name).stem, subtitle, tuple(made), f"modelplan {__version__}", change=ladder.chosen is not None)
 
 
-def _rung_view(name: str, rung: Rung, goal: Goal, *, chosen: bool) -> View:
+def _rung_view(name: str, rung: Rung, goal: Goal, kernels: str, *, chosen: bool) -> View:
     """The plan by which TFLM runs the file of a rung."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / Path(name).name
         path.write_bytes(rung.model)
         file = load_file(str(path))
-    runtime = runtimes.with_kernels(TFLM, goal.kernels)
+    runtime = runtimes.with_kernels(TFLM, kernels)
     requirement = with_proved_plan(file, Target(runtime, goal.abi))
     plain = _RUNG_NAMES.get(rung.name, rung.name)
     called = "before" if rung.name == "as is" else f"after: {plain}" if chosen else plain

@@ -37,6 +37,7 @@ class SweepRow:
     shapes: str
     status: Status
     error: str = ""
+    values: str = ""
     target_bytes: int | None = None
     format: str = ""
     file_bytes: int | None = None
@@ -71,7 +72,7 @@ class SweepRow:
 
 
 #: What names a run: a second row of the same words takes the place of the first.
-IDENTITY = ("model", "target", "runtime", "kernels", "schedule", "alias", "allocator", "dims", "shapes")
+IDENTITY = ("model", "target", "runtime", "kernels", "schedule", "alias", "allocator", "dims", "shapes", "values")
 #: Columns that differ from run to run of the same table.
 TIMES = ("load_seconds", "arena_seconds", "plan_seconds")
 #: Each column with the type of its values.
@@ -83,8 +84,9 @@ COLUMNS: dict[str, type] = {
 
 def row_of(run: SweepRun, status: Status, error: str = "", facts: Mapping[str, Any] | None = None) -> SweepRow:
     """The row of a run that ended so; `facts` are further columns."""
-    columns: dict[str, Any] = {name: getattr(run, name) for name in IDENTITY[:-2]}
-    columns |= {"dims": " ".join(run.dims), "shapes": " ".join(run.shapes), "status": status, "error": error}
+    columns: dict[str, Any] = {name: getattr(run, name) for name in IDENTITY}
+    columns |= {name: " ".join(getattr(run, name)) for name in ("dims", "shapes", "values")}
+    columns |= {"status": status, "error": error}
     columns |= {"target_bytes": run.target_bytes, "sha256": run.sha256, "key": run.key}
     return SweepRow(**columns, **(facts or {}))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
+from typing import NamedTuple
 
 from modelplan.primitives.version import __version__
 
@@ -24,11 +25,19 @@ class RunBlock:
     kernels: str = ""
 
 
+class OpenInputs(NamedTuple):
+    """What a file leaves open, as `load` takes it."""
+
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RunTable:
     """What is combined: paths of models, targets, and for each setting the names to try.
 
-    `dims` and `shapes` hold for every model, as `load` takes them.
+    `dims`, `shapes` and `values` hold for every model, as `load` takes them; `inputs` has those of single models.
     """
 
     models: tuple[str, ...]
@@ -40,6 +49,8 @@ class RunTable:
     allocators: tuple[str, ...] = (USUAL,)
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    inputs: Mapping[str, OpenInputs] = field(default_factory=dict)
 
     def __len__(self) -> int:
         count = len(self.models) * max(len(self.targets), 1)
@@ -68,6 +79,7 @@ class SweepRun:
     allocator: str
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -80,7 +92,9 @@ def runs_of(table: RunTable, digests: Mapping[str, str]) -> Iterator[SweepRun]:
     """Every combination, all of a model together and its targets innermost; `digests` are the SHA-256 of the files."""
     settings = (table.runtimes, table.kernels, table.schedules, table.aliases, table.allocators)
     targets: Sequence[RunBlock | None] = table.targets or (None,)
+    common = (table.dims, table.shapes, table.values)
     for model in table.models:
+        own = table.inputs.get(model, OpenInputs())
         for (runtime, kernels, schedule, alias, allocator), block in product(product(*settings), targets):
             yield SweepRun(
                 model,
@@ -94,6 +108,5 @@ def runs_of(table: RunTable, digests: Mapping[str, str]) -> Iterator[SweepRun]:
                 schedule,
                 alias,
                 allocator,
-                table.dims,
-                table.shapes,
+                *(every + single for every, single in zip(common, own, strict=True)),
             )

@@ -21,7 +21,7 @@ _BACKSTOP = 2.0
 
 def run_from(record: dict[str, Any]) -> SweepRun:
     """The run that JSON made a record of."""
-    return SweepRun(**record | {"dims": tuple(record["dims"]), "shapes": tuple(record["shapes"])})
+    return SweepRun(**record | {name: tuple(record[name]) for name in ("dims", "shapes", "values")})
 
 
 def measure_runs() -> None:

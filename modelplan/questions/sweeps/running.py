@@ -70,17 +70,18 @@ def measured(run: SweepRun, memo: Memo) -> SweepRow:
 
 def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
     """The columns of a run that has an answer."""
-    file, load_seconds = memo.cached(run.model, ("file", run.dims, run.shapes), lambda: _load(run))
+    left_open = (run.dims, run.shapes, run.values)
+    file, load_seconds = memo.cached(run.model, ("file", *left_open), lambda: _load(run))
     runtime = _runtime(run, file)
     abi = run.target_abi or _USUAL_ABI
-    setting = (run.dims, run.shapes, runtime.name, runtime.kernels)
+    setting = (*left_open, runtime.name, runtime.kernels)
     target = Target(runtime, abi)
     require_host(file, target, run.target, run.target_abi)
     need, arena_seconds = memo.cached(run.model, ("arena", abi, *setting), lambda: unmodified_requirement(file, target))
     options = _options(run, runtime, need)
     chosen = (options.schedule, options.alias, options.allocator, options.kernels)
     planned, plan_seconds = memo.cached(run.model, ("plan", *setting, *chosen), lambda: _planned(file, options))
-    macs, _ = memo.cached(run.model, ("macs", run.dims, run.shapes), lambda: graph_macs(file.graph))
+    macs, _ = memo.cached(run.model, ("macs", *left_open), lambda: graph_macs(file.graph))
     return {
         "format": file.graph.format,
         "file_bytes": len(file.content),
@@ -102,7 +103,7 @@ def _facts(run: SweepRun, memo: Memo) -> dict[str, Any]:
 
 def _load(run: SweepRun) -> ModelFile:
     """The model, which has to be the file that the table was made of."""
-    file = load_file(run.model, run.dims, run.shapes)
+    file = load_file(run.model, run.dims, run.shapes, run.values)
     digest = hashlib.sha256(file.content).hexdigest()
     if digest != run.sha256:
         raise ModelError(f"{run.model}: its SHA-256 is {digest[:12]}..., but that of the table is {run.sha256[:12]}...")

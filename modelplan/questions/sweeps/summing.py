@@ -117,7 +117,7 @@ class _Settings:
             kernels = row.used_kernels if row.kernels == USUAL else USUAL
             runtime = row.used_runtime if row.runtime == USUAL else USUAL
             figures = row.height, row.plan_seconds or 0.0, row.bound or 0, row.runtime_height or 0
-            self.plans[runtime, kernels, row.dims, row.shapes].setdefault(name, figures)
+            self.plans[runtime, kernels, row.dims, row.shapes, row.values].setdefault(name, figures)
 
     def _end_model(self) -> None:
         for plan in self.plans.values():
@@ -220,7 +220,7 @@ class _Changes:
 
 
 def _worse(old: SweepRow, new: SweepRow) -> Iterator[SweepChange]:
-    run = ", ".join(word for word in (new.model, new.target, name_of(new), new.dims, new.shapes) if word)
+    run = ", ".join(word for word in (new.model, new.target, name_of(new), new.dims, new.shapes, new.values) if word)
     if old.status == "done" != new.status:
         yield SweepChange(run, "answer", "done", f"{new.status}: {new.error}")
         return

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from modelplan import runtimes
-from modelplan.formats.dims import parsed
+from modelplan.formats.dims import parsed, parsed_values
 from modelplan.formats.files import read_toml_tables
 from modelplan.planning import allocators, schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.sweeps.run_table import USUAL, RunBlock, RunTable
+from modelplan.questions.sweeps.run_table import USUAL, OpenInputs, RunBlock, RunTable
 from modelplan.targets.choosing import Wanted, chosen_block
 from modelplan.targets.table import DEVICES
 
 #: What a table may state, by the names of the options, each with one text or several.
-KEYS = ("models", "targets", "runtimes", "kernels", "schedules", "alias", "allocators", "dim", "shape")
+KEYS = ("models", "targets", "runtimes", "kernels", "schedules", "alias", "allocators", "dim", "shape", "value")
+#: What a file leaves open; a table may state it for single models.
+_OPEN = KEYS[-3:]
 #: The word that stands for every name there is.
 ALL = "all"
 
@@ -29,20 +32,44 @@ def read_sweep(path: Path) -> dict[str, tuple[str, ...]]:
     Raises:
         RequestError: names the file and the key that cannot be read.
     """
-    try:
-        document = read_toml_tables(path)
-    except ModelError as problem:
-        raise RequestError(f"cannot read {problem}") from None
-    words: dict[str, tuple[str, ...]] = {}
-    for key, value in document.items():
-        if key not in KEYS:
-            raise RequestError(f"{path}: {key}: no such key; there are: {', '.join(KEYS)}")
-        found = value if isinstance(value, list) else [value]
-        if not found or not all(isinstance(one, str) and one for one in found):
-            raise RequestError(f"{path}: {key} is {value!r}, expected text or a list of texts")
-        words[key] = tuple(found)
+    document = _document(path)
+    document.pop("inputs", None)
+    words = _texts(document, KEYS, f"{path}: ")
     if "models" in words:
         words["models"] = tuple(str(file) for pattern in words["models"] for file in _matched(path, pattern))
+    return words
+
+
+def read_inputs(path: Path) -> dict[str, Words]:
+    """What a .toml file says of the inputs of single models, by path: the tables `[inputs."MODEL"]`.
+
+    Raises:
+        RequestError: names the file and the key that cannot be read.
+    """
+    tables = _document(path).get("inputs", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise RequestError(f'{path}: inputs is {tables!r}, expected tables [inputs."MODEL"]')
+    words = {name: _texts(table, _OPEN, f"{path}: inputs: {name}: ") for name, table in tables.items()}
+    return {str(file): one for name, one in words.items() for file in _matched(path, name)}
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        return read_toml_tables(path)
+    except ModelError as problem:
+        raise RequestError(f"cannot read {problem}") from None
+
+
+def _texts(table: Mapping[str, Any], known: Collection[str], where: str) -> dict[str, tuple[str, ...]]:
+    """The texts of a table in TOML, each key with one text or several."""
+    words: dict[str, tuple[str, ...]] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise RequestError(f"{where}{key}: no such key; there are: {', '.join(known)}")
+        found = value if isinstance(value, list) else [value]
+        if not found or not all(isinstance(one, str) and one for one in found):
+            raise RequestError(f"{where}{key} is {value!r}, expected text or a list of texts")
+        words[key] = tuple(found)
     return words
 
 
@@ -56,8 +83,10 @@ def _matched(path: Path, pattern: str) -> list[Path]:
     return paths
 
 
-def table_of(words: Words) -> RunTable:
+def table_of(words: Words, inputs: Mapping[str, Words] | None = None) -> RunTable:
     """The table that words ask for; `all` stands for every name that there is.
+
+    `inputs` are the words `dim`, `shape` and `value` of single models, by path, beside those for all models.
 
     Raises:
         RequestError: a name that does not exist, an extent that is no number, or no model; says what there is.
@@ -65,7 +94,9 @@ def table_of(words: Words) -> RunTable:
     models = _distinct(words.get("models", ()))
     if not models:
         raise RequestError("no models: name .tflite and .onnx files, or a .toml file with `models`")
-    parsed(words.get("dim", ()), words.get("shape", ()))  # what no model could take is refused before any runs
+    for path in inputs or ():
+        if path not in models:
+            raise RequestError(f"inputs: {path} is none of the models of the table")
     # `all` is every library in turn here, `default` what is enough for all of them.
     names = dict.fromkeys(name for row in runtimes.RUNTIMES.values() for name in row.library_names)
     libraries = [name for name in names if name != ALL]
@@ -77,9 +108,17 @@ def table_of(words: Words) -> RunTable:
         _names(words, "schedules", schedulers.SCHEDULERS),
         _names(words, "alias", MODES),
         _names(words, "allocators", allocators.ALLOCATORS),
-        _distinct(words.get("dim", ())),
-        _distinct(words.get("shape", ())),
+        *_open(words),
+        {path: _open(own) for path, own in (inputs or {}).items()},
     )
+
+
+def _open(words: Words) -> OpenInputs:
+    """What words say of inputs; what no model could take is refused before any runs."""
+    found = OpenInputs(*(_distinct(words.get(key, ())) for key in _OPEN))
+    parsed(found.dims, found.shapes)
+    parsed_values(found.values)
+    return found
 
 
 def _names(words: Words, key: str, known: Collection[str]) -> tuple[str, ...]:

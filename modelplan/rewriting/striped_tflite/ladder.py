@@ -26,7 +26,8 @@ from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import refusals
-from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
@@ -40,7 +41,8 @@ class Ladder:
     In bytes of the objective: `least` is the lowest that was found within the caps; `bound` what every plan of stripes
     needs that takes the operators in one of the orders that were tried, however rows are cut, and `bound_by` says why;
     `built_bound` what the plans that were built need, the `points`, wherever each puts its rows. 0 where no stripes
-    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file.
+    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file. `kernels` is the library
+    that all figures are for.
     """
 
     rungs: tuple[Rung, ...]
@@ -53,6 +55,7 @@ class Ladder:
     macs: int = 0
     remarks: tuple[str, ...] = ()
     proof: tuple[Verdict, ...] = ()
+    kernels: str = ALL
 
     @property
     def model(self) -> bytes | None:
@@ -144,6 +147,7 @@ class _Climb:
             points=tuple(self.points),
             macs=self.model.macs,
             remarks=tuple(self.remarks),
+            kernels=self.goal.kernels,
         )
 
     def _reported(self) -> Iterator[Rung]:
@@ -152,13 +156,13 @@ class _Climb:
             yield rung
 
     def _rungs(self) -> Iterator[Rung]:
-        without = self.goal.without
         file = read_tflite(self.model.data, self.model.name)
         yield self.model.rung("as is", self.model.data, len(self.graph.ops), self.model.macs)
         refused = refusal_lines(refusals(file, self.goal.abi, self.goal.kernels))
         if reason := f"TFLM does not run it: {refused[0]}" if refused else _unplannable(file, self.graph):
             self.remarks.append(f"no other rung: {reason}")
             return
+        without = self._left_out(file)
         order = tuple(range(len(self.graph.ops)))
         whole = Folded(self.graph, order)
         best = order if "order" in without else self._best_order()
@@ -184,6 +188,13 @@ class _Climb:
                 yield rung
         if "split" not in without:
             yield from self._split(whole, orders)
+
+    def _left_out(self, file: FileModel) -> frozenset[str]:
+        """The rungs that are not climbed; of a model that unpacks its weights, those that change operators."""
+        if not file.decodes:
+            return self.goal.without
+        self.remarks.append(f"no rungs behind overlaps: {DECODE} unpacks its weights")
+        return self.goal.without | {"fold", "gather", "split"}
 
     def _best_order(self) -> tuple[int, ...]:
         options = Options(runtime=TFLM.name, schedule="best", alias="none", allocator="tflm-greedy")
@@ -225,8 +236,8 @@ def _unplannable(file: FileModel, graph: Graph) -> str:
             f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone;"
             " `modelplan fit --only plan` plans such files without stripes"
         )
-    if file.compressed or file.decodes:
-        return "its weights are compressed"
+    if file.compressed:
+        return "its weights are compressed by metadata"
     if len(file.subgraphs[0].ops) != len(graph.ops):
         return "its graph has other operators than the file"
     strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u" or op.calls})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -22,6 +23,9 @@ from modelplan.runtimes.ort.measuring import (
     ort_version,
 )
 
+#: An entry `location` of external data, as protobuf writes it, up to the length of the name that follows.
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x00-\x7f])", re.DOTALL)
+
 
 def cache_folder() -> Path:
     """Where measurements are kept: modelplan/sessions in $XDG_CACHE_HOME, by default ~/.cache."""
@@ -30,11 +34,14 @@ def cache_folder() -> Path:
 
 
 class RememberedSessions:
-    """Measurements of one model file, by the hash of its content, the version of ONNX Runtime and that of the meter."""
+    """Measurements of one model file, by its content, the version of ONNX Runtime and that of the meter.
+
+    Weights in other files count by size and time of the last change, since they may be large.
+    """
 
     def __init__(self, path: str, content: bytes) -> None:
         self.path = path
-        parts = (hashlib.sha256(content).hexdigest(), ort_version(), _meter())
+        parts = (hashlib.sha256(content).hexdigest(), ort_version(), _meter(), *_weights(Path(path).parent, content))
         self._file = cache_folder() / f"{hashlib.sha256(' '.join(parts).encode()).hexdigest()}.json"
         self._rows = _read(self._file)
 
@@ -70,6 +77,19 @@ class RememberedSessions:
 def _meter() -> str:
     """Which trace measures: its file, since a changed one may count otherwise."""
     return hashlib.sha256(LIBRARY.read_bytes()).hexdigest()
+
+
+def _weights(folder: Path, content: bytes) -> Iterator[str]:
+    """Names, sizes and times of the files beside an .onnx file that hold weights of it."""
+    names = {content[match.end() : match.end() + _length(match[1])] for match in _LOCATION.finditer(content)}
+    for name in sorted(names):
+        with suppress(OSError, ValueError):  # the session says that it cannot be read
+            found = (folder / os.fsdecode(name)).stat()
+            yield f"{name.hex()} {found.st_size} {found.st_mtime_ns}"
+
+
+def _length(varint: bytes) -> int:
+    return sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(varint))
 
 
 def _read(path: Path) -> dict[str, list[Any]]:

@@ -66,7 +66,7 @@ def _sizes(
 
 
 def _operand(tensor: Tensor) -> Operand:
-    return Operand(tensor.dtype, tensor.shape, tensor.kind is Kind.CONSTANT)
+    return Operand(tensor.dtype, tensor.shape, tensor.kind is Kind.CONSTANT, compressed=tensor.compressed)
 
 
 def _required(content: bytes, name: str, abi: str, library: str) -> Requirement:

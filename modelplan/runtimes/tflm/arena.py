@@ -32,6 +32,7 @@ from modelplan.runtimes.tflm.kernels.preparation import (
     TENSOR,
     PreparationEvent,
 )
+from modelplan.runtimes.tflm.lut_weights import metadata_damage
 from modelplan.runtimes.tflm.performing import Taken
 from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import Refused
@@ -51,8 +52,9 @@ NODES = "NodeAndRegistration struct"
 OPTIONS = "Builtin operator data"
 HANDLES = "Scratch buffer handles"
 OWN = "Interpreter's own"
+COMPRESSED = "Persistent compression data"
 MARGIN = "Margin for custom operators"
-_ROWS = (EVAL_TENSORS, TENSORS, QUANTIZATIONS, BUFFERS, VARIABLES, NODES, OPTIONS, HANDLES, OWN, MARGIN)
+_ROWS = (EVAL_TENSORS, TENSORS, QUANTIZATIONS, BUFFERS, VARIABLES, NODES, OPTIONS, HANDLES, COMPRESSED, OWN, MARGIN)
 
 _ALLOCATOR: Struct = ("pointer*2", "pointer*5", "pointer", "int")
 #: The allocators of two arenas, where there are two.
@@ -66,6 +68,9 @@ _RESOURCE: Struct = ("pointer*3", "size", "int8")
 _NODE: Struct = (("pointer*6", "int"), "pointer")
 _REQUEST: Struct = ("size", "int*2")
 _PLANNED: Struct = ("size", "pointer", "int*2", "int32", "bool")
+
+#: CompressionTensorData and LookupTableData, for each compressed tensor.
+_COMPRESSED: tuple[Struct, Struct] = (("int8", "pointer"), ("pointer", "int8*2"))
 
 #: Requests for which room is always kept.
 _SPARE_REQUESTS = 12
@@ -223,11 +228,13 @@ def _common_refusals(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...
 class Interpreter:
     """TFLM's interpreter for one model, target and kernel library, as far as memory goes.
 
-    `regions` counts the memories that the application gives for what TFLM_DECODE unpacks.
+    `regions` counts the memories that the application gives for what is unpacked. A model with metadata of compressed
+    weights needs a build with USE_TFLM_COMPRESSION: one without reads the indices as weights.
     """
 
     def __init__(self, model: FileModel, abi: Abi, library: KernelSet, regions: int = 0) -> None:
-        self.model, self.abi, self.library, self.regions = model, abi, library, regions
+        self.model, self.library, self.regions = model, library, regions
+        self.abi = replace(abi, compression=True) if model.compressed else abi
         self.prepared = prepared_model(model, library.name, later=abi.later)
 
     def arena(self, head: int | None = None) -> Arena:
@@ -306,9 +313,8 @@ class Interpreter:
 
     def refused(self) -> Iterator[Refused]:
         """What TFLM would not run, or what cannot be told here."""
-        if self.model.compressed:
-            why = "the memory of compressed weights is not known here"
-            yield Refused("metadata", -1, "COMPRESSION_METADATA", why)
+        if damage := metadata_damage(self.model):
+            yield Refused("metadata", -1, "COMPRESSION_METADATA", f"of compressed weights, {damage}")
         for operator, reason in self.prepared.refusals.items():
             subgraph, index = self._place(operator)
             where = f"subgraph {subgraph} op" if len(self.model.subgraphs) > 1 else "op"
@@ -326,10 +332,21 @@ class Interpreter:
         memory.resize(layout(_REQUEST, self.abi).size * _SPARE_REQUESTS)
         per_subgraph: Struct = ("pointer*3",) if self.abi.compression else ("pointer*2",)
         memory.keep_struct(OWN, per_subgraph, len(self.model.subgraphs))
+        self._take_compressed(memory)
         for subgraph in self.model.subgraphs:
             memory.keep_struct(EVAL_TENSORS, EVAL_TENSOR, len(subgraph.tensors))
         for subgraph in self.model.subgraphs:
             memory.keep_struct(NODES, _NODE, len(subgraph.ops))
+
+    def _take_compressed(self, memory: ArenaMemory) -> None:
+        """The tables of compressed tensors, one of each subgraph that has any."""
+        lists = self.model.luts.subgraphs if self.model.luts else ()
+        for subgraph, luts in zip(self.model.subgraphs, lists, strict=False):
+            for number in range(len(luts)):
+                for struct in _COMPRESSED:
+                    memory.keep_struct(COMPRESSED, struct)
+                if not number:
+                    memory.keep_struct(COMPRESSED, ("pointer",), len(subgraph.tensors))
 
     def _take_kernels(self, memory: ArenaMemory) -> None:
         """Parsed options of all operators, then what they keep from Init, then what happens in Prepare."""

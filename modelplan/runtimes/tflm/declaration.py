@@ -8,9 +8,15 @@ from modelplan.model import LibraryNeed, Part, Requirement
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds, largest_arena
-from modelplan.runtimes.tflm.decoding import arena_beside_region, decode_region
+from modelplan.runtimes.tflm.decoding import (
+    arena_beside_region,
+    arena_beside_unpacked,
+    decode_region,
+    unpacking_region,
+)
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import is_group
+from modelplan.runtimes.tflm.lut_weights import metadata_damage
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
 #: The name under which firmware declares the size of its arena.
@@ -55,12 +61,23 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         remedy_lines(whole.refusals),
         whole.kernels,
         tuple(each) if is_group(kernels) else (),
-        tuple(_remarks(model, abi, kernels)),
+        tuple(_remarks(model, abi, kernels, whole)),
     )
 
 
-def _remarks(model: FileModel, abi: str, kernels: str) -> Iterator[str]:
+def _remarks(model: FileModel, abi: str, kernels: str, whole: Arena) -> Iterator[str]:
     """Where operators unpack weights, and what the arena is where that is memory of their own."""
+    if model.compressed and not metadata_damage(model):
+        yield (
+            "compressed weights: sized for TFLM built with USE_TFLM_COMPRESSION, by its sources and measured on x86-64;"
+            " other builds ignore the metadata and compute with the indices"
+        )
+        if not model.decodes:
+            region, rest = unpacking_region(model), arena_beside_unpacked(model, abi, whole.kernels).size()
+            yield (
+                f"kernels unpack weights into the arena; with SetDecompressionMemory into {region} bytes elsewhere"
+                f" (aligned to 16) the arena is {rest}"
+            )
     if not model.decodes:
         return
     if region := decode_region(model):

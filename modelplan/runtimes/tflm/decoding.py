@@ -1,7 +1,8 @@
-"""Weights that TFLM_DECODE operators unpack: into the arena, or into memory that the application gives for them.
+"""Weights that are unpacked at run time: into the arena, or into memory that the application gives for them.
 
-`MicroInterpreter::SetDecompressionMemory` names such memory. Each operator fills it from the start, so that what it
-unpacks must be read before the next one runs; TFLM's planner then leaves these tensors out.
+`MicroInterpreter::SetDecompressionMemory` names such memory. Each operator fills it from the start, so that what a
+TFLM_DECODE unpacks must be read before the next one runs; TFLM's planner then leaves these tensors out. Kernels that
+unpack their own weights, as metadata say, request no scratch then.
 """
 
 from __future__ import annotations
@@ -52,4 +53,31 @@ def arena_beside_region(model: FileModel, abi: str, kernels: str) -> Arena:
     unpacked = {t for op in main.ops if op.kind == DECODE for t in op.writes}
     tensors = tuple(replace(one, nbytes=0) if t in unpacked else one for t, one in enumerate(main.tensors))
     apart = replace(model, subgraphs=(replace(main, tensors=tensors),))
+    return largest_arena([Interpreter(apart, *build, regions=1).arena() for build in builds(abi, kernels)])
+
+
+def unpacking_region(model: FileModel) -> int:
+    """Bytes of the memory, aligned to 16 bytes, that holds what any one kernel unpacks of its own inputs."""
+    needed = 0
+    for subgraph in model.subgraphs:
+        for op in subgraph.ops:
+            inputs = [subgraph.tensors[t] for t in op.inputs if t >= 0]
+            size = 0
+            for one in inputs:
+                size = padded(size) + one.nbytes if one.compressed else size
+            needed = max(needed, size)
+    return needed
+
+
+def arena_beside_unpacked(model: FileModel, abi: str, kernels: str) -> Arena:
+    """What the arena holds where all that kernels unpack of their own inputs lies in such memory.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: the offline plan in the file does not fit the model.
+    """
+    subgraphs = (
+        replace(one, tensors=tuple(replace(t, compressed=False) for t in one.tensors)) for one in model.subgraphs
+    )
+    apart = replace(model, subgraphs=tuple(subgraphs))
     return largest_arena([Interpreter(apart, *build, regions=1).arena() for build in builds(abi, kernels)])

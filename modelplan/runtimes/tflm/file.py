@@ -13,6 +13,7 @@ from typing import Any
 from modelplan.formats.files import read_model
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, TableColumns
+from modelplan.formats.tflite.lut_metadata import LutMetadata, LutTensor, lut_metadata
 from modelplan.formats.tflite.tflite_file import (
     UNQUANTISED,
     CodeRow,
@@ -24,7 +25,6 @@ from modelplan.formats.tflite.tflite_file import (
     widest_number,
 )
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
-from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
@@ -37,8 +37,6 @@ _LARGEST = 2**31 - 1
 #: How many files are remembered: a command asks several questions about one file, or about two versions of it.
 _REMEMBERED = 4
 
-#: Metadata of models whose weights TFLM's kernels unpack at run time.
-_COMPRESSION = "COMPRESSION_METADATA"
 #: The custom operator that unpacks weights.
 DECODE = "TFLM_DECODE"
 
@@ -49,7 +47,8 @@ class FileTensor:
 
     `quantization` counts no scales where there are no zero points, as TFLM does.
     `content` is where the values of a constant lie in the file: first byte and length. `assumed`: the tensor is to
-    have scales and zero points that nobody knows yet; conditions on them pass.
+    have scales and zero points that nobody knows yet; conditions on them pass. `compressed`: its values are indices
+    into a table, which the kernels that read it unpack.
     """
 
     name: str
@@ -61,6 +60,7 @@ class FileTensor:
     quantization: Quantization = UNQUANTISED
     content: tuple[int, int] = (0, 0)
     assumed: bool = False
+    compressed: bool = False
 
     @property
     def elements(self) -> int:
@@ -108,15 +108,20 @@ class FileSubgraph:
 class FileModel:
     """A whole .tflite file. Tensors are numbered over all subgraphs, as the offline plan numbers them.
 
-    `compressed`: weights are compressed as the metadata say, which builds with USE_TFLM_COMPRESSION read.
+    `luts` are the metadata of compressed weights, which builds with USE_TFLM_COMPRESSION read; None without them.
     `plan` takes the place of the offline plan in `data`; empty: no plan, None: what `data` carries.
     """
 
     name: str
     data: bytes
     subgraphs: tuple[FileSubgraph, ...]
-    compressed: bool = False
+    luts: LutMetadata | None = None
     plan: tuple[int, ...] | None = None
+
+    @property
+    def compressed(self) -> bool:
+        """Whether kernels unpack weights as metadata say."""
+        return self.luts is not None
 
     @cached_property
     def decodes(self) -> bool:
@@ -212,12 +217,20 @@ def _named(file: SameFile, name: str) -> FileModel:
 @lru_cache(maxsize=_REMEMBERED)
 def _read(data: bytes) -> FileModel:
     """The file without its name, which the same content may have several of."""
-    compression = get_metadata(data, _COMPRESSION)  # refuses what is no flatbuffer
+    luts = lut_metadata(data)  # refuses what is no flatbuffer
     try:
         subgraphs = _Reader(data).subgraphs()
     except DAMAGE as error:
         raise ModelError(f"not a TFLite model that can be read: {error}") from None
-    return FileModel("", data, subgraphs, compression is not None)
+    lists = luts.subgraphs if luts else ()
+    marked = (_marked(subgraph, lists[i]) if i < len(lists) else subgraph for i, subgraph in enumerate(subgraphs))
+    return FileModel("", data, tuple(marked), luts)
+
+
+def _marked(subgraph: FileSubgraph, luts: Sequence[LutTensor]) -> FileSubgraph:
+    """The subgraph with the tensors marked that metadata name."""
+    named = {lut.tensor for lut in luts}
+    return replace(subgraph, tensors=tuple(replace(t, compressed=i in named) for i, t in enumerate(subgraph.tensors)))
 
 
 class _Reader:

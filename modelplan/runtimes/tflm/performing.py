@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -92,8 +92,9 @@ class Kernels:
             first.keep_struct(entry.data)
             try:
                 entry.initialise(first)
-                entry.prepare(then)
+                kernels.prepare_operator(entry, then)
                 kernels.check_types(entry, call, later=self.later)
+                _check_unpacked(call, entry.unpacks, self.library.name)
             except Refusal as problem:
                 refusal = str(problem)
         exact = entry is not None and entry.exact
@@ -126,6 +127,17 @@ def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
     found = kernels_of(library, later=False)
     done = found.of(call) or found.perform(call)
     return kernels.requested(done.taken.events, pointer)
+
+
+def _check_unpacked(call: Call, unpacked: Sequence[int], library: str) -> None:
+    """Requires that the kernel unpacks each compressed input.
+
+    Raises:
+        Refusal: it reads one as it is.
+    """
+    for index, operand in enumerate(call.inputs):
+        if operand is not None and operand.compressed and index not in unpacked:
+            raise Refusal(f"input {index} is compressed, and its kernel of {library} reads the indices as weights")
 
 
 def _margin(call: Call) -> Iterator[PreparationEvent]:

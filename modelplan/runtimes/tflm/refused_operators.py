@@ -46,7 +46,7 @@ _REMEDIES = (
     (" is float32;", "quantise this operator to int8 as well"),
     ("a dynamic one to TFLM", "convert with fixed shapes, such as a batch of 1"),
     ("its kernel takes a constant", "convert with fixed shapes, so that this operand becomes a constant"),
-    ("compressed weights", "compress with TFLM of August 2026 or later, which puts TFLM_DECODE operators instead"),
+    ("compressed", "compress with TFLM of August 2026 or later, which puts TFLM_DECODE operators instead"),
     ("TFLM has no kernel for it", "convert it to operators that TFLM has, or register a kernel of your own"),
 )
 

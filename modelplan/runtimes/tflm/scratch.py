@@ -95,7 +95,7 @@ def _calls(model: FileModel, number: int) -> Iterator[Call]:
 
 
 #: What of a tensor decides its operand, but for the place of its values; and that of none.
-_DECIDING = attrgetter("type", "shape", "constant", "variable", "assumed", "quantization")
+_DECIDING = attrgetter("type", "shape", "constant", "variable", "assumed", "quantization", "compressed")
 _NOWHERE = (0, 0)
 
 
@@ -146,7 +146,7 @@ def _operand(model: FileModel, tensor: FileTensor, shape: tuple[int, ...], place
     start, length = place
     content = model.data[start : start + min(length, _SHORT)] if length else None
     known = None if tensor.assumed else tensor.quantization
-    return _ALIKE.operand(tensor.type, shape, tensor.constant, known, tensor.variable, content)
+    return _ALIKE.operand(tensor.type, shape, tensor.constant, known, tensor.variable, content, tensor.compressed)
 
 
 _NO_OPTIONS: Options = {}
@@ -171,13 +171,14 @@ class _Alike:
         quantization: Quantization | None,
         variable: bool,  # noqa: FBT001
         content: bytes | None,
+        compressed: bool,  # noqa: FBT001
     ) -> Operand:
         """The operand of a tensor with type `number`."""
-        key = (number, shape, constant, quantization, variable, content)
+        key = (number, shape, constant, quantization, variable, content, compressed)
         found = self.operands.get(key)
         if found is None:
             self.make_room()
-            found = self.operands[key] = Operand(DTYPES[number], shape, constant, quantization, variable, content)
+            found = self.operands[key] = Operand(DTYPES[number], *key[1:])
         return found
 
     def call(

@@ -187,14 +187,19 @@ def _coding(tensor: FileTensor, quantization: Any) -> Coding:
 
 
 def _operation(subgraph: int, number: int, op: FileOp, raw: Any) -> Operation:
+    options = (("CustomOptions", _custom_options(raw)),) if op.custom else _options(op)
     return Operation(
-        subgraph, number, op.kind, op.inputs, op.outputs, _options(op), op.calls, raw._tab.Pos, op.custom  # noqa: SLF001
+        subgraph, number, op.kind, op.inputs, op.outputs, options, op.calls, raw._tab.Pos, op.custom  # noqa: SLF001
     )  # fmt: skip
+
+
+def _custom_options(raw: Any) -> bytes:
+    return bytes(raw.CustomOptionsAsNumpy().tobytes()) if raw.CustomOptionsLength() else b""
 
 
 def _options(op: FileOp) -> tuple[tuple[str, Hashable], ...]:
     """All fields of the options, those at their default values too."""
-    if op.custom or op.options is None:
+    if op.options is None:
         return ()
     kind: Any = type(op.options)
     names = [n for n in vars(kind) if n[0].isupper() and not n.startswith(("GetRootAs", "Init"))]

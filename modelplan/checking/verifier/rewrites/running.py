@@ -28,6 +28,8 @@ from modelplan.checking.verifier.rewrites.windows import WindowOperand, same_in_
 
 #: Most operators that a run may take, loops counted out.
 _MOST_STEPS = 60_000
+#: The custom operator of TFLM that unpacks constants.
+_UNPACKING = "TFLM_DECODE"
 #: Operators that keep values between runs: proved only where both files run all of them in the same order.
 _KEEPING = {
     "SVDF", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "RNN",
@@ -143,7 +145,7 @@ class _Runner:
 
     def _step(self, part: SubgraphPart, op: Operation) -> None:
         where = self._where(op)
-        if op.calls or op.custom:
+        if op.calls or (op.custom and op.kind != _UNPACKING):
             raise unproved(op, "a custom operator" if op.custom else "calls subgraphs that depend on data")
         number, cells = op.subgraph, part.cells
         outputs = [cells[t] for t in op.outputs if t >= 0]
@@ -151,7 +153,7 @@ class _Runner:
             raise unproved(op, "has no output or an absent one")
         given = [self._operands(number, t) if t >= 0 else None for t in op.inputs]
         reads = tuple((x.cell.number, x.content) for x in given if x is not None)
-        numbers = self._calculated(op, given, outputs)
+        numbers = None if op.custom else self._calculated(op, given, outputs)
         copies: tuple[ElementCopy, ...] = ()
         if numbers is not None:
             self.held[number][op.outputs[0]] = numbers
@@ -178,6 +180,8 @@ class _Runner:
     def _results(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
+        if op.kind == _UNPACKING:
+            return self._unpacked(op, where, given, outputs), ()
         if op.kind in _KEEPING:
             return self._kept(op, where, given, outputs), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
@@ -244,6 +248,26 @@ class _Runner:
             fields.append((f"operand {i}", x and (x.cell.name if kept else x.content, x.cell.coding)))
         if self.iteration:
             raise unproved(op, "keeps values between runs and stands in a loop")
+        contents = self._whole(op, where, given, outputs, fields)
+        self.trace.keeping.append((op.kind, tuple(fields)))
+        return contents
+
+    def _unpacked(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+    ) -> tuple[Content, ...]:
+        """What TFLM_DECODE unpacks: a function of its operands as a whole, which keeps nothing."""
+        operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
+        return self._whole(op, where, given, outputs, [*op.options, *operands])
+
+    def _whole(
+        self,
+        op: Operation,
+        where: str,
+        given: Sequence[Given | None],
+        outputs: Sequence[Cell],
+        fields: Sequence[tuple[str, Hashable]],
+    ) -> tuple[Content, ...]:
+        """The outputs as wholes that these fields decide."""
         contents = []
         for i, cell in enumerate(outputs):
             whole = [*fields, ("output", i), ("output's coding", cell.coding)]
@@ -251,7 +275,6 @@ class _Runner:
             if self.catalogue.is_foreign_base(content.base):
                 raise self._stranger(op, where, given, content.base)
             contents.append(content)
-        self.trace.keeping.append((op.kind, tuple(fields)))
         return tuple(contents)
 
     def _stranger(self, op: Operation, where: str, given: Sequence[Given | None], base: int) -> Fault:

@@ -26,30 +26,14 @@ from modelplan.runtimes.tflm.kernels.preparation import (
     Preparation,
     PreparationEvent,
     check_types,
+    prepare_operator,
 )
 from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
-    "ALL",
-    "KERNELS",
-    "LIBRARIES",
-    "LIBRARY_GROUPS",
-    "Call",
-    "KernelSet",
-    "Operand",
-    "Operator",
-    "Others",
-    "Preparation",
-    "Refusal",
-    "Subgraph",
-    "check_types",
-    "find_libraries",
-    "find_library",
-    "is_group",
-    "most_scratch",
-    "requested",
-    "scratch_sizes",
-    "spoken_kernels",
+    "ALL", "KERNELS", "LIBRARIES", "LIBRARY_GROUPS", "Call", "KernelSet", "Operand", "Operator", "Others",
+    "Preparation", "Refusal", "Subgraph", "check_types", "find_libraries", "find_library", "is_group", "most_scratch",
+    "prepare_operator", "requested", "scratch_sizes", "spoken_kernels",
 ]  # fmt: skip
 
 
@@ -181,7 +165,7 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
         return ()
     preparation = Preparation(call)
     with suppress(Refusal):  # what was requested until then is the answer
-        operator.prepare(preparation)
+        prepare_operator(operator, preparation)
     return requested(preparation.events, pointer)
 
 

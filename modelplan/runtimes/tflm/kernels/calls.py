@@ -30,7 +30,7 @@ class Operand:
     """What a kernel looks at in a tensor.
 
     `quantization` is None where it is not known; checks of it then pass. TFLM takes a tensor without zero points as one
-    without scales. `content` holds the bytes of a constant.
+    without scales. `content` holds the bytes of a constant. `compressed`: they are indices into a table of values.
     """
 
     dtype: str
@@ -39,6 +39,7 @@ class Operand:
     quantization: Quantization | None = None
     variable: bool = False
     content: bytes | memoryview | None = field(default=None, repr=False, compare=False)
+    compressed: bool = False
 
     @property
     def elements(self) -> int:

@@ -300,12 +300,13 @@ def operators(path: Path) -> Mapping[str, Operator]:
     conv = (weighted.CONV_DATA, "int")
     changed = {
         "ADD": replace(own["ADD"], prepare=_add),
-        "CONV_2D": replace(own["CONV_2D"], data=conv, prepare=on(_conv)),
-        "DEPTHWISE_CONV_2D": replace(own["DEPTHWISE_CONV_2D"], data=conv, prepare=on(_depthwise)),
+        "CONV_2D": replace(own["CONV_2D"], data=conv, prepare=on(_conv), unpacks=()),
+        "DEPTHWISE_CONV_2D": replace(own["DEPTHWISE_CONV_2D"], data=conv, prepare=on(_depthwise), unpacks=()),
         "FULLY_CONNECTED": replace(
             own["FULLY_CONNECTED"],
             data=(weighted.FULLY_CONNECTED_DATA, "int*2", "pointer", "int32*3"),
             prepare=on(_fully_connected),
+            unpacks=(),
         ),
         "BATCH_MATMUL": replace(
             own["BATCH_MATMUL"], data=(weighted.MATMUL_DATA, ("int32*4",), "int"), prepare=on(_batch_matmul)
@@ -314,7 +315,7 @@ def operators(path: Path) -> Mapping[str, Operator]:
         "MAX_POOL_2D": replace(own["MAX_POOL_2D"], data=(weighted.POOL_DATA, "int")),
         "SOFTMAX": replace(own["SOFTMAX"], data=(SOFTMAX_DATA, "int32*2"), prepare=_softmax),
         "SVDF": replace(own["SVDF"], data=(*weighted.SVDF_DATA, "pointer"), prepare=on(_svdf)),
-        "TRANSPOSE_CONV": replace(own["TRANSPOSE_CONV"], data=_TRANSPOSE_DATA, prepare=on(_transpose_conv)),
+        "TRANSPOSE_CONV": replace(own["TRANSPOSE_CONV"], data=_TRANSPOSE_DATA, prepare=on(_transpose_conv), unpacks=()),
         "UNIDIRECTIONAL_SEQUENCE_LSTM": replace(
             own["UNIDIRECTIONAL_SEQUENCE_LSTM"],
             data=(weighted.LSTM_DATA, ("int32*15", *(_LSTM_GATE,) * 4)),

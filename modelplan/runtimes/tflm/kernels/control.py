@@ -87,5 +87,5 @@ OPERATORS: dict[str, Operator] = {
     "CALL_ONCE": Operator(("int",), ("int", "bool"), _call_once),
     "VAR_HANDLE": Operator(("pointer*2",), ("int32",), _var_handle),
     "READ_VARIABLE": Operator((), (), _read_variable),
-    "ASSIGN_VARIABLE": Operator((), ("compressed",), _assign_variable),
+    "ASSIGN_VARIABLE": Operator((), ("compressed",), _assign_variable, unpacks=(1,)),
 }

@@ -218,10 +218,12 @@ def operators(conv: Size, depthwise: Size) -> Mapping[str, Operator]:
     data = (weighted.CONV_DATA, "int")
     return {
         **own,
-        "CONV_2D": replace(own["CONV_2D"], data=data, prepare=lambda p: _conv(p, conv)),
-        "DEPTHWISE_CONV_2D": replace(own["DEPTHWISE_CONV_2D"], data=data, prepare=lambda p: _depthwise(p, depthwise)),
+        "CONV_2D": replace(own["CONV_2D"], data=data, prepare=lambda p: _conv(p, conv), unpacks=()),
+        "DEPTHWISE_CONV_2D": replace(
+            own["DEPTHWISE_CONV_2D"], data=data, prepare=lambda p: _depthwise(p, depthwise), unpacks=()
+        ),
         "ADD": replace(own["ADD"], prepare=add),
-        "FULLY_CONNECTED": replace(own["FULLY_CONNECTED"], prepare=_fully_connected),
+        "FULLY_CONNECTED": replace(own["FULLY_CONNECTED"], prepare=_fully_connected, unpacks=()),
         "SOFTMAX": replace(own["SOFTMAX"], data=(SOFTMAX_DATA, "int"), prepare=_softmax),
     }
 

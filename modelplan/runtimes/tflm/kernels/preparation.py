@@ -171,6 +171,13 @@ class Preparation:
         if size > 0:
             self.scratch(size)
 
+    def decompress(self, index: int) -> None:
+        """A buffer for the values of input `index` where it is compressed: AllocateDecompressionScratchBuffer."""
+        operand = self.call.inputs[index] if index < len(self.call.inputs) else None
+        if operand is not None and operand.compressed:
+            self.require(operand.dtype != "int4", f"input {index} is compressed and int4, which its kernel refuses")
+            self.scratch(operand.nbytes)
+
     def scratch_pointers(self, count: int) -> None:
         """A table of addresses for the time in which the operator runs."""
         self.events.append(PreparationEvent(SCRATCH, 0, ("pointer",), count))
@@ -203,6 +210,7 @@ class Operator:
     """One kernel: the parsed options, what Init keeps, what Prepare does, and the types that it computes.
 
     `types` are those of input `typed`, of the first output if `typed` is -1; None if the kernel does not look at types.
+    `unpacks` are the inputs that may be compressed, for which it requests memory at the end of Prepare.
     `later` are the types that it computes besides in the newer TFLM of the ABIs with `Abi.later`. `initialise` requests
     what Init takes beyond `data`. `exact` is false where the kernel is not TFLM's own.
     """
@@ -215,6 +223,18 @@ class Operator:
     initialise: Prepare = nothing
     exact: bool = True
     later: tuple[str, ...] = ()
+    unpacks: tuple[int, ...] = ()
+
+
+def prepare_operator(operator: Operator, preparation: Preparation) -> None:
+    """Performs Prepare with the buffers into which compressed inputs are unpacked.
+
+    Raises:
+        Refusal: TFLM's kernel would return an error.
+    """
+    operator.prepare(preparation)
+    for index in operator.unpacks:
+        preparation.decompress(index)
 
 
 def check_types(operator: Operator, call: Call, *, later: bool) -> None:
