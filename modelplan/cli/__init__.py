@@ -9,6 +9,7 @@ from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormat
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from modelplan.cli.command_table import COMMANDS
@@ -18,7 +19,12 @@ EXIT_CODES = """exit codes:
   1  a budget failed: the model needs more, or its runtime would not run it
   2  the request cannot be understood or combined, or its output cannot be written
   3  the model or problem file cannot be read or is not supported
-  4  a plan is invalid"""
+  4  a plan is invalid
+  70 an error of modelplan itself; please report it"""
+
+
+#: The exit code of an error that modelplan did not raise on purpose: EX_SOFTWARE of sysexits.h.
+_OWN_ERROR = 70
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(200_000, 50, 100)  # one command makes many objects and ends: collecting them is time lost
     words = list(sys.argv[1:] if arguments is None else arguments)
     known = words and words[0] in COMMANDS
-    code = _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
+    code = _closed_output() or _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
     if arguments is None:
         gc.freeze()  # the interpreter ends: what is left need not be searched for garbage
     return code
@@ -129,7 +135,23 @@ def _guarded(run: Callable[[], int]) -> int:
         _discard_output()
         sys.stderr.write(f"modelplan: cannot write the output: {problem.strerror}\n")
         return 2
+    except Exception as problem:  # noqa: BLE001 - no error of ours may read as a budget that failed
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.write(f"modelplan: an error of modelplan itself, please report it: {type(problem).__name__}\n")
+        return _OWN_ERROR
     return code
+
+
+def _closed_output() -> int:
+    """The exit code where standard output is closed; messages go nowhere where standard error is."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the program ends
+    if sys.stdout is None:
+        sys.stderr.write("modelplan: cannot write the output: standard output is closed\n")
+        return 2
+    return 0
 
 
 def _flushed(run: Callable[[], int]) -> int:

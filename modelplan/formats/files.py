@@ -25,6 +25,25 @@ def read_text(path: str | Path) -> str:
         raise ModelError(f"{path}: not text: {problem.reason}") from None
 
 
+def read_toml_table(path: str | Path) -> dict[str, Any]:
+    """The document in a TOML file.
+
+    Raises:
+        ModelError: names the file and what is wrong with it.
+    """
+    import tomllib
+
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ModelError(f"{path}: not TOML: brackets too deep inside each other") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise ModelError(f"{path}: not TOML: {problem}") from None
+    except ValueError:
+        raise ModelError(f"{path}: not TOML: a number has too many digits") from None
+
+
 def fingerprint(content: Any) -> str:
     """The SHA-256 of a file's bytes in hexadecimal, which a plan keeps of the model that it was made for."""
     return sha256(content).hexdigest()

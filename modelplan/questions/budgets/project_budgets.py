@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.answers.check_outcomes import Growth, Limits
-from modelplan.formats.files import read_text
+from modelplan.formats.files import read_toml_table
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import ModelError, RequestError
 
@@ -114,11 +113,10 @@ def _prefix(path: Path) -> str:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_text(path))
+        return read_toml_table(path)
     except ModelError as problem:
-        raise RequestError(f"cannot read {problem}") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise RequestError(f"{path}: not TOML: {problem}") from None
+        wrong = str(problem).startswith(f"{path}: not TOML")
+        raise RequestError(f"{problem}" if wrong else f"cannot read {problem}") from None
 
 
 def _shared_table(document: Mapping[str, Any]) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from modelplan import runtimes
 from modelplan.formats.dims import parsed, parsed_values
-from modelplan.formats.files import read_text
+from modelplan.formats.files import read_toml_table
 from modelplan.planning import allocators, schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelError, RequestError
@@ -56,11 +55,9 @@ def read_inputs(path: Path) -> dict[str, Words]:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_text(path))
+        return read_toml_table(path)
     except ModelError as problem:
         raise RequestError(f"cannot read {problem}") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise RequestError(f"{path}: not TOML: {problem}") from None
 
 
 def _texts(table: Mapping[str, Any], known: Collection[str], where: str) -> dict[str, tuple[str, ...]]:

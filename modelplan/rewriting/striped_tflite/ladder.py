@@ -152,7 +152,7 @@ class _Climb:
     def _rungs(self) -> Iterator[Rung]:
         file = read_tflite(self.model.data, self.model.name)
         yield self.model.rung("as is", self.model.data, len(self.graph.ops), self.model.macs)
-        if reason := _unplannable(file, self.graph):
+        if reason := self._refused() or _unplannable(file, self.graph):
             self.remarks.append(f"no other rung: {reason}")
             return
         without = self._left_out(file)
@@ -181,6 +181,11 @@ class _Climb:
                 yield rung
         if "split" not in without:
             yield from self._split(whole, orders)
+
+    def _refused(self) -> str:
+        """Why TFLM would not run the model as it is, whose other forms then need not be tried; empty where it does."""
+        refusals = self.rungs[0].refusals
+        return f"TFLM would not run the model: {refusals[0]}" if refusals else ""
 
     def _left_out(self, file: FileModel) -> frozenset[str]:
         """The rungs that are not climbed; of a model that unpacks its weights, those that change operators."""
