@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from modelplan.primitives.errors import ModelError
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of the file."""
+    """The content of the file.
+
+    Raises:
+        ModelError: there is none, it cannot be read, or it is a device or pipe, which need not end.
+    """
     try:
+        mode = Path(path).stat().st_mode
+        if not S_ISREG(mode) and not S_ISDIR(mode):
+            raise ModelError(f"{path}: found a device or pipe, expected a file")
         return Path(path).read_bytes()
     except OSError as problem:
         raise ModelError(f"{path}: {problem.strerror}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,24 @@ def test_closed_outputs_are_no_failed_budget(words: list[str], closed: str, code
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_devices_and_pipes_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.tflite")
+    for suffix in ("tflite", "onnx", "toml", "ld"):
+        (tmp_path / f"zero.{suffix}").symlink_to("/dev/zero")
+    paths = {name: tmp_path / name for name in ("zero.tflite", "zero.onnx", "pipe.tflite", "zero.toml")}
+    calls = [
+        *(("analyze", path) for path in ("/dev/zero", *list(paths.values())[:3])),
+        ("fit", paths["zero.tflite"], "--least", "-o", tmp_path / "out.tflite"),
+        ("targets", paths["zero.toml"]),
+        ("targets", f"from:{tmp_path / 'zero.ld'}"),
+        ("check", "--config", paths["zero.toml"]),
+    ]
+    for words in calls:
+        done = run(*words)
+        assert done.returncode in (2, 3), words
+        assert "found a device or pipe" in done.stderr, words
 
 
 @pytest.mark.parametrize(
