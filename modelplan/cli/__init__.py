@@ -35,13 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     if arguments is None:
         gc.set_threshold(200_000, 50, 100)  # one command makes many objects and ends: collecting them is time lost
-        _open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] not in MODULES and _is_file(words[0]):
         words.insert(0, "analyze")
     known = words and words[0] in MODULES
     try:
-        code = _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
+        code = _closed_output() or _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
     except Exception as problem:
         if arguments is not None:
             raise
@@ -200,11 +199,14 @@ def _internal_error(problem: Exception) -> int:
     return INTERNAL_ERROR
 
 
-def _open_closed_streams() -> None:
-    """Puts a place that takes everything where the caller has closed standard output or standard error."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+def _closed_output() -> int:
+    """The exit code where standard output is closed; messages go nowhere where standard error is."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the program ends
+    if sys.stdout is None:
+        sys.stderr.write("modelplan: cannot write the output: standard output is closed\n")
+        return 2
+    return 0
 
 
 def _flushed(run: Callable[[], int]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, fit_onnx, model_options, terminal
@@ -117,7 +118,7 @@ def run(arguments: Namespace) -> int:
         if request.budget is not None:
             from modelplan.questions.fitting_help import changes_that_fit
 
-            fitting = changes_that_fit(request, arguments.model)
+            fitting = changes_that_fit(replace(request, kernels=ladder.kernels), arguments.model)
             terminal.show([ladder_report.help_section(request, arguments.model, fitting)], more=True)
         return 1
     files.write(arguments.output, ladder.chosen.model)
@@ -127,13 +128,13 @@ def run(arguments: Namespace) -> int:
             file, arena(file, request.abi, ladder.kernels), ladder.kernels, ladder.chosen.added
         )
         files.write(arguments.header, header)
-    write_c_array(arguments.c_array, file, request.kernels, request.abi, ladder.chosen.added)
+    write_c_array(arguments.c_array, file, ladder.kernels, request.abi, ladder.chosen.added)
     original = load_tflite(arguments.model) if arguments.self_test else file
     write_self_test(arguments.self_test, original, file, ladder.kernels, request.abi, request.seed)
     executed = executed_lines(ladder.proof, ladder.kernels)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
     methods, _ = tflm_headers.resolver_methods(file)
-    steps = ladder_report.next_section(ladder.chosen, request, arguments.model, arguments.output, methods)
+    steps = ladder_report.next_section(ladder, request, arguments.model, arguments.output, methods)
     terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}")), steps], more=True)
     return 0
 

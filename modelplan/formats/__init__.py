@@ -163,6 +163,8 @@ def _row(path: Path) -> Loader:
 
 def _refuse(path: Path, found: str) -> NoReturn:
     """Says what the file is and which conversion leads here, or only what was expected."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        found = "a device or pipe"
     kind = way_out(path)
     raise ModelError(f"{path}: {kind}" if kind else f"{path}: found {found}, expected one of {', '.join(LOADERS)}")
 

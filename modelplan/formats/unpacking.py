@@ -39,7 +39,7 @@ def inner_suffix(path: str | Path) -> str:
     """
     name = str(path)
     if name == STANDARD_INPUT:
-        head = _standard_input()[:8]
+        head = standard_input()[:8]
         if head[4:] != _TFLITE and head[:1] != _ONNX_FIRST:
             raise ModelError("standard input: expected a TFLite flatbuffer or an ONNX protobuf")
         return ".tflite" if head[4:] == _TFLITE else ".onnx"
@@ -60,19 +60,13 @@ def unwrapped(path: str | Path, content: bytes) -> bytes:
     return _array(name, content) if Path(name).suffix.lower() in _C_SUFFIXES else content
 
 
-def read_wrapped(path: str | Path) -> bytes:
-    """The bytes of the model that `path` names, for which `is_wrapped` holds.
+@cache
+def standard_input() -> bytes:
+    """All of standard input, which can be read once.
 
     Raises:
-        ModelError: it cannot be read, is damaged, or holds no model or several.
-        OSError: the file cannot be read.
+        ModelError: it is empty, or too large for a model.
     """
-    return _standard_input() if str(path) == STANDARD_INPUT else unwrapped(path, Path(path).read_bytes())
-
-
-@cache
-def _standard_input() -> bytes:
-    """All of standard input, which can be read once."""
     content = sys.stdin.buffer.read(_LARGEST + 1)
     if not content or len(content) > _LARGEST:
         raise ModelError(f"standard input: {'more than 1 GiB' if content else 'it is empty'}")

@@ -38,10 +38,10 @@ _LEVELS = (
 )
 #: No address or size has more bits; a wider shift is a mistake or an attack.
 _MOST_BITS = 64
-#: No intermediate value has more.
-_LARGEST_BITS = 256
-#: Parentheses inside each other; more would exhaust the stack.
-_DEEPEST = 60
+#: Parentheses inside each other, signs in front of a value; more would exhaust the stack. So would terms in a row.
+_DEEPEST, _MOST_TERMS = 60, 100
+#: Bits of a value on the way; addresses have 64.
+_MOST_VALUE_BITS = 256
 
 
 class ExpressionError(ValueError):
@@ -116,8 +116,11 @@ def _binary(reader: _Reader, level: int) -> Tree:
     if level == len(_LEVELS):
         return _unary(reader)
     found = _binary(reader, level + 1)
+    count = 0
     while reader.peek() in _LEVELS[level]:
-        sign = reader.take()
+        sign, count = reader.take(), count + 1
+        if count > _MOST_TERMS:
+            raise ExpressionError(f"more than {_MOST_TERMS} terms in a row")
         found = (sign, (found, _binary(reader, level + 1)))
     return found
 
@@ -126,6 +129,8 @@ def _unary(reader: _Reader) -> Tree:
     signs = []
     while reader.peek() in ("-", "+", "~", "!"):
         signs.append(reader.take())
+        if len(signs) > _DEEPEST:
+            raise ExpressionError(f"more than {_DEEPEST} signs in front of a value")
     found = _value(reader)
     for sign in reversed(signs):
         found = (f"{sign}x", (found,))
@@ -185,7 +190,7 @@ def _plain_number(text: str) -> int:
 
 
 def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None = None) -> int:
-    """The value of the expression, of at most 256 bits.
+    """The value of the expression.
 
     Args:
         tree: what `parse_expression` made.
@@ -193,19 +198,8 @@ def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None =
         functions: what the language of the file calls by name.
 
     Raises:
-        ExpressionError: a name or function that is not known, a division by zero, a shift that makes no sense, a value
-            that is too large, or too many operators inside each other.
+        ExpressionError: a name or function that is not known, a division by zero, a shift that makes no sense.
     """
-    try:
-        found = _evaluated(tree, lookup, functions)
-    except RecursionError:
-        raise ExpressionError("too many operators inside each other") from None
-    if found.bit_length() > _LARGEST_BITS:
-        raise ExpressionError(f"a value of {found.bit_length()} bits")
-    return found
-
-
-def _evaluated(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None) -> int:
 
     def value(one: Tree) -> int:
         return evaluate(one, lookup, functions)
@@ -223,7 +217,10 @@ def _evaluated(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None
     if sign in _UNARY and len(operands) == 1:
         return _UNARY[sign](value(operands[0]))
     if sign in _BINARY:
-        return _BINARY[sign](value(operands[0]), value(operands[1]))
+        found = _BINARY[sign](value(operands[0]), value(operands[1]))
+        if found.bit_length() > _MOST_VALUE_BITS:
+            raise ExpressionError(f"a value of more than {_MOST_VALUE_BITS} bits")
+        return found
     if functions and sign in functions:
         return functions[sign](operands)
     raise ExpressionError(f"{sign}() is not understood")

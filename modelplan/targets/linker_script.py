@@ -33,6 +33,8 @@ _INCLUDE = re.compile(r'\s*INCLUDE\s+("[^"]+"|[^\s;]+)\s*;?\s*')
 _ORIGINS, _LENGTHS = ("ORIGIN", "org", "o"), ("LENGTH", "len", "l")
 #: Names that a remark lists.
 _NAMED = 6
+#: Symbols that are defined by each other in a chain; more would exhaust the stack.
+_MOST_ASKED = 60
 _NO_ATTRIBUTES = "the script gives it no attributes, so that nothing says whether a program may write it"
 
 
@@ -55,7 +57,7 @@ class _Script:
     symbols: dict[str, Tree] = field(default_factory=dict)
     ambiguous: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
-    values: dict[str, int] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)
 
     def lookup(self, name: str) -> int:
         """The value of a symbol."""
@@ -77,11 +79,13 @@ class _Script:
     def _once(self, name: str, tree: Tree) -> int:
         if name in self.asked:
             raise ExpressionError(f"{name} is defined by itself")
-        if name not in self.values:
+        if len(self.asked) > _MOST_ASKED:
+            raise ExpressionError(f"{name} is defined by more than {_MOST_ASKED} others, each by the next")
+        if name not in self.known:
             self.asked.append(name)
-            self.values[name] = self.value(tree)
+            self.known[name] = self.value(tree)
             self.asked.pop()
-        return self.values[name]
+        return self.known[name]
 
     def value(self, tree: Tree) -> int:
         """The value of an expression."""

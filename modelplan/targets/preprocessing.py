@@ -18,6 +18,8 @@ from modelplan.targets.arithmetic import ExpressionError, evaluate, parse_expres
 
 #: Files inside each other, macros inside each other, and the longest line that macros may make.
 _DEEPEST, _LONGEST = 60, 100_000
+#: Files that are read for one, however often each is included.
+_MOST_FILES = 10_000
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|/\*.*?\*/|//[^\n]*', re.S)
 _DIRECTIVE = re.compile(r"\s*#\s*(\w+)\b\s*(.*)", re.S)
 _DIRECTIVES = frozenset({
@@ -60,13 +62,17 @@ class Preprocessor:
     optional: tuple[str, ...] = ()
     missing: list[str] = field(default_factory=list)
     depth: int = 0
+    files: int = 0
     done: set[str] = field(default_factory=set)
 
     def lines(self, path: str) -> Iterator[Line]:
         """The lines of a file and of what it includes, with macros replaced."""
         if self.depth > _DEEPEST:
             raise ModelError(f"{path}: more than {_DEEPEST} files that include each other")
+        if self.files > _MOST_FILES:
+            raise ModelError(f"{path}: more than {_MOST_FILES:,} files are included")
         self.depth += 1
+        self.files += 1
         taken: list[bool | None] = []  # for each open conditional: this branch, or None where an earlier one was taken
         line = Line("", path, 0)
         for line in logical_lines(read_text(path), path):

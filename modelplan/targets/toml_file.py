@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from modelplan.formats.files import read_toml_tables
+from modelplan.formats.files import read_toml_table
 from modelplan.primitives.errors import ModelError
 from modelplan.targets.device import Device, Dma, Region
 
@@ -22,7 +22,7 @@ def read_toml(path: str) -> Device:
     Raises:
         ModelError: names the file and the key or region that cannot be read.
     """
-    found = read_toml_tables(path)
+    found = read_toml_table(path)
     tables = found.pop("region", None)
     if not isinstance(tables, list) or not tables or not all(isinstance(one, dict) for one in tables):
         raise ModelError(f"{path}: no [[region]]")

@@ -141,7 +141,7 @@ def test_planned_activations_are_one_number_in_every_command(models: Path, tmp_p
     figures, own = summary(analysis.plan), analysis.requirement.session
     assert own is not None
     words = f"planned activations {human(figures.planned)}"
-    shown = run("analyze", path, "--measure", 0).stdout
+    shown = run("analyze", path, "--measure", 0, "--verbose").stdout
     assert set(re.findall(r"planned activations [^,]* [(][^)]*[)]", shown)) == {words}
     difference = run("diff", path, "--old", "alias=safe", "--new", "alias=safe", "--new", "schedule=file").stdout
     assert words in " ".join(difference.split())

@@ -64,10 +64,12 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     return [Section("", tuple(lines))] if lines else []
 
 
-def next_section(rung: Rung, goal: Goal, original: str, output: str, methods: Sequence[str]) -> Section:
+def next_section(ladder: Ladder, goal: Goal, original: str, output: str, methods: Sequence[str]) -> Section:
     """What to do with the file that was written: the arena, the operators, and how to try it on the device."""
+    rung = ladder.chosen
+    assert rung is not None
     lines = [
-        f"#define {MACRO} {rung.arena}  // {goal.kernels} kernels, ABI {goal.abi}",
+        f"#define {MACRO} {rung.arena}  // {ladder.kernels} kernels, ABI {goal.abi}",
         f"{counted(len(methods), 'operator')} in MicroMutableOpResolver<{len(methods)}>: {', '.join(methods)}",
     ]
     if "WHILE" in rung.added:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.answers.check_outcomes import Growth, Limits
-from modelplan.formats.files import read_toml_tables
+from modelplan.formats.files import read_toml_table
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import ModelError, RequestError
 
@@ -103,7 +103,7 @@ def read_budgets(path: Path, *, may_be_empty: bool = False) -> BudgetFile:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RequestError(f"{path}: {prefix}budget has to be an array of tables, [[{prefix}budget]]")
     if not rows and not may_be_empty:
-        raise RequestError(f"{path}: no budget; state one as [[{prefix}budget]], or `check --write budgets MODEL`")
+        raise RequestError(f"{path}: no budget; state one as [[{prefix}budget]], or `modelplan budget set MODEL`")
     return BudgetFile(path, tuple(_row(path, number, row) for number, row in enumerate(rows, 1)), baseline)
 
 
@@ -113,9 +113,10 @@ def _prefix(path: Path) -> str:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return read_toml_tables(path)
+        return read_toml_table(path)
     except ModelError as problem:
-        raise RequestError(f"cannot read {problem}") from None
+        wrong = str(problem).startswith(f"{path}: not TOML")
+        raise RequestError(f"{problem}" if wrong else f"cannot read {problem}") from None
 
 
 def _shared_table(document: Mapping[str, Any]) -> Any:

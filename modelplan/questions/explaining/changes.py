@@ -367,7 +367,7 @@ def _tail_apart(subject: ModelSubject, _: Place) -> ModelSubject:
 _PACK = "modelplan fit --only plan {file} -o {out} --alias %s{build}"
 _FIT = "modelplan fit {file} --least -o {out}{build}"
 _TRAIN = "accuracy unknown"
-_SEARCHED = "a rewritten file; `fit` searches longer and may find less"
+_LONGER = "a rewritten file; `fit` searches longer and may find less"
 
 #: The changes by name.
 CHANGES: dict[str, TriedChange] = {
@@ -416,7 +416,7 @@ CHANGES: dict[str, TriedChange] = {
                group="plan", effort=1),
         TriedChange("rewritten without stripes", _fittable, _run_fit(stripes=False), "", Needs.NOTHING,
                _FIT + " --without split", "fitted.tflite", "plan", 2),
-        TriedChange("stripes", _fittable, _run_fit(stripes=True), _SEARCHED, Needs.WORK, _FIT, "fitted.tflite",
+        TriedChange("stripes", _fittable, _run_fit(stripes=True), _LONGER, Needs.WORK, _FIT, "fitted.tflite",
                "plan", 2),
         TriedChange("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
                Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create, the persistent one first",

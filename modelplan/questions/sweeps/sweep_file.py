@@ -8,7 +8,7 @@ from typing import Any
 
 from modelplan import runtimes
 from modelplan.formats.dims import parsed, parsed_values
-from modelplan.formats.files import read_toml_tables
+from modelplan.formats.files import read_toml_table
 from modelplan.planning import allocators, schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelError, RequestError
@@ -55,7 +55,7 @@ def read_inputs(path: Path) -> dict[str, Words]:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        return read_toml_tables(path)
+        return read_toml_table(path)
     except ModelError as problem:
         raise RequestError(f"cannot read {problem}") from None
 
