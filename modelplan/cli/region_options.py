@@ -27,6 +27,10 @@ def add_regions(parser: ArgumentParser) -> None:
     model_options.add_target_details(parser.add_argument_group("target"))
 
 
+#: What a region's rate usually is, by its kind: octal PSRAM at 80 MHz, quad SPI flash at 80 MHz.
+_USUAL_RATES = {"psram": "read=80MB/s,write=80MB/s", "nvm": "read=40MB/s"}
+
+
 def add_reader(parser: ArgumentParser | _ArgumentGroup) -> None:
     """Adds the choice of the processor that runs the operators."""
     parser.add_argument("--reader", metavar="NAME", default="", help="what runs the operators, for regions with reach=")
@@ -67,12 +71,14 @@ def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...
     if not regions:
         raise RequestError("no memories: name them by --region NAME:SIZE... or --target NAME")
     check_regions(regions)
-    for one in regions:
-        if one.kind in ("psram", "nvm") and not (one.read_bandwidth or one.bandwidth) and len(regions) > 1:
-            raise RequestError(
-                f"region {one.name} ({one.kind}) states no rate, so nothing says what an access costs;"
-                f" add --region {one.name}:{one.size},read=80MB/s or whatever it is"
-            )
+    slow = [one for one in regions if one.kind in _USUAL_RATES and not (one.read_bandwidth or one.bandwidth)]
+    if slow and len(regions) > 1:
+        names = ", ".join(f"region {one.name} ({one.kind})" for one in slow)
+        options = " ".join(f"--region {one.name}:{one.size},{_USUAL_RATES[one.kind]}" for one in slow)
+        raise RequestError(
+            f"{names} {'states' if len(slow) == 1 else 'state'} no rate, so nothing says what an access costs; usual"
+            f" for octal PSRAM and quad SPI flash: {options}"
+        )
     return regions
 
 

@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, region_options, terminal
 from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
+from modelplan.outputs import render
 from modelplan.primitives.errors import RequestError
 
 
@@ -39,12 +40,15 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="limit of an exact run (default: 60)")
     parser.add_argument("--macs-per-second", type=float, metavar="N", help="how fast operators compute")
     model_options.add_planning(parser)
-    add_outputs(parser, "MovingPlan", "the stays with their addresses", page=True)
+    outputs = add_outputs(parser, "MovingPlan", "the stays with their addresses", page=True)
+    outputs.add_argument(
+        "--copies", metavar="FILE.c", help="the copies in C: a table, and a function to call before each operator"
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    files.check_outputs([arguments.json, arguments.csv, *arguments.draw], [arguments.model])
+    files.check_outputs([arguments.json, arguments.csv, arguments.copies, *arguments.draw], [arguments.model])
     figures = figures_asked(arguments, "MovingPlan")
     device = region_options.target_device(arguments)
     regions, dma = region_options.regions_of(arguments, device), region_options.engine_of(arguments.dma, device)
@@ -58,6 +62,8 @@ def run(arguments: Namespace) -> int:
     asked = {"regions": regions, "dma": dma, "copied_only": tuple(arguments.copied_only), **same}
     layout = spill(model_options.request_of(SpillRequest, arguments, arguments.model, **asked))
     write_outputs(arguments, layout, figures)
+    if arguments.copies:
+        files.write(arguments.copies, render(layout, "copies"))
     if "-" not in (arguments.json, arguments.csv):
         terminal.show(sections_of(layout))
     return 0

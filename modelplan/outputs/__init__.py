@@ -116,6 +116,7 @@ OUTPUTS = (
     Output(".csv", "RegionPlan", "modelplan.outputs.reports.region_report:as_csv", "a line for each buffer"),
     Output("header", "RegionPlan", "modelplan.outputs.firmware.region_sources:c_header", "arrays in sections, in C"),
     Output("linker", "RegionPlan", "modelplan.outputs.firmware.region_sources:linker_sections", "sections for GNU ld"),
+    Output("copies", "MovingPlan", "modelplan.outputs.firmware.copies_source:render", "the copies, in C"),
     Output("arenas", "RegionPlan", "modelplan.outputs.firmware.region_sources:tflm_header", "TFLM's two arenas, in C"),
     Output(
         "memory_ids",

@@ -244,7 +244,7 @@ def test_a_target_states_what_a_model_streams_through(
     [
         ([], "no memories: name them by --region"),
         (["--target", "no-such-board"], "no target 'no-such-board'"),
-        (["--target", "esp32s3-n16r8"], "region psram (psram) states no rate"),
+        (["--target", "esp32s3-n16r8"], "region psram (psram), region flash (nvm) state no rate"),
         (["--target", "nrf52840", "--region", "flash0:rate=64MB/s", "--used", "x.elf"], "--used finds a free block"),
         (["--region", "a:64KiB", "--copied-only", "a"], "--copied-only names all regions"),
         (["--region", "a:64KiB", "--json", "x.json", "--csv", "x.json"], "x.json: two outputs go there"),

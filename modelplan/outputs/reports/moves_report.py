@@ -27,8 +27,14 @@ def sections_of(plan: MovingPlan) -> list[Section]:
     return [
         Section(plan.title, tuple(_times(plan))),
         Section("Regions", (), _regions(plan)),
-        Section(moved, copies[:_MOST_COPIES] + more),
+        Section(moved, (_who(plan), *copies[:_MOST_COPIES], *more)),
     ]
+
+
+def _who(plan: MovingPlan) -> str:
+    """What performs the copies: TFLM does not."""
+    by = "its DMA engine" if plan.problem.dma.channels else "its processor"
+    return f"made by the program between operators, with {by}; TFLM makes none; --copies FILE.c writes the calls"
 
 
 def _times(plan: MovingPlan) -> Iterator[str]:

@@ -21,7 +21,7 @@ _NAMED = 4
 
 
 def sections_of(plan: RegionPlan) -> list[Section]:
-    """The result, the regions, what lies where, and TFLM's arenas."""
+    """TFLM's arenas where it runs the model, then the ideal: the result, the regions, and what lies where."""
     layout, rows = plan.layout, plan.problem.problem
     gap = "proven optimal" if layout.ended == "optimal" else f"at most {_over(plan.seconds, layout.bound)} too much"
     lines = [
@@ -32,15 +32,12 @@ def sections_of(plan: RegionPlan) -> list[Section]:
     if computing:
         lines.append(f"computing    {duration(computing)}")
     title = f"{plan.title}: {counted(len(rows), 'buffer')} in {memory_count(plan)}"
-    sections = [
-        Section(title, tuple(lines), _table(plan)),
-        Section("Contents, in bytes of all buffers, which share memory over time", tuple(_contents(plan))),
-    ]
-    if plan.arenas:
-        sections.append(
-            Section("TFLM, as the file stands: two arenas (MicroAllocator::Create), or one", tuple(_arena_lines(plan)))
-        )
-    return sections
+    contents = Section("Contents, in bytes of all buffers, which share memory over time", tuple(_contents(plan)))
+    if not plan.arenas:
+        return [Section(title, tuple(lines), _table(plan)), contents]
+    obeyed = f"{plan.title}: what TFLM can run: two arenas (MicroAllocator::Create), or one; --arenas FILE.h"
+    ideal = "The ideal, for firmware or generated code that gives each buffer its address; --header FILE.h"
+    return [Section(obeyed, tuple(_arena_lines(plan))), Section(ideal, (title, *lines), _table(plan)), contents]
 
 
 def memory_count(region_plan: RegionPlan) -> str:
