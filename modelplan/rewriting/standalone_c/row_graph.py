@@ -1,0 +1,146 @@
+"""A graph as its plan sees it: values are runs of bytes, operators make rows of one value from rows of others.
+
+A RESHAPE moves nothing, so its result is the same value with other rows. Since rows are counted in bytes, whoever reads
+such a value waits for the bytes of its own rows, whatever the rows of the operator were that made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modelplan.model import Graph, Kind
+
+#: Operators whose result has the bytes of operand 0.
+VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+
+
+@dataclass(frozen=True, slots=True)
+class AxisWindow:
+    """Row i of a result reads `reach` rows of an operand from row i * stride - before on; some may lie outside."""
+
+    reach: int = 1
+    stride: int = 1
+    before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MapWindow:
+    """What the rows and the columns of a result read of an operand; without `columns` a row is computed at once."""
+
+    rows: AxisWindow
+    columns: AxisWindow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRows:
+    """How an operator is computed row by row: a window for each dynamic operand, None where it reads all of it.
+
+    `operands` are tensors. `in_place` is the number of an operand each element of which may lie where the same element
+    of the result does, or -1. `scratch` is working memory in bytes.
+    """
+
+    operands: tuple[int, ...]
+    windows: tuple[MapWindow | None, ...]
+    in_place: int = -1
+    scratch: int = 0
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a row of the result is computed by itself."""
+        return None not in self.windows
+
+
+@dataclass(frozen=True, slots=True)
+class MapShape:
+    """The rows of a tensor: their number, their columns and the bytes of each column."""
+
+    rows: int
+    columns: int
+    column_bytes: int
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of a row."""
+        return self.columns * self.column_bytes
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all rows."""
+        return self.rows * self.row_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """Bytes that one operator makes, or the caller (-1), and that others read; state is made by nobody (-2)."""
+
+    tensors: tuple[int, ...]
+    nbytes: int
+    alignment: int
+    producer: int
+    readers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RowGraph:
+    """A graph with its `operators` by number, those that run in this `order`, and the values of its tensors."""
+
+    graph: Graph
+    order: tuple[int, ...]
+    operators: Mapping[int, OperatorRows]
+    values: tuple[RowValue, ...]
+    value_of: Mapping[int, int]
+
+    def shape(self, tensor: int) -> MapShape:
+        """The rows of a tensor."""
+        return map_shape(self.graph, tensor)
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """The values that the caller reads at the end."""
+        return frozenset(self.value_of[t] for t in self.graph.outputs)
+
+
+def map_shape(graph: Graph, tensor: int) -> MapShape:
+    """The rows of a tensor: those of a map of one image, those of a matrix; all else is one row.
+
+    >>> from modelplan.model import Tensor
+    >>> map_shape(Graph("", "tflite", (Tensor("x", (1, 4, 6, 8), "int8"),), (), (0,), ()), 0)
+    MapShape(rows=4, columns=6, column_bytes=8)
+    """
+    t = graph.tensors[tensor]
+    match t.shape:
+        case (1, rows, columns, _) if t.nbytes:
+            return MapShape(rows, columns, t.nbytes // (rows * columns))
+        case (rows, _) if t.nbytes:
+            return MapShape(rows, 1, t.nbytes // rows)
+    return MapShape(1, 1, t.nbytes)
+
+
+def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], alignments: Mapping[int, int]) -> RowGraph:
+    """The values of a graph whose `operators` say how they are computed; `alignments` are those of tensors."""
+    root: dict[int, int] = {}
+    for index in graph.producers_first:
+        op = graph.ops[index]
+        if op.kind in VIEWS and index not in operators:
+            root[op.outputs[0]] = root.get(op.inputs[0], op.inputs[0])
+    dynamic = [t for t, tensor in enumerate(graph.tensors) if tensor.kind is not Kind.CONSTANT]
+    members: dict[int, list[int]] = {}
+    for t in dynamic:
+        members.setdefault(root.get(t, t), []).append(t)
+    order = tuple(index for index in graph.producers_first if index in operators)
+    used = {t for index in order for t in (*operators[index].operands, *graph.ops[index].writes)}
+    used |= {*graph.inputs, *graph.outputs}
+    heads = [t for t in members if used & set(members[t])]
+    value_of = {t: v for v, head in enumerate(heads) for t in members[head]}
+    readers: list[list[int]] = [[] for _ in heads]
+    for index in order:
+        for v in dict.fromkeys(value_of[t] for t in operators[index].operands):
+            readers[v].append(index)
+    values = []
+    for v, head in enumerate(heads):
+        tensors = (head, *(t for t in members[head] if t != head))
+        made_by = graph.producers[head] if graph.tensors[head].kind is not Kind.STATE else -2
+        alignment = max(alignments.get(t, 1) for t in tensors)
+        values.append(RowValue(tensors, graph.tensors[head].nbytes, alignment, made_by, tuple(readers[v])))
+    return RowGraph(graph, order, operators, tuple(values), value_of)

@@ -1,0 +1,162 @@
+"""In which order the rows of a stage are computed: what the last operators need next is made first, and no sooner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, RowGraph
+
+#: The operator that stands for the caller, who hands over rows of the input.
+CALLER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Granule:
+    """An operator computes columns [left, right) of a row; rows and columns are those of its first result.
+
+    An operator that reads all of an operand computes all of its result at once: `row` is then 0 and `rows` all.
+    """
+
+    operator: int
+    row: int
+    rows: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperandUse:
+    """How an operator of a stage reads a value: its rows there, and the window of a row of the result."""
+
+    value: int
+    tensor: int
+    shape: MapShape
+    window: MapWindow | None
+
+    def bytes_for(self, granule: Granule) -> int:
+        """How many bytes of the value, from its front, a granule waits for."""
+        shape, window = self.shape, self.window
+        if window is None:
+            return shape.nbytes
+        rows = window.rows
+        end = min((granule.row + granule.rows - 1) * rows.stride - rows.before + rows.reach, shape.rows)
+        if end <= 0:
+            return 0
+        if window.columns is None:
+            return end * shape.row_bytes
+        columns = window.columns
+        right = min((granule.right - 1) * columns.stride - columns.before + columns.reach, shape.columns)
+        return (end - 1) * shape.row_bytes + max(right, 0) * shape.column_bytes
+
+    def first_row(self, row: int) -> int:
+        """The first row of the operand, perhaps above the map, that a row of the result reads."""
+        return row * self.window.rows.stride - self.window.rows.before if self.window else 0
+
+    def kept_from(self, row: int, left: int) -> int:
+        """The first byte that is still read when column `left` of a row of the result comes next."""
+        shape, window = self.shape, self.window
+        if window is None:
+            return 0
+        first = window.rows
+        top = row * first.stride - first.before
+        here = max(top, 0) * shape.row_bytes
+        if window.columns is None or not left:
+            return min(here, shape.nbytes)
+        column = max(left * window.columns.stride - window.columns.before, 0)
+        below = max(top + first.stride, 0) * shape.row_bytes
+        return min(here + min(column, shape.columns) * shape.column_bytes, below, shape.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class StageOperator:
+    """An operator of a stage: what it reads, what it makes, and the columns that it computes at a time."""
+
+    number: int
+    uses: tuple[OperandUse, ...]
+    results: tuple[tuple[int, int, MapShape], ...]
+    by_rows: bool
+    width: int
+
+    @property
+    def shape(self) -> MapShape:
+        """The rows of the first result."""
+        return self.results[0][2]
+
+    def next_granule(self, row: int, left: int) -> Granule:
+        """What is computed when column `left` of a row is next."""
+        if not self.by_rows:
+            return Granule(self.number, 0, self.shape.rows, 0, self.shape.columns)
+        right = min(left + self.width, self.shape.columns)
+        return Granule(self.number, row, 1, left, right)
+
+
+@dataclass
+class StagePace:
+    """How far each operator of a stage has come, and each of its values, while its granules are put in order."""
+
+    operators: Mapping[int, StageOperator]
+    producers: Mapping[int, int]
+    available: dict[int, int]
+    at: dict[int, tuple[int, int]]
+    granules: list[Granule] = field(default_factory=list)
+
+    def done(self, number: int) -> bool:
+        """Whether an operator has computed all of its rows."""
+        return self.at[number][0] >= self.operators[number].shape.rows
+
+    def advance(self, number: int) -> None:
+        """Computes the next granule of an operator, and before it what that reads."""
+        operator = self.operators[number]
+        granule = operator.next_granule(*self.at[number])
+        for use in operator.uses:
+            wanted = use.bytes_for(granule)
+            while self.available[use.value] < wanted:
+                self.advance(self.producers[use.value])
+        self.granules.append(granule)
+        wraps = granule.right == operator.shape.columns
+        self.at[number] = (granule.row + granule.rows, 0) if wraps else (granule.row, granule.right)
+        for value, _, shape in operator.results:
+            row, left = self.at[number]
+            self.available[value] = row * shape.row_bytes + left * shape.column_bytes
+
+
+def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int) -> dict[int, StageOperator]:
+    """The operators of a stage; each row is computed in `parts` parts at most, where an operator's kernel can.
+
+    The number CALLER is an operator too, which makes the first input of the graph.
+    """
+    operators = {}
+    for number in numbers:
+        if number == CALLER:
+            tensor = rows.graph.inputs[0]
+            shape = rows.shape(tensor)
+            width = -(-shape.columns // parts)
+            operators[number] = StageOperator(number, (), ((rows.value_of[tensor], tensor, shape),), True, width)
+            continue
+        facts, op = rows.operators[number], rows.graph.ops[number]
+        uses = tuple(
+            OperandUse(rows.value_of[t], t, rows.shape(t), window)
+            for t, window in zip(facts.operands, facts.windows, strict=True)
+        )
+        results = tuple((rows.value_of[t], t, rows.shape(t)) for t in op.writes)
+        narrow = facts.by_rows and all(w is not None and w.columns for w in facts.windows)
+        columns = results[0][2].columns
+        width = -(-columns // parts) if narrow and len(results) == 1 else columns
+        operators[number] = StageOperator(number, uses, results, facts.by_rows, width)
+    return operators
+
+
+def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator]) -> Sequence[Granule]:
+    """All granules of a stage in order: of the results that nobody in the stage reads, the least complete is next."""
+    producers = {value: n for n, operator in operators.items() for value, _, _ in operator.results}
+    read = {use.value for operator in operators.values() for use in operator.uses}
+    available = {value: rows.values[value].nbytes for value in read} | dict.fromkeys(producers, 0)
+    pace = StagePace(operators, producers, available, dict.fromkeys(operators, (0, 0)))
+    last = [n for n, o in operators.items() if n != CALLER and not any(v in read for v, _, _ in o.results)]
+    while waiting := [n for n in last if not pace.done(n)]:
+        pace.advance(min(waiting, key=lambda n: pace.at[n][0] / operators[n].shape.rows))
+    for number in operators:
+        while number != CALLER and not pace.done(number):
+            pace.advance(number)
+    return pace.granules
