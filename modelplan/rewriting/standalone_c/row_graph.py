@@ -23,6 +23,10 @@ class AxisWindow:
     stride: int = 1
     before: int = 0
 
+    def mirrored(self, extent: int, results: int) -> AxisWindow:
+        """The same window where both sides are counted from the end; `extent` is that of the operand."""
+        return AxisWindow(self.reach, self.stride, (results - 1) * self.stride - self.before + self.reach - extent)
+
 
 @dataclass(frozen=True, slots=True)
 class MapWindow:
@@ -30,6 +34,11 @@ class MapWindow:
 
     rows: AxisWindow
     columns: AxisWindow | None = None
+
+    def mirrored(self, operand: MapShape, result: MapShape) -> MapWindow:
+        """The same window where rows and columns are counted from the end."""
+        columns = self.columns.mirrored(operand.columns, result.columns) if self.columns else None
+        return MapWindow(self.rows.mirrored(operand.rows, result.rows), columns)
 
 
 @dataclass(frozen=True, slots=True)

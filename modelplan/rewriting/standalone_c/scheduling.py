@@ -121,10 +121,13 @@ class StagePace:
             self.available[value] = row * shape.row_bytes + left * shape.column_bytes
 
 
-def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int) -> dict[int, StageOperator]:
+def stage_operators(
+    rows: RowGraph, numbers: Iterable[int], parts: int, *, backward: bool
+) -> dict[int, StageOperator]:
     """The operators of a stage; each row is computed in `parts` parts at most, where an operator's kernel can.
 
-    The number CALLER is an operator too, which makes the first input of the graph.
+    The number CALLER is an operator too, which makes the first input of the graph. A stage that runs `backward` counts
+    rows, columns and bytes from the end.
     """
     operators = {}
     for number in numbers:
@@ -135,9 +138,10 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int) -> dict[
             operators[number] = StageOperator(number, (), ((rows.value_of[tensor], tensor, shape),), True, width)
             continue
         facts, op = rows.operators[number], rows.graph.ops[number]
+        made = rows.shape(op.writes[0])
         uses = tuple(
-            OperandUse(rows.value_of[t], t, rows.shape(t), window)
-            for t, window in zip(facts.operands, facts.windows, strict=True)
+            OperandUse(rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), made) if w and backward else w)
+            for t, w in zip(facts.operands, facts.windows, strict=True)
         )
         results = tuple((rows.value_of[t], t, rows.shape(t)) for t in op.writes)
         narrow = facts.by_rows and all(w is not None and w.columns for w in facts.windows)
