@@ -1,0 +1,38 @@
+"""The operators that become plain C, a row for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from modelplan.rewriting.standalone_c.pointwise import binary, softmax, view
+from modelplan.rewriting.standalone_c.reading import OperatorReader
+from modelplan.rewriting.standalone_c.records import COperator
+from modelplan.rewriting.standalone_c.windowed import convolution, depthwise_convolution, fully_connected, pool
+from modelplan.runtimes.tflm.file import FileModel
+
+_ROWS: dict[str, Callable[[OperatorReader], COperator]] = {
+    "CONV_2D": convolution,
+    "DEPTHWISE_CONV_2D": depthwise_convolution,
+    "FULLY_CONNECTED": fully_connected,
+    "AVERAGE_POOL_2D": pool,
+    "MAX_POOL_2D": pool,
+    "ADD": binary,
+    "RESHAPE": view,
+    "SQUEEZE": view,
+    "EXPAND_DIMS": view,
+    "SOFTMAX": softmax,
+}
+#: The kinds of operators that can become C.
+C_KINDS = frozenset(_ROWS)
+
+
+def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
+    """Operator `index` of a subgraph as calls of kernels.
+
+    Raises:
+        MissingKernelError: there is no C for it; says what is missing.
+    """
+    reader = OperatorReader(model, index, subgraph)
+    if reader.op.kind not in _ROWS:
+        raise reader.refuse(f"there is no kernel for this kind of operator; there are {', '.join(sorted(_ROWS))}")
+    return _ROWS[reader.op.kind](reader)
