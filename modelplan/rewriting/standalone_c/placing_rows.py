@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from modelplan.model.c_program import (
     CProgram,
@@ -71,9 +70,7 @@ class TickTrace:
         operator = stage.operators[granule.operator]
         reads = tuple(self._read(use, granule, view) for use in operator.uses)
         writes = []
-        for (value, tensor, first, end), (_, _, shape) in zip(
-            progress.written(granule), operator.results, strict=True
-        ):
+        for (value, tensor, first, end), (_, _, shape) in zip(progress.written(granule), operator.results, strict=True):
             span = view.span(value, first, end)
             self._touch(value, span, writes=True)
             row = view.real(granule.row, granule.rows, shape.rows)
@@ -120,7 +117,9 @@ class TickTrace:
             self._touch(value, view.span(value, first * width, end * width), writes=False)
         elif right > left:
             for row in range(first, end):
-                self._touch(value, view.span(value, row * width + left * size, row * width + right * size), writes=False)
+                self._touch(
+                    value, view.span(value, row * width + left * size, row * width + right * size), writes=False
+                )
         above = max(bottom - shape.rows, 0) if view.backward else first - top
         span = view.span(value, first * width, end * width)
         return RowsRead(use.tensor, value, view.real(first, end - first, shape.rows), end - first, above, span[0])
@@ -189,7 +188,7 @@ def _lives(trace: TickTrace) -> list[LiveBytes]:
         if v in graph.rows.kept and value.producer != -2:
             touched.append(MemoryAccess(v, 0, value.nbytes, last, writes=False, value=v))
     groups = {s.group for s in state}
-    return [life for life in byte_lives([a for a in touched if a.group not in groups])] + state
+    return list(byte_lives([a for a in touched if a.group not in groups])) + state
 
 
 def placed_program(

@@ -121,9 +121,7 @@ class StagePace:
             self.available[value] = row * shape.row_bytes + left * shape.column_bytes
 
 
-def stage_operators(
-    rows: RowGraph, numbers: Iterable[int], parts: int, *, backward: bool
-) -> dict[int, StageOperator]:
+def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backward: bool) -> dict[int, StageOperator]:
     """The operators of a stage; each row is computed in `parts` parts at most, where an operator's kernel can.
 
     The number CALLER is an operator too, which makes the first input of the graph. A stage that runs `backward` counts
