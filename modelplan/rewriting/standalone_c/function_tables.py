@@ -57,7 +57,7 @@ def _exponential_of_quarter(a: int) -> int:
     return wrapped(1895147668 + high_product(1895147668, x + shifted_down(cubic + x2, 1)))
 
 
-def softmax_parameters(r: OperatorReader) -> dict[str, int | float | str | ConstTable]:
+def softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
     """The exponents of all differences from a line's largest number that count."""
     beta, scale = float(r.option("Beta")), r.quantised(r.input(0))[0]
     real = min(beta * scale * (1 << (31 - _DIFFERENCE_BITS)), float(_MOST))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
@@ -17,54 +19,77 @@ from modelplan.rewriting.standalone_c.records import (
     table,
 )
 
-Parameters = dict[str, int | float | str | ConstTable]
+Parameters = dict[str, int | float | ConstTable]
 
 
 def view(r: OperatorReader) -> COperator:
     """RESHAPE and its like: the bytes stay as they are."""
     r.require(holds=r.input(0).nbytes == r.output().nbytes, why="a view of another size")
-    kernel = CKernel("copy_bytes", "uint8_t", {"bytes": r.output().nbytes})
+    kernel = CKernel("copy_bytes", "bytes", {"bytes": r.output().nbytes})
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,), in_place=(0,), view=True)
 
 
+#: The kernels of two operands that are repeated along axes where they have one element.
+_BINARY = {"ADD": "add", "SUB": "add", "MUL": "multiply", "MAXIMUM": "maximum", "MINIMUM": "minimum"}
+_AXES = ("row", "column", "channel")
+
+
 def binary(r: OperatorReader) -> COperator:
-    """ADD of two maps; one that has fewer elements is repeated along some axes."""
+    """ADD, SUB, MUL, MAXIMUM and MINIMUM of two maps; one that has fewer elements is repeated along some axes."""
     types = {r.dtype(r.input(0)), r.dtype(r.input(1)), r.dtype(r.output())}
     r.require(holds=types == {"int8"}, why=f"types {', '.join(sorted(types))}; there are kernels for int8")
-    parameters = _sum_parameters(r)
+    _, width, channels = rows_columns(r.output().shape)
+    parameters: Parameters = {"width": width, "channels": channels, **_binary_parameters(r)}
+    sources: list[int | ConstTable] = []
+    operands: list[RowOperand] = []
+    by_rows = True
     for name, position in (("a", 0), ("b", 1)):
         steps = broadcast_steps(r, position)
         parameters |= {f"{name}_{axis}": step for axis, step in zip(_AXES, steps, strict=True)}
         if r.is_constant(position):
-            parameters[f"{name}_constant"] = table(name, "int8_t", r.constant(position))
+            by_rows = by_rows and not steps[0]
+            sources.append(table("constant", "int8_t", r.constant(position)))
         else:
-            parameters[f"{name}_constant"] = "0"
-    _, width, channels = rows_columns(r.output().shape)
-    parameters |= {"width": width, "channels": channels}
-    operands = tuple(_pointwise_operand(r, i) for i in (0, 1) if not r.is_constant(i))
-    return element_wise(r, operands, "add", "int8_t", parameters)
+            sources.append(len(operands))
+            operands.append(_pointwise_operand(r, position, repeated=not steps[0]))
+    kernel = CKernel(_BINARY[r.op.kind], "int8", parameters, tuple(sources), whole=_all_rows(r))
+    return element_wise(r, tuple(operands), kernel, by_rows=by_rows)
 
 
-_AXES = ("row", "column", "channel")
+def _all_rows(r: OperatorReader) -> tuple[int, int, int]:
+    """What an element-wise kernel is told that computes all rows."""
+    rows = rows_of(r.output().shape)
+    return rows, 0, rows
 
 
 def element_wise(
-    r: OperatorReader, operands: tuple[RowOperand, ...], source: str, element: str, parameters: Parameters
+    r: OperatorReader, operands: tuple[RowOperand, ...], kernel: CKernel, *, by_rows: bool = True
 ) -> COperator:
     """An operator whose elements depend on the same elements of its operands, by rows."""
-    same = r.output()
-    in_place = tuple(
-        i for i, o in enumerate(operands) if o.window and r.tensor(o.tensor).nbytes == same.nbytes and element
-    )
-    kernel = CKernel(source, element, parameters, tuple(range(len(operands))))
-    return COperator(
-        r.index, r.op.kind, operands, r.row_results(), (kernel,), by_rows=rows_of(same.shape) > 1, in_place=in_place
-    )
+    nbytes = r.output().nbytes
+    in_place = tuple(i for i, o in enumerate(operands) if o.window and r.tensor(o.tensor).nbytes == nbytes)
+    by_rows = by_rows and rows_of(r.output().shape) > 1
+    if not by_rows:
+        operands = tuple(replace(o, window=None) for o in operands)
+    return COperator(r.index, r.op.kind, operands, r.row_results(), (kernel,), by_rows=by_rows, in_place=in_place)
 
 
-def _pointwise_operand(r: OperatorReader, position: int) -> RowOperand:
-    """An operand of which each row gives a row of the result; one with a single row is read whole."""
-    by_rows = rows_of(r.input(position).shape) == rows_of(r.output().shape) > 0
+def _binary_parameters(r: OperatorReader) -> Parameters:
+    if r.op.kind in ("ADD", "SUB"):
+        return _sum_parameters(r)
+    scales = [r.quantised(t) for t in (r.input(0), r.input(1), r.output())]
+    if r.op.kind in ("MAXIMUM", "MINIMUM"):
+        return {}
+    (a, a_zero), (b, b_zero), (out, out_zero) = scales
+    multiplier, shift = quantized_multiplier(a * b / out)
+    low, high = r.output_range(r.activation())
+    zeros = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero}
+    return {**zeros, "multiplier": multiplier, "shift": shift, "least": low, "most": high}
+
+
+def _pointwise_operand(r: OperatorReader, position: int, *, repeated: bool) -> RowOperand:
+    """An operand of which each row gives a row of the result; one that is repeated is read whole."""
+    by_rows = rows_of(r.input(position).shape) == rows_of(r.output().shape) and not repeated
     return r.row_operand(position, RowWindow() if by_rows else None)
 
 
@@ -122,14 +147,23 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
     """What TFLM prepares for a quantised ADD."""
     (a, a_zero), (b, b_zero), (out, out_zero) = map(r.quantised, (r.input(0), r.input(1), r.output()))
     left, twice = 20, 2 * float(max(a, b))
+    real = {"a": a / twice, "b": b / twice, "out": twice / ((1 << left) * out)}
+    if r.op.kind == "SUB":  # whose divisions TFLM makes in float32
+        real = {key: float(value) for key, value in _float_ratios(a, b, out, left).items()}
     found: Parameters = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "left_shift": left}
-    real = {"a": a / twice, "b": b / twice, "out": twice / ((1 << left) * float(out))}
+    found["b_sign"] = -1 if r.op.kind == "SUB" else 1
     for name, value in real.items():
         multiplier, shift = quantized_multiplier(value)
         r.require(holds=0 < value < 1, why=f"scales {a}, {b} and {out}, which TFLM's kernel does not take")
         found |= {f"{name}_multiplier": multiplier, f"{name}_shift": shift}
     low, high = r.output_range(r.activation())
     return {**found, "least": low, "most": high}
+
+
+def _float_ratios(a: float, b: float, out: float, left: int) -> dict[str, np.float32]:
+    a32, b32, out32 = np.float32(a), np.float32(b), np.float32(out)
+    twice = np.float32(2) * max(a32, b32)
+    return {"a": a32 / twice, "b": b32 / twice, "out": twice / (np.float32(1 << left) * out32)}
 
 
 def softmax(r: OperatorReader) -> COperator:
@@ -141,5 +175,5 @@ def softmax(r: OperatorReader) -> COperator:
     rows, columns, channels = rows_columns(shape)
     parameters = {**softmax_parameters(r), "lines": columns, "channels": channels}
     operand = r.row_operand(0, RowWindow())
-    kernel = CKernel("softmax", "int8_t", parameters)
+    kernel = CKernel("softmax", "int8", parameters, whole=_all_rows(r))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows > 1)

@@ -1,13 +1,13 @@
 """What each operator becomes in C: the kernel that computes it, its tables, and how its rows depend on others.
 
-A *row* of a map [1, H, W, C] is the W * C elements at one height, of a map [1, T, C] the C elements at one time, of a
-matrix [B, C] one of its B lines. Any other tensor is a single row.
+A *row* of a map [1, H, W, C] is the W * C elements at one height, of a matrix [B, C] one of its B lines. Any other tensor
+is a single row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import prod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,9 @@ def rows_of(shape: tuple[int, ...]) -> int:
     >>> rows_of((1, 96, 80, 3)), rows_of((4, 10)), rows_of((2, 8, 8, 3))
     (96, 4, 1)
     """
-    if len(shape) == 2:
+    if len(shape) == 2 and 0 not in shape:
         return shape[0]
-    return shape[1] if len(shape) in (3, 4) and shape[0] == 1 else 1
+    return shape[1] if len(shape) == 4 and shape[0] == 1 and 0 not in shape else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +78,21 @@ class ConstTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CKernel:
-    """One call of a kernel: the function, the file that defines it, and its parameters by name.
+    """One call of a kernel: the source that defines it, for which types of elements, and its parameters by name.
 
-    `element` is the C type that takes the place of `element_t` in the file. A parameter is a number, or a table whose
-    address is meant. `operands` and `result` are positions in those of the operator. `result_skip` are the bytes from
-    the beginning of each row of the result to where the kernel writes. `repeats` maps of a batch follow each other.
+    A parameter is a number, or a table whose address is meant. `operands` are positions in those of the operator, or
+    tables; `result` is the position of the result. Where the operator does not run by rows, `whole` are the rows that
+    the kernel is handed, those above the map, and the rows that it computes. `repeats` maps of a batch follow each
+    other, each as long as the whole over the repeats.
     """
 
     source: str
-    element: str
-    parameters: dict[str, int | float | str | ConstTable]
-    operands: tuple[int, ...] = (0,)
+    variant: str
+    parameters: Mapping[str, int | float | ConstTable]
+    operands: tuple[int | ConstTable, ...] = (0,)
     result: int = 0
-    result_skip: int = 0
-    operand_skip: int = 0
+    whole: tuple[int, int, int] = (1, 0, 1)
     repeats: int = 1
-
-    @property
-    def function(self) -> str:
-        """The function's name: that of the file and of the element."""
-        return f"{self.source}_{self.element.removesuffix('_t')}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +109,7 @@ class COperator:
     what rows behind r need: a result may run into an operand row by row. A kernel that runs whole promises nothing.
 
     `view`: the result is the operand's bytes as they are, no code is needed where both have the same memory.
-    `scratch` are bytes of working memory, `state` the number of a variable that is read or written, or -1.
+    `scratch` are bytes of working memory.
     """
 
     index: int
@@ -126,7 +121,6 @@ class COperator:
     in_place: tuple[int, ...] = ()
     view: bool = False
     scratch: int = 0
-    variable: str = field(default="")
 
 
 def row_operand(tensor: int, shape: tuple[int, ...], nbytes: int, window: RowWindow | None = None) -> RowOperand:
@@ -141,11 +135,10 @@ def row_result(tensor: int, shape: tuple[int, ...], nbytes: int) -> RowResult:
     return RowResult(tensor, rows, nbytes // max(rows, 1))
 
 
-def elements(shape: tuple[int, ...]) -> int:
-    """How many elements a tensor of a shape has."""
-    return prod(shape)
-
-
 def table(name: str, ctype: str, numbers: npt.ArrayLike) -> ConstTable:
     """A `const` table of numbers of a C type."""
-    return ConstTable(name, ctype, np.ascontiguousarray(numbers, np.dtype(ctype.removesuffix("_t"))))
+    return ConstTable(
+        name,
+        ctype,
+        np.ascontiguousarray(numbers, np.dtype("float32" if ctype == "float" else ctype.removesuffix("_t"))),
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import nbytes
-from modelplan.rewriting.standalone_c.records import COperator
+from modelplan.rewriting.standalone_c.records import COperator, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +106,15 @@ class RowGraph:
 
 
 def map_shape(graph: Graph, tensor: int) -> MapShape:
-    """The rows of a tensor: those of a map of one image or one signal, those of a matrix; all else is one row.
+    """The rows of a tensor: those of a map of one image, those of a matrix; all else is one row.
 
     >>> from modelplan.model import Tensor
     >>> map_shape(Graph("", "tflite", (Tensor("x", (1, 4, 6, 8), "int8"),), (), (0,), ()), 0)
     MapShape(rows=4, columns=6, column_bytes=8)
     """
     t = graph.tensors[tensor]
-    rows = columns = 1
-    if t.nbytes and len(t.shape) == 2:
-        rows = t.shape[0]
-    elif t.nbytes and len(t.shape) in (3, 4) and t.shape[0] == 1:
-        rows, columns = t.shape[1], t.shape[2] if len(t.shape) == 4 else 1
+    rows = rows_of(t.shape)
+    columns = t.shape[2] if rows > 1 and len(t.shape) == 4 else 1
     return MapShape(rows, columns, t.nbytes // (rows * columns))
 
 

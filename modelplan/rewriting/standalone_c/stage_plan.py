@@ -73,7 +73,7 @@ class StageProgress:
     """Which bytes of each value of a stage are there and are still read, granule by granule."""
 
     stage: StageGranules
-    nbytes: Mapping[int, int]
+    nbytes: Sequence[int]
     at: dict[int, tuple[int, int]] = field(default_factory=dict)
     end: dict[int, int] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, RowWindow, table
 
-Parameters = dict[str, int | float | str | ConstTable]
+Parameters = dict[str, int | float | ConstTable]
 _SAME = 0
 
 
@@ -55,18 +55,14 @@ def _four_dimensional(r: OperatorReader) -> None:
     r.require(holds=r.input(0).shape[0] == r.output().shape[0], why="batches of different size")
 
 
-def _windowed(r: OperatorReader, source: str, element: str, high: _Window, parameters: Parameters) -> COperator:
+def _windowed(r: OperatorReader, source: str, variant: str, high: _Window, parameters: Parameters) -> COperator:
     """An operator with a window over operand 0; batches follow each other."""
     batches = r.output().shape[0]
-    kernel = CKernel(source, element, parameters, repeats=batches)
+    whole = (high.extent, high.before, r.output().shape[1])
+    kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
     window = RowWindow(high.span, high.stride, high.before) if batches == 1 else None
     operand = r.row_operand(0, window)
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=batches == 1)
-
-
-def whole_rows(r: OperatorReader) -> dict[str, int]:
-    """What a kernel with windows needs when it computes batches: rows of a map, and padding above it."""
-    return {"in_height": r.input(0).shape[1], "out_height": r.output().shape[1]}
 
 
 def _geometry(r: OperatorReader, high: _Window, wide: _Window) -> Parameters:
@@ -150,7 +146,7 @@ def convolution(r: OperatorReader) -> COperator:
         "groups": groups,
         **_rescaling(r),
     }
-    return _windowed(r, "conv_2d", "int8_t", high, parameters)
+    return _windowed(r, "conv_2d", "int8", high, parameters)
 
 
 def depthwise_convolution(r: OperatorReader) -> COperator:
@@ -174,7 +170,7 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
         "dilation_width": wide.dilation,
         **_rescaling(r),
     }
-    return _windowed(r, "depthwise_conv_2d", "int8_t", high, parameters)
+    return _windowed(r, "depthwise_conv_2d", "int8", high, parameters)
 
 
 def fully_connected(r: OperatorReader) -> COperator:
@@ -201,7 +197,7 @@ def fully_connected(r: OperatorReader) -> COperator:
         "by_channel": int(multiplier.numbers.size > 1),
         **{key: value for key, value in _rescaling(r).items() if key != "in_zero"},
     }
-    kernel = CKernel("fully_connected", "int8_t", parameters)
+    kernel = CKernel("fully_connected", "int8", parameters)
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
 
 
@@ -232,4 +228,4 @@ def pool(r: OperatorReader) -> COperator:
     low, most = r.output_range(r.activation())
     parameters = {**_geometry(r, high, wide), "least": low, "most": most}
     parameters["channels"] = parameters.pop("in_channels")
-    return _windowed(r, r.op.kind.lower(), "int8_t", high, parameters)
+    return _windowed(r, r.op.kind.lower(), "int8", high, parameters)
