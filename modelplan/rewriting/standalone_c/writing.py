@@ -308,8 +308,8 @@ class _Writer:
         lines = [
             f"/* {comment(self.model.name.rsplit('/', 1)[-1])} as plain C, written by modelplan {__version__}.",
             " *",
-            f" * Write the input, call {prefix}_invoke(), read the output. The input is overwritten: write all of it again",
-            " * before the next call.",
+            f" * Write the input, call {prefix}_invoke(), read the output. The input is overwritten: write all of it",
+            " * again before the next call.",
             " */",
             f"#ifndef {macro}_H",
             f"#define {macro}_H",
