@@ -21,6 +21,8 @@ from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem, pack
 
+_SCRATCH_ALIGNMENT = 16
+
 
 @dataclass
 class TickTrace:
@@ -126,13 +128,12 @@ class TickTrace:
 
     def _allow(self, call: KernelCall, uses: Sequence[OperandUse], left: int) -> None:
         """Lets an element-wise result lie on its operand, or before it."""
-        position = self.graph.rows.operators[call.operator].in_place
-        if position < 0 or len(call.writes) != 1:
-            return
-        read, write, shape = call.reads[position], call.writes[0], uses[position].shape
-        at = read.address + left * shape.column_bytes
-        if read.value != write.value:
-            self.overlaps.append(AllowedOverlap(read.value, write.value, self.ticks, at - write.address, exact=False))
+        write = call.writes[0]
+        for position in self.graph.rows.operators[call.operator].in_place:
+            read, shape = call.reads[position], uses[position].shape
+            if read.value != write.value:
+                most = read.address + left * shape.column_bytes - write.address
+                self.overlaps.append(AllowedOverlap(read.value, write.value, self.ticks, most, exact=False))
 
 
 @dataclass
@@ -187,21 +188,32 @@ def _lives(trace: TickTrace) -> list[LiveBytes]:
             touched.insert(0, MemoryAccess(v, 0, value.nbytes, -1, writes=True, value=v))
         if v in graph.rows.kept and value.producer != -2:
             touched.append(MemoryAccess(v, 0, value.nbytes, last, writes=False, value=v))
-    groups = {s.group for s in state}
-    return list(byte_lives([a for a in touched if a.group not in groups])) + state
+    variables = {s.group for s in state}
+    return byte_lives([a for a in touched if a.group not in variables]) + state
 
 
-def placed_program(
-    graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0, enough: int | None = None
-) -> CProgram:
+def packed_stage(graph: StagedGraph, choice: StageChoice, tries: int, seed: int) -> int:
+    """What a stage needs by itself: its values packed, and the bytes of those that pass through it."""
+    stage, trace = graph.stage(choice), TickTrace(graph)
+    trace.add(stage)
+    before = [MemoryAccess(v, 0, graph.nbytes[v], -1, writes=True, value=v) for v in stage.dying]
+    after = [MemoryAccess(v, 0, graph.nbytes[v], trace.ticks, writes=False, value=v) for v in stage.held]
+    lives = byte_lives([*before, *trace.accesses, *after])
+    return _packing(trace, lives, tries, seed).height + stage.passing
+
+
+def _packing(trace: TickTrace, lives: list[LiveBytes], tries: int, seed: int) -> GroupPacking:
+    rows, scratch = trace.graph.rows, len(trace.scratch)
+    alignment = [value.alignment for value in rows.values] + [_SCRATCH_ALIGNMENT] * scratch
+    return pack(group_problem(lives, len(alignment), alignment, trace.overlaps), tries, seed)
+
+
+def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:
     """The program of these stages with the lowest placement found in so many tries."""
     trace = TickTrace(graph)
     for choice in choices:
         trace.add(graph.stage(choice))
-    groups = len(graph.nbytes) + len(trace.scratch)
-    alignment = [value.alignment for value in graph.rows.values] + [16] * len(trace.scratch)
-    packing = pack(group_problem(_lives(trace), groups, alignment, trace.overlaps), tries, seed, enough)
-    return _program(trace, choices, packing)
+    return _program(trace, choices, _packing(trace, _lives(trace), tries, seed))
 
 
 def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPacking) -> CProgram:

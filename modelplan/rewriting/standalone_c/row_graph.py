@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from modelplan.model import Graph, Kind
-
-#: Operators whose result has the bytes of operand 0.
-VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+from modelplan.primitives.dtypes import nbytes
+from modelplan.rewriting.standalone_c.records import COperator, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +44,15 @@ class MapWindow:
 class OperatorRows:
     """How an operator is computed row by row: a window for each dynamic operand, None where it reads all of it.
 
-    `operands` are tensors. `in_place` is the number of an operand each element of which may lie where the same element
-    of the result does, or -1. `scratch` is working memory in bytes.
+    `operands` are tensors. `in_place` are the numbers of operands each element of which may lie where the same element
+    of the result does. `scratch` is working memory in bytes.
     """
 
     operands: tuple[int, ...]
     windows: tuple[MapWindow | None, ...]
-    in_place: int = -1
+    by_rows: bool
+    in_place: tuple[int, ...] = ()
     scratch: int = 0
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether a row of the result is computed by itself."""
-        return None not in self.windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +113,37 @@ def map_shape(graph: Graph, tensor: int) -> MapShape:
     MapShape(rows=4, columns=6, column_bytes=8)
     """
     t = graph.tensors[tensor]
-    match t.shape:
-        case (1, rows, columns, _) if t.nbytes:
-            return MapShape(rows, columns, t.nbytes // (rows * columns))
-        case (rows, _) if t.nbytes:
-            return MapShape(rows, 1, t.nbytes // rows)
-    return MapShape(1, 1, t.nbytes)
+    rows = rows_of(t.shape)
+    columns = t.shape[2] if rows > 1 and len(t.shape) == 4 else 1
+    return MapShape(rows, columns, t.nbytes // (rows * columns))
 
 
-def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], alignments: Mapping[int, int]) -> RowGraph:
-    """The values of a graph whose `operators` say how they are computed; `alignments` are those of tensors."""
+def operator_rows(operator: COperator) -> OperatorRows:
+    """What a plan has to know of an operator in C."""
+    windows: list[MapWindow | None] = []
+    for operand in operator.operands:
+        rows = operand.window if operator.by_rows else None
+        read = AxisWindow(rows.reach, rows.stride, rows.above) if rows else None
+        windows.append(MapWindow(read, _columns(operator)) if read else None)
+    tensors = tuple(operand.tensor for operand in operator.operands)
+    return OperatorRows(tensors, tuple(windows), operator.by_rows, operator.in_place, operator.scratch)
+
+
+def _columns(operator: COperator) -> AxisWindow | None:
+    """How columns of a result depend on those of the operand; None where the kernel computes whole rows only."""
+    numbers = {key: n for key, n in operator.kernels[0].parameters.items() if isinstance(n, int)}
+    if len(operator.kernels) > 1 or not {"kernel_width", "stride_width", "pad_left", "out_width"} <= numbers.keys():
+        return None
+    span = (numbers["kernel_width"] - 1) * numbers.get("dilation_width", 1) + 1
+    return AxisWindow(span, numbers["stride_width"], numbers["pad_left"])
+
+
+def row_graph(graph: Graph, operators: Mapping[int, OperatorRows]) -> RowGraph:
+    """The values of a graph; `operators` say how they are computed, and all others are views of their operand 0."""
     root: dict[int, int] = {}
     for index in graph.producers_first:
         op = graph.ops[index]
-        if op.kind in VIEWS and index not in operators:
+        if index not in operators:
             root[op.outputs[0]] = root.get(op.inputs[0], op.inputs[0])
     dynamic = [t for t, tensor in enumerate(graph.tensors) if tensor.kind is not Kind.CONSTANT]
     members: dict[int, list[int]] = {}
@@ -150,6 +162,6 @@ def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], alignments: M
     for v, head in enumerate(heads):
         tensors = (head, *(t for t in members[head] if t != head))
         made_by = graph.producers[head] if graph.tensors[head].kind is not Kind.STATE else -2
-        alignment = max(alignments.get(t, 1) for t in tensors)
+        alignment = max(max(nbytes(graph.tensors[t].dtype, (1,)), 1) for t in tensors)
         values.append(RowValue(tensors, graph.tensors[head].nbytes, alignment, made_by, tuple(readers[v])))
     return RowGraph(graph, order, operators, tuple(values), value_of)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, RowGraph
 
@@ -99,32 +99,34 @@ class StagePace:
     producers: Mapping[int, int]
     available: dict[int, int]
     at: dict[int, tuple[int, int]]
-    granules: list[Granule] = field(default_factory=list)
 
     def done(self, number: int) -> bool:
         """Whether an operator has computed all of its rows."""
         return self.at[number][0] >= self.operators[number].shape.rows
 
-    def advance(self, number: int) -> None:
-        """Computes the next granule of an operator, and before it what that reads."""
-        operator = self.operators[number]
-        granule = operator.next_granule(*self.at[number])
-        for use in operator.uses:
-            wanted = use.bytes_for(granule)
-            while self.available[use.value] < wanted:
-                self.advance(self.producers[use.value])
-        self.granules.append(granule)
-        wraps = granule.right == operator.shape.columns
-        self.at[number] = (granule.row + granule.rows, 0) if wraps else (granule.row, granule.right)
-        for value, _, shape in operator.results:
-            row, left = self.at[number]
-            self.available[value] = row * shape.row_bytes + left * shape.column_bytes
+    def advance(self, number: int) -> Iterator[Granule]:
+        """The next granule of an operator, and before it those that make what it reads."""
+        pending = [number]
+        while pending:
+            operator = self.operators[pending[-1]]
+            granule = operator.next_granule(*self.at[operator.number])
+            missing = next((u.value for u in operator.uses if self.available[u.value] < u.bytes_for(granule)), None)
+            if missing is not None:
+                pending.append(self.producers[missing])
+                continue
+            yield granule
+            pending.pop()
+            wraps = granule.right == operator.shape.columns
+            row, left = (granule.row + granule.rows, 0) if wraps else (granule.row, granule.right)
+            self.at[operator.number] = row, left
+            for value, _, shape in operator.results:
+                self.available[value] = row * shape.row_bytes + left * shape.column_bytes
 
 
 def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backward: bool) -> dict[int, StageOperator]:
     """The operators of a stage; each row is computed in `parts` parts at most, where an operator's kernel can.
 
-    The number CALLER is an operator too, which makes the first input of the graph. A stage that runs `backward` counts
+    With no parts an operator computes all of its rows at a time. The number CALLER is an operator too, which makes the first input of the graph. A stage that runs `backward` counts
     rows, columns and bytes from the end.
     """
     operators = {}
@@ -132,7 +134,7 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
         if number == CALLER:
             tensor = rows.graph.inputs[0]
             shape = rows.shape(tensor)
-            width = -(-shape.columns // parts)
+            width = -(-shape.columns // max(parts, 1))
             operators[number] = StageOperator(number, (), ((rows.value_of[tensor], tensor, shape),), True, width)
             continue
         facts, op = rows.operators[number], rows.graph.ops[number]
@@ -144,21 +146,23 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
         results = tuple((rows.value_of[t], t, rows.shape(t)) for t in op.writes)
         narrow = facts.by_rows and all(w is not None and w.columns for w in facts.windows)
         columns = results[0][2].columns
-        width = -(-columns // parts) if narrow and len(results) == 1 else columns
-        operators[number] = StageOperator(number, uses, results, facts.by_rows, width)
+        width = -(-columns // parts) if parts > 1 and narrow and len(results) == 1 else columns
+        operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, width)
     return operators
 
 
-def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator]) -> Sequence[Granule]:
-    """All granules of a stage in order: of the results that nobody in the stage reads, the least complete is next."""
+def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator]) -> Iterator[Granule]:
+    """All granules of a stage in order: of the results that nobody in the stage reads, the least complete is next.
+
+    Rows of the caller that nobody reads are left out.
+    """
     producers = {value: n for n, operator in operators.items() for value, _, _ in operator.results}
     read = {use.value for operator in operators.values() for use in operator.uses}
     available = {value: rows.values[value].nbytes for value in read} | dict.fromkeys(producers, 0)
     pace = StagePace(operators, producers, available, dict.fromkeys(operators, (0, 0)))
     last = [n for n, o in operators.items() if n != CALLER and not any(v in read for v, _, _ in o.results)]
     while waiting := [n for n in last if not pace.done(n)]:
-        pace.advance(min(waiting, key=lambda n: pace.at[n][0] / operators[n].shape.rows))
+        yield from pace.advance(min(waiting, key=lambda n: pace.at[n][0] / operators[n].shape.rows))
     for number in operators:
         while number != CALLER and not pace.done(number):
-            pace.advance(number)
-    return pace.granules
+            yield from pace.advance(number)

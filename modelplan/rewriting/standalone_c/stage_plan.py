@@ -19,7 +19,7 @@ from modelplan.rewriting.standalone_c.scheduling import (
 
 @dataclass(frozen=True, slots=True)
 class StageChoice:
-    """Operators order[first:end] of the graph run together; each row in `parts` parts at most.
+    """Operators order[first:end] of the graph run together, each row in `parts` parts at most; 0: all rows at once.
 
     A stage that runs `backward` computes the last rows first, so that its results grow downwards.
     """
@@ -39,19 +39,24 @@ class RowPlanOptions:
 
 @dataclass(frozen=True)
 class StageGranules:
-    """A stage with its granules in order. `dying` are values from before that only this stage still reads.
+    """A stage, whose granules come in an order. `dying` are values from before that only this stage still reads.
 
     `inner` are values that it makes and nobody else reads, `held` those that it makes for later, `passing` the bytes
     of all others that live through it.
     """
 
     choice: StageChoice
+    rows: RowGraph
     operators: Mapping[int, StageOperator]
-    granules: Sequence[Granule]
     inner: frozenset[int]
     held: frozenset[int]
     dying: frozenset[int]
     passing: int
+
+    @property
+    def granules(self) -> Iterator[Granule]:
+        """The granules in order."""
+        return stage_granules(self.rows, self.operators)
 
     @cached_property
     def readers(self) -> dict[int, list[tuple[int, OperandUse]]]:
@@ -68,7 +73,7 @@ class StageProgress:
     """Which bytes of each value of a stage are there and are still read, granule by granule."""
 
     stage: StageGranules
-    nbytes: Mapping[int, int]
+    nbytes: Sequence[int]
     at: dict[int, tuple[int, int]] = field(default_factory=dict)
     end: dict[int, int] = field(default_factory=dict)
 
@@ -108,10 +113,6 @@ class StagedGraph:
     options: RowPlanOptions = RowPlanOptions()
 
     @cached_property
-    def _stages(self) -> dict[StageChoice, StageGranules]:
-        return {}
-
-    @cached_property
     def _loads(self) -> dict[StageChoice, tuple[int, bool]]:
         return {}
 
@@ -142,12 +143,7 @@ class StagedGraph:
         return tuple(value.nbytes for value in self.rows.values)
 
     def stage(self, choice: StageChoice) -> StageGranules:
-        """The granules of a stage."""
-        if choice not in self._stages:
-            self._stages[choice] = self._stage(choice)
-        return self._stages[choice]
-
-    def _stage(self, choice: StageChoice) -> StageGranules:
+        """A stage with its values."""
         numbers = list(self.rows.order[choice.first : choice.end])
         if self.options.pushed and not choice.first:
             numbers.insert(0, CALLER)
@@ -159,8 +155,8 @@ class StagedGraph:
         dying = {v for v in others if self.deaths[v] < choice.end}
         return StageGranules(
             choice,
+            self.rows,
             operators,
-            stage_granules(self.rows, operators),
             frozenset(results - later),
             frozenset(later),
             frozenset(dying),
@@ -196,33 +192,3 @@ class StagedGraph:
                 total -= max(first - kept[value], 0)
                 kept[value] = max(first, kept[value])
         return peak, True
-
-
-def least_stages(graph: StagedGraph, parts: int, most: int | None = None) -> tuple[int, tuple[StageChoice, ...]]:
-    """The stages with the least bytes alive at a time; of those that need at most `most`, the ones that fuse least.
-
-    Dynamic programming over the places where one stage ends and the next begins. What a choice costs beside bytes is
-    the number of values that slide.
-    """
-    count, far = len(graph.rows.order), 1 << 60
-    best: list[tuple[int, int]] = [(0, 0)] + [(far, 0)] * count
-    chosen: list[StageChoice | None] = [None] * (count + 1)
-    for end in range(1, count + 1):
-        for first in range(end - 1, -1, -1):
-            if best[first][0] >= far or (most is None and best[first] >= best[end]):
-                continue
-            choice = StageChoice(first, end, parts if end - first > 1 else 1)
-            load = graph.load(choice, best[end][0] if most is None else most)
-            if most is not None:
-                rank = (0, best[first][1] + len(graph.stage(choice).inner)) if load <= most else (far, 0)
-            else:
-                rank = max(best[first][0], load), best[first][1] + len(graph.stage(choice).inner)
-            if rank < best[end]:
-                best[end], chosen[end] = rank, choice
-    stages: list[StageChoice] = []
-    end = count
-    while end and (choice_at := chosen[end]) is not None:
-        stages.append(choice_at)
-        end = choice_at.first
-    stages.reverse()
-    return max((graph.load(s, far) for s in stages), default=0), tuple(stages)

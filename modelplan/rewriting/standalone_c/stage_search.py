@@ -1,0 +1,99 @@
+"""Which operators run together row by row, and in which direction, so that all values fit into the least memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from modelplan.model.c_program import CProgram
+from modelplan.rewriting.standalone_c.placing_rows import packed_stage, placed_program
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+
+_FAR = 1 << 60
+#: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
+_DRAFT_TRIES = 300
+_TRIES = 4000
+#: Plans that are packed while directions are chosen.
+_DIRECTIONS = 24
+
+
+@dataclass(frozen=True)
+class StageSearch:
+    """The search for the stages of a graph. Two bounds hold for every choice of stages with as many parts of a row."""
+
+    graph: StagedGraph
+    seed: int = 0
+
+    @cached_property
+    def _packed(self) -> dict[StageChoice, int]:
+        return {}
+
+    def _height(self, choice: StageChoice, most: int) -> int:
+        """What a stage needs by itself, or anything above `most`."""
+        load = self.graph.load(choice, most)
+        if load > most:
+            return load
+        if choice not in self._packed:
+            self._packed[choice] = packed_stage(self.graph, choice, _DRAFT_TRIES, self.seed)
+        return self._packed[choice]
+
+    def least_load(self, parts: int) -> int:
+        """No plan of stages with so many parts needs less: the most bytes that are alive at a time."""
+        return self._least(parts, self.graph.load)[0]
+
+    def stages(self, parts: int) -> tuple[StageChoice, ...]:
+        """The stages of which each needs the least by itself."""
+        return self._least(parts, self._height)[1]
+
+    def _least(self, parts: int, needs: Callable[[StageChoice, int], int]) -> tuple[int, tuple[StageChoice, ...]]:
+        """Dynamic programming over the places where one stage ends and the next begins.
+
+        Of stages that need equally much the ones with the fewest values that slide.
+        """
+        count = len(self.graph.rows.order)
+        best: list[tuple[int, int]] = [(0, 0)] + [(_FAR, 0)] * count
+        chosen: dict[int, StageChoice] = {}
+        for end in range(1, count + 1):
+            for first in range(end - 1, -1, -1):
+                if best[first] >= best[end]:
+                    continue
+                choice = StageChoice(first, end, parts if end - first > 1 else 1)
+                need = max(best[first][0], needs(choice, best[end][0]))
+                rank = need, best[first][1] + end - first - 1
+                if rank < best[end]:
+                    best[end], chosen[end] = rank, choice
+        stages: list[StageChoice] = []
+        while not stages or stages[0].first:
+            stages.insert(0, chosen[stages[0].first if stages else count])
+        return best[count][0], tuple(stages)
+
+    def program(self, stages: Sequence[StageChoice]) -> CProgram:
+        """The least program of these stages, some of which run backward.
+
+        A result lies below the operand over which it is written, or above it where the last rows come first. A chain
+        of stages that take turns stays in the same memory; one that does not wanders downwards.
+        """
+        fixed = int(self.graph.options.pushed)
+        best, least = tuple(stages), self._draft(stages)
+        for turn in (0, 1):
+            turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
+            if (height := self._draft(turned)).nbytes < least.nbytes:
+                best, least = turned, height
+        for at in range(fixed, min(len(stages), _DIRECTIONS)):
+            if least.nbytes <= least.bound:
+                break
+            turned = _turned(best, [at])
+            if (height := self._draft(turned)).nbytes < least.nbytes:
+                best, least = turned, height
+        if least.nbytes <= least.bound:
+            return least
+        return min(least, placed_program(self.graph, best, _TRIES, self.seed), key=lambda program: program.nbytes)
+
+    def _draft(self, stages: Sequence[StageChoice]) -> CProgram:
+        return placed_program(self.graph, stages, _DRAFT_TRIES, self.seed)
+
+
+def _turned(stages: Sequence[StageChoice], which: Sequence[int]) -> tuple[StageChoice, ...]:
+    """The stages, those by number in the other direction."""
+    return tuple(replace(s, backward=s.backward != (i in which)) for i, s in enumerate(stages))
