@@ -38,7 +38,9 @@ def apart(model: FileModel, operators: Mapping[int, COperator], rng: random.Rand
     """Every tensor has memory of its own; with `rng` operators compute random slices of their rows."""
     main = model.subgraphs[0]
     dynamic = [t for t, tensor in enumerate(main.tensors) if not tensor.constant]
-    values, offset, number = [], 0, {}
+    values: list[StoredValue] = []
+    number: dict[int, int] = {}
+    offset = 0
     for t in dynamic:
         offset = -(-offset // 8) * 8
         size = main.tensors[t].nbytes
@@ -53,8 +55,8 @@ def apart(model: FileModel, operators: Mapping[int, COperator], rng: random.Rand
             steps.append(_call(index, op, row, count, values, number))
             row += count
         stages.append(Stage((index,), tuple(steps)))
-    ends = [tuple(number[t] for t in end) for end in (main.inputs, main.outputs)]
-    return CProgram(tuple(values), tuple(stages), offset, offset, *ends)
+    inputs, outputs = (tuple(number[t] for t in end) for end in (main.inputs, main.outputs))
+    return CProgram(tuple(values), tuple(stages), offset, offset, inputs, outputs)
 
 
 def _call(
@@ -66,8 +68,8 @@ def _call(
         if window := operand.window:
             start = row * window.stride - window.above
             end = (row + count - 1) * window.stride - window.above + window.reach
-            first, end, above = max(start, 0), min(end, operand.rows), max(-start, 0)
-            first, end = min(first, operand.rows), max(end, first)
+            first, above = min(max(start, 0), operand.rows), max(-start, 0)
+            end = max(min(end, operand.rows), first)
         address = values[value].offset + first * operand.row_bytes
         reads.append(RowsRead(operand.tensor, value, first, end - first, above, address))
     writes = []

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 #: The least and the largest number of each integer type.
-LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767), "int32": (-(2**31), 2**31 - 1)}
+LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "int32": (-(2**31), 2**31 - 1)}
 #: The numbers of fused activations: none, RELU, RELU_N1_TO_1, RELU6; and the bounds of each.
 ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {0: (None, None), 1: (0, None), 2: (-1, 1), 3: (0, 6)}
 

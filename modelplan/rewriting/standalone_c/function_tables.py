@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import (
     LIMITS,
     high_product,
     quantized_multiplier,
+    rounded,
+    scaled,
     shifted_down,
     wrapped,
 )
@@ -69,3 +74,148 @@ def softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]
     found = r.quantised(r.output())
     r.require(holds=found == (1 / 256, LIMITS["int8"][0]), why=f"a result of scale and zero point {found}")
     return {"exponentials": table("exponentials", "int32_t", values), "differences": count}
+
+
+def reciprocal_of_sum(value: int) -> int:
+    """1 / (1 + x) for x from 0 to 1, all with 31 bits behind the point, by Newton's division."""
+    return _newton(value, lambda x: 2**31 - 1 if x > 2**30 - 1 else x * 2)
+
+
+def _newton(value: int, finish: Callable[[int], int]) -> int:
+    half = (value + 2**31) // 2
+    x = 1515870810 + high_product(half, -1010580540)
+    for _ in range(3):
+        x += shifted_up(high_product(x, (1 << 29) - high_product(half, x)), 2)
+    return finish(x)
+
+
+def logistic_of(value: int, integer_bits: int) -> int:
+    """1 / (1 + exp(-x)) of a number with so many integer bits.
+
+    >>> logistic_of(0, 4) == 2**30
+    True
+    """
+    if value == 0:
+        return 1 << 30
+    positive = reciprocal_of_sum(exponential(-abs(value), integer_bits))
+    return positive if value > 0 else _MOST - positive
+
+
+def hyperbolic_tangent(value: int, integer_bits: int) -> int:
+    """Tanh of a number with so many integer bits."""
+    if value == 0:
+        return 0
+    # (1 - e) / (1 + e) of e = exp(-2 |x|), where doubling moves the point
+    result = _newton(exponential(-abs(value), integer_bits + 1), lambda x: shifted_up(x - (1 << 29), 2))
+    return result if value > 0 else -result
+
+
+Function = Callable[[int], int]
+
+
+def _clamped(value: int, dtype: str) -> int:
+    low, high = LIMITS[dtype]
+    return min(max(value, low), high)
+
+
+def _sigmoid(r: OperatorReader) -> Function:
+    """LOGISTIC and TANH, with 4 integer bits."""
+    scale, zero = r.quantised(r.input(0))
+    fraction, shift = math.frexp(scale * (1 << 27))
+    multiplier = rounded(fraction * 2**31)
+    radius = math.floor(15 * 2.0**27 / 2.0**shift)
+    tangent = r.op.kind == "TANH"
+    r.require(
+        holds=tangent or r.quantised(r.output())[1] == -128, why="a result whose zero point is not the least number"
+    )
+
+    def value(x: int) -> int:
+        x -= zero
+        if abs(x) >= radius:
+            return -128 if x <= -radius else 127
+        q = scaled(x, multiplier, shift)
+        if tangent:
+            return _clamped(shifted_down(hyperbolic_tangent(q, 4), 24), "int8")
+        return _clamped(shifted_down(logistic_of(q, 4), 23) - 128, "int8")
+
+    return value
+
+
+def _rescaling(r: OperatorReader) -> Function:
+    """QUANTIZE, and RELU, which is one with a lower bound."""
+    (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+    ratio = source / result if r.op.kind == "QUANTIZE" else float(np.float32(source) / np.float32(result))
+    multiplier, shift = quantized_multiplier(ratio)
+    low, high = LIMITS[r.dtype(r.output())]
+    low = max(low, out_zero) if r.op.kind == "RELU" else low
+    return lambda x: min(max(scaled(x - zero, multiplier, shift) + out_zero, low), high)
+
+
+def _relu6(r: OperatorReader) -> Function:
+    """RELU6, which keeps the numbers of its operand."""
+    scale, zero = r.quantised(r.input(0))
+    six = _clamped(rounded(float(np.float32(6) / np.float32(scale))) + zero, "int8")
+    return lambda x: min(max(x, zero), six) if zero <= six else six
+
+
+def _leaky_relu(r: OperatorReader) -> Function:
+    (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+    alpha, ratio = np.float32(r.option("Alpha")), np.float32(source)
+    slope = float(ratio * alpha / np.float32(result))
+    identity, below = quantized_multiplier(float(ratio / np.float32(result))), quantized_multiplier(abs(slope))
+
+    def value(x: int) -> int:
+        x -= zero
+        moved = scaled(x, *identity) if x >= 0 else scaled(x, *below) * (1 if slope >= 0 else -1)
+        return _clamped(moved + out_zero, "int8")
+
+    return value
+
+
+def _high_product_16(a: int, b: int) -> int:
+    return 32767 if a == b == -32768 else (a * b + (1 << 14)) >> 15
+
+
+def _saturated(value: int) -> int:
+    return min(max(value, -32768), 32767)
+
+
+def _hard_swish(r: OperatorReader) -> Function:
+    """X * relu6(x + 3) / 6 in 16 bits."""
+    (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+    fine = np.float32(1 / 128) * np.float32(source)
+    out, out_shift = quantized_multiplier(float(fine / np.float32(result)))
+    inner, inner_shift = quantized_multiplier(float(fine / (np.float32(3) / np.float32(32768))))
+    r.require(holds=out_shift <= 0, why="a scale of the result that TFLM's kernel does not take")
+    out, inner = (min((m + (1 << 15)) >> 16, 32767) for m in (out, inner))
+
+    def value(x: int) -> int:
+        x = (x - zero) << 7
+        part = _saturated(x << (inner_shift - 1)) if inner_shift > 0 else x
+        part = _high_product_16(part, inner)
+        part = _saturated(part << 1) if inner_shift > 0 else shifted_down(part, -inner_shift)
+        part = (part + (1 << 15)) >> 1
+        product = part * _high_product_16(x, out)
+        half = product // (1 << 15) if product >= 0 else -(-product // (1 << 15))
+        return _clamped(shifted_down(half, -out_shift) + out_zero, "int8")
+
+    return value
+
+
+_FUNCTIONS: dict[str, Callable[[OperatorReader], Function]] = {
+    "LOGISTIC": _sigmoid,
+    "TANH": _sigmoid,
+    "QUANTIZE": _rescaling,
+    "RELU": _rescaling,
+    "RELU6": _relu6,
+    "LEAKY_RELU": _leaky_relu,
+    "HARD_SWISH": _hard_swish,
+}
+
+
+def function_table(r: OperatorReader) -> ConstTable:
+    """The values of an operator for all 256 numbers that an element of operand 0 can be, from the least on."""
+    low, high = LIMITS[r.dtype(r.input(0))]
+    function = _FUNCTIONS[r.op.kind](r)
+    dtype = r.dtype(r.output())
+    return table("function", f"{dtype}_t", [function(x) for x in range(low, high + 1)])

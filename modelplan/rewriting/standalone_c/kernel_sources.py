@@ -15,17 +15,26 @@ _FOLDER = Path(__file__).with_name("kernels")
 _USES = re.compile(r"\A/\* uses: (.*) \*/\n")
 _FIELD = re.compile(r"^    (?:const )?\w+ \*?(\w+);", re.MULTILINE)
 
-_INT8 = {
-    "element_t": "int8_t", "out_t": "int8_t", "weight_t": "int8_t", "product_t": "int32_t", "sum_t": "int32_t",
-    "ELEMENT_MIN": "INT8_MIN", "OUT_MIN": "INT8_MIN", "OUT_MAX": "INT8_MAX", "OUT_BITS": "8",
-}  # fmt: skip
-_INT16_OUT = {"out_t": "int16_t", "OUT_MIN": "INT16_MIN", "OUT_MAX": "INT16_MAX", "OUT_BITS": "16"}
-#: What stands in the templates for each variant.
-VARIANTS: dict[str, dict[str, str]] = {
-    "int8": _INT8,
-    "int8_int16": _INT8 | _INT16_OUT,
-    "bytes": {},
-}
+_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32}
+
+
+def _words(variant: str) -> dict[str, str]:
+    """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results."""
+    element, _, out = variant.partition("_to_")
+    words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
+    words |= _type_words("out_t", "OUT", out or element) if words else {}
+    sums = {"int8": "int32_t", "int16": "int64_t", "float": "float"}.get(element, "int32_t")
+    scale = {"int64_t": "requantise_wide", "float": "requantise_float"}.get(sums, "requantise")
+    weights = "float" if element == "float" else "int8_t"
+    products = "float" if element == "float" else "int32_t"
+    return {**words, "weight_t": weights, "product_t": products, "sum_t": sums, "requantise_sum": scale}
+
+
+def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:
+    if dtype == "float":
+        return {name: "float"}
+    limits = {f"{macro}_{end}": f"{dtype.upper()}_{end}" for end in ("MIN", "MAX")}
+    return {name: f"{dtype}_t", f"{macro}_BITS": str(_INTEGERS[dtype]), **limits}
 
 
 def kernel_name(source: str, variant: str) -> str:
@@ -41,8 +50,8 @@ def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     if match := _USES.match(text):
         uses = tuple(match[1].split(", "))
         text = text[match.end() :]
-    words = VARIANTS[variant]
-    text = re.sub(r"\b(?:{})\b".format("|".join(words or ["element_t"])), lambda m: words[m[0]], text)
+    words = _words(variant)
+    text = re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
     return text.replace("VARIANT", variant), uses
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from modelplan.rewriting.standalone_c.pointwise import binary, softmax, view
+from modelplan.rewriting.standalone_c.moving import concatenation, pad, split, strided_slice, transpose
+from modelplan.rewriting.standalone_c.pointwise import binary, dequantise, quantise, softmax, unary, view
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.records import COperator
+from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
 from modelplan.rewriting.standalone_c.windowed import convolution, depthwise_convolution, fully_connected, pool
 from modelplan.runtimes.tflm.file import FileModel
 
@@ -21,6 +23,27 @@ _ROWS: dict[str, Callable[[OperatorReader], COperator]] = {
     "MUL": binary,
     "MAXIMUM": binary,
     "MINIMUM": binary,
+    "PRELU": binary,
+    "LOGISTIC": unary,
+    "TANH": unary,
+    "HARD_SWISH": unary,
+    "LEAKY_RELU": unary,
+    "RELU": unary,
+    "RELU6": unary,
+    "QUANTIZE": quantise,
+    "DEQUANTIZE": dequantise,
+    "MEAN": reduction,
+    "SUM": reduction,
+    "RESIZE_NEAREST_NEIGHBOR": resize_nearest,
+    "RESIZE_BILINEAR": resize_bilinear,
+    "PAD": pad,
+    "PADV2": pad,
+    "CONCATENATION": concatenation,
+    "SPLIT": split,
+    "SPLIT_V": split,
+    "SLICE": strided_slice,
+    "STRIDED_SLICE": strided_slice,
+    "TRANSPOSE": transpose,
     "RESHAPE": view,
     "SQUEEZE": view,
     "EXPAND_DIMS": view,

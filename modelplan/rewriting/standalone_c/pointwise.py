@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
-from modelplan.rewriting.standalone_c.function_tables import softmax_parameters
+from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier
+from modelplan.rewriting.standalone_c.function_tables import function_table, softmax_parameters
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.records import (
     CKernel,
@@ -30,12 +30,14 @@ def view(r: OperatorReader) -> COperator:
 
 
 #: The kernels of two operands that are repeated along axes where they have one element.
-_BINARY = {"ADD": "add", "SUB": "add", "MUL": "multiply", "MAXIMUM": "maximum", "MINIMUM": "minimum"}
+_BINARY = {
+    "ADD": "add", "SUB": "add", "MUL": "multiply", "MAXIMUM": "maximum", "MINIMUM": "minimum", "PRELU": "prelu",
+}  # fmt: skip
 _AXES = ("row", "column", "channel")
 
 
 def binary(r: OperatorReader) -> COperator:
-    """ADD, SUB, MUL, MAXIMUM and MINIMUM of two maps; one that has fewer elements is repeated along some axes."""
+    """ADD, SUB, MUL, MAXIMUM, MINIMUM and PRELU of two maps; one with fewer elements is repeated along some axes."""
     types = {r.dtype(r.input(0)), r.dtype(r.input(1)), r.dtype(r.output())}
     r.require(holds=types == {"int8"}, why=f"types {', '.join(sorted(types))}; there are kernels for int8")
     _, width, channels = rows_columns(r.output().shape)
@@ -82,6 +84,10 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
         return {}
     (a, a_zero), (b, b_zero), (out, out_zero) = scales
     multiplier, shift = quantized_multiplier(a * b / out)
+    if r.op.kind == "PRELU":
+        identity, identity_shift = quantized_multiplier(a / out)
+        found = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
+        return {**found, "identity_multiplier": identity, "identity_shift": identity_shift}
     low, high = r.output_range(r.activation())
     zeros = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero}
     return {**zeros, "multiplier": multiplier, "shift": shift, "least": low, "most": high}
@@ -177,3 +183,57 @@ def softmax(r: OperatorReader) -> COperator:
     operand = r.row_operand(0, RowWindow())
     kernel = CKernel("softmax", "int8", parameters, whole=_all_rows(r))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows > 1)
+
+
+def _row_elements(r: OperatorReader) -> int:
+    return r.output().elements // rows_of(r.output().shape)
+
+
+def unary(r: OperatorReader) -> COperator:
+    """A function of 8-bit numbers: a table of all of its values."""
+    types = r.dtype(r.input(0)), r.dtype(r.output())
+    r.require(holds={*types} <= {"int8", "uint8"}, why=f"types {', '.join(types)}; there are kernels for 8 bits")
+    parameters: Parameters = {
+        "values": function_table(r),
+        "least": LIMITS[types[0]][0],
+        "elements": _row_elements(r),
+    }
+    variant = types[0] if types[0] == types[1] else f"{types[0]}_to_{types[1]}"
+    return _one_operand(r, "look_up", variant, parameters)
+
+
+def _one_operand(r: OperatorReader, source: str, variant: str, parameters: Parameters) -> COperator:
+    operand = _pointwise_operand(r, 0, repeated=False)
+    return element_wise(r, (operand,), CKernel(source, variant, parameters, whole=_all_rows(r)))
+
+
+def quantise(r: OperatorReader) -> COperator:
+    """QUANTIZE: from floats, or from one scale to another."""
+    source, result = r.dtype(r.input(0)), r.dtype(r.output())
+    if source in ("int8", "uint8") and result in ("int8", "uint8"):
+        return unary(r)
+    scale, zero = r.quantised(r.output())
+    if source == "float32" and result in ("int8", "int16"):
+        parameters: Parameters = {"scale": float(scale), "zero": zero, "elements": _row_elements(r)}
+        return _one_operand(r, "quantise", f"float_to_{result}", parameters)
+    known = source in ("int8", "int16", "int32") and result in ("int8", "int16", "int32")
+    r.require(holds=(known and source != "int32") or result != "int32", why=f"types {source} and {result}")
+    multiplier, shift = quantized_multiplier(r.quantised(r.input(0))[0] / scale)
+    parameters = {
+        "in_zero": r.quantised(r.input(0))[1],
+        "out_zero": zero,
+        "multiplier": multiplier,
+        "shift": shift,
+        "elements": _row_elements(r),
+    }
+    return _one_operand(r, "rescale", source if source == result else f"{source}_to_{result}", parameters)
+
+
+def dequantise(r: OperatorReader) -> COperator:
+    """DEQUANTIZE: to floats."""
+    source, result = r.dtype(r.input(0)), r.dtype(r.output())
+    known = source in ("int8", "uint8", "int16") and result == "float32"
+    r.require(holds=known, why=f"types {source} and {result}")
+    scale, zero = r.quantised(r.input(0))
+    parameters: Parameters = {"scale": float(scale), "zero": zero, "elements": _row_elements(r)}
+    return _one_operand(r, "dequantise", source, parameters)

@@ -111,6 +111,18 @@ class OperatorReader:
         file = TfliteFile(self.model.data)
         return QuantisationScales(file, file.slots(file.subgraph(self.subgraph), schema.SUBGRAPH_TENSORS))
 
+    def variant(self, *allowed: str) -> str:
+        """The variant of a kernel whose operand 0 and result 0 have the same type, one of those allowed if any.
+
+        Raises:
+            MissingKernelError: they have other types.
+        """
+        source, result = self.dtype(self.input(0)), self.dtype(self.output())
+        names = allowed or ("int8", "uint8", "int16", "int32", "float32")
+        if source != result or source not in names:
+            raise self.refuse(f"types {source} and {result}; there are kernels for {', '.join(names)}")
+        return source.removesuffix("32") if source == "float32" else source
+
     def quantised(self, tensor: FileTensor) -> tuple[float, int]:
         """Scale and zero point of a tensor.
 

@@ -1,7 +1,7 @@
 """What each operator becomes in C: the kernel that computes it, its tables, and how its rows depend on others.
 
-A *row* of a map [1, H, W, C] is the W * C elements at one height, of a matrix [B, C] one of its B lines. Any other tensor
-is a single row.
+A *row* of a map [1, H, W, C] is the W * C elements at one height, of a matrix [B, C] one of its B lines. Any other
+tensor is a single row.
 """
 
 from __future__ import annotations
@@ -103,10 +103,12 @@ class COperator:
     that is read twice stands there twice. `by_rows` says that the rows of all results can be computed a few at a time,
     from the rows that the windows of the operands name. Otherwise the operator runs whole.
 
+    A single kernel that goes by rows computes row after row: while it computes row r, and later, it reads nothing but
+    rows from the first of r's window on, and writes nothing but rows from r on. So a result may run into an operand row
+    by row. Several kernels run one after the other, each for all rows of a call; for them that does not hold.
+
     `in_place` are the positions of operands that may have the memory of result 0: element i of the result is written
-    after element i of the operand was read, and nothing is read of the operand again. Every kernel that goes by rows
-    writes row r of the result only when it has read all of the operands that row r needs, and reads then nothing but
-    what rows behind r need: a result may run into an operand row by row. A kernel that runs whole promises nothing.
+    after element i of the operand was read, and nothing is read of it again.
 
     `view`: the result is the operand's bytes as they are, no code is needed where both have the same memory.
     `scratch` are bytes of working memory.
