@@ -312,7 +312,9 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
 def batch(singles: Sequence[Single]) -> bytes:
     """A model of operators side by side."""
     tensors: list[T] = []
-    ops, inputs, outputs = [], [], []
+    ops: list[Op] = []
+    inputs: list[int] = []
+    outputs: list[int] = []
     for single in singles:
         reads = []
         for t in single.sources:

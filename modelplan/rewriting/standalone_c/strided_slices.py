@@ -22,9 +22,9 @@ def sliced_axes(r: OperatorReader) -> tuple[slice, ...]:
     r.require(holds=len(begin) == len(shape) and 0 not in steps, why=f"{len(begin)} steps for {len(shape)} axes")
     slices = []
     for i, n in enumerate(shape):
-        without = [bool(masks[name] >> i & 1) for name in ("Begin", "End")]
-        ends = [None if w else v[i] for w, v in zip(without, (begin, end), strict=True)]
-        found = _axis(n, *ends, steps[i])
+        first = None if masks["Begin"] >> i & 1 else begin[i]
+        last = None if masks["End"] >> i & 1 else end[i]
+        found = _axis(n, first, last, steps[i])
         slices.append(slice(found.start, found.start + 1) if masks["ShrinkAxis"] >> i & 1 else found)
     return tuple(slices)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,6 +58,7 @@ class _Writer:
     program: CProgram
     names: CNames
     tables: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    taken: Counter[str] = field(default_factory=Counter)
     definitions: list[str] = field(default_factory=list)
 
     @property
@@ -186,9 +188,9 @@ class _Writer:
         """The name of a table, which is defined where it is new."""
         key = table.ctype, table.numbers.tobytes()
         if key not in self.tables:
-            self.tables[key] = f"{table.name}_{index}"
-            if self.tables[key] in list(self.tables.values())[:-1]:
-                self.tables[key] += f"_{len(self.tables)}"
+            name = f"{table.name}_{index}"
+            self.taken[name] += 1
+            self.tables[key] = name if self.taken[name] == 1 else f"{name}_{self.taken[name]}"
             self.definitions.append(table_text(self.tables[key], table))
         return self.tables[key]
 
