@@ -114,7 +114,7 @@ def map_shape(graph: Graph, tensor: int) -> MapShape:
     """
     t = graph.tensors[tensor]
     rows = rows_of(t.shape)
-    columns = t.shape[2] if rows > 1 and len(t.shape) == 4 else 1
+    columns = t.shape[2] if t.nbytes and len(t.shape) == 4 and t.shape[0] == 1 else 1
     return MapShape(rows, columns, t.nbytes // (rows * columns))
 
 

@@ -126,8 +126,8 @@ class StagePace:
 def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backward: bool) -> dict[int, StageOperator]:
     """The operators of a stage; each row is computed in `parts` parts at most, where an operator's kernel can.
 
-    With no parts an operator computes all of its rows at a time. The number CALLER is an operator too, which makes the first input of the graph. A stage that runs `backward` counts
-    rows, columns and bytes from the end.
+    With no parts an operator computes all of its rows at a time. The number CALLER is an operator too, which makes the
+    first input of the graph. A stage that runs `backward` counts rows, columns and bytes from the end.
     """
     operators = {}
     for number in numbers:

@@ -14,9 +14,14 @@ from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.rewriting.standalone_c.c_text import C_TYPES, columns, comment, number, table_text
 from modelplan.rewriting.standalone_c.kernel_sources import all_sources, kernel_name, parameter_names
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator
+from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, rows_of
+from modelplan.rewriting.standalone_c.stage_writing import StageText
+from modelplan.rewriting.standalone_c.step_tables import step_table
 from modelplan.runtimes.tflm.file import FileModel, FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
+
+#: The most statements of a stage that are written without a loop or a table.
+_MOST_STATEMENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +220,39 @@ class _Writer:
 
     def _stage(self, index: int, stage: Stage) -> str:
         """The function of a stage."""
+        pushed = self.program.pushed and not index
+        if pushed or len(stage.steps) > _MOST_STATEMENTS or _in_parts(stage):
+            steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
+            table = step_table(steps, self._row_bytes if pushed else 0)
+            titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
+            element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
+            return StageText(index, table, self._table_calls, titles, element).text()
         lines = [f"static void {_stage_name(index)}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]
         return "\n".join([*lines, "}"])
+
+    @property
+    def _row_bytes(self) -> int:
+        """The bytes of a row that the caller hands over."""
+        tensor = self.tensors[self.model.subgraphs[0].inputs[0]]
+        return tensor.nbytes // rows_of(tensor.shape)
+
+    def _call_title(self, operator: int) -> str:
+        return f"{self.operators[operator].kind} -> {self._title(self.operators[operator].results[0].tensor)}"
+
+    def _table_calls(
+        self, index: int, places: Sequence[str], rows: Sequence[str], columns: Sequence[str] | None
+    ) -> list[str]:
+        """The kernels of an operator at addresses that a table or a counter gives."""
+        operator = self.operators[index]
+        reads = [self._pointer(o.tensor, p, const=True) for o, p in zip(operator.operands, places, strict=False)]
+        results = places[len(operator.operands) :]
+        writes = [self._pointer(o.tensor, p) for o, p in zip(operator.results, results, strict=True)]
+        lines: list[str] = []
+        for position in range(len(operator.kernels)):
+            lines += self._kernel_call(operator, position, reads, writes, rows, columns)
+        return lines
 
     def step_lines(self, step: Step) -> list[str]:
         """One step as statements."""
@@ -237,27 +271,49 @@ class _Writer:
         return lines
 
     def _call(self, step: KernelCall, operator: COperator, position: int, kernel: CKernel) -> list[str]:
-        """A call of a kernel, or a loop of calls for the maps of a batch."""
-        name, written = kernel_name(kernel.source, kernel.variant), step.writes[kernel.result]
-        rows, above, computed = kernel.whole
-        if operator.by_rows:
-            first = next((o for o in kernel.operands if isinstance(o, int)), 0)
-            rows, above, computed = step.reads[first].rows, step.reads[first].above, written.rows
-        sources, batch = [], ""
+        """A call of a kernel at the addresses of a step."""
+        reads = [self._typed(r.tensor, r.value, r.address, const=True) for r in step.reads]
+        writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
+        first = next((o for o in kernel.operands if isinstance(o, int)), 0)
+        rows = step.reads[first].rows, step.reads[first].above, step.writes[kernel.result].rows
+        return self._kernel_call(operator, position, reads, writes, tuple(map(str, rows)))
+
+    def _kernel_call(
+        self,
+        operator: COperator,
+        position: int,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        rows: Sequence[str],
+        columns: Sequence[str] | None = None,
+    ) -> list[str]:
+        """A call of a kernel, or a loop of calls for the maps of a batch.
+
+        `rows` are those that it reads, those above the map, and those that it computes; `columns` the first computed
+        column and their number, where that is not all of a row.
+        """
+        kernel = operator.kernels[position]
+        name, parameters = kernel_name(kernel.source, kernel.variant), _struct(operator.index, position)
+        sources, batch = [], kernel.repeats > 1
         for operand in kernel.operands:
             if isinstance(operand, ConstTable):
-                sources.append(self._table(step.operator, operand))
-                continue
-            read = step.reads[operand]
-            size = prod(self.tensors[read.tensor].shape) // kernel.repeats
-            batch = f" + n * {size}" if kernel.repeats > 1 else ""
-            sources.append(self._typed(read.tensor, read.value, read.address, const=True) + batch)
-        target = self._typed(written.tensor, written.value, written.address)
-        if kernel.repeats > 1:
-            target += f" + n * {prod(self.tensors[written.tensor].shape) // kernel.repeats}"
-        arguments = [f"&{_struct(step.operator, position)}", *sources, str(rows), str(above), str(computed), target]
-        call = f"{name}({', '.join(arguments)});"
-        if kernel.repeats == 1:
+                sources.append(self._table(operator.index, operand))
+            else:
+                size = prod(self.tensors[operator.operands[operand].tensor].shape) // kernel.repeats
+                sources.append(reads[operand] + (f" + n * {size}" if batch else ""))
+        size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
+        target = writes[kernel.result] + (f" + n * {size}" if batch else "")
+        numbers = rows if operator.by_rows else map(str, kernel.whole)
+        call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target))});"
+        if columns:
+            left, count = columns
+            return [
+                f"struct {name}_params p = {parameters};",
+                f"p.pad_left -= {left} * p.stride_width;",
+                f"p.out_width = {count};",
+                call,
+            ]
+        if not batch:
             return [call]
         return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", f"    {call}", "}"]
 
@@ -268,24 +324,53 @@ class _Writer:
 
     def _typed(self, tensor: int, value: int, address: int, *, const: bool = False) -> str:
         """The same as a pointer to a tensor's elements."""
-        ctype, place = self._ctype(tensor), self._place(value, address)
-        if ctype == "int8_t":
-            return place
-        q = "const " if const else ""
-        return f"({q}{ctype} *)({q}void *)({place})"
+        return self._cast(tensor, self._place(value, address), const=const)
+
+    def _pointer(self, tensor: int, place: str, *, const: bool = False) -> str:
+        """A place in the buffer as a pointer to a tensor's elements."""
+        return self._cast(tensor, f"RAM + {place}", const=const)
+
+    def _cast(self, tensor: int, pointer: str, *, const: bool) -> str:
+        ctype, q = self._ctype(tensor), "const " if const else ""
+        return pointer if ctype == "int8_t" else f"({q}{ctype} *)({q}void *)({pointer})"
 
     def _interface(self) -> Iterator[str]:
         """The public functions."""
         for name, tensor, value, const in self._ends():
             q = "const " if const else ""
             place = self._typed(tensor, value, self.program.values[value].offset, const=const)
-            yield f"{q}{self._ctype(tensor)} *{self.names.prefix}_{name}(void)\n{{\n    return {place};\n}}"
-        calls = "\n".join(
-            f"    {_stage_name(i)}();"
+            if not (self.program.pushed and name == "input"):
+                yield f"{q}{self._ctype(tensor)} *{self.names.prefix}_{name}(void)\n{{\n    return {place};\n}}"
+        calls = [
+            f"{_stage_name(i)}();"
             for i, stage in enumerate(self.program.stages)
-            if any(map(self.step_lines, stage.steps))
-        )
-        yield f"void {self.names.prefix}_invoke(void)\n{{\n{calls}\n}}"
+            if any(map(self.step_lines, stage.steps)) and not (self.program.pushed and not i)
+        ]
+        if self.program.pushed:
+            yield from self._pushing(calls)
+            return
+        body = "\n".join(f"    {call}" for call in calls)
+        yield f"void {self.names.prefix}_invoke(void)\n{{\n{body}\n}}"
+
+    def _pushing(self, calls: Sequence[str]) -> Iterator[str]:
+        """The functions that take the input row by row."""
+        prefix = self.names.prefix
+        tensor = self.model.subgraphs[0].inputs[0]
+        rows = rows_of(self.tensors[tensor].shape)
+        yield f"void {prefix}_start(void)\n{{\n    begin();\n}}"
+        lines = [
+            f"int {prefix}_push_row(const {self._ctype(tensor)} *row)",
+            "{",
+            f"    if (progress.rows < {rows}) {{",
+            "        stage_0(row);",
+            f"        if (progress.rows == {rows}) {{",
+            *(f"            {call}" for call in calls),
+            "        }",
+            "    }",
+            f"    return progress.rows == {rows};",
+            "}",
+        ]
+        yield "\n".join(lines)
 
     def _ends(self) -> Iterator[tuple[str, int, int, bool]]:
         """Name, tensor, value and whether it is only read, of each input and output."""
@@ -306,12 +391,18 @@ class _Writer:
             constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
             constants += self._end_constants(f"{macro}_{name.upper()}", self.tensors[tensor])
             q = "const " if const else ""
-            functions.append(f"{q}{self._ctype(tensor)} *{prefix}_{name}(void);")
+            if self.program.pushed and name == "input":
+                constants.append(f"#define {macro}_ROW_BYTES {self._row_bytes}")
+                functions += [f"void {prefix}_start(void);"]
+                functions += [f"int {prefix}_push_row(const {self._ctype(tensor)} *row);"]
+            else:
+                functions.append(f"{q}{self._ctype(tensor)} *{prefix}_{name}(void);")
+        if not self.program.pushed:
+            functions.append(f"void {prefix}_invoke(void);")
         lines = [
             f"/* {comment(self.model.name.rsplit('/', 1)[-1])} as plain C, written by modelplan {__version__}.",
             " *",
-            f" * Write the input, call {prefix}_invoke(), read the output. The input is overwritten: write all of it",
-            " * again before the next call.",
+            *(f" * {line}" for line in self._usage()),
             " */",
             f"#ifndef {macro}_H",
             f"#define {macro}_H",
@@ -325,7 +416,6 @@ class _Writer:
             *constants,
             "",
             *functions,
-            f"void {prefix}_invoke(void);",
             "",
             "#ifdef __cplusplus",
             "}",
@@ -335,11 +425,28 @@ class _Writer:
         ]
         return "\n".join(lines) + "\n"
 
+    def _usage(self) -> Sequence[str]:
+        prefix = self.names.prefix
+        if self.program.pushed:
+            return (
+                f"Call {prefix}_start(), then {prefix}_push_row() for each row of the input from the top;",
+                "it returns 1 when the output is there to be read.",
+            )
+        return (
+            f"Write the input, call {prefix}_invoke(), read the output. The input is overwritten:",
+            "write all of it again before the next call.",
+        )
+
     def _end_constants(self, name: str, tensor: FileTensor) -> Iterator[str]:
         yield f"#define {name}_BYTES {tensor.nbytes}"
         if tensor.quantization.scales:
             yield f"#define {name}_SCALE {number(tensor.quantization.scale, 'float')}"
             yield f"#define {name}_ZERO_POINT ({tensor.quantization.zero_point})"
+
+
+def _in_parts(stage: Stage) -> bool:
+    """Whether an operator of a stage computes a part of a row."""
+    return any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
 
 
 def _struct(operator: int, position: int) -> str:
