@@ -138,10 +138,10 @@ def _counted(plain: Sequence[StepForm]) -> dict[tuple[int, int], int]:
 
 
 def _by_push(table: StepTable, order: Sequence[int], plain: Sequence[StepForm]) -> None:
-    """A run for each row that the caller hands over: all steps up to the next row."""
+    """A run for each row that the caller hands over: all steps up to the next row, for the first what comes before too."""
     starts = [i for i, form in enumerate(plain) if form.operator == ARRIVAL and not form.places[1]]
     known: dict[tuple[int, ...], int] = {}
-    for first, end in zip(starts, [*starts[1:], len(order)], strict=True):
+    for first, end in zip([0, *starts[1:]], [*starts[1:], len(order)], strict=True):
         part = tuple(order[first:end])
         if part not in known:
             known[part] = len(table.runs)
