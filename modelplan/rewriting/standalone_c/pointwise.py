@@ -169,13 +169,16 @@ def _float_ratios(a: float, b: float, out: float, left: int) -> dict[str, np.flo
 def softmax(r: OperatorReader) -> COperator:
     """SOFTMAX along the last axis."""
     types = r.dtype(r.input(0)), r.dtype(r.output())
-    r.require(holds=types == ("int8", "int8"), why=f"types {', '.join(types)}; there are kernels for int8")
+    r.require(
+        holds=types[0] == "int8" and types[1] in ("int8", "int16"),
+        why=f"types {', '.join(types)}; there are kernels for int8",
+    )
     shape = r.input(0).shape
     r.require(holds=len(shape) > 0 and shape == r.output().shape, why="operands of different shapes")
     rows, columns, channels = rows_columns(shape)
     parameters = {**softmax_parameters(r), "lines": columns, "channels": channels}
     operand = r.row_operand(0, RowWindow())
-    kernel = CKernel("softmax", "int8", parameters, whole=_all_rows(r))
+    kernel = CKernel("softmax", "int8" if types[1] == "int8" else "int8_to_int16", parameters, whole=_all_rows(r))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows > 1)
 
 
