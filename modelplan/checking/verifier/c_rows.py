@@ -169,7 +169,7 @@ class _RowReplay:
         count = call.writes[0].rows
         if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
             raise self._broken("results of different rows")
-        self._check_rule(op, call, rules)
+        self._check_extents(call, rules)
         for row in range(count if any(rules) else 1):
             self._row(op, call, rules, row)
 
@@ -177,7 +177,7 @@ class _RowReplay:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
         return row_reads(op, cells, position, self.cells[results[0]])
 
-    def _check_rule(self, op: Operation, call: KernelCall, rules: list[RowReads | None]) -> None:
+    def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
         """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""
         for write in call.writes:
             shape = self._map(write.tensor)

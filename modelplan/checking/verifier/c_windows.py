@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from modelplan.checking.verifier.safe_overlap import POINTWISE
 Places = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _LINE_BY_LINE = {"SOFTMAX", "FULLY_CONNECTED"}
-_INTEGERS = {"int32": np.dtype(np.int32), "int64": np.dtype(np.int64)}
+_INTEGERS: dict[str, np.dtype[Any]] = {"int32": np.dtype(np.int32), "int64": np.dtype(np.int64)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,9 @@ def _split(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) 
 def _numbers(cell: Cell) -> list[int] | None:
     """The whole numbers of a constant."""
     dtype = _INTEGERS.get(cell.coding.dtype)
-    return [int(n) for n in np.frombuffer(cell.data, dtype)] if cell.data is not None and dtype else None
+    if cell.data is None or dtype is None:
+        return None
+    return [int(n) for n in np.frombuffer(cell.data, dtype)]
 
 
 _RULES: dict[str, Callable[[Operation, tuple[Cell, ...], int, Cell], RowReads | None]] = {

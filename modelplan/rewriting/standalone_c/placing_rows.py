@@ -106,23 +106,22 @@ class TickTrace:
         rows = use.window.rows
         top = granule.row * rows.stride - rows.before
         bottom = top + (granule.rows - 1) * rows.stride + rows.reach
-        first, end = max(top, 0), min(bottom, shape.rows)
-        if end <= first:
-            return RowsRead(use.tensor, value, 0, 0, rows.reach, view.span(value, 0, 0)[0])
+        first = min(max(top, 0), shape.rows)
+        end = max(min(bottom, shape.rows), first)
         left, right = 0, shape.columns
         if use.window.columns is not None:
             columns = use.window.columns
             left = max(granule.left * columns.stride - columns.before, 0)
             right = min((granule.right - 1) * columns.stride - columns.before + columns.reach, shape.columns)
         width, size = shape.row_bytes, shape.column_bytes
-        if (left, right) == (0, shape.columns):
+        if (left, right) == (0, shape.columns) and end > first:
             self._touch(value, view.span(value, first * width, end * width), writes=False)
         elif right > left:
             for row in range(first, end):
                 self._touch(
                     value, view.span(value, row * width + left * size, row * width + right * size), writes=False
                 )
-        above = max(bottom - shape.rows, 0) if view.backward else first - top
+        above = max(bottom - shape.rows, 0) if view.backward else max(-top, 0)
         span = view.span(value, first * width, end * width)
         return RowsRead(use.tensor, value, view.real(first, end - first, shape.rows), end - first, above, span[0])
 

@@ -138,7 +138,7 @@ def _counted(plain: Sequence[StepForm]) -> dict[tuple[int, int], int]:
 
 
 def _by_push(table: StepTable, order: Sequence[int], plain: Sequence[StepForm]) -> None:
-    """A run for each row that the caller hands over: all steps up to the next row, for the first what comes before too."""
+    """A run for each row that the caller hands over: all steps up to the next row."""
     starts = [i for i, form in enumerate(plain) if form.operator == ARRIVAL and not form.places[1]]
     known: dict[tuple[int, ...], int] = {}
     for first, end in zip([0, *starts[1:]], [*starts[1:], len(order)], strict=True):
