@@ -37,7 +37,10 @@ def c_operators(model: FileModel) -> dict[int, COperator]:
 def apart(model: FileModel, operators: Mapping[int, COperator], rng: random.Random | None = None) -> CProgram:
     """Every tensor has memory of its own; with `rng` operators compute random slices of their rows."""
     main = model.subgraphs[0]
-    dynamic = [t for t, tensor in enumerate(main.tensors) if not tensor.constant]
+    used = {*main.inputs, *main.outputs}
+    for op in operators.values():
+        used |= {o.tensor for o in op.operands} | {result.tensor for result in op.results}
+    dynamic = [t for t, tensor in enumerate(main.tensors) if t in used]
     values: list[StoredValue] = []
     number: dict[int, int] = {}
     offset = 0
@@ -49,7 +52,7 @@ def apart(model: FileModel, operators: Mapping[int, COperator], rng: random.Rand
         offset += size
     stages = []
     for index, op in operators.items():
-        steps, row, all_rows = [], 0, op.results[0].rows
+        steps, row, all_rows = [], 0, op.results[0].rows if op.results else 1
         while row < all_rows:
             count = rng.randint(1, all_rows - row) if rng and op.by_rows else all_rows - row
             steps.append(_call(index, op, row, count, values, number))

@@ -71,8 +71,9 @@ def softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]
     radius = math.floor(((1 << _DIFFERENCE_BITS) - 1) * 2.0 ** (31 - _DIFFERENCE_BITS) / 2.0**shift)
     count = min(radius, 255) + 1
     values = [exponential(high_product(wrapped(-d << shift), multiplier), _DIFFERENCE_BITS) for d in range(count)]
-    found = r.quantised(r.output())
-    r.require(holds=found == (1 / 256, LIMITS["int8"][0]), why=f"a result of scale and zero point {found}")
+    (result, zero), low = r.quantised(r.output()), LIMITS[r.dtype(r.output())][0]
+    off = abs(result + 1 / (2 * low))
+    r.require(holds=zero == low and off <= 1e-3 / abs(low) / 2, why=f"a result of scale {result}, zero point {zero}")
     return {"exponentials": table("exponentials", "int32_t", values), "differences": count}
 
 

@@ -52,7 +52,18 @@ def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
         text = text[match.end() :]
     words = _words(variant)
     text = re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
-    return text.replace("VARIANT", variant), uses
+    return _aligned(text.replace("VARIANT", variant)), uses
+
+
+def _aligned(text: str) -> str:
+    """A text in which the second lines of long heads of functions stand below the first argument."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines[1:], 1):
+        head = lines[i - 1]
+        if line.startswith("        ") and (head.startswith("static ") or lines[i - 2].startswith("static ")):
+            place = head.index("(") + 1 if head.startswith("static ") else len(head) - len(head.lstrip())
+            lines[i] = " " * place + line.lstrip()
+    return "\n".join(lines)
 
 
 @cache

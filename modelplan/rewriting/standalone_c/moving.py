@@ -113,12 +113,13 @@ def _moved(r: OperatorReader, moves: Sequence[_Move]) -> COperator:
         r.require(holds=move.operand in dynamic, why=f"a constant operand {move.operand}")
     windows = [move.window() for move in moves]
     same = len({rows_of(r.output(i).shape) for i in range(len(r.op.outputs))}) == 1
-    by_rows = same and all(windows)
+    of_operand = dict(zip((move.operand for move in moves), windows, strict=True))
+    alike = all(of_operand[move.operand] == window for move, window in zip(moves, windows, strict=True))
+    by_rows = same and alike and all(windows)
     kernels = [
         _copy(r, move, dynamic.index(move.operand), window if by_rows else None)
         for move, window in zip(moves, windows, strict=True)
     ]
-    of_operand = {move.operand: window for move, window in zip(moves, windows, strict=True)}
     operands = tuple(r.row_operand(i, of_operand.get(i) if by_rows else None) for i in dynamic)
     return COperator(r.index, r.op.kind, operands, r.row_results(), tuple(kernels), by_rows=by_rows)
 

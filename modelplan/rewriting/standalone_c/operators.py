@@ -9,6 +9,7 @@ from modelplan.rewriting.standalone_c.pointwise import binary, dequantise, quant
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.records import COperator
 from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
+from modelplan.rewriting.standalone_c.variables import assign_variable, nothing, read_variable, svdf
 from modelplan.rewriting.standalone_c.windowed import convolution, depthwise_convolution, fully_connected, pool
 from modelplan.runtimes.tflm.file import FileModel
 
@@ -36,6 +37,11 @@ _ROWS: dict[str, Callable[[OperatorReader], COperator]] = {
     "SUM": reduction,
     "RESIZE_NEAREST_NEIGHBOR": resize_nearest,
     "RESIZE_BILINEAR": resize_bilinear,
+    "VAR_HANDLE": nothing,
+    "CALL_ONCE": nothing,
+    "READ_VARIABLE": read_variable,
+    "ASSIGN_VARIABLE": assign_variable,
+    "SVDF": svdf,
     "PAD": pad,
     "PADV2": pad,
     "CONCATENATION": concatenation,

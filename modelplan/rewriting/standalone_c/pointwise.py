@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -40,21 +41,21 @@ def binary(r: OperatorReader) -> COperator:
     """ADD, SUB, MUL, MAXIMUM, MINIMUM and PRELU of two maps; one with fewer elements is repeated along some axes."""
     types = {r.dtype(r.input(0)), r.dtype(r.input(1)), r.dtype(r.output())}
     r.require(holds=types == {"int8"}, why=f"types {', '.join(sorted(types))}; there are kernels for int8")
-    _, width, channels = rows_columns(r.output().shape)
+    loops = broadcast_loops(r)
+    (rows, *row_steps), (width, *_), (channels, *_) = loops
     parameters: Parameters = {"width": width, "channels": channels, **_binary_parameters(r)}
     sources: list[int | ConstTable] = []
     operands: list[RowOperand] = []
     by_rows = True
-    for name, position in (("a", 0), ("b", 1)):
-        steps = broadcast_steps(r, position)
-        parameters |= {f"{name}_{axis}": step for axis, step in zip(_AXES, steps, strict=True)}
+    for position, name in enumerate("ab"):
+        parameters |= {f"{name}_{axis}": loop[1 + position] for axis, loop in zip(_AXES, loops, strict=True)}
         if r.is_constant(position):
-            by_rows = by_rows and not steps[0]
+            by_rows = by_rows and not row_steps[position]
             sources.append(table("constant", "int8_t", r.constant(position)))
         else:
             sources.append(len(operands))
-            operands.append(_pointwise_operand(r, position, repeated=not steps[0]))
-    kernel = CKernel(_BINARY[r.op.kind], "int8", parameters, tuple(sources), whole=_all_rows(r))
+            operands.append(_pointwise_operand(r, position, repeated=not row_steps[position]))
+    kernel = CKernel(_BINARY[r.op.kind], "int8", parameters, tuple(sources), whole=(rows, 0, rows))
     return element_wise(r, tuple(operands), kernel, by_rows=by_rows)
 
 
@@ -107,46 +108,39 @@ def rows_columns(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return rows, whole // max(rows * channels, 1), channels
 
 
-def broadcast_steps(r: OperatorReader, position: int) -> tuple[int, int, int]:
-    """How many elements of an operand lie between those of neighbouring rows, columns and channels of the result.
+def broadcast_loops(r: OperatorReader) -> list[tuple[int, int, int]]:
+    """Three loops over the elements of the result: their counts, and the elements from one to the next in each operand.
+
+    The first is that over the rows, where there are several.
 
     Raises:
-        MissingKernelError: it is repeated along axes that are none of these.
+        MissingKernelError: there is no such loop, since an operand is repeated along too many axes.
     """
+    result = r.output().shape
+    strides = [_repeated_strides(r, position) for position in (0, 1)]
+    by_rows = rows_of(result) > 1
+    loops: list[tuple[int, int, int]] = []
+    for count, a, b in zip(result, *strides, strict=True):
+        if count == 1:
+            continue
+        fixed = len(loops) == 1 and by_rows
+        if loops and not fixed and loops[-1][1:] == (a * count, b * count):
+            loops[-1] = (loops[-1][0] * count, a, b)
+        else:
+            loops.append((count, a, b))
+    r.require(holds=len(loops) <= 3, why=f"operands that are repeated along every other axis of {list(result)}")
+    first = loops[:1] if by_rows else []
+    rest = loops[len(first) :]
+    return [*first, *[(1, 0, 0)] * (3 - len(loops)), *rest]
+
+
+def _repeated_strides(r: OperatorReader, position: int) -> list[int]:
+    """Elements between neighbours along each axis of the result; 0 where an operand has one element."""
     shape, result = r.input(position).shape, r.output().shape
     full = (1,) * (len(result) - len(shape)) + shape
-    strides = np.array([int(np.prod(full[i + 1 :])) for i in range(len(full))], np.int64)
-    taken = np.broadcast_to(
-        np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), full, tuple(strides.tolist())), result
-    ).strides
-    rows, columns, channels = rows_columns(result)
-    inner = [s for s, n in zip(taken, result, strict=True) if n > 1]
-    places = _places(result, taken)
-    steps = _steps(places, (rows, columns, channels))
-    r.require(holds=steps is not None and len(inner) >= 0, why=f"an operand of shape {list(shape)} for {list(result)}")
-    assert steps is not None
-    return steps
-
-
-def _places(result: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """The element of the operand for each element of the result."""
-    places = np.zeros((), np.int64)
-    for n, s in zip(result, strides, strict=True):
-        places = places[..., None] + np.arange(n) * s
-    return places
-
-
-def _steps(
-    places: np.ndarray[tuple[int, ...], np.dtype[np.int64]], extents: tuple[int, int, int]
-) -> tuple[int, int, int] | None:
-    """The steps along three axes that give all places, if there are any."""
-    if not places.size:
-        return (0, 0, 0)
-    block = places.reshape(extents)
-    corners = (block[1:2, 0, 0], block[0, 1:2, 0], block[0, 0, 1:2])
-    row, column, channel = (int(c[0]) if c.size else 0 for c in corners)
-    y, x, z = np.ogrid[: extents[0], : extents[1], : extents[2]]
-    return (row, column, channel) if np.array_equal(block, y * row + x * column + z * channel) else None
+    fits = len(full) == len(result) and all(n in (1, m) for n, m in zip(full, result, strict=True))
+    r.require(holds=fits, why=f"an operand of shape {list(shape)} for a result of {list(result)}")
+    return [prod(full[i + 1 :]) if n > 1 else 0 for i, n in enumerate(full)]
 
 
 def _sum_parameters(r: OperatorReader) -> Parameters:
@@ -175,13 +169,16 @@ def _float_ratios(a: float, b: float, out: float, left: int) -> dict[str, np.flo
 def softmax(r: OperatorReader) -> COperator:
     """SOFTMAX along the last axis."""
     types = r.dtype(r.input(0)), r.dtype(r.output())
-    r.require(holds=types == ("int8", "int8"), why=f"types {', '.join(types)}; there are kernels for int8")
+    r.require(
+        holds=types[0] == "int8" and types[1] in ("int8", "int16"),
+        why=f"types {', '.join(types)}; there are kernels for int8",
+    )
     shape = r.input(0).shape
     r.require(holds=len(shape) > 0 and shape == r.output().shape, why="operands of different shapes")
     rows, columns, channels = rows_columns(shape)
     parameters = {**softmax_parameters(r), "lines": columns, "channels": channels}
     operand = r.row_operand(0, RowWindow())
-    kernel = CKernel("softmax", "int8", parameters, whole=_all_rows(r))
+    kernel = CKernel("softmax", "int8" if types[1] == "int8" else "int8_to_int16", parameters, whole=_all_rows(r))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows > 1)
 
 

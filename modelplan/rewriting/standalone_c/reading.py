@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from modelplan.rewriting.standalone_c.records import (
     row_operand,
     row_result,
 )
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,7 @@ class OperatorReader:
 
     def scales(self, number: int) -> npt.NDArray[np.float32]:
         """All scales of tensor `number`."""
-        return np.frombuffer(self._scales.of(number)[0], "<f4")
-
-    @cached_property
-    def _scales(self) -> QuantisationScales:
-        file = TfliteFile(self.model.data)
-        return QuantisationScales(file, file.slots(file.subgraph(self.subgraph), schema.SUBGRAPH_TENSORS))
+        return np.frombuffer(_scales_of(SameBytes(self.model.data), self.subgraph).of(number)[0], "<f4")
 
     def variant(self, *allowed: str) -> str:
         """The variant of a kernel whose operand 0 and result 0 have the same type, one of those allowed if any.
@@ -156,6 +151,13 @@ class OperatorReader:
         """All results with their rows."""
         found = ((t, self.tensor(t)) for t in self.op.writes)
         return tuple(row_result(t, tensor.shape, tensor.nbytes) for t, tensor in found)
+
+
+@lru_cache(maxsize=8)
+def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
+    """The scales of all tensors of a subgraph."""
+    file = TfliteFile(data.data)
+    return QuantisationScales(file, file.slots(file.subgraph(subgraph), schema.SUBGRAPH_TENSORS))
 
 
 _NUMBERS = {

@@ -76,12 +76,20 @@ class ConstTable:
     numbers: Table
 
 
+@dataclass(frozen=True, slots=True)
+class StateReference:
+    """Bytes of what a network remembers between runs, from `offset` on; elements of type `ctype`."""
+
+    offset: int
+    ctype: str = "int8_t"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CKernel:
     """One call of a kernel: the source that defines it, for which types of elements, and its parameters by name.
 
     A parameter is a number, or a table whose address is meant. `operands` are positions in those of the operator, or
-    tables; `result` is the position of the result. Where the operator does not run by rows, `whole` are the rows that
+    tables, or memory of the network; `result` is the position of the result, or such memory. Where the operator does not run by rows, `whole` are the rows that
     the kernel is handed, those above the map, and the rows that it computes. `repeats` maps of a batch follow each
     other, each as long as the whole over the repeats.
     """
@@ -89,8 +97,8 @@ class CKernel:
     source: str
     variant: str
     parameters: Mapping[str, int | float | ConstTable]
-    operands: tuple[int | ConstTable, ...] = (0,)
-    result: int = 0
+    operands: tuple[int | ConstTable | StateReference, ...] = (0,)
+    result: int | StateReference = 0
     whole: tuple[int, int, int] = (1, 0, 1)
     repeats: int = 1
 

@@ -18,8 +18,9 @@ def reduction(r: OperatorReader) -> COperator:
     variant, shape = r.variant("int8"), r.input(0).shape
     axes = sorted({int(axis) % len(shape) for axis in r.constant(1).ravel()})
     axes = [axis for axis in axes if shape[axis] > 1] or axes[:1]
-    r.require(holds=bool(axes) and axes[-1] - axes[0] < len(axes), why=f"axes {axes}, which are no neighbours")
+    r.require(holds=bool(axes), why="no axes")
     reduced = prod(shape[axes[0] : axes[-1] + 1])
+    r.require(holds=reduced == prod(shape[a] for a in axes), why=f"axes {axes}, which are no neighbours")
     outer, inner = prod(shape[: axes[0]]), prod(shape[axes[-1] + 1 :])
     r.require(holds=reduced > 0 and outer * inner == r.output().elements, why=f"axes {axes} of {list(shape)}")
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())

@@ -20,15 +20,13 @@ def sliced_axes(r: OperatorReader) -> tuple[slice, ...]:
     masks = {name: int(r.option(f"{name}Mask")) for name in ("Begin", "End", "Ellipsis", "NewAxis", "ShrinkAxis")}
     r.require(holds=not masks["Ellipsis"] and not masks["NewAxis"], why="an ellipsis or a new axis")
     r.require(holds=len(begin) == len(shape) and 0 not in steps, why=f"{len(begin)} steps for {len(shape)} axes")
-    return tuple(
-        _axis(
-            n,
-            None if masks["Begin"] >> i & 1 else begin[i],
-            begin[i] + 1 if masks["ShrinkAxis"] >> i & 1 else None if masks["End"] >> i & 1 else end[i],
-            1 if masks["ShrinkAxis"] >> i & 1 else steps[i],
-        )
-        for i, n in enumerate(shape)
-    )
+    slices = []
+    for i, n in enumerate(shape):
+        first = None if masks["Begin"] >> i & 1 else begin[i]
+        last = None if masks["End"] >> i & 1 else end[i]
+        found = _axis(n, first, last, steps[i])
+        slices.append(slice(found.start, found.start + 1) if masks["ShrinkAxis"] >> i & 1 else found)
+    return tuple(slices)
 
 
 def _axis(extent: int, begin: int | None, end: int | None, step: int) -> slice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +14,10 @@ from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.rewriting.standalone_c.c_text import C_TYPES, columns, comment, number, table_text
 from modelplan.rewriting.standalone_c.kernel_sources import all_sources, kernel_name, parameter_names
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, rows_of
+from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, StateReference, rows_of
 from modelplan.rewriting.standalone_c.stage_writing import StageText
+from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
+from modelplan.rewriting.standalone_c.state_writing import reset_function, state_memory, state_pointer
 from modelplan.rewriting.standalone_c.step_tables import step_table
 from modelplan.runtimes.tflm.file import FileModel, FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
@@ -62,7 +65,13 @@ class _Writer:
     program: CProgram
     names: CNames
     tables: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    taken: Counter[str] = field(default_factory=Counter)
     definitions: list[str] = field(default_factory=list)
+
+    @cached_property
+    def state(self) -> StateLayout:
+        """What the network remembers."""
+        return state_layout(self.model)
 
     @property
     def tensors(self) -> Sequence[FileTensor]:
@@ -71,7 +80,7 @@ class _Writer:
 
     def source(self) -> str:
         """The C source."""
-        stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages)]
+        stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         used = [(k.source, k.variant) for _, k in self._kernels()]
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
         parts = [
@@ -79,6 +88,7 @@ class _Writer:
             *(text.rstrip() for text in all_sources(used)),
             self._map(),
             self._memory(),
+            *(state_memory(self.state, self.names.macro) if self.state.nbytes else []),
             *self.definitions,
             *parameters,
             *stages,
@@ -103,10 +113,14 @@ class _Writer:
         steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
         return sorted({s.operator for s in steps if not self._is_void(s)})
 
+    def _runs(self, stage: Stage) -> bool:
+        """Whether there is anything to do in a stage."""
+        return any(not isinstance(s, KernelCall) or not self._is_void(s) for s in stage.steps)
+
     def _is_void(self, step: KernelCall) -> bool:
         """Whether nothing is to be done, since the result is the operand's bytes in their place."""
         operator = self.operators[step.operator]
-        return operator.view and step.reads[0].address == step.writes[0].address
+        return not operator.kernels or (operator.view and step.reads[0].address == step.writes[0].address)
 
     def _beginning(self) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
@@ -191,9 +205,9 @@ class _Writer:
         """The name of a table, which is defined where it is new."""
         key = table.ctype, table.numbers.tobytes()
         if key not in self.tables:
-            self.tables[key] = f"{table.name}_{index}"
-            if self.tables[key] in list(self.tables.values())[:-1]:
-                self.tables[key] += f"_{len(self.tables)}"
+            name = f"{table.name}_{index}"
+            self.taken[name] += 1
+            self.tables[key] = name if self.taken[name] == 1 else f"{name}_{self.taken[name]}"
             self.definitions.append(table_text(self.tables[key], table))
         return self.tables[key]
 
@@ -212,7 +226,8 @@ class _Writer:
                 values.append(number(value, "float" if isinstance(value, float) else "int32_t"))
         rows = [f"    {v}, /* {key} */" for key, v in zip(fields, values, strict=True)]
         op = self.model.subgraphs[0].ops[index]
-        title = comment(f"op {index} {op.kind}: {self.tensors[op.outputs[0]].name}")
+        results = ", ".join(self.tensors[t].name for t in op.writes)
+        title = comment(f"op {index} {op.kind}: {results}".rstrip(": "))
         body = "\n".join(rows)
         return f"/* {title} */\nstatic const struct {name}_params {_struct(index, position)} = {{\n{body}\n}};"
 
@@ -237,7 +252,8 @@ class _Writer:
         return tensor.nbytes // rows_of(tensor.shape)
 
     def _call_title(self, operator: int) -> str:
-        return f"{self.operators[operator].kind} -> {self._title(self.operators[operator].results[0].tensor)}"
+        kind, results = self.operators[operator].kind, self.operators[operator].results
+        return f"{kind} -> {self._title(results[0].tensor)}" if results else kind
 
     def _table_calls(
         self, index: int, places: Sequence[str], rows: Sequence[str], columns: Sequence[str] | None
@@ -262,8 +278,7 @@ class _Writer:
         if self._is_void(step):
             return []
         operator = self.operators[step.operator]
-        title = self._title(operator.results[0].tensor)
-        lines = [f"/* {operator.kind} -> {title} */"]
+        lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
         for position, kernel in enumerate(operator.kernels):
             lines += self._call(step, operator, position, kernel)
         return lines
@@ -272,8 +287,10 @@ class _Writer:
         """A call of a kernel at the addresses of a step."""
         reads = [self._typed(r.tensor, r.value, r.address, const=True) for r in step.reads]
         writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
-        first = next((o for o in kernel.operands if isinstance(o, int)), 0)
-        rows = step.reads[first].rows, step.reads[first].above, step.writes[kernel.result].rows
+        rows: tuple[int, ...] = ()
+        if operator.by_rows:
+            first = next(o for o in kernel.operands if isinstance(o, int))
+            rows = step.reads[first].rows, step.reads[first].above, step.writes[0].rows
         return self._kernel_call(operator, position, reads, writes, tuple(map(str, rows)))
 
     def _kernel_call(
@@ -296,11 +313,16 @@ class _Writer:
         for operand in kernel.operands:
             if isinstance(operand, ConstTable):
                 sources.append(self._table(operator.index, operand))
+            elif isinstance(operand, StateReference):
+                sources.append(state_pointer(operand))
             else:
                 size = prod(self.tensors[operator.operands[operand].tensor].shape) // kernel.repeats
                 sources.append(reads[operand] + (f" + n * {size}" if batch else ""))
-        size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
-        target = writes[kernel.result] + (f" + n * {size}" if batch else "")
+        if isinstance(kernel.result, StateReference):
+            target = state_pointer(kernel.result)
+        else:
+            size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
+            target = writes[kernel.result] + (f" + n * {size}" if batch else "")
         numbers = rows if operator.by_rows else map(str, kernel.whole)
         call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target))});"
         if columns:
@@ -342,11 +364,15 @@ class _Writer:
         calls = [
             f"{_stage_name(i)}();"
             for i, stage in enumerate(self.program.stages)
-            if any(map(self.step_lines, stage.steps)) and not (self.program.pushed and not i)
+            if self._runs(stage) and not (self.program.pushed and not i)
         ]
+        if self.state.nbytes:
+            yield reset_function(self.state, self.names.prefix)
         if self.program.pushed:
             yield from self._pushing(calls)
             return
+        if self.state.nbytes:
+            calls = ["if (is_set == 0u) {", f"    {self.names.prefix}_reset();", "}", *calls]
         body = "\n".join(f"    {call}" for call in calls)
         yield f"void {self.names.prefix}_invoke(void)\n{{\n{body}\n}}"
 
@@ -355,7 +381,8 @@ class _Writer:
         prefix = self.names.prefix
         tensor = self.model.subgraphs[0].inputs[0]
         rows = rows_of(self.tensors[tensor].shape)
-        yield f"void {prefix}_start(void)\n{{\n    begin();\n}}"
+        reset = f"    if (is_set == 0u) {{\n        {prefix}_reset();\n    }}\n" if self.state.nbytes else ""
+        yield f"void {prefix}_start(void)\n{{\n{reset}    begin();\n}}"
         lines = [
             f"int {prefix}_push_row(const {self._ctype(tensor)} *row)",
             "{",
@@ -397,6 +424,9 @@ class _Writer:
                 functions.append(f"{q}{self._ctype(tensor)} *{prefix}_{name}(void);")
         if not self.program.pushed:
             functions.append(f"void {prefix}_invoke(void);")
+        if self.state.nbytes:
+            constants.insert(1, f"#define {macro}_STATE_BYTES {self.state.nbytes}")
+            functions += ["/* Forgets what was kept from earlier runs. */", f"void {prefix}_reset(void);"]
         lines = [
             f"/* {comment(self.model.name.rsplit('/', 1)[-1])} as plain C, written by modelplan {__version__}.",
             " *",

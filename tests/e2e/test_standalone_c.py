@@ -1,0 +1,112 @@
+"""Networks as plain C: every map is what TFLM computes, compiled with all warnings and sanitizers."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+from c_operators import DRAWS, Drawn, batch, differing, sweep
+from standalone_c import WARNINGS, CNetwork, apart, c_operators
+from tflm_models import T, single
+
+from modelplan.rewriting.standalone_c.operators import C_KINDS, c_operator
+from modelplan.rewriting.standalone_c.records import MissingKernelError
+from modelplan.rewriting.standalone_c.writing import CNames, c_files
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.generated_inputs import generated_inputs
+from modelplan.runtimes.tflm.runner import installed, tflm_values
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+#: Generated operators of each kind in the long test.
+CASES = int(os.environ.get("MODELPLAN_C_CASES", "200"))
+NETWORKS = [
+    "tflite/hello_world_int8", "tflite/ad01_int8", "tflite/kws_ref_model", "tflite/pretrainedResnet_quant",
+    "tflite/person_detect", "tflite/micro_speech_quantized", "tflite/str_ww_ref_model", "tflite/vww_96_int8",
+    "tflite/mcu/mcunet_vww0", "tflite/mcu/micronet_vww2", "tflite/mcu/kws_cnn_l", "tflite/mcu/ad_micronet_large",
+    "camera/fomo_face_detection", "camera/blazeface_front_128", "camera/yolo_lc_192",
+]  # fmt: skip
+
+pytestmark = [
+    pytest.mark.skipif(not installed(), reason="needs tflite-micro"),
+    pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler"),
+]
+
+
+def test_operators_compute_what_tflm_computes(tmp_path: Path) -> None:
+    drawn = Drawn(1)
+    singles = [DRAWS[kind](drawn, kind) for kind in DRAWS for _ in range(12)]
+    assert not differing(singles, 1, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", DRAWS)
+def test_many_operators_compute_what_tflm_computes(kind: str, tmp_path: Path) -> None:
+    assert not sweep([kind], CASES, 2, tmp_path)
+
+
+def test_every_kind_of_operator_is_generated_or_followed_in_a_network() -> None:
+    assert set(DRAWS) <= C_KINDS
+    assert {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"} == set(C_KINDS) - set(DRAWS)
+
+
+def maps_that_differ(content: bytes, folder: Path, rng: random.Random | None) -> list[str]:
+    """The names of all computed tensors that are not TFLM's in one of several runs."""
+    net = CNetwork(folder, content, rng=rng)
+    main = net.model.subgraphs[0]
+    runs = [generated_inputs(net.model, 0, run) for run in range(3)]
+    made = [t for op in main.ops for t in op.writes]
+    wanted = tflm_values(content, runs, made)
+    return [
+        f"run {run}: {main.tensors[t].name}"
+        for run, (values, (_, crcs)) in enumerate(zip(net.run(runs), wanted, strict=True))
+        for t, crc in zip(made, crcs, strict=True)
+        if zlib.crc32(values[t]) != crc
+    ]
+
+
+def test_every_map_of_a_network_is_that_of_tflm(tmp_path: Path) -> None:
+    content = (MODELS / "ds_cnn_kws.tflite").read_bytes()
+    assert not maps_that_differ(content, tmp_path, None)
+    assert not maps_that_differ(content, tmp_path, random.Random(3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_map_of_the_corpus_is_that_of_tflm(name: str, corpus: Path, tmp_path: Path) -> None:
+    content = (corpus / f"{name}.tflite").read_bytes()
+    assert not maps_that_differ(content, tmp_path, None)
+    assert not maps_that_differ(content, tmp_path, random.Random(3))
+
+
+COMPILERS = [
+    ["gcc", *WARNINGS, "-O2"],
+    ["clang", *WARNINGS, "-O2"],
+    ["arm-none-eabi-gcc", *WARNINGS, "-Os", "-mcpu=cortex-m4", "-mthumb"],
+    ["g++", "-x", "c++", "-std=c++11", *WARNINGS[1:], "-O2"],
+]
+
+
+@pytest.mark.parametrize("command", COMPILERS, ids=lambda command: command[0])
+def test_all_kernels_compile_without_a_warning(command: list[str], tmp_path: Path) -> None:
+    if not shutil.which(command[0]):
+        pytest.skip(f"needs {command[0]}")
+    drawn = Drawn(5)
+    model = read_tflite(batch([DRAWS[kind](drawn, kind) for kind in DRAWS for _ in range(4)]), "net.tflite")
+    operators = c_operators(model)
+    files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
+    (tmp_path / "net.c").write_text(files.source)
+    (tmp_path / "net.h").write_text(files.header)
+    done = subprocess.run([*command, "-c", "net.c", "-o", "net.o"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+    assert not done.stderr
+
+
+def test_an_operator_without_a_kernel_is_refused_by_name() -> None:
+    model = read_tflite(single("COS", [T("float32", (4,))], [T("float32", (4,))]), "waves.tflite")
+    with pytest.raises(MissingKernelError, match=r"waves\.tflite: op 0 COS \('t1'\) has no plain C"):
+        c_operator(model, 0)
