@@ -12,6 +12,7 @@ from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model import Graph
 from modelplan.model.c_program import CProgram
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.rewriting.standalone_c.folding import without_pads
 from modelplan.rewriting.standalone_c.operators import c_operator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.records import COperator, MissingKernelError
@@ -83,12 +84,13 @@ class CModel:
     operators: Mapping[int, COperator] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.operators = dict(enumerate(_operators(self.file)))
+        self.operators = without_pads(self.graph, dict(enumerate(_operators(self.file))))
 
     @cached_property
     def rows(self) -> RowGraph:
         """What a plan sees of it."""
-        return row_graph(self.graph, {i: operator_rows(c) for i, c in self.operators.items() if not c.view})
+        computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view}
+        return row_graph(self.graph, computed, frozenset(self.operators) - frozenset(computed))
 
 
 def _operators(file: FileModel) -> list[COperator]:
