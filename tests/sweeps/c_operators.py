@@ -297,6 +297,23 @@ def _resize(d: Drawn, kind: str) -> Single:
     return Single(kind, (source, ints(*size)), (result,), name, options)
 
 
+def _svdf(d: Drawn, kind: str) -> Single:
+    batch, depth, units, rank, memory = (d.randint(1, n) for n in (2, 12, 6, 3, 6))
+    wide = d.choice(("int8", "int16"))
+    source = d.tensor((batch, depth))
+    features = d.constant(T("int8", (units * rank, depth), scales=(d.scale() / 10,), zero=0))
+    times = d.constant(T(wide, (units * rank, memory), scales=(d.scale() / 10,), zero=0))
+    product = source.quantisation[0][0] * features.quantisation[0][0] * sqrt(depth) * 70
+    kept = float(np.float32(product * d.uniform(0.5, 2) / (256 if wide == "int16" else 1)))
+    zero = d.randint(-20, 20) if wide == "int8" else 0
+    state = T(wide, (batch, units * rank * memory), scales=(kept,), zero=zero, variable=True)
+    summed = float(np.float32(kept) * np.float32(times.quantisation[0][0]))
+    bias = replace(d.bias(units, 500), scales=(summed,), zero=0)
+    result = replace(d.tensor((batch, units)), scales=(float(np.float32(summed * sqrt(rank * memory) * 70 * 70)),))
+    options = {"Rank": rank, "FusedActivationFunction": 0}
+    return Single(kind, (source, features, times, bias, state), (result,), "SVDFOptions", options)
+
+
 DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONV_2D": _convolution, "DEPTHWISE_CONV_2D": _convolution, "FULLY_CONNECTED": _fully_connected,
     "AVERAGE_POOL_2D": _pool, "MAX_POOL_2D": _pool,
@@ -306,6 +323,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
     "SLICE": _strided_slice, "TRANSPOSE": _transpose, "MEAN": _mean, "SUM": _mean,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
+    "SVDF": _svdf,
 }  # fmt: skip
 
 
@@ -320,7 +338,7 @@ def batch(singles: Sequence[Single]) -> bytes:
         for t in single.sources:
             reads.append(-1 if t is None else len(tensors))
             if t is not None:
-                inputs += [] if t.values is not None else [len(tensors)]
+                inputs += [] if t.values is not None or t.variable else [len(tensors)]
                 tensors.append(t)
         writes = tuple(range(len(tensors), len(tensors) + len(single.results)))
         tensors += single.results
@@ -335,7 +353,7 @@ def feeds(singles: Sequence[Single], seed: int, runs: int = 3) -> list[list[byte
     found = []
     for run in range(runs):
         fed = []
-        for t in (t for single in singles for t in single.sources if t is not None and t.values is None):
+        for t in (t for single in singles for t in single.sources if t and t.values is None and not t.variable):
             if t.dtype == "float32":
                 fed.append((rng.standard_normal(t.shape) * 3).astype(np.float32).tobytes())
                 continue

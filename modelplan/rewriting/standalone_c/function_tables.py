@@ -16,8 +16,8 @@ from modelplan.rewriting.standalone_c.fixed_point import (
     shifted_down,
     wrapped,
 )
+from modelplan.rewriting.standalone_c.kernel_records import ConstTable, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import ConstTable, table
 
 _MOST = 2**31 - 1
 #: exp(-2 ** n) for n from -2 on, with 31 bits behind the point.
@@ -74,7 +74,7 @@ def softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]
     (result, zero), low = r.quantised(r.output()), LIMITS[r.dtype(r.output())][0]
     off = abs(result + 1 / (2 * low))
     r.require(holds=zero == low and off <= 1e-3 / abs(low) / 2, why=f"a result of scale {result}, zero point {zero}")
-    return {"exponentials": table("exponentials", "int32_t", values), "differences": count}
+    return {"exponentials": const_table("exponentials", "int32_t", values), "differences": count}
 
 
 def reciprocal_of_sum(value: int) -> int:
@@ -219,4 +219,4 @@ def function_table(r: OperatorReader) -> ConstTable:
     low, high = LIMITS[r.dtype(r.input(0))]
     function = _FUNCTIONS[r.op.kind](r)
     dtype = r.dtype(r.output())
-    return table("function", f"{dtype}_t", [function(x) for x in range(low, high + 1)])
+    return const_table("function", f"{dtype}_t", [function(x) for x in range(low, high + 1)])

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, RowWindow, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, RowWindow, table
 
 Parameters = dict[str, int | float | ConstTable]
 _SAME = 0
@@ -89,7 +89,9 @@ def channel_multipliers(r: OperatorReader, axis: int) -> tuple[ConstTable, Const
     (source, _), (result, _) = r.quantised(r.input(0)), r.quantised(r.output())
     pairs = [quantized_multiplier(float(source) * float(s) / float(result)) for s in scales]
     pairs = pairs * channels if len(pairs) == 1 else pairs
-    return table("multiplier", "int32_t", [m for m, _ in pairs]), table("shift", "int8_t", [s for _, s in pairs])
+    return const_table("multiplier", "int32_t", [m for m, _ in pairs]), const_table(
+        "shift", "int8_t", [s for _, s in pairs]
+    )
 
 
 def _bias(r: OperatorReader, channels: int) -> npt.NDArray[np.int64]:
@@ -104,7 +106,7 @@ def folded_bias(r: OperatorReader, sums: npt.NDArray[np.int64]) -> ConstTable:
     """Biases from which what the operand's zero point adds to each channel is taken off, in 32 bits as they wrap."""
     zero = r.quantised(r.input(0))[1]
     values = _bias(r, sums.size) - zero * sums
-    return table("bias", "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
+    return const_table("bias", "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
 
 
 def _rescaling(r: OperatorReader) -> Parameters:
@@ -135,7 +137,7 @@ def convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     multiplier, shift = channel_multipliers(r, 0)
     parameters: Parameters = {
-        "weights": table("weights", "int8_t", weights),
+        "weights": const_table("weights", "int8_t", weights),
         "bias": folded_bias(r, weights.astype(np.int64).sum((1, 2, 3))),
         "multiplier": multiplier,
         "shift": shift,
@@ -160,7 +162,7 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     multiplier, shift = channel_multipliers(r, 3)
     parameters: Parameters = {
-        "weights": table("weights", "int8_t", weights),
+        "weights": const_table("weights", "int8_t", weights),
         "bias": folded_bias(r, weights.astype(np.int64).sum((0, 1, 2))),
         "multiplier": multiplier,
         "shift": shift,
@@ -187,7 +189,7 @@ def fully_connected(r: OperatorReader) -> COperator:
     if by_rows:
         operand = r.row_operand(0, RowWindow())
     parameters: Parameters = {
-        "weights": table("weights", "int8_t", weights),
+        "weights": const_table("weights", "int8_t", weights),
         "bias": folded_bias(r, weights.astype(np.int64).sum(1)),
         "multiplier": multiplier,
         "shift": shift,
@@ -213,7 +215,7 @@ def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
         off = abs(float(source) * float(scales[0]) - bias) / float(result)
         r.require(holds=off <= 0.02, why=f"a bias of scale {bias}, which is not that of the products")
     multiplier, shift = quantized_multiplier(product / float(result))
-    return table("multiplier", "int32_t", [multiplier]), table("shift", "int8_t", [shift])
+    return const_table("multiplier", "int32_t", [multiplier]), const_table("shift", "int8_t", [shift])
 
 
 def pool(r: OperatorReader) -> COperator:

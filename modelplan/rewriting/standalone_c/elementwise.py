@@ -9,16 +9,16 @@ import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier
 from modelplan.rewriting.standalone_c.function_tables import function_table, softmax_parameters
-from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import (
+from modelplan.rewriting.standalone_c.kernel_records import (
     CKernel,
     ConstTable,
     COperator,
     RowOperand,
     RowWindow,
+    const_table,
     rows_of,
-    table,
 )
+from modelplan.rewriting.standalone_c.reading import OperatorReader
 
 Parameters = dict[str, int | float | ConstTable]
 
@@ -51,7 +51,7 @@ def binary(r: OperatorReader) -> COperator:
         parameters |= {f"{name}_{axis}": loop[1 + position] for axis, loop in zip(_AXES, loops, strict=True)}
         if r.is_constant(position):
             by_rows = by_rows and not row_steps[position]
-            sources.append(table("constant", "int8_t", r.constant(position)))
+            sources.append(const_table("constant", "int8_t", r.constant(position)))
         else:
             sources.append(len(operands))
             operands.append(_pointwise_operand(r, position, repeated=not row_steps[position]))
