@@ -15,7 +15,7 @@ Parameters = dict[str, int | float | ConstTable]
 
 def reduction(r: OperatorReader) -> COperator:
     """MEAN and SUM over axes that are neighbours."""
-    variant, shape = r.variant("int8"), r.input(0).shape
+    variant, shape = r.variant("int8", "int16"), r.input(0).shape
     axes = sorted({int(axis) % len(shape) for axis in r.constant(1).ravel()})
     axes = [axis for axis in axes if shape[axis] > 1] or axes[:1]
     r.require(holds=bool(axes), why="no axes")
