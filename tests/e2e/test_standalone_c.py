@@ -14,10 +14,11 @@ from c_operators import DRAWS, Drawn, batch, differing, sweep
 from standalone_c import WARNINGS, CNetwork, apart, c_operators
 from tflm_models import T, single
 
-from modelplan.rewriting.standalone_c.operators import C_KINDS, c_operator
-from modelplan.rewriting.standalone_c.records import MissingKernelError
+from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
+from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
+from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
-from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.runner import installed, tflm_values
 
@@ -29,6 +30,8 @@ NETWORKS = [
     "tflite/person_detect", "tflite/micro_speech_quantized", "tflite/str_ww_ref_model", "tflite/vww_96_int8",
     "tflite/mcu/mcunet_vww0", "tflite/mcu/micronet_vww2", "tflite/mcu/kws_cnn_l", "tflite/mcu/ad_micronet_large",
     "camera/fomo_face_detection", "camera/blazeface_front_128", "camera/yolo_lc_192",
+    "tflite/wakeword/okay_nabu", "tflite/wakeword/alexa", "tflite/wakeword/vad", "tflite/keyword_scrambled",
+    "tflite/keyword_scrambled_8bit",
 ]  # fmt: skip
 
 pytestmark = [
@@ -51,7 +54,8 @@ def test_many_operators_compute_what_tflm_computes(kind: str, tmp_path: Path) ->
 
 def test_every_kind_of_operator_is_generated_or_followed_in_a_network() -> None:
     assert set(DRAWS) <= C_KINDS
-    assert {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"} == set(C_KINDS) - set(DRAWS)
+    views, variables = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}, {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
+    assert views | variables | {"CALL_ONCE"} == set(C_KINDS) - set(DRAWS)
 
 
 def maps_that_differ(content: bytes, folder: Path, rng: random.Random | None) -> list[str]:
@@ -59,7 +63,7 @@ def maps_that_differ(content: bytes, folder: Path, rng: random.Random | None) ->
     net = CNetwork(folder, content, rng=rng)
     main = net.model.subgraphs[0]
     runs = [generated_inputs(net.model, 0, run) for run in range(3)]
-    made = [t for op in main.ops for t in op.writes]
+    made = [t for op in main.ops for t in op.writes if op.kind != "VAR_HANDLE"]
     wanted = tflm_values(content, runs, made)
     return [
         f"run {run}: {main.tensors[t].name}"
@@ -110,3 +114,18 @@ def test_an_operator_without_a_kernel_is_refused_by_name() -> None:
     model = read_tflite(single("COS", [T("float32", (4,))], [T("float32", (4,))]), "waves.tflite")
     with pytest.raises(MissingKernelError, match=r"waves\.tflite: op 0 COS \('t1'\) has no plain C"):
         c_operator(model, 0)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_self_test_passes_unless_the_network_computes_something_else(damaged: bool, tmp_path: Path) -> None:
+    model = load_tflite(MODELS / "ds_cnn_kws.tflite")
+    operators = c_operators(model)
+    program, names = apart(model, operators, random.Random(4)), CNames("net", "net.h")
+    text = c_self_test(model, operators, program, names, expected_c_runs(model, operators, program))
+    if damaged:
+        text = text.replace(", /* out_zero */", " + 1, /* out_zero */", 1)
+    (tmp_path / "net_test.c").write_text(text)
+    (tmp_path / "net.h").write_text(c_files(model, operators, program, names).header)
+    subprocess.run(["cc", *WARNINGS, "-O1", "-o", "net_test", "net_test.c", "-lm"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./net_test"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == ((1, "FAIL") if damaged else (0, "PASS: 3 runs"))

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from modelplan.model.c_program import CProgram, KernelCall, RowsRead, RowsWritten, Stage, StoredValue
-from modelplan.rewriting.standalone_c.operators import c_operator
-from modelplan.rewriting.standalone_c.records import COperator
+from modelplan.rewriting.standalone_c.kernel_records import COperator
+from modelplan.rewriting.standalone_c.operator_table import c_operator
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 

@@ -83,13 +83,15 @@ def _convolution(d: Drawn, kind: str) -> Single:
     depthwise = kind == "DEPTHWISE_CONV_2D"
     groups = 1 if depthwise else d.choice([g for g in range(1, channels + 1) if channels % g == 0] + [1] * 4)
     out = channels * d.choice((1, 1, 2, 3)) if depthwise else groups * d.randint(1, max(9 // groups, 1))
-    source = d.tensor((batch, height, width, channels))
+    source = d.tensor((batch, height, width, channels), dtype=d.choice(("int8", "int8", "int16")))
     shape = (1, kh, kw, out) if depthwise else (out, kh, kw, channels // groups)
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.7 else 1))
     weights = d.constant(T("int8", shape, scales=scales, zero=0, axis=3 if depthwise else 0))
     terms = kh * kw * (1 if depthwise else channels // groups)
     result = _result_of_sums(d, source, scales, terms, (batch, rows, columns, out))
     bias = d.bias(out, 3000 * sqrt(terms)) if depthwise or d.random() < 0.9 else None
+    if bias and source.dtype == "int16" and (depthwise or d.random() < 0.5):
+        bias = replace(bias, dtype="int64")
     options = {"Padding": 0 if same else 1, "StrideH": sh, "StrideW": sw, "FusedActivationFunction": d.randint(0, 3)}
     options |= {"DilationHFactor": dh, "DilationWFactor": dw}
     options |= {"DepthMultiplier": out // channels} if depthwise else {}
@@ -100,18 +102,20 @@ def _convolution(d: Drawn, kind: str) -> Single:
 def _result_of_sums(d: Drawn, source: T, scales: Sequence[float], terms: int, shape: Sequence[int]) -> T:
     """A result whose scale lets some of the sums saturate."""
     product = source.quantisation[0][0] * max(scales)
-    result = d.tensor(shape)
+    result = d.tensor(shape, dtype=source.dtype)
     return replace(result, scales=(float(np.float32(product * sqrt(terms) * 70 * d.uniform(0.3, 3))),))
 
 
 def _fully_connected(d: Drawn, kind: str) -> Single:
     lines, depth, out = d.choice((1, 1, 3)), d.randint(1, 40), d.randint(1, 12)
-    source = d.tensor((lines, depth))
+    source = d.tensor((lines, depth), dtype=d.choice(("int8", "int8", "int16")))
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.3 else 1))
     weights = d.constant(T("int8", (out, depth), scales=scales, zero=0))
     result = _result_of_sums(d, source, scales, depth, (lines, out))
     product = float(np.float32(source.quantisation[0][0]) * np.float32(scales[0]))
     bias = replace(d.bias(out, 3000 * sqrt(depth)), scales=(product,), zero=0)
+    if source.dtype == "int16" and d.random() < 0.5:
+        bias = replace(bias, dtype="int64")
     sources = (source, weights, bias) if d.random() < 0.8 else (source, weights, None)
     return Single(kind, sources, (result,), "FullyConnectedOptions", {"FusedActivationFunction": d.randint(0, 3)})
 
@@ -123,7 +127,7 @@ def _pool(d: Drawn, kind: str) -> Single:
     kw, sw, _, columns = _window(d, width, same)
     if not same:
         rows, columns = (height - kh) // sh + 1, (width - kw) // sw + 1
-    source = d.tensor((batch, height, width, channels))
+    source = d.tensor((batch, height, width, channels), dtype=d.choice(("int8", "int8", "int16")))
     options = {"Padding": 0 if same else 1, "StrideH": sh, "StrideW": sw, "FusedActivationFunction": d.randint(0, 3)}
     options |= {"FilterHeight": kh, "FilterWidth": kw}
     return Single(kind, (source,), (d.tensor((batch, rows, columns, channels), source),), "Pool2DOptions", options)
@@ -131,7 +135,8 @@ def _pool(d: Drawn, kind: str) -> Single:
 
 def _binary(d: Drawn, kind: str) -> Single:
     shape = d.choice((d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20)), (d.randint(1, 30),)))
-    a, b = d.tensor(shape), d.tensor(shape)
+    dtype = "int8" if kind == "PRELU" else d.choice(("int8", "int8", "int16"))
+    a, b = d.tensor(shape, dtype=dtype), d.tensor(shape, dtype=dtype)
     if d.random() < 0.5:
         shape = (1, *shape[1:]) if len(shape) == 4 else shape
         a, b = replace(a, shape=shape), replace(b, shape=shape)
@@ -140,10 +145,10 @@ def _binary(d: Drawn, kind: str) -> Single:
     if kind in ("MAXIMUM", "MINIMUM"):
         b, result = replace(b, scales=a.scales, zero=a.zero), d.tensor(shape, a)
     else:
-        result = d.tensor(shape)
+        result = d.tensor(shape, dtype=dtype)
         size = max(t.quantisation[0][0] for t in (a, b))
         if kind in ("MUL", "PRELU"):
-            size = a.quantisation[0][0] * b.quantisation[0][0] * 60
+            size = a.quantisation[0][0] * b.quantisation[0][0] * (60 if dtype == "int8" else 16000)
         result = replace(result, scales=(float(np.float32(size * d.uniform(0.3, 3))),))
     if kind == "PRELU" or d.random() < 0.3:
         b = d.constant(b)
@@ -153,10 +158,15 @@ def _binary(d: Drawn, kind: str) -> Single:
 
 
 def _unary(d: Drawn, kind: str) -> Single:
-    source = d.tensor(d.shape())
-    result = d.tensor(source.shape)
+    dtype = d.choice(("int8", "int16")) if kind in ("LOGISTIC", "TANH", "RELU", "LEAKY_RELU") else "int8"
+    source = d.tensor(d.shape(), dtype=dtype)
+    result = d.tensor(source.shape, dtype=dtype)
     fixed = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0), "SOFTMAX": (1 / 256, -128)}
-    if kind in fixed:
+    if dtype == "int16" and kind in fixed:
+        result = replace(result, scales=(1 / 32768,))
+        power = (1 / 4096, 1 / 2048) if kind == "TANH" else (1 / 4096,)
+        source = replace(source, scales=(d.choice((*power, float(np.float32(d.uniform(1e-5, 1e-3))))),))
+    elif kind in fixed:
         result = replace(result, scales=(fixed[kind][0],), zero=fixed[kind][1])
     elif kind == "RELU6":
         result = replace(result, scales=source.scales, zero=source.zero)
@@ -297,6 +307,23 @@ def _resize(d: Drawn, kind: str) -> Single:
     return Single(kind, (source, ints(*size)), (result,), name, options)
 
 
+def _svdf(d: Drawn, kind: str) -> Single:
+    batch, depth, units, rank, memory = (d.randint(1, n) for n in (2, 12, 6, 3, 6))
+    wide = d.choice(("int8", "int16"))
+    source = d.tensor((batch, depth))
+    features = d.constant(T("int8", (units * rank, depth), scales=(d.scale() / 10,), zero=0))
+    times = d.constant(T(wide, (units * rank, memory), scales=(d.scale() / 10,), zero=0))
+    product = source.quantisation[0][0] * features.quantisation[0][0] * sqrt(depth) * 70
+    kept = float(np.float32(product * d.uniform(0.5, 2) / (256 if wide == "int16" else 1)))
+    zero = d.randint(-20, 20) if wide == "int8" else 0
+    state = T(wide, (batch, units * rank * memory), scales=(kept,), zero=zero, variable=True)
+    summed = float(np.float32(kept) * np.float32(times.quantisation[0][0]))
+    bias = replace(d.bias(units, 500), scales=(summed,), zero=0)
+    result = replace(d.tensor((batch, units)), scales=(float(np.float32(summed * sqrt(rank * memory) * 70 * 70)),))
+    options = {"Rank": rank, "FusedActivationFunction": 0}
+    return Single(kind, (source, features, times, bias, state), (result,), "SVDFOptions", options)
+
+
 DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONV_2D": _convolution, "DEPTHWISE_CONV_2D": _convolution, "FULLY_CONNECTED": _fully_connected,
     "AVERAGE_POOL_2D": _pool, "MAX_POOL_2D": _pool,
@@ -306,6 +333,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
     "SLICE": _strided_slice, "TRANSPOSE": _transpose, "MEAN": _mean, "SUM": _mean,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
+    "SVDF": _svdf,
 }  # fmt: skip
 
 
@@ -320,7 +348,7 @@ def batch(singles: Sequence[Single]) -> bytes:
         for t in single.sources:
             reads.append(-1 if t is None else len(tensors))
             if t is not None:
-                inputs += [] if t.values is not None else [len(tensors)]
+                inputs += [] if t.values is not None or t.variable else [len(tensors)]
                 tensors.append(t)
         writes = tuple(range(len(tensors), len(tensors) + len(single.results)))
         tensors += single.results
@@ -335,7 +363,7 @@ def feeds(singles: Sequence[Single], seed: int, runs: int = 3) -> list[list[byte
     found = []
     for run in range(runs):
         fed = []
-        for t in (t for single in singles for t in single.sources if t is not None and t.values is None):
+        for t in (t for single in singles for t in single.sources if t and t.values is None and not t.variable):
             if t.dtype == "float32":
                 fed.append((rng.standard_normal(t.shape) * 3).astype(np.float32).tobytes())
                 continue

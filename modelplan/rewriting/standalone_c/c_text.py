@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.standalone_c.records import ConstTable
+from modelplan.rewriting.standalone_c.kernel_records import ConstTable
 
 _WIDTH = 116
 #: The C type of each element type.
@@ -83,7 +83,7 @@ def table_text(name: str, table: ConstTable) -> str:
     return f"static const {table.ctype} {name}[{max(len(items), 1)}] = {{\n{body or '    0'}\n}};"
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of words, each column as wide as its widest word; the last column is not padded."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(w.rjust(n) for w, n in zip(row[:-1], widths[:-1], strict=True)) + "  " + row[-1] for row in rows]

@@ -16,8 +16,9 @@ from modelplan.rewriting.standalone_c.fixed_point import (
     shifted_down,
     wrapped,
 )
+from modelplan.rewriting.standalone_c.kernel_records import ConstTable, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import ConstTable, table
+from modelplan.rewriting.standalone_c.sigmoid_table import SIGMOID
 
 _MOST = 2**31 - 1
 #: exp(-2 ** n) for n from -2 on, with 31 bits behind the point.
@@ -74,7 +75,7 @@ def softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]
     (result, zero), low = r.quantised(r.output()), LIMITS[r.dtype(r.output())][0]
     off = abs(result + 1 / (2 * low))
     r.require(holds=zero == low and off <= 1e-3 / abs(low) / 2, why=f"a result of scale {result}, zero point {zero}")
-    return {"exponentials": table("exponentials", "int32_t", values), "differences": count}
+    return {"exponentials": const_table("exponentials", "int32_t", values), "differences": count}
 
 
 def reciprocal_of_sum(value: int) -> int:
@@ -143,13 +144,11 @@ def _sigmoid(r: OperatorReader) -> Function:
 
 
 def _rescaling(r: OperatorReader) -> Function:
-    """QUANTIZE, and RELU, which is one with a lower bound."""
+    """QUANTIZE."""
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
-    ratio = source / result if r.op.kind == "QUANTIZE" else float(np.float32(source) / np.float32(result))
-    multiplier, shift = quantized_multiplier(ratio)
-    low, high = LIMITS[r.dtype(r.output())]
-    low = max(low, out_zero) if r.op.kind == "RELU" else low
-    return lambda x: min(max(scaled(x - zero, multiplier, shift) + out_zero, low), high)
+    multiplier, shift = quantized_multiplier(source / result)
+    dtype = r.dtype(r.output())
+    return lambda x: _clamped(scaled(x - zero, multiplier, shift) + out_zero, dtype)
 
 
 def _relu6(r: OperatorReader) -> Function:
@@ -159,18 +158,55 @@ def _relu6(r: OperatorReader) -> Function:
     return lambda x: min(max(x, zero), six) if zero <= six else six
 
 
-def _leaky_relu(r: OperatorReader) -> Function:
+def slopes_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
+    """RELU and LEAKY_RELU: a slope for numbers above zero, one for those below, and what the result may be."""
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
-    alpha, ratio = np.float32(r.option("Alpha")), np.float32(source)
-    slope = float(ratio * alpha / np.float32(result))
-    identity, below = quantized_multiplier(float(ratio / np.float32(result))), quantized_multiplier(abs(slope))
+    alpha = float(r.option("Alpha")) if r.op.kind == "LEAKY_RELU" else 1.0
+    slope = source * alpha / result
+    above, below = quantized_multiplier(source / result), quantized_multiplier(abs(slope))
+    low, high = LIMITS[r.dtype(r.output())]
+    return {
+        "in_zero": zero,
+        "out_zero": out_zero,
+        "multiplier": above[0],
+        "shift": above[1],
+        "below_multiplier": below[0],
+        "below_shift": below[1],
+        "below_sign": 1 if slope >= 0 else -1,
+        "least": max(low, out_zero) if r.op.kind == "RELU" else low,
+        "most": high,
+    }
+
+
+def _slopes(r: OperatorReader) -> Function:
+    found = {key: int(value) for key, value in slopes_parameters(r).items() if not isinstance(value, ConstTable)}
 
     def value(x: int) -> int:
-        x -= zero
-        moved = scaled(x, *identity) if x >= 0 else scaled(x, *below) * (1 if slope >= 0 else -1)
-        return _clamped(moved + out_zero, "int8")
+        x -= found["in_zero"]
+        if x >= 0:
+            moved = scaled(x, found["multiplier"], found["shift"])
+        else:
+            moved = scaled(x, found["below_multiplier"], found["below_shift"]) * found["below_sign"]
+        return min(max(moved + found["out_zero"], found["least"]), found["most"])
 
     return value
+
+
+def sigmoid_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
+    """LOGISTIC and TANH of 16 bits: a factor with which the operand counts in steps of the table."""
+    scale = r.quantised(r.input(0))[0]
+    steps = math.log2(scale) if scale > 0 else 0.5
+    shift = 12 + round(steps)
+    power = abs(steps - round(steps)) < 1e-3 and shift in ((0, 1) if r.op.kind == "TANH" else (0,))
+    if power:
+        factor, shift = 3 << shift, 0
+    else:
+        real, shift = scale * 4096.0 * 3.0, 0
+        while real <= 32767.0 / 2.0 and shift <= 30:
+            real, shift = real * 2.0, shift + 1
+        factor = int(real)
+    r.require(holds=factor <= 32767, why=f"a scale of {scale}, which TFLM's kernel does not take")
+    return {"values": const_table("sigmoid", "uint16_t", SIGMOID), "multiplier": factor, "shift": shift}
 
 
 def _high_product_16(a: int, b: int) -> int:
@@ -207,9 +243,9 @@ _FUNCTIONS: dict[str, Callable[[OperatorReader], Function]] = {
     "LOGISTIC": _sigmoid,
     "TANH": _sigmoid,
     "QUANTIZE": _rescaling,
-    "RELU": _rescaling,
+    "RELU": _slopes,
     "RELU6": _relu6,
-    "LEAKY_RELU": _leaky_relu,
+    "LEAKY_RELU": _slopes,
     "HARD_SWISH": _hard_swish,
 }
 
@@ -219,4 +255,4 @@ def function_table(r: OperatorReader) -> ConstTable:
     low, high = LIMITS[r.dtype(r.input(0))]
     function = _FUNCTIONS[r.op.kind](r)
     dtype = r.dtype(r.output())
-    return table("function", f"{dtype}_t", [function(x) for x in range(low, high + 1)])
+    return const_table("function", f"{dtype}_t", [function(x) for x in range(low, high + 1)])

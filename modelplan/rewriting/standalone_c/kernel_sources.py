@@ -19,15 +19,20 @@ _INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32}
 
 
 def _words(variant: str) -> dict[str, str]:
-    """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results."""
-    element, _, out = variant.partition("_to_")
+    """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results.
+
+    Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
+    """
+    whole, _, out = variant.partition("_to_")
+    element = whole.removesuffix("_short")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
     words |= _type_words("out_t", "OUT", out or element) if words else {}
-    sums = {"int8": "int32_t", "int16": "int64_t", "float": "float"}.get(element, "int32_t")
-    scale = {"int64_t": "requantise_wide", "float": "requantise_float"}.get(sums, "requantise")
-    weights = "float" if element == "float" else "int8_t"
-    products = "float" if element == "float" else "int32_t"
-    return {**words, "weight_t": weights, "product_t": products, "sum_t": sums, "requantise_sum": scale}
+    wide = whole == "int16"
+    sums = {"sum_t": "int64_t" if wide else "int32_t", "sum_of": "long_sum" if wide else "wrapped_sum"}
+    scale = {"requantise_sum": "requantise_wide" if wide else "requantise"}
+    if element == "float":
+        return {**words, "weight_t": "float", "product_t": "float", "sum_t": "float"}
+    return {**words, **sums, **scale, "weight_t": "int8_t", "product_t": "int32_t"}
 
 
 def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:
@@ -46,12 +51,12 @@ def kernel_name(source: str, variant: str) -> str:
 def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
     text = (_FOLDER / f"{source}.c").read_text()
+    words = _words(variant)
+    text = re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
     uses: tuple[str, ...] = ()
     if match := _USES.match(text):
         uses = tuple(match[1].split(", "))
         text = text[match.end() :]
-    words = _words(variant)
-    text = re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
     return _aligned(text.replace("VARIANT", variant)), uses
 
 

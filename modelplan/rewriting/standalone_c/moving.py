@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, RowWindow, rows_of
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, RowWindow, rows_of
 from modelplan.rewriting.standalone_c.strided_slices import sliced_axes
 from modelplan.runtimes.tflm.file import FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES

@@ -13,7 +13,7 @@ from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS, activation_range
-from modelplan.rewriting.standalone_c.records import (
+from modelplan.rewriting.standalone_c.kernel_records import (
     MissingKernelError,
     RowOperand,
     RowResult,

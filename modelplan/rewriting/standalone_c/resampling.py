@@ -7,15 +7,15 @@ from math import prod
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, table
 
 Parameters = dict[str, int | float | ConstTable]
 
 
 def reduction(r: OperatorReader) -> COperator:
     """MEAN and SUM over axes that are neighbours."""
-    variant, shape = r.variant("int8"), r.input(0).shape
+    variant, shape = r.variant("int8", "int16"), r.input(0).shape
     axes = sorted({int(axis) % len(shape) for axis in r.constant(1).ravel()})
     axes = [axis for axis in axes if shape[axis] > 1] or axes[:1]
     r.require(holds=bool(axes), why="no axes")
@@ -68,8 +68,8 @@ def resize_nearest(r: OperatorReader) -> COperator:
     corners, half = bool(r.option("AlignCorners")), bool(r.option("HalfPixelCenters"))
     size = r.output().nbytes // r.output().elements
     parameters: Parameters = {
-        "rows": table("rows", "int16_t", _nearest(height, rows, corners=corners, half=half)),
-        "columns": table("columns", "int16_t", _nearest(width, columns, corners=corners, half=half)),
+        "rows": const_table("rows", "int16_t", _nearest(height, rows, corners=corners, half=half)),
+        "columns": const_table("columns", "int16_t", _nearest(width, columns, corners=corners, half=half)),
         "in_row": width * r.input(0).shape[3] * size,
         "out_width": columns,
         "pixel": r.input(0).shape[3] * size,
@@ -102,9 +102,9 @@ def _between(name: str, extent: int, computed: int, *, corners: bool, half: bool
     first = np.maximum(np.fix(places / 1024).astype(np.int64), 0)
     second = np.minimum(np.fix((places + 1023) / 1024).astype(np.int64), extent - 1)
     return {
-        f"{name}_first": table(f"{name}_first", "int16_t", first),
-        f"{name}_second": table(f"{name}_second", "int16_t", second),
-        f"{name}_part": table(f"{name}_part", "int16_t", places - 1024 * first),
+        f"{name}_first": const_table(f"{name}_first", "int16_t", first),
+        f"{name}_second": const_table(f"{name}_second", "int16_t", second),
+        f"{name}_part": const_table(f"{name}_part", "int16_t", places - 1024 * first),
     }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import nbytes
-from modelplan.rewriting.standalone_c.records import COperator, rows_of
+from modelplan.rewriting.standalone_c.kernel_records import COperator, rows_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""Writes what a network remembers as C: its memory, and the function that sets it to what it is before the first run."""
+"""Writes what a network remembers as C: its memory, and the function that gives it its first values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from modelplan.rewriting.standalone_c.c_text import comment, table_text
-from modelplan.rewriting.standalone_c.records import StateReference, table
+from modelplan.rewriting.standalone_c.kernel_records import StateReference, const_table
 from modelplan.rewriting.standalone_c.state_layout import StateLayout
 
 _ALIGNED = {2: "int16_t", 4: "int32_t", 8: "int64_t"}
@@ -26,7 +26,7 @@ def state_memory(layout: StateLayout, macro: str) -> list[str]:
     for number, place in enumerate(layout.places.values()):
         if not _is_uniform(place.initial):
             values = [b - 256 if b > 127 else b for b in place.initial]
-            texts.append(table_text(f"first_{number}", table("first", "int8_t", values)))
+            texts.append(table_text(f"first_{number}", const_table("first", "int8_t", values)))
     return texts
 
 

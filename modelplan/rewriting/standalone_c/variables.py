@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, StateReference, table
 from modelplan.rewriting.standalone_c.state_layout import StateKey, StatePlace, state_layout, variable_of
 
 
@@ -62,9 +62,9 @@ def svdf(r: OperatorReader) -> COperator:
     second = quantized_multiplier(float(f(kept) * f(time) / f(result)))
     ctype = f"{types[3]}_t"
     parameters: dict[str, int | float | ConstTable] = {
-        "features": table("features", "int8_t", r.constant(1)),
-        "times": table("times", ctype, r.constant(2)),
-        "bias": table("bias", "int32_t", bias),
+        "features": const_table("features", "int8_t", r.constant(1)),
+        "times": const_table("times", ctype, r.constant(2)),
+        "bias": const_table("bias", "int32_t", bias),
         "batches": batches,
         "depth": depth,
         "units": units,

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, RowWindow, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, RowWindow, table
 
 Parameters = dict[str, int | float | ConstTable]
 _SAME = 0
@@ -89,7 +89,9 @@ def channel_multipliers(r: OperatorReader, axis: int) -> tuple[ConstTable, Const
     (source, _), (result, _) = r.quantised(r.input(0)), r.quantised(r.output())
     pairs = [quantized_multiplier(float(source) * float(s) / float(result)) for s in scales]
     pairs = pairs * channels if len(pairs) == 1 else pairs
-    return table("multiplier", "int32_t", [m for m, _ in pairs]), table("shift", "int8_t", [s for _, s in pairs])
+    return const_table("multiplier", "int32_t", [m for m, _ in pairs]), const_table(
+        "shift", "int8_t", [s for _, s in pairs]
+    )
 
 
 def _bias(r: OperatorReader, channels: int) -> npt.NDArray[np.int64]:
@@ -100,11 +102,12 @@ def _bias(r: OperatorReader, channels: int) -> npt.NDArray[np.int64]:
     return bias.astype(np.int64).ravel()
 
 
-def folded_bias(r: OperatorReader, sums: npt.NDArray[np.int64]) -> ConstTable:
+def folded_bias(r: OperatorReader, sums: npt.NDArray[np.int64], variant: str) -> ConstTable:
     """Biases from which what the operand's zero point adds to each channel is taken off, in 32 bits as they wrap."""
-    zero = r.quantised(r.input(0))[1]
-    values = _bias(r, sums.size) - zero * sums
-    return table("bias", "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
+    if variant == "int16":
+        return const_table("bias", "int64_t", _bias(r, sums.size))
+    values = _bias(r, sums.size) - r.quantised(r.input(0))[1] * sums
+    return const_table("bias", "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
 
 
 def _rescaling(r: OperatorReader) -> Parameters:
@@ -114,20 +117,25 @@ def _rescaling(r: OperatorReader) -> Parameters:
     return {**zeros, "least": low, "most": high}
 
 
-def _weights(r: OperatorReader) -> npt.NDArray[np.int8]:
-    """Operand 1 of a quantised operator, 8 bits each."""
-    types = (*tuple(r.dtype(r.input(i)) for i in range(2)), r.dtype(r.output()))
-    r.require(holds=types == ("int8", "int8", "int8"), why=f"types {', '.join(types)}; there are kernels for int8")
-    bias = r.dtype(r.input(2)) if r.has(2) else "int32"
-    r.require(holds=bias == "int32", why=f"a bias of type {bias}, expected int32")
+def _weights(r: OperatorReader, *, short: bool = True) -> tuple[npt.NDArray[np.int8], str]:
+    """Operand 1 of a quantised operator, 8 bits each, and the variant of its kernel."""
+    types = tuple(r.dtype(t) for t in (r.input(0), r.input(1), r.output()))
+    bias = r.dtype(r.input(2)) if r.has(2) else ""
+    known = {("int8", ""): "int8", ("int8", "int32"): "int8", ("int16", ""): "int16", ("int16", "int64"): "int16"}
+    known |= {("int16", "int32"): "int16_short"} if short else {}
+    variant = known.get((types[0], bias), "") if types[1] == "int8" and types[0] == types[2] else ""
+    told = ", ".join((*types, bias)).rstrip(", ")
+    r.require(holds=variant != "", why=f"types {told}; there are kernels for int8 and int16 with weights of 8 bits")
+    zeros = {r.quantised(t)[1] for t in (r.input(0), r.output())}
+    r.require(holds=types[0] == "int8" or zeros == {0}, why="16-bit maps whose zero point is not 0")
     weights: npt.NDArray[np.int8] = r.constant(1)
-    return weights
+    return weights, variant
 
 
 def convolution(r: OperatorReader) -> COperator:
     """CONV_2D, with groups where the weights have fewer channels than the map."""
     _four_dimensional(r)
-    weights = _weights(r)
+    weights, variant = _weights(r)
     channels, height, width, depth = weights.shape
     high, wide = _windows(r, height, width, dilated=True)
     groups, rest = divmod(r.input(0).shape[3], depth)
@@ -135,8 +143,8 @@ def convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     multiplier, shift = channel_multipliers(r, 0)
     parameters: Parameters = {
-        "weights": table("weights", "int8_t", weights),
-        "bias": folded_bias(r, weights.astype(np.int64).sum((1, 2, 3))),
+        "weights": const_table("weights", "int8_t", weights),
+        "bias": folded_bias(r, weights.astype(np.int64).sum((1, 2, 3)), variant),
         "multiplier": multiplier,
         "shift": shift,
         **_geometry(r, high, wide),
@@ -146,13 +154,13 @@ def convolution(r: OperatorReader) -> COperator:
         "groups": groups,
         **_rescaling(r),
     }
-    return _windowed(r, "conv_2d", "int8", high, parameters)
+    return _windowed(r, "conv_2d", variant, high, parameters)
 
 
 def depthwise_convolution(r: OperatorReader) -> COperator:
     """DEPTHWISE_CONV_2D."""
     _four_dimensional(r)
-    weights = _weights(r)
+    weights, variant = _weights(r, short=False)
     _, height, width, channels = weights.shape
     high, wide = _windows(r, height, width, dilated=True)
     factor, rest = divmod(channels, r.input(0).shape[3])
@@ -160,8 +168,8 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     multiplier, shift = channel_multipliers(r, 3)
     parameters: Parameters = {
-        "weights": table("weights", "int8_t", weights),
-        "bias": folded_bias(r, weights.astype(np.int64).sum((0, 1, 2))),
+        "weights": const_table("weights", "int8_t", weights),
+        "bias": folded_bias(r, weights.astype(np.int64).sum((0, 1, 2)), variant),
         "multiplier": multiplier,
         "shift": shift,
         **_geometry(r, high, wide),
@@ -170,12 +178,12 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
         "dilation_width": wide.dilation,
         **_rescaling(r),
     }
-    return _windowed(r, "depthwise_conv_2d", "int8", high, parameters)
+    return _windowed(r, "depthwise_conv_2d", variant, high, parameters)
 
 
 def fully_connected(r: OperatorReader) -> COperator:
     """FULLY_CONNECTED: a row for each line of the operand, where operand and result are matrices."""
-    weights = _weights(r)
+    weights, variant = _weights(r)
     channels, depth = weights.shape
     lines, rest = divmod(r.input(0).elements, depth)
     fits = not rest and r.output().elements == lines * channels and r.option("WeightsFormat") == 0
@@ -187,8 +195,8 @@ def fully_connected(r: OperatorReader) -> COperator:
     if by_rows:
         operand = r.row_operand(0, RowWindow())
     parameters: Parameters = {
-        "weights": table("weights", "int8_t", weights),
-        "bias": folded_bias(r, weights.astype(np.int64).sum(1)),
+        "weights": const_table("weights", "int8_t", weights),
+        "bias": folded_bias(r, weights.astype(np.int64).sum(1), variant),
         "multiplier": multiplier,
         "shift": shift,
         "lines": lines // rows if by_rows else lines,
@@ -197,7 +205,7 @@ def fully_connected(r: OperatorReader) -> COperator:
         "by_channel": int(multiplier.numbers.size > 1),
         **{key: value for key, value in _rescaling(r).items() if key != "in_zero"},
     }
-    kernel = CKernel("fully_connected", "int8", parameters)
+    kernel = CKernel("fully_connected", variant, parameters)
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
 
 
@@ -213,14 +221,13 @@ def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
         off = abs(float(source) * float(scales[0]) - bias) / float(result)
         r.require(holds=off <= 0.02, why=f"a bias of scale {bias}, which is not that of the products")
     multiplier, shift = quantized_multiplier(product / float(result))
-    return table("multiplier", "int32_t", [multiplier]), table("shift", "int8_t", [shift])
+    return const_table("multiplier", "int32_t", [multiplier]), const_table("shift", "int8_t", [shift])
 
 
 def pool(r: OperatorReader) -> COperator:
     """AVERAGE_POOL_2D and MAX_POOL_2D."""
     _four_dimensional(r)
-    types = r.dtype(r.input(0)), r.dtype(r.output())
-    r.require(holds=types == ("int8", "int8"), why=f"types {', '.join(types)}; there are kernels for int8")
+    variant = r.variant("int8", "int16")
     r.require(
         holds=r.quantised(r.input(0)) == r.quantised(r.output()), why="a result of another scale than the operand"
     )
@@ -228,4 +235,4 @@ def pool(r: OperatorReader) -> COperator:
     low, most = r.output_range(r.activation())
     parameters = {**_geometry(r, high, wide), "least": low, "most": most}
     parameters["channels"] = parameters.pop("in_channels")
-    return _windowed(r, r.op.kind.lower(), "int8", high, parameters)
+    return _windowed(r, r.op.kind.lower(), variant, high, parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -12,9 +12,9 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, Step, ValueShift
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
-from modelplan.rewriting.standalone_c.c_text import C_TYPES, columns, comment, number, table_text
+from modelplan.rewriting.standalone_c.c_text import C_TYPES, aligned_columns, comment, number, table_text
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, rows_of
 from modelplan.rewriting.standalone_c.kernel_sources import all_sources, kernel_name, parameter_names
-from modelplan.rewriting.standalone_c.records import CKernel, ConstTable, COperator, StateReference, rows_of
 from modelplan.rewriting.standalone_c.stage_writing import StageText
 from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
 from modelplan.rewriting.standalone_c.state_writing import reset_function, state_memory, state_pointer
@@ -38,11 +38,15 @@ class CFiles:
 
 @dataclass(frozen=True, slots=True)
 class CNames:
-    """What everything public is called: `prefix`, the header's file name, and the section of the buffer, if any."""
+    """What everything public is called: `prefix`, the header's file name, and the section of the buffer, if any.
+
+    With `traced`, `seen(tensor, values, pixels, bytes of a pixel)` is called for all that a step computes.
+    """
 
     prefix: str
     header: str
     section: str = ""
+    traced: bool = False
 
     @property
     def macro(self) -> str:
@@ -166,7 +170,7 @@ class _Writer:
             value = self.program.values[v]
             part = f", {value.nbytes} in all" if value.slides else ""
             rows.append((str(value.offset), str(value.capacity), self._title(value.tensors[0]) + part))
-        lines = ["/* The buffer:", *(f" *   {line}" for line in columns(rows)), " */", "enum {"]
+        lines = ["/* The buffer:", *(f" *   {line}" for line in aligned_columns(rows)), " */", "enum {"]
         offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in range(len(self.program.values))]
         return "\n".join([*lines, ",\n".join(offsets), "};"])
 
@@ -279,7 +283,18 @@ class _Writer:
         lines: list[str] = []
         for position in range(len(operator.kernels)):
             lines += self._kernel_call(operator, position, reads, writes, rows, columns)
-        return lines
+        return [*lines, *self._seen(operator, writes, rows[2] if rows else "", columns)]
+
+    def _seen(
+        self, operator: COperator, writes: Sequence[str], computed: str, columns: Sequence[str] | None
+    ) -> Iterable[str]:
+        """Calls that look at what a step computed, where that is wanted."""
+        for result, place in zip(operator.results, writes, strict=True):
+            shape, nbytes = self.tensors[result.tensor].shape, result.rows * result.row_bytes
+            pixel = nbytes // max(prod(shape[:-1]), 1)
+            if self.names.traced and nbytes:
+                whole = str(nbytes // pixel) if not operator.by_rows else f"{computed} * {result.row_bytes // pixel}"
+                yield f"seen({result.tensor}, {place}, {columns[1] if columns else whole}, {pixel});"
 
     def step_lines(self, step: Step) -> list[str]:
         """One step as statements."""
@@ -294,7 +309,9 @@ class _Writer:
         lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
         for position, kernel in enumerate(operator.kernels):
             lines += self._call(step, operator, position, kernel)
-        return lines
+        writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
+        computed = str(step.writes[0].rows) if step.writes else ""
+        return [*lines, *self._seen(operator, writes, computed, None)]
 
     def _call(self, step: KernelCall, operator: COperator, position: int, kernel: CKernel) -> list[str]:
         """A call of a kernel at the addresses of a step."""

@@ -1,4 +1,4 @@
-/* uses: window, dot_VARIANT, constant_dot_VARIANT, clamp, requantise, wrapped_sum */
+/* uses: window, dot_VARIANT, constant_dot_VARIANT, clamp, requantise_sum, sum_of */
 struct conv_2d_VARIANT_params {
     const weight_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels / groups] */
     const sum_t *bias;       /* what in_zero adds to each channel is taken off */
@@ -74,8 +74,8 @@ static void conv_2d_VARIANT(const struct conv_2d_VARIANT_params *p, const elemen
                     const int32_t channels = end - c < 4 ? end - c : 4;
                     conv_2d_VARIANT_sums(p, in, at, p->weights + c * size, taps, channels, sums);
                     for (int32_t k = 0; k < channels; k++) {
-                        const sum_t sum = wrapped_sum(sums[k], p->bias[c + k]);
-                        const int32_t scaled = requantise(sum, p->multiplier[c + k], p->shift[c + k]);
+                        const sum_t sum = sum_of(sums[k], p->bias[c + k]);
+                        const int32_t scaled = requantise_sum(sum, p->multiplier[c + k], p->shift[c + k]);
                         *out = (element_t)clamp(scaled + p->out_zero, p->least, p->most);
                         out++;
                     }

@@ -1,4 +1,4 @@
-/* uses: window, clamp, requantise, wrapped_sum */
+/* uses: window, clamp, requantise_sum, sum_of */
 struct depthwise_conv_2d_VARIANT_params {
     const weight_t *weights; /* [kernel_height, kernel_width, in_channels * depth_multiplier] */
     const sum_t *bias;       /* what in_zero adds to each channel is taken off */
@@ -92,8 +92,8 @@ static void depthwise_conv_2d_VARIANT(const struct depthwise_conv_2d_VARIANT_par
                     depthwise_conv_2d_VARIANT_rest(p, c, taps, channels, sums);
                 }
                 for (int32_t k = 0; k < channels; k++) {
-                    const sum_t sum = wrapped_sum(sums[k], p->bias[c + k]);
-                    const int32_t scaled = requantise(sum, p->multiplier[c + k], p->shift[c + k]);
+                    const sum_t sum = sum_of(sums[k], p->bias[c + k]);
+                    const int32_t scaled = requantise_sum(sum, p->multiplier[c + k], p->shift[c + k]);
                     *out = (element_t)clamp(scaled + p->out_zero, p->least, p->most);
                     out++;
                 }

@@ -1,4 +1,4 @@
-/* uses: dot_VARIANT, clamp, requantise, wrapped_sum */
+/* uses: dot_VARIANT, clamp, requantise_sum, sum_of */
 struct fully_connected_VARIANT_params {
     const weight_t *weights; /* [out_channels, in_channels] */
     const sum_t *bias;       /* what the zero point of the operand adds to each channel is taken off */
@@ -25,8 +25,8 @@ static void fully_connected_VARIANT(const struct fully_connected_VARIANT_params 
             dot_VARIANT(in, p->weights + c * p->in_channels, p->in_channels, p->in_channels, channels, sums);
             for (int32_t k = 0; k < channels; k++) {
                 const int32_t scale = p->by_channel * (c + k);
-                const sum_t sum = wrapped_sum(sums[k], p->bias[c + k]);
-                const int32_t scaled = requantise(sum, p->multiplier[scale], p->shift[scale]);
+                const sum_t sum = sum_of(sums[k], p->bias[c + k]);
+                const int32_t scaled = requantise_sum(sum, p->multiplier[scale], p->shift[scale]);
                 *out = (element_t)clamp(scaled + p->out_zero, p->least, p->most);
                 out++;
             }

@@ -89,9 +89,9 @@ class CKernel:
     """One call of a kernel: the source that defines it, for which types of elements, and its parameters by name.
 
     A parameter is a number, or a table whose address is meant. `operands` are positions in those of the operator, or
-    tables, or memory of the network; `result` is the position of the result, or such memory. Where the operator does not run by rows, `whole` are the rows that
-    the kernel is handed, those above the map, and the rows that it computes. `repeats` maps of a batch follow each
-    other, each as long as the whole over the repeats.
+    tables, or memory of the network; `result` is the position of the result, or such memory. Where the operator does
+    not run by rows, `whole` are the rows that the kernel is handed, those above the map, and the rows that it computes.
+    `repeats` maps of a batch follow each other, each as long as the whole over the repeats.
     """
 
     source: str
@@ -145,7 +145,7 @@ def row_result(tensor: int, shape: tuple[int, ...], nbytes: int) -> RowResult:
     return RowResult(tensor, rows, nbytes // max(rows, 1))
 
 
-def table(name: str, ctype: str, numbers: npt.ArrayLike) -> ConstTable:
+def const_table(name: str, ctype: str, numbers: npt.ArrayLike) -> ConstTable:
     """A `const` table of numbers of a C type."""
     return ConstTable(
         name,

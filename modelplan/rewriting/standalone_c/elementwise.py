@@ -8,17 +8,22 @@ from math import prod
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier
-from modelplan.rewriting.standalone_c.function_tables import function_table, softmax_parameters
-from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import (
+from modelplan.rewriting.standalone_c.function_tables import (
+    function_table,
+    sigmoid_parameters,
+    slopes_parameters,
+    softmax_parameters,
+)
+from modelplan.rewriting.standalone_c.kernel_records import (
     CKernel,
     ConstTable,
     COperator,
     RowOperand,
     RowWindow,
+    const_table,
     rows_of,
-    table,
 )
+from modelplan.rewriting.standalone_c.reading import OperatorReader
 
 Parameters = dict[str, int | float | ConstTable]
 
@@ -39,8 +44,8 @@ _AXES = ("row", "column", "channel")
 
 def binary(r: OperatorReader) -> COperator:
     """ADD, SUB, MUL, MAXIMUM, MINIMUM and PRELU of two maps; one with fewer elements is repeated along some axes."""
-    types = {r.dtype(r.input(0)), r.dtype(r.input(1)), r.dtype(r.output())}
-    r.require(holds=types == {"int8"}, why=f"types {', '.join(sorted(types))}; there are kernels for int8")
+    variant = r.variant("int8") if r.op.kind == "PRELU" else r.variant("int8", "int16")
+    r.require(holds=r.dtype(r.input(1)) == variant, why=f"an operand 1 of type {r.dtype(r.input(1))}")
     loops = broadcast_loops(r)
     (rows, *row_steps), (width, *_), (channels, *_) = loops
     parameters: Parameters = {"width": width, "channels": channels, **_binary_parameters(r)}
@@ -51,11 +56,11 @@ def binary(r: OperatorReader) -> COperator:
         parameters |= {f"{name}_{axis}": loop[1 + position] for axis, loop in zip(_AXES, loops, strict=True)}
         if r.is_constant(position):
             by_rows = by_rows and not row_steps[position]
-            sources.append(table("constant", "int8_t", r.constant(position)))
+            sources.append(const_table("constant", f"{variant}_t", r.constant(position)))
         else:
             sources.append(len(operands))
             operands.append(_pointwise_operand(r, position, repeated=not row_steps[position]))
-    kernel = CKernel(_BINARY[r.op.kind], "int8", parameters, tuple(sources), whole=(rows, 0, rows))
+    kernel = CKernel(_BINARY[r.op.kind], variant, parameters, tuple(sources), whole=(rows, 0, rows))
     return element_wise(r, tuple(operands), kernel, by_rows=by_rows)
 
 
@@ -146,7 +151,7 @@ def _repeated_strides(r: OperatorReader, position: int) -> list[int]:
 def _sum_parameters(r: OperatorReader) -> Parameters:
     """What TFLM prepares for a quantised ADD."""
     (a, a_zero), (b, b_zero), (out, out_zero) = map(r.quantised, (r.input(0), r.input(1), r.output()))
-    left, twice = 20, 2 * float(max(a, b))
+    left, twice = 20 if r.variant() == "int8" else 15, 2 * float(max(a, b))
     real = {"a": a / twice, "b": b / twice, "out": twice / ((1 << left) * out)}
     if r.op.kind == "SUB":  # whose divisions TFLM makes in float32
         real = {key: float(value) for key, value in _float_ratios(a, b, out, left).items()}
@@ -189,6 +194,8 @@ def _row_elements(r: OperatorReader) -> int:
 def unary(r: OperatorReader) -> COperator:
     """A function of 8-bit numbers: a table of all of its values."""
     types = r.dtype(r.input(0)), r.dtype(r.output())
+    if types == ("int16", "int16"):
+        return _wide_unary(r)
     r.require(holds={*types} <= {"int8", "uint8"}, why=f"types {', '.join(types)}; there are kernels for 8 bits")
     parameters: Parameters = {
         "values": function_table(r),
@@ -234,3 +241,15 @@ def dequantise(r: OperatorReader) -> COperator:
     scale, zero = r.quantised(r.input(0))
     parameters: Parameters = {"scale": float(scale), "zero": zero, "elements": _row_elements(r)}
     return _one_operand(r, "dequantise", source, parameters)
+
+
+def _wide_unary(r: OperatorReader) -> COperator:
+    """A function of 16-bit numbers."""
+    if r.op.kind in ("RELU", "LEAKY_RELU"):
+        return _one_operand(r, "slopes", "int16", slopes_parameters(r) | {"elements": _row_elements(r)})
+    r.require(holds=r.op.kind in ("LOGISTIC", "TANH"), why="types int16, int16; there are kernels for 8 bits")
+    zeros = r.quantised(r.input(0))[1], r.quantised(r.output())[1]
+    known = zeros == (0, 0) and r.quantised(r.output())[0] == 1 / 32768
+    r.require(holds=known, why="a result whose scale is not 1 / 32768, or zero points that are not 0")
+    parameters = {"tangent": int(r.op.kind == "TANH"), **sigmoid_parameters(r), "elements": _row_elements(r)}
+    return _one_operand(r, "sigmoid", "int16", parameters)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, quantise, softmax, unary, view
+from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.moving import concatenation, pad, split, strided_slice, transpose
-from modelplan.rewriting.standalone_c.pointwise import binary, dequantise, quantise, softmax, unary, view
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.records import COperator
 from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
 from modelplan.rewriting.standalone_c.variables import assign_variable, nothing, read_variable, svdf
 from modelplan.rewriting.standalone_c.windowed import convolution, depthwise_convolution, fully_connected, pool
