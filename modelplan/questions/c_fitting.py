@@ -1,4 +1,4 @@
-"""`fit --runtime c`: a model as plain C that needs no interpreter."""
+"""A model as plain C that needs no interpreter: what it needs, and the files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from modelplan.formats import load_model
+from modelplan.model import Part, Requirement
+from modelplan.model.model_file import ModelFile
+from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.rewriting.stripes.ladder import Report, report_nothing
-from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +57,21 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
     stem = Path(request.output).stem
     names = CNames(identifier(request.name or stem), f"{stem}.h", request.section)
     return c_ladder(CModel(load_model(request.path), load_tflite(request.path)), request, names, progress)
+
+
+def c_requirement(file: ModelFile) -> Requirement:
+    """The memory of a file as plain C that holds its input and computes whole rows; operators without C refuse it."""
+    basis = (
+        "plain C as `modelplan fit --runtime c` writes it: the input is held, rows are kept as long as they are read"
+    )
+    try:
+        model = CModel(file.graph, read_tflite(file.content, file.path))
+        goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}))
+        ladder = c_ladder(model, goal, CNames("net", "net.h"))
+    except ModelError as problem:
+        return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels="portable")
+    if ladder.chosen is None:
+        raise TypeError("a ladder without a budget chose nothing")
+    ram, buffer = ladder.chosen.ram, ladder.chosen.program.nbytes
+    parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
+    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels="portable")

@@ -26,6 +26,7 @@ from modelplan.questions.model_request import (
 )
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
@@ -93,7 +94,7 @@ def explain(request: ExplainRequest) -> Explanation:
 
 
 def _advice(file: ModelFile, target: Target, requirement: Requirement, deadline: float) -> Advice:
-    if requirement.refusals:
+    if requirement.refusals or target.runtime.name == C.name:  # whose rows are no plan of whole tensors to change
         return Advice(())
     subject = subject_of(file, target, deadline)
     return advice(subject, measured(subject))

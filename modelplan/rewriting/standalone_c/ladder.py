@@ -30,10 +30,8 @@ C_RUNGS = {
     "rows": "operators run together row by row, and keep the rows that are still read",
     "parts": "the same by parts of rows",
 }
-#: Into how many parts a row is cut, one trial after the other.
-_PARTS = (4, 8, 16)
-#: How much lower a trial has to be than the one before for another one.
-_WORTH = 0.95
+#: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
+_FEW, _MANY = 4, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,17 +157,10 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
         report("rows")
         yield _rung("rows", model, search.program(search.stages(1)), names, 1, search.least_load(1))
     if "parts" not in goal.without:
-        least: CRung | None = None
-        for parts in _PARTS:
+        for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
             report(f"rows in {parts} parts")
-            rung = _rung("parts", model, search.program(search.stages(parts)), names, parts, search.least_load(parts))
-            before, least = least, rung if least is None else min(least, rung, key=lambda r: r.ram)
-            if goal.budget is not None and _fits(rung, goal):
-                break
-            if before is not None and rung.ram > _WORTH * before.ram:
-                break
-        if least is not None:
-            yield least
+            stages, bound = search.stages(parts), search.least_load(parts)
+            yield _rung("parts", model, search.program(stages), names, parts, bound)
 
 
 def _rung(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, RowGraph
@@ -152,10 +152,10 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
     return operators
 
 
-def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator]) -> Iterator[Granule]:
+def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator], held: Collection[int]) -> Iterator[Granule]:
     """All granules of a stage in order: of the results that nobody in the stage reads, the least complete is next.
 
-    Rows of the caller that nobody reads are left out.
+    Rows of the caller that nobody reads are left out, but for values that are `held` for later stages.
     """
     producers = {value: n for n, operator in operators.items() for value, _, _ in operator.results}
     read = {use.value for operator in operators.values() for use in operator.uses}
@@ -165,5 +165,6 @@ def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator]) -> It
     while waiting := [n for n in last if not pace.done(n)]:
         yield from pace.advance(min(waiting, key=lambda n: pace.at[n][0] / operators[n].shape.rows))
     for number in operators:
-        while number != CALLER and not pace.done(number):
+        wanted = number != CALLER or operators[number].results[0][0] in held
+        while wanted and not pace.done(number):
             yield from pace.advance(number)

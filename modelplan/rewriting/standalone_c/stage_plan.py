@@ -56,7 +56,7 @@ class StageGranules:
     @property
     def granules(self) -> Iterator[Granule]:
         """The granules in order."""
-        return stage_granules(self.rows, self.operators)
+        return stage_granules(self.rows, self.operators, self.held)
 
     @cached_property
     def readers(self) -> dict[int, list[tuple[int, OperandUse]]]:

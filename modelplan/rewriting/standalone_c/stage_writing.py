@@ -163,6 +163,8 @@ class StageText:
         row = f", const {self.element} *row" if table.pushes else ""
         yield f"static void stage_{n}_steps(const {index} *order, int32_t count{counters}{row})"
         yield "{"
+        if table.pushes and ARRIVAL not in self._operators:
+            yield "    (void)row;"
         yield "    for (int32_t i = 0; i < count; i++) {"
         yield f"        const struct step_{n} *s = &steps_{n}[order[i]];"
         yield "        switch (s->call) {"

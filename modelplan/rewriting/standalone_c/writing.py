@@ -62,7 +62,9 @@ def c_files(model: FileModel, operators: Mapping[int, COperator], program: CProg
     """
     writer = _Writer(model, operators, program, names)
     source = writer.source()
-    return CFiles(source, writer.header(), program.nbytes + writer.progress, writer.steps + writer.constants)
+    return CFiles(
+        source, writer.header(), program.nbytes + writer.progress + writer.kept, writer.steps + writer.constants
+    )
 
 
 @dataclass
@@ -76,6 +78,11 @@ class _Writer:
     definitions: list[str] = field(default_factory=list)
     progress: int = 0
     steps: int = 0
+
+    @property
+    def kept(self) -> int:
+        """The bytes of what is remembered from run to run, and of the flag that it has its first values."""
+        return self.state.nbytes + 1 if self.state.nbytes else 0
 
     @property
     def constants(self) -> int:
