@@ -3,6 +3,7 @@
 The rungs of a ladder are tried from the cheapest: the unmodified file; its best order; an offline plan with views;
 with outputs that run into operands; convolutions that do their own padding; the largest maps in stripes. The result is
 proved to compute what the model does, and run beside it where tflite-micro and ai-edge-litert are installed.
+With `--runtime c` the plan becomes plain C that needs no interpreter.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from modelplan.checking.verifier.sources import kernels_of_plan
-from modelplan.cli import files, fit_onnx, model_options, terminal
+from modelplan.cli import files, fit_c, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.model.model_file import USUAL_ABI
@@ -52,7 +53,9 @@ def configure(parser: ArgumentParser) -> None:
         "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
     )
     parser.add_argument(
-        "--kernels", choices=KERNELS, help="the kernel library (default: the target's, else as the file says, else all)"
+        "--kernels",
+        choices=(*KERNELS, "portable"),
+        help="the kernel library (default: the target's, else as the file says, else all)",
     )
     model_options.add_target(parser)
     parser.add_argument(
@@ -75,6 +78,7 @@ def configure(parser: ArgumentParser) -> None:
     add_draw(parser, "Front")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
+    fit_c.configure(parser)
     fit_onnx.configure(parser)
 
 
@@ -82,6 +86,9 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.header, arguments.self_test, *arguments.draw], [arguments.model, arguments.output])
+    if arguments.runtime == "c":
+        return fit_c.fit_file(arguments, _progress if sys.stderr.isatty() else report_nothing, _progress_ends)
+    fit_c.check_runtime(arguments)
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, _progress if sys.stderr.isatty() else report_nothing)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.answers.proof_verdict import Verdict
-from modelplan.checking.verifier.c_windows import MapRows, RowReads, map_rows, row_reads
+from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, map_rows, row_reads
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.safe_overlap import POINTWISE
@@ -155,7 +155,7 @@ class _RowReplay:
         op = self.source.parts[0].ops[call.operator]
         self.place = f"{op.label}"
         self.calls += 1
-        dynamic = [t for t in op.inputs if t >= 0 and self.cells[t].data is None]
+        dynamic = [self._unpadded(t) for t in op.inputs if t >= 0 and self.cells[t].data is None]
         results = [t for t in op.outputs if t >= 0]
         if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:
             raise self._broken("other operands or results than in the file")
@@ -164,7 +164,7 @@ class _RowReplay:
             width = nbytes(self.cells[tensor].coding.dtype, (1,))
             if width and address % width:
                 raise self._broken(f"{self.cells[tensor].label} lies at {address}, no multiple of {width}")
-        positions = [i for i, t in enumerate(op.inputs) if t in set(dynamic)]
+        positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self.cells[t].data is None]
         rules = [self._rule(op, position, results) for position in positions]
         count = call.writes[0].rows
         if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
@@ -173,9 +173,26 @@ class _RowReplay:
         for row in range(count if any(rules) else 1):
             self._row(op, call, rules, row)
 
+    @cached_property
+    def _pads(self) -> dict[int, Operation]:
+        """The paddings that no step computes, by their results."""
+        ops = self.source.parts[0].ops
+        return {op.outputs[0]: op for op in ops if op.kind in ("PAD", "PADV2") and op.number not in self._called}
+
+    def _unpadded(self, tensor: int) -> int:
+        """What an operator reads that does a padding by itself."""
+        return self._pads[tensor].inputs[0] if tensor in self._pads else tensor
+
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
-        return row_reads(op, cells, position, self.cells[results[0]])
+        rule = row_reads(op, cells, position, self.cells[results[0]])
+        if op.inputs[position] not in self._pads:
+            return rule
+        pad = self._pads[op.inputs[position]]
+        folded = folded_reads(op, rule, tuple(self.cells[t] for t in (*pad.inputs, pad.outputs[0])))
+        if folded is None:
+            raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
+        return folded
 
     def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
         """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""

@@ -74,6 +74,33 @@ def row_reads(op: Operation, cells: tuple[Cell, ...], position: int, result: Cel
     return None
 
 
+def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) -> RowReads | None:
+    """How a convolution reads the map behind a padding; None where the padding is not what the kernel takes it to be.
+
+    `cells` are the padding's operands and its result. Beside its map a convolution finds the zero point.
+    """
+    x, result, pads = cells[0], cells[-1], _numbers(cells[1])
+    if "CONV_2D" not in op.kind or rule is None or rule.columns is None or pads is None or len(pads) != _MAP_PADS:
+        return None
+    value = np.frombuffer(cells[2].data or b"", np.int8) if len(cells) > _PAD_OPERANDS else None
+    other = value is not None and (result.coding.dtype != "int8" or value.tolist() != [result.coding.zero])
+    if x.coding != result.coding or min(pads) < 0 or any((*pads[:2], *pads[6:])) or other:
+        return None
+    rows, columns = (
+        tuple(tuple(_behind(at, before, extent) for at in window) for window in windows)
+        for windows, before, extent in ((rule.rows, pads[2], x.shape[1]), (rule.columns, pads[4], x.shape[2]))
+    )
+    return RowReads(rows, rule.stride, rule.dilation, columns)
+
+
+#: Numbers that say how a map is padded, and operands of a PAD and its result.
+_MAP_PADS, _PAD_OPERANDS = 8, 3
+
+
+def _behind(at: int, before: int, extent: int) -> int:
+    return at - before if at != EDGE and 0 <= at - before < extent else EDGE
+
+
 def _extent(cell: Cell) -> int:
     return map_rows(cell, 1).rows if 0 not in cell.shape else 1
 

@@ -138,12 +138,12 @@ def _columns(operator: COperator) -> AxisWindow | None:
     return AxisWindow(span, numbers["stride_width"], numbers["pad_left"])
 
 
-def row_graph(graph: Graph, operators: Mapping[int, OperatorRows]) -> RowGraph:
-    """The values of a graph; `operators` say how they are computed, and all others are views of their operand 0."""
+def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], views: frozenset[int]) -> RowGraph:
+    """The values of a graph; `operators` say how they are computed, `views` are operators that nothing need compute."""
     root: dict[int, int] = {}
     for index in graph.producers_first:
         op = graph.ops[index]
-        if index not in operators:
+        if index in views:
             root[op.outputs[0]] = root.get(op.inputs[0], op.inputs[0])
     dynamic = [t for t, tensor in enumerate(graph.tensors) if tensor.kind is not Kind.CONSTANT]
     members: dict[int, list[int]] = {}

@@ -12,10 +12,10 @@ from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 
 _FAR = 1 << 60
 #: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
-_DRAFT_TRIES = 300
+_DRAFT_TRIES = 500
 _TRIES = 4000
-#: Plans that are packed while directions are chosen.
-_DIRECTIONS = 24
+#: Plans that are packed while directions are chosen one by one, of stages that need as large a share of the memory.
+_DIRECTIONS, _SHARE = 5, 0.8
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ class StageSearch:
             turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
             if (height := self._draft(turned)).nbytes < least.nbytes:
                 best, least = turned, height
-        for at in range(fixed, min(len(stages), _DIRECTIONS)):
+        needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
+        large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
+        for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
             if least.nbytes <= least.bound:
                 break
             turned = _turned(best, [at])

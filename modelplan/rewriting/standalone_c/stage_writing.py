@@ -23,10 +23,42 @@ class StageText:
     titles: dict[int, str]
     element: str = "int8_t"
 
+    @property
+    def progress_bytes(self) -> int:
+        """The bytes of what is remembered from one row to the next."""
+        return 4 * (1 + len(self.table.counted)) if self.table.pushes else 0
+
+    @property
+    def table_bytes(self) -> int:
+        """The bytes of the tables of steps."""
+        if self._is_loop:
+            return 0
+        table = self.table
+        places = max(len(form.places) for form in table.forms) * (2 if self._far < 1 << 15 else 4)
+        row = 1 + (5 if self._columns() else 3) * (1 if self._many < 1 << 8 else 2) + places
+        row += -row % (2 if self._far < 1 << 15 else 4)
+        index = 1 if len(table.forms) < 1 << 8 else 2
+        return row * len(table.forms) + index * len(table.order) + 6 * len(table.runs) + len(table.pushes)
+
+    @property
+    def _is_loop(self) -> bool:
+        """Whether loops are shorter than tables: of a single operator."""
+        operators = {form.operator for form in self.table.forms}
+        return len(operators) == 1 and not self.table.pushes and all(run.count <= 2 for run in self.table.runs)
+
+    @property
+    def _many(self) -> int:
+        """The largest number of rows or columns."""
+        return max((n for f in self.table.forms for n in (f.rows, f.above, f.computed, *(f.columns or ()))), default=0)
+
+    @property
+    def _far(self) -> int:
+        """The farthest place or distance."""
+        return max(abs(place) for form in self.table.forms for place in form.places)
+
     def text(self) -> str:
         """The definitions of the stage, its function last."""
-        operators = {form.operator for form in self.table.forms}
-        if len(operators) == 1 and not self.table.pushes and all(run.count <= 2 for run in self.table.runs):
+        if self._is_loop:
             return "\n".join(self._loops())
         return "\n\n".join(["\n".join(self._tables()), "\n".join(self._steps()), "\n".join(self._function())])
 
@@ -86,9 +118,7 @@ class StageText:
         """Steps, their order and the runs of it."""
         n, table = self.number, self.table
         width = max(len(form.places) for form in table.forms)
-        rows = [n for form in table.forms for n in (form.rows, form.above, form.computed, *(form.columns or ()))]
-        small = "uint8_t" if max(rows, default=0) < 256 else "uint16_t"
-        far = max(abs(place) for form in table.forms for place in form.places)
+        small = "uint8_t" if self._many < 1 << 8 else "uint16_t"
         yield f"/* Steps of stage {n}: which operator, rows that it reads, rows above the map, rows that it computes,"
         yield " * and where operands and results are, or how far behind those of the last such step. */"
         yield f"struct step_{n} {{"
@@ -99,7 +129,7 @@ class StageText:
         if self._columns():
             yield f"    {small} left;"
             yield f"    {small} columns;"
-        yield f"    {'int16_t' if far < 1 << 15 else 'int32_t'} at[{width}];"
+        yield f"    {'int16_t' if self._far < 1 << 15 else 'int32_t'} at[{width}];"
         yield "};"
         yield f"static const struct step_{n} steps_{n}[{len(table.forms)}] = {{"
         yield from filled(self._row(form, width) for form in table.forms)

@@ -28,10 +28,12 @@ _MOST_STATEMENTS = 4
 
 @dataclass(frozen=True, slots=True)
 class CFiles:
-    """The text of a C source, and that of its header."""
+    """The text of a C source, and that of its header; `ram` is its static memory, `tables` the bytes of its tables."""
 
     source: str
     header: str
+    ram: int
+    tables: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ def c_files(model: FileModel, operators: Mapping[int, COperator], program: CProg
         ModelError: an input or output of the model has a type that C has no kernels for, or is a constant.
     """
     writer = _Writer(model, operators, program, names)
-    return CFiles(writer.source(), writer.header())
+    source = writer.source()
+    return CFiles(source, writer.header(), program.nbytes + writer.progress, writer.steps + writer.constants)
 
 
 @dataclass
@@ -71,6 +74,13 @@ class _Writer:
     tables: dict[tuple[str, bytes], str] = field(default_factory=dict)
     taken: Counter[str] = field(default_factory=Counter)
     definitions: list[str] = field(default_factory=list)
+    progress: int = 0
+    steps: int = 0
+
+    @property
+    def constants(self) -> int:
+        """The bytes of all tables of operators."""
+        return sum(len(numbers) for _, numbers in self.tables)
 
     @cached_property
     def state(self) -> StateLayout:
@@ -243,7 +253,10 @@ class _Writer:
             table = step_table(steps, self._row_bytes if pushed else 0)
             titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
             element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
-            return StageText(index, table, self._table_calls, titles, element).text()
+            text = StageText(index, table, self._table_calls, titles, element)
+            self.progress += text.progress_bytes
+            self.steps += text.table_bytes
+            return text.text()
         lines = [f"static void {_stage_name(index)}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]
