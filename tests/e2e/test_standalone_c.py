@@ -31,7 +31,8 @@ NETWORKS = [
     "tflite/mcu/mcunet_vww0", "tflite/mcu/micronet_vww2", "tflite/mcu/kws_cnn_l", "tflite/mcu/ad_micronet_large",
     "camera/fomo_face_detection", "camera/blazeface_front_128", "camera/yolo_lc_192",
     "tflite/wakeword/okay_nabu", "tflite/wakeword/alexa", "tflite/wakeword/vad", "tflite/keyword_scrambled",
-    "tflite/keyword_scrambled_8bit",
+    "tflite/keyword_scrambled_8bit", "tflite/trained_lstm_int8", "tflite/hello_world_float", "tflite/pretrainedResnet",
+    "tflite/ops/seanet_conv6", "tflite/ops/seanet_leaky_relu5",
 ]  # fmt: skip
 
 pytestmark = [

@@ -324,6 +324,26 @@ def _svdf(d: Drawn, kind: str) -> Single:
     return Single(kind, (source, features, times, bias, state), (result,), "SVDFOptions", options)
 
 
+def _lstm(d: Drawn, kind: str) -> Single:
+    batches, steps, depth, units = (d.randint(1, n) for n in (2, 4, 12, 8))
+    major = d.random() < 0.4
+    source = d.tensor((steps, batches, depth) if major else (batches, steps, depth))
+
+    def weights(wide: int) -> T:
+        return d.constant(T("int8", (units, wide), scales=(float(np.float32(d.uniform(0.002, 0.02))),), zero=0))
+
+    gates = [weights(depth) for _ in range(4)] + [weights(units) for _ in range(4)]
+    biases = [replace(d.bias(units, 1000), scales=(0.001,), zero=0) for _ in range(4)]
+    hidden = T(
+        "int8", (batches, units), scales=(float(np.float32(1 / d.uniform(100, 140))),), zero=d.zero(), variable=True
+    )
+    cell = T("int16", (batches, units), scales=(2.0 ** -d.randint(10, 13),), zero=0, variable=True)
+    sources = (source, *gates, None, None, None, *biases, None, None, hidden, cell, None, None, None, None)
+    result = replace(hidden, shape=(*source.shape[:2], units), variable=False)
+    options = {"FusedActivationFunction": 4, "TimeMajor": major, "CellClip": d.choice((0.0, 10.0, 1.0))}
+    return Single(kind, sources, (result,), "UnidirectionalSequenceLSTMOptions", options)
+
+
 DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONV_2D": _convolution, "DEPTHWISE_CONV_2D": _convolution, "FULLY_CONNECTED": _fully_connected,
     "AVERAGE_POOL_2D": _pool, "MAX_POOL_2D": _pool,
@@ -334,7 +354,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
     "SLICE": _strided_slice, "TRANSPOSE": _transpose, "MEAN": _mean, "SUM": _mean,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
-    "SVDF": _svdf,
+    "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }  # fmt: skip
 
 

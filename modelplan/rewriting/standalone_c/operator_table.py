@@ -17,6 +17,7 @@ from modelplan.rewriting.standalone_c.floating import (
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.moving import concatenation, pad, split, strided_slice, transpose
 from modelplan.rewriting.standalone_c.reading import OperatorReader
+from modelplan.rewriting.standalone_c.recurrent import lstm
 from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
 from modelplan.rewriting.standalone_c.variables import assign_variable, nothing, read_variable, svdf
 from modelplan.rewriting.standalone_c.windowed import convolution, depthwise_convolution, fully_connected, pool
@@ -51,6 +52,7 @@ _ROWS: dict[str, Callable[[OperatorReader], COperator]] = {
     "READ_VARIABLE": read_variable,
     "ASSIGN_VARIABLE": assign_variable,
     "SVDF": svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
     "PAD": pad,
     "PADV2": pad,
     "CONCATENATION": concatenation,

@@ -106,8 +106,12 @@ def folded_bias(r: OperatorReader, sums: npt.NDArray[np.int64], variant: str) ->
     """Biases from which what the operand's zero point adds to each channel is taken off, in 32 bits as they wrap."""
     if variant == "int16":
         return const_table("bias", "int64_t", _bias(r, sums.size))
-    values = _bias(r, sums.size) - r.quantised(r.input(0))[1] * sums
-    return const_table("bias", "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
+    return wrapped_bias("bias", _bias(r, sums.size) - r.quantised(r.input(0))[1] * sums)
+
+
+def wrapped_bias(name: str, values: npt.NDArray[np.int64]) -> ConstTable:
+    """A table of biases, as 32 bits hold them."""
+    return const_table(name, "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
 
 
 def _rescaling(r: OperatorReader) -> Parameters:
