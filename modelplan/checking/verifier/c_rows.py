@@ -25,6 +25,7 @@ from modelplan.primitives.errors import BrokenPlanError
 
 #: Operators whose result is the operand's bytes.
 _VIEWS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
+_SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
 _NOTHING = -1
 LEVEL = "rows in C"
 Span = tuple[int, int]
@@ -155,7 +156,8 @@ class _RowReplay:
         op = self.source.parts[0].ops[call.operator]
         self.place = f"{op.label}"
         self.calls += 1
-        dynamic = [self._unpadded(t) for t in op.inputs if t >= 0 and self.cells[t].data is None]
+        positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t)]
+        dynamic = [self._unpadded(op.inputs[i]) for i in positions]
         results = [t for t in op.outputs if t >= 0]
         if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:
             raise self._broken("other operands or results than in the file")
@@ -164,11 +166,12 @@ class _RowReplay:
             width = nbytes(self.cells[tensor].coding.dtype, (1,))
             if width and address % width:
                 raise self._broken(f"{self.cells[tensor].label} lies at {address}, no multiple of {width}")
-        positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self.cells[t].data is None]
         rules = [self._rule(op, position, results) for position in positions]
-        count = call.writes[0].rows
+        count = call.writes[0].rows if call.writes else 1
         if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
             raise self._broken("results of different rows")
+        if count > 1 and op.kind in _SEVERAL_KERNELS:
+            self._check_apart(call, count)
         self._check_extents(call, rules)
         for row in range(count if any(rules) else 1):
             self._row(op, call, rules, row)
@@ -183,9 +186,22 @@ class _RowReplay:
         """What an operator reads that does a padding by itself."""
         return self._pads[tensor].inputs[0] if tensor in self._pads else tensor
 
+    def _is_computed(self, tensor: int) -> bool:
+        """Whether a tensor is in the buffer: no constant, and none that is kept elsewhere from run to run."""
+        cell = self.cells[tensor]
+        return cell.data is None and not cell.variable and cell.coding.dtype != "resource"
+
+    def _check_apart(self, call: KernelCall, count: int) -> None:
+        """Checks that no result lies on an operand, for operators that are computed part after part."""
+        for write in call.writes:
+            end = write.address + count * self._map(write.tensor).row_bytes
+            for read in call.reads:
+                if read.address < end and write.address < read.address + read.rows * self._map(read.tensor).row_bytes:
+                    raise self._broken(f"writes {self.cells[write.tensor].label} over operands that are still read")
+
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
-        rule = row_reads(op, cells, position, self.cells[results[0]])
+        rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
         if op.inputs[position] not in self._pads:
             return rule
         pad = self._pads[op.inputs[position]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from modelplan.model import Graph
-from modelplan.rewriting.standalone_c.records import CKernel, COperator, RowWindow
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, RowWindow
 
 _CONVOLUTIONS = {"conv_2d", "depthwise_conv_2d"}
 
@@ -15,7 +15,7 @@ def without_pads(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, 
     """The operators without the paddings that all of their readers can do; these read the map that was padded."""
     kept = dict(operators)
     for index, operator in operators.items():
-        if operator.kernels[0].source != "pad" or operator.results[0].tensor in graph.outputs:
+        if not operator.kernels or operator.kernels[0].source != "pad" or operator.results[0].tensor in graph.outputs:
             continue
         readers = graph.readers[operator.results[0].tensor]
         folded = {reader: _folded(operator, kept[reader]) for reader in readers}
@@ -27,6 +27,8 @@ def without_pads(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, 
 
 def _folded(pad: COperator, reader: COperator) -> COperator | None:
     """A convolution that does a padding too; None where it cannot."""
+    if len(reader.kernels) != 1:
+        return None
     kernel, padding = reader.kernels[0], pad.kernels[0].parameters
     numbers = {key: value for key, value in kernel.parameters.items() if isinstance(value, int)}
     above, window = pad.operands[0].window, reader.operands[0].window

@@ -13,9 +13,9 @@ from modelplan.model import Graph
 from modelplan.model.c_program import CProgram
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.rewriting.standalone_c.folding import without_pads
-from modelplan.rewriting.standalone_c.operators import c_operator
+from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
+from modelplan.rewriting.standalone_c.operator_table import c_operator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
-from modelplan.rewriting.standalone_c.records import COperator, MissingKernelError
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, operator_rows, row_graph
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
@@ -89,8 +89,8 @@ class CModel:
     @cached_property
     def rows(self) -> RowGraph:
         """What a plan sees of it."""
-        computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view}
-        return row_graph(self.graph, computed, frozenset(self.operators) - frozenset(computed))
+        computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view and c.kernels}
+        return row_graph(self.graph, computed, frozenset(i for i, c in self.operators.items() if c.view))
 
 
 def _operators(file: FileModel) -> list[COperator]:
@@ -100,8 +100,6 @@ def _operators(file: FileModel) -> list[COperator]:
         ModelError: some cannot become C; names them all.
     """
     operators, missing = [], []
-    if len(file.subgraphs) != 1:
-        raise ModelError(f"{file.name}: {len(file.subgraphs)} subgraphs; plain C is written for files with one")
     for index in range(len(file.subgraphs[0].ops)):
         try:
             operators.append(c_operator(file, index))

@@ -127,8 +127,8 @@ class TickTrace:
 
     def _allow(self, call: KernelCall, uses: Sequence[OperandUse], left: int) -> None:
         """Lets an element-wise result lie on its operand, or before it."""
-        write = call.writes[0]
         for position in self.graph.rows.operators[call.operator].in_place:
+            write = call.writes[0]
             read, shape = call.reads[position], uses[position].shape
             if read.value != write.value:
                 most = read.address + left * shape.column_bytes - write.address
@@ -265,7 +265,7 @@ def _both(a: Step, b: Step, graph: StagedGraph) -> KernelCall | None:
     """Two ticks as one call, where the second computes the rows behind those of the first, from one run of rows."""
     if not isinstance(a, KernelCall) or not isinstance(b, KernelCall):
         return None
-    if a.operator != b.operator or a.columns or b.columns:
+    if a.operator != b.operator or a.columns or b.columns or not graph.rows.operators[a.operator].single:
         return None
     reads = []
     for first, then in zip(a.reads, b.reads, strict=True):

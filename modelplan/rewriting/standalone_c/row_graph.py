@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import nbytes
-from modelplan.rewriting.standalone_c.kernel_records import COperator, rows_of
+from modelplan.rewriting.standalone_c.kernel_records import COperator, StateReference, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class OperatorRows:
     """How an operator is computed row by row: a window for each dynamic operand, None where it reads all of it.
 
     `operands` are tensors. `in_place` are the numbers of operands each element of which may lie where the same element
-    of the result does. `scratch` is working memory in bytes.
+    of the result does. `scratch` is working memory in bytes. What runs `alone` keeps its place among all operators,
+    since it reads or sets what the network remembers; a `single` kernel computes one row after the other in a call.
     """
 
     operands: tuple[int, ...]
@@ -53,6 +54,8 @@ class OperatorRows:
     by_rows: bool
     in_place: tuple[int, ...] = ()
     scratch: int = 0
+    alone: bool = False
+    single: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,11 @@ def operator_rows(operator: COperator) -> OperatorRows:
         read = AxisWindow(rows.reach, rows.stride, rows.above) if rows else None
         windows.append(MapWindow(read, _columns(operator)) if read else None)
     tensors = tuple(operand.tensor for operand in operator.operands)
-    return OperatorRows(tensors, tuple(windows), operator.by_rows, operator.in_place, operator.scratch)
+    places = [place for kernel in operator.kernels for place in (*kernel.operands, kernel.result)]
+    alone = any(isinstance(place, StateReference) for place in places)
+    single = len(operator.kernels) == 1
+    facts = operator.by_rows, operator.in_place, operator.scratch
+    return OperatorRows(tensors, tuple(windows), *facts, alone=alone, single=single)
 
 
 def _columns(operator: COperator) -> AxisWindow | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, RowGraph
 
+_NO_RESULT = MapShape(1, 1, 0)
 #: The operator that stands for the caller, who hands over rows of the input.
 CALLER = -1
 
@@ -81,7 +82,7 @@ class StageOperator:
     @property
     def shape(self) -> MapShape:
         """The rows of the first result."""
-        return self.results[0][2]
+        return self.results[0][2] if self.results else _NO_RESULT
 
     def next_granule(self, row: int, left: int) -> Granule:
         """What is computed when column `left` of a row is next."""
@@ -138,14 +139,14 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             operators[number] = StageOperator(number, (), ((rows.value_of[tensor], tensor, shape),), True, width)
             continue
         facts, op = rows.operators[number], rows.graph.ops[number]
-        made = rows.shape(op.writes[0])
+        made = rows.shape(op.writes[0]) if op.writes else _NO_RESULT
         uses = tuple(
             OperandUse(rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), made) if w and backward else w)
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
         results = tuple((rows.value_of[t], t, rows.shape(t)) for t in op.writes)
-        narrow = facts.by_rows and all(w is not None and w.columns for w in facts.windows)
-        columns = results[0][2].columns
+        narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
+        columns = made.columns
         width = -(-columns // parts) if parts > 1 and narrow and len(results) == 1 else columns
         operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, width)
     return operators

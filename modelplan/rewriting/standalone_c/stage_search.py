@@ -55,7 +55,7 @@ class StageSearch:
         best: list[tuple[int, int]] = [(0, 0)] + [(_FAR, 0)] * count
         chosen: dict[int, StageChoice] = {}
         for end in range(1, count + 1):
-            for first in range(end - 1, -1, -1):
+            for first in range(end - 1, self._barrier(end) - 1, -1):
                 if best[first] >= best[end]:
                     continue
                 choice = StageChoice(first, end, parts if end - first > 1 else 1)
@@ -67,6 +67,13 @@ class StageSearch:
         while not stages or stages[0].first:
             stages.insert(0, chosen[stages[0].first if stages else count])
         return best[count][0], tuple(stages)
+
+    def _barrier(self, end: int) -> int:
+        """The first operator that may run together with the one before `end`."""
+        operators = [self.graph.rows.operators[number] for number in self.graph.rows.order[:end]]
+        if operators[-1].alone:
+            return end - 1
+        return max((i + 1 for i, operator in enumerate(operators) if operator.alone), default=0)
 
     def program(self, stages: Sequence[StageChoice]) -> CProgram:
         """The least program of these stages, some of which run backward.

@@ -96,7 +96,8 @@ def _call_form(step: KernelCall) -> StepForm:
     places = (*(read.address for read in step.reads), *(write.address for write in step.writes))
     columns = (step.columns[0], step.columns[1] - step.columns[0]) if step.columns else None
     rows, above = (step.reads[0].rows, step.reads[0].above) if step.reads else (0, 0)
-    return StepForm(step.operator, rows, above, step.writes[0].rows, places, columns)
+    computed = step.writes[0].rows if step.writes else 1
+    return StepForm(step.operator, rows, above, computed, places, columns)
 
 
 def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
