@@ -152,7 +152,7 @@ def _binary(d: Drawn, kind: str) -> Single:
         result = replace(result, scales=(float(np.float32(size * d.uniform(0.3, 3))),))
     if kind == "PRELU" or d.random() < 0.3:
         b = d.constant(b)
-    table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions"}.get(kind, "")
+    table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions"}.get(kind, "")
     options = {"FusedActivationFunction": d.randint(0, 3)} if table else {}
     return Single(kind, (a, b), (result,), table, options)
 
@@ -324,17 +324,65 @@ def _svdf(d: Drawn, kind: str) -> Single:
     return Single(kind, (source, features, times, bias, state), (result,), "SVDFOptions", options)
 
 
+def _lstm(d: Drawn, kind: str) -> Single:
+    batches, steps, depth, units = (d.randint(1, n) for n in (2, 4, 12, 8))
+    major = d.random() < 0.4
+    source = d.tensor((steps, batches, depth) if major else (batches, steps, depth))
+
+    def weights(wide: int) -> T:
+        return d.constant(T("int8", (units, wide), scales=(float(np.float32(d.uniform(0.002, 0.02))),), zero=0))
+
+    gates = [weights(depth) for _ in range(4)] + [weights(units) for _ in range(4)]
+    biases = [replace(d.bias(units, 1000), scales=(0.001,), zero=0) for _ in range(4)]
+    hidden = T(
+        "int8", (batches, units), scales=(float(np.float32(1 / d.uniform(100, 140))),), zero=d.zero(), variable=True
+    )
+    cell = T("int16", (batches, units), scales=(2.0 ** -d.randint(10, 13),), zero=0, variable=True)
+    sources = (source, *gates, None, None, None, *biases, None, None, hidden, cell, None, None, None, None)
+    result = replace(hidden, shape=(*source.shape[:2], units), variable=False)
+    options = {"FusedActivationFunction": 4, "TimeMajor": major, "CellClip": d.choice((0.0, 10.0, 1.0))}
+    return Single(kind, sources, (result,), "UnidirectionalSequenceLSTMOptions", options)
+
+
 DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONV_2D": _convolution, "DEPTHWISE_CONV_2D": _convolution, "FULLY_CONNECTED": _fully_connected,
     "AVERAGE_POOL_2D": _pool, "MAX_POOL_2D": _pool,
     "ADD": _binary, "SUB": _binary, "MUL": _binary, "MAXIMUM": _binary, "MINIMUM": _binary, "PRELU": _binary,
+    "DIV": _binary,
     "LOGISTIC": _unary, "TANH": _unary, "HARD_SWISH": _unary, "LEAKY_RELU": _unary, "RELU": _unary, "RELU6": _unary,
     "SOFTMAX": _unary, "QUANTIZE": _quantise, "DEQUANTIZE": _dequantise, "PAD": _pad, "PADV2": _pad,
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
     "SLICE": _strided_slice, "TRANSPOSE": _transpose, "MEAN": _mean, "SUM": _mean,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
-    "SVDF": _svdf,
+    "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }  # fmt: skip
+
+
+#: Kinds that are drawn as operators on floats too.
+FLOATS = frozenset((
+    "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "ADD", "SUB", "MUL", "DIV",
+    "MAXIMUM", "MINIMUM", "PRELU", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "MEAN",
+    "SUM",
+))  # fmt: skip
+
+
+def drawn_single(d: Drawn, kind: str) -> Single:
+    """An operator of a kind; some have floats instead of quantised numbers."""
+    found = DRAWS[kind](d, kind)
+    if kind not in FLOATS or (d.random() < 0.7 and kind != "DIV"):
+        return found
+    rng = np.random.default_rng(d.getrandbits(32))
+    indices = 1 if kind in ("MEAN", "SUM") else len(found.sources)
+
+    def floated(t: T | None) -> T | None:
+        if t is None:
+            return None
+        values = None if t.values is None else rng.standard_normal(t.shape).astype(np.float32).tobytes()
+        return T("float32", t.shape, values, scales=())
+
+    sources = (*map(floated, found.sources[:indices]), *found.sources[indices:])
+    results = tuple(T("float32", t.shape, scales=()) for t in found.results)
+    return replace(found, sources=sources, results=results)
 
 
 def batch(singles: Sequence[Single]) -> bytes:
@@ -397,7 +445,7 @@ def sweep(kinds: Sequence[str], count: int, seed: int, folder: Path) -> list[Sin
     """The operators of these kinds, so many of each, that differ."""
     wrong = []
     drawn = Drawn(seed)
-    singles = [DRAWS[kind](drawn, kind) for kind in kinds for _ in range(count)]
+    singles = [drawn_single(drawn, kind) for kind in kinds for _ in range(count)]
     for start in range(0, len(singles), _BATCH):
         wrong += differing(singles[start : start + _BATCH], seed + start, folder)
     return wrong

@@ -46,21 +46,27 @@ def binary(r: OperatorReader) -> COperator:
     """ADD, SUB, MUL, MAXIMUM, MINIMUM and PRELU of two maps; one with fewer elements is repeated along some axes."""
     variant = r.variant("int8") if r.op.kind == "PRELU" else r.variant("int8", "int16")
     r.require(holds=r.dtype(r.input(1)) == variant, why=f"an operand 1 of type {r.dtype(r.input(1))}")
+    return binary_operator(r, _BINARY[r.op.kind], variant, _binary_parameters(r))
+
+
+def binary_operator(r: OperatorReader, source: str, variant: str, more: Parameters) -> COperator:
+    """A kernel of two operands, of which one may be a constant."""
     loops = broadcast_loops(r)
     (rows, *row_steps), (width, *_), (channels, *_) = loops
-    parameters: Parameters = {"width": width, "channels": channels, **_binary_parameters(r)}
+    parameters: Parameters = {"width": width, "channels": channels, **more}
     sources: list[int | ConstTable] = []
+    ctype = "float" if variant == "float" else f"{variant}_t"
     operands: list[RowOperand] = []
     by_rows = True
     for position, name in enumerate("ab"):
         parameters |= {f"{name}_{axis}": loop[1 + position] for axis, loop in zip(_AXES, loops, strict=True)}
         if r.is_constant(position):
             by_rows = by_rows and not row_steps[position]
-            sources.append(const_table("constant", f"{variant}_t", r.constant(position)))
+            sources.append(const_table("constant", ctype, r.constant(position)))
         else:
             sources.append(len(operands))
             operands.append(_pointwise_operand(r, position, repeated=not row_steps[position]))
-    kernel = CKernel(_BINARY[r.op.kind], variant, parameters, tuple(sources), whole=(rows, 0, rows))
+    kernel = CKernel(source, variant, parameters, tuple(sources), whole=(rows, 0, rows))
     return element_wise(r, tuple(operands), kernel, by_rows=by_rows)
 
 
@@ -178,16 +184,22 @@ def softmax(r: OperatorReader) -> COperator:
         holds=types[0] == "int8" and types[1] in ("int8", "int16"),
         why=f"types {', '.join(types)}; there are kernels for int8",
     )
+    _, columns, channels = rows_columns(r.input(0).shape)
+    parameters = {**softmax_parameters(r), "lines": columns, "channels": channels}
+    return softmax_operator(r, "softmax", "int8" if types[1] == "int8" else "int8_to_int16", parameters)
+
+
+def softmax_operator(r: OperatorReader, source: str, variant: str, parameters: Parameters) -> COperator:
+    """A kernel that takes each line along the last axis by itself."""
     shape = r.input(0).shape
     r.require(holds=len(shape) > 0 and shape == r.output().shape, why="operands of different shapes")
-    rows, columns, channels = rows_columns(shape)
-    parameters = {**softmax_parameters(r), "lines": columns, "channels": channels}
     operand = r.row_operand(0, RowWindow())
-    kernel = CKernel("softmax", "int8" if types[1] == "int8" else "int8_to_int16", parameters, whole=_all_rows(r))
-    return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows > 1)
+    kernel = CKernel(source, variant, parameters, whole=_all_rows(r))
+    return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows_of(shape) > 1)
 
 
-def _row_elements(r: OperatorReader) -> int:
+def row_elements(r: OperatorReader) -> int:
+    """The elements of a row of the result."""
     return r.output().elements // rows_of(r.output().shape)
 
 
@@ -200,13 +212,14 @@ def unary(r: OperatorReader) -> COperator:
     parameters: Parameters = {
         "values": function_table(r),
         "least": LIMITS[types[0]][0],
-        "elements": _row_elements(r),
+        "elements": row_elements(r),
     }
     variant = types[0] if types[0] == types[1] else f"{types[0]}_to_{types[1]}"
-    return _one_operand(r, "look_up", variant, parameters)
+    return one_operand(r, "look_up", variant, parameters)
 
 
-def _one_operand(r: OperatorReader, source: str, variant: str, parameters: Parameters) -> COperator:
+def one_operand(r: OperatorReader, source: str, variant: str, parameters: Parameters) -> COperator:
+    """A kernel that makes each element of the result from the same element of operand 0."""
     operand = _pointwise_operand(r, 0, repeated=False)
     return element_wise(r, (operand,), CKernel(source, variant, parameters, whole=_all_rows(r)))
 
@@ -218,8 +231,8 @@ def quantise(r: OperatorReader) -> COperator:
         return unary(r)
     scale, zero = r.quantised(r.output())
     if source == "float32" and result in ("int8", "int16"):
-        parameters: Parameters = {"scale": float(scale), "zero": zero, "elements": _row_elements(r)}
-        return _one_operand(r, "quantise", f"float_to_{result}", parameters)
+        parameters: Parameters = {"scale": float(scale), "zero": zero, "elements": row_elements(r)}
+        return one_operand(r, "quantise", f"float_to_{result}", parameters)
     known = source in ("int8", "int16", "int32") and result in ("int8", "int16", "int32")
     r.require(holds=(known and source != "int32") or result != "int32", why=f"types {source} and {result}")
     multiplier, shift = quantized_multiplier(r.quantised(r.input(0))[0] / scale)
@@ -228,9 +241,9 @@ def quantise(r: OperatorReader) -> COperator:
         "out_zero": zero,
         "multiplier": multiplier,
         "shift": shift,
-        "elements": _row_elements(r),
+        "elements": row_elements(r),
     }
-    return _one_operand(r, "rescale", source if source == result else f"{source}_to_{result}", parameters)
+    return one_operand(r, "rescale", source if source == result else f"{source}_to_{result}", parameters)
 
 
 def dequantise(r: OperatorReader) -> COperator:
@@ -239,17 +252,17 @@ def dequantise(r: OperatorReader) -> COperator:
     known = source in ("int8", "uint8", "int16") and result == "float32"
     r.require(holds=known, why=f"types {source} and {result}")
     scale, zero = r.quantised(r.input(0))
-    parameters: Parameters = {"scale": float(scale), "zero": zero, "elements": _row_elements(r)}
-    return _one_operand(r, "dequantise", source, parameters)
+    parameters: Parameters = {"scale": float(scale), "zero": zero, "elements": row_elements(r)}
+    return one_operand(r, "dequantise", source, parameters)
 
 
 def _wide_unary(r: OperatorReader) -> COperator:
     """A function of 16-bit numbers."""
     if r.op.kind in ("RELU", "LEAKY_RELU"):
-        return _one_operand(r, "slopes", "int16", slopes_parameters(r) | {"elements": _row_elements(r)})
+        return one_operand(r, "slopes", "int16", slopes_parameters(r) | {"elements": row_elements(r)})
     r.require(holds=r.op.kind in ("LOGISTIC", "TANH"), why="types int16, int16; there are kernels for 8 bits")
     zeros = r.quantised(r.input(0))[1], r.quantised(r.output())[1]
     known = zeros == (0, 0) and r.quantised(r.output())[0] == 1 / 32768
     r.require(holds=known, why="a result whose scale is not 1 / 32768, or zero points that are not 0")
-    parameters = {"tangent": int(r.op.kind == "TANH"), **sigmoid_parameters(r), "elements": _row_elements(r)}
-    return _one_operand(r, "sigmoid", "int16", parameters)
+    parameters = {"tangent": int(r.op.kind == "TANH"), **sigmoid_parameters(r), "elements": row_elements(r)}
+    return one_operand(r, "sigmoid", "int16", parameters)

@@ -13,9 +13,13 @@ from modelplan.rewriting.standalone_c.reading import OperatorReader
 Parameters = dict[str, int | float | ConstTable]
 
 
-def reduction(r: OperatorReader) -> COperator:
-    """MEAN and SUM over axes that are neighbours."""
-    variant, shape = r.variant("int8", "int16"), r.input(0).shape
+def reduced_block(r: OperatorReader) -> tuple[int, int, int]:
+    """Elements along the axes before those that are reduced, along these, and along those behind them.
+
+    Raises:
+        MissingKernelError: they are no neighbours.
+    """
+    shape = r.input(0).shape
     axes = sorted({int(axis) % len(shape) for axis in r.constant(1).ravel()})
     axes = [axis for axis in axes if shape[axis] > 1] or axes[:1]
     r.require(holds=bool(axes), why="no axes")
@@ -23,6 +27,13 @@ def reduction(r: OperatorReader) -> COperator:
     r.require(holds=reduced == prod(shape[a] for a in axes), why=f"axes {axes}, which are no neighbours")
     outer, inner = prod(shape[: axes[0]]), prod(shape[axes[-1] + 1 :])
     r.require(holds=reduced > 0 and outer * inner == r.output().elements, why=f"axes {axes} of {list(shape)}")
+    return outer, reduced, inner
+
+
+def reduction(r: OperatorReader) -> COperator:
+    """MEAN and SUM over axes that are neighbours."""
+    variant = r.variant("int8", "int16")
+    outer, reduced, inner = reduced_block(r)
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
     multiplier, shift = quantized_multiplier(source / result)
     if r.op.kind == "MEAN":

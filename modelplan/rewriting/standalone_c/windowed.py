@@ -16,7 +16,7 @@ _SAME = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class MapAxis:
     """A window along one axis: how much the map is padded in front of it follows from TFLM's rule."""
 
     extent: int
@@ -39,23 +39,23 @@ class _Window:
         return max((computed - 1) * self.stride + self.span - self.extent, 0) // 2
 
 
-def _windows(r: OperatorReader, height: int, width: int, *, dilated: bool) -> tuple[_Window, _Window]:
+def windows_of(r: OperatorReader, height: int, width: int, *, dilated: bool) -> tuple[MapAxis, MapAxis]:
     """The windows along height and width of operand 0."""
     shape, padding = r.input(0).shape, int(r.option("Padding"))
     down, across = (int(r.option(f"Dilation{axis}Factor")) if dilated else 1 for axis in "HW")
-    high = _Window(shape[1], height, int(r.option("StrideH")), down, padding)
-    wide = _Window(shape[2], width, int(r.option("StrideW")), across, padding)
+    high = MapAxis(shape[1], height, int(r.option("StrideH")), down, padding)
+    wide = MapAxis(shape[2], width, int(r.option("StrideW")), across, padding)
     r.require(holds=high.stride > 0 and wide.stride > 0 and high.reach > 0 < wide.reach, why="a window without extent")
     return high, wide
 
 
-def _four_dimensional(r: OperatorReader) -> None:
+def four_dimensional(r: OperatorReader) -> None:
     ranks = len(r.input(0).shape), len(r.output().shape)
     r.require(holds=ranks == (4, 4), why=f"maps of {ranks[0]} and {ranks[1]} dimensions, expected 4")
     r.require(holds=r.input(0).shape[0] == r.output().shape[0], why="batches of different size")
 
 
-def _windowed(r: OperatorReader, source: str, variant: str, high: _Window, parameters: Parameters) -> COperator:
+def windowed_operator(r: OperatorReader, source: str, variant: str, high: MapAxis, parameters: Parameters) -> COperator:
     """An operator with a window over operand 0; batches follow each other."""
     batches = r.output().shape[0]
     whole = (high.extent, high.before, r.output().shape[1])
@@ -65,7 +65,7 @@ def _windowed(r: OperatorReader, source: str, variant: str, high: _Window, param
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=batches == 1)
 
 
-def _geometry(r: OperatorReader, high: _Window, wide: _Window) -> Parameters:
+def windowed_geometry(r: OperatorReader, high: MapAxis, wide: MapAxis) -> Parameters:
     return {
         "in_width": wide.extent,
         "in_channels": r.input(0).shape[3],
@@ -106,8 +106,12 @@ def folded_bias(r: OperatorReader, sums: npt.NDArray[np.int64], variant: str) ->
     """Biases from which what the operand's zero point adds to each channel is taken off, in 32 bits as they wrap."""
     if variant == "int16":
         return const_table("bias", "int64_t", _bias(r, sums.size))
-    values = _bias(r, sums.size) - r.quantised(r.input(0))[1] * sums
-    return const_table("bias", "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
+    return wrapped_bias("bias", _bias(r, sums.size) - r.quantised(r.input(0))[1] * sums)
+
+
+def wrapped_bias(name: str, values: npt.NDArray[np.int64]) -> ConstTable:
+    """A table of biases, as 32 bits hold them."""
+    return const_table(name, "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
 
 
 def _rescaling(r: OperatorReader) -> Parameters:
@@ -134,10 +138,10 @@ def _weights(r: OperatorReader, *, short: bool = True) -> tuple[npt.NDArray[np.i
 
 def convolution(r: OperatorReader) -> COperator:
     """CONV_2D, with groups where the weights have fewer channels than the map."""
-    _four_dimensional(r)
+    four_dimensional(r)
     weights, variant = _weights(r)
     channels, height, width, depth = weights.shape
-    high, wide = _windows(r, height, width, dilated=True)
+    high, wide = windows_of(r, height, width, dilated=True)
     groups, rest = divmod(r.input(0).shape[3], depth)
     fits = groups > 0 and not rest and not channels % groups and r.output().shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
@@ -147,22 +151,22 @@ def convolution(r: OperatorReader) -> COperator:
         "bias": folded_bias(r, weights.astype(np.int64).sum((1, 2, 3)), variant),
         "multiplier": multiplier,
         "shift": shift,
-        **_geometry(r, high, wide),
+        **windowed_geometry(r, high, wide),
         "out_channels": channels,
         "dilation_height": high.dilation,
         "dilation_width": wide.dilation,
         "groups": groups,
         **_rescaling(r),
     }
-    return _windowed(r, "conv_2d", variant, high, parameters)
+    return windowed_operator(r, "conv_2d", variant, high, parameters)
 
 
 def depthwise_convolution(r: OperatorReader) -> COperator:
     """DEPTHWISE_CONV_2D."""
-    _four_dimensional(r)
+    four_dimensional(r)
     weights, variant = _weights(r, short=False)
     _, height, width, channels = weights.shape
-    high, wide = _windows(r, height, width, dilated=True)
+    high, wide = windows_of(r, height, width, dilated=True)
     factor, rest = divmod(channels, r.input(0).shape[3])
     fits = not rest and factor > 0 and r.output().shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
@@ -172,13 +176,13 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
         "bias": folded_bias(r, weights.astype(np.int64).sum((0, 1, 2)), variant),
         "multiplier": multiplier,
         "shift": shift,
-        **_geometry(r, high, wide),
+        **windowed_geometry(r, high, wide),
         "depth_multiplier": factor,
         "dilation_height": high.dilation,
         "dilation_width": wide.dilation,
         **_rescaling(r),
     }
-    return _windowed(r, "depthwise_conv_2d", variant, high, parameters)
+    return windowed_operator(r, "depthwise_conv_2d", variant, high, parameters)
 
 
 def fully_connected(r: OperatorReader) -> COperator:
@@ -226,13 +230,13 @@ def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
 
 def pool(r: OperatorReader) -> COperator:
     """AVERAGE_POOL_2D and MAX_POOL_2D."""
-    _four_dimensional(r)
+    four_dimensional(r)
     variant = r.variant("int8", "int16")
     r.require(
         holds=r.quantised(r.input(0)) == r.quantised(r.output()), why="a result of another scale than the operand"
     )
-    high, wide = _windows(r, int(r.option("FilterHeight")), int(r.option("FilterWidth")), dilated=False)
+    high, wide = windows_of(r, int(r.option("FilterHeight")), int(r.option("FilterWidth")), dilated=False)
     low, most = r.output_range(r.activation())
-    parameters = {**_geometry(r, high, wide), "least": low, "most": most}
+    parameters = {**windowed_geometry(r, high, wide), "least": low, "most": most}
     parameters["channels"] = parameters.pop("in_channels")
-    return _windowed(r, r.op.kind.lower(), variant, high, parameters)
+    return windowed_operator(r, r.op.kind.lower(), variant, high, parameters)

@@ -154,7 +154,7 @@ class _Writer:
             " */",
             f'#include "{self.names.header}"',
             "",
-            *(["#include <math.h>"] if uses_floats else []),
+            *(["#include <float.h>", "#include <math.h>"] if uses_floats else []),
             "#include <string.h>",
         ]
         return "\n".join(lines)
