@@ -61,7 +61,7 @@ FORMS = [("ds_cnn_kws.tflite", 1), ("ds_cnn_kws.tflite", 4)]
 @pytest.mark.parametrize("fused", [1, 2, 4])
 @pytest.mark.parametrize("parts", [0, 1, 2])
 @pytest.mark.parametrize("backward", [False, True])
-def test_plans_are_right_in_every_form(fused: int, parts: int, backward: bool) -> None:  # noqa: FBT001
+def test_plans_are_right_in_every_form(fused: int, parts: int, backward: bool) -> None:
     verdict = rows_verdict(*planned("ds_cnn_kws.tflite", fused, parts, backward=backward))
     assert verdict.outcome == "ok", verdict.details
 
