@@ -134,9 +134,9 @@ class _RowReplay:
         if not right.all():
             at = int(np.argmin(right))
             owner = int(self.owner[span][at])
-            stands = "nothing" if owner < 0 else f"byte {int(self.position[span][at])} of {self.cells[owner].label}"
+            content = "nothing" if owner < 0 else f"byte {int(self.position[span][at])} of {self.cells[owner].label}"
             raise self._broken(
-                f"byte {first + at} of {self.cells[tensor].label} is not at {address + at}, but {stands}"
+                f"byte {first + at} of {self.cells[tensor].label} is not at {address + at}, but {content}"
             )
 
     def _shift(self, step: ValueShift) -> None:
