@@ -11,12 +11,12 @@ from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.c_fitting import FitCRequest, fit_c
+from modelplan.questions.c_fitting import FitCRequest, fit_c, fitted_self_test
 
 #: Options of other runtimes with their defaults.
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--tflm": None, "--max-macs": None, "--max-ops": None, "--max-time": "15%",
-    "--header": None, "--self-test": None, "--draw": [], "--target": None,
+    "--header": None, "--draw": [], "--target": None,
 }  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None], progress_end
     if arguments.seed < 0:
         raise RequestError(f"--seed is {arguments.seed}, expected at least 0")
     header = str(Path(arguments.output).with_suffix(".h"))
-    files.check_outputs([header], [arguments.model, arguments.output])
+    files.check_outputs([header, arguments.self_test], [arguments.model, arguments.output])
     request = _request(arguments)
     ladder = fit_c(request, progress)
     progress_ends()
@@ -61,7 +61,11 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None], progress_end
         return 1
     files.write(arguments.output, ladder.chosen.files.source)
     files.write(header, ladder.chosen.files.header)
-    terminal.show([Section("", (f"written to {arguments.output} and {header}",))])
+    written = f"{arguments.output} and {header}"
+    if arguments.self_test:
+        files.write(arguments.self_test, fitted_self_test(request, ladder))
+        written += f"; the self-test to {arguments.self_test}"
+    terminal.show([Section("", (f"written to {written}",))])
     return 0
 
 

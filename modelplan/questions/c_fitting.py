@@ -11,6 +11,7 @@ from modelplan.model.model_file import ModelFile
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
+from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.rewriting.stripes.ladder import Report, report_nothing
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
@@ -54,9 +55,30 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
         RequestError: the request names what does not exist, or rows of an input that there are not.
         BrokenPlanError: the plan is not right; never to be seen.
     """
+    return c_ladder(_model(request), request, _names(request), progress)
+
+
+def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
+    """A C file that runs what `fit_c` chose on generated inputs, and compares every map with what TFLM computes here.
+
+    Raises:
+        ModelError: nothing was chosen, or TFLM does not run the model.
+        RequestError: tflite-micro is not installed, or an input has a type for which there are no generated values.
+    """
+    if ladder.chosen is None:
+        raise ModelError(f"{request.path}: no self-test, for nothing fits")
+    model, program = _model(request), ladder.chosen.program
+    runs = expected_c_runs(model.file, model.operators, program, request.seed)
+    return c_self_test(model.file, model.operators, program, _names(request), runs, request.seed)
+
+
+def _model(request: FitCRequest) -> CModel:
+    return CModel(load_model(request.path), load_tflite(request.path))
+
+
+def _names(request: FitCRequest) -> CNames:
     stem = Path(request.output).stem
-    names = CNames(identifier(request.name or stem), f"{stem}.h", request.section)
-    return c_ladder(CModel(load_model(request.path), load_tflite(request.path)), request, names, progress)
+    return CNames(identifier(request.name or stem), f"{stem}.h", request.section)
 
 
 def c_requirement(file: ModelFile) -> Requirement:

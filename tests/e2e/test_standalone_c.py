@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from c_operators import DRAWS, Drawn, batch, differing, drawn_single, sweep
-from standalone_c import WARNINGS, CNetwork, apart, c_operators
+from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
 from tflm_models import T, single
 
+from modelplan.cli import main
 from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
@@ -130,3 +131,14 @@ def test_a_self_test_passes_unless_the_network_computes_something_else(damaged: 
     subprocess.run(["cc", *WARNINGS, "-O1", "-o", "net_test", "net_test.c", "-lm"], cwd=tmp_path, check=True)
     done = subprocess.run(["./net_test"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout.splitlines()[-1]) == ((1, "FAIL") if damaged else (0, "PASS: 3 runs"))
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_the_self_test_of_a_fitted_network_passes(rows: bool, tmp_path: Path) -> None:
+    output, test = str(tmp_path / "kws.c"), str(tmp_path / "kws_test.c")
+    options = ["--input", "rows"] if rows else []
+    model = str(MODELS / "ds_cnn_kws.tflite")
+    assert main(["fit", model, "--runtime", "c", *options, "-o", output, "--self-test", test]) == 0
+    subprocess.run(["cc", *WARNINGS, *SANITIZERS, "-o", "kws", "kws_test.c", "-lm"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./kws"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "PASS: 3 runs\n"
