@@ -55,7 +55,7 @@ class StageSearch:
         best: list[tuple[int, int]] = [(0, 0)] + [(_FAR, 0)] * count
         chosen: dict[int, StageChoice] = {}
         for end in range(1, count + 1):
-            for first in range(end - 1, self._barrier(end) - 1, -1):
+            for first in range(end - 1, self.barrier(end) - 1, -1):
                 if best[first] >= best[end]:
                     continue
                 choice = StageChoice(first, end, parts if end - first > 1 else 1)
@@ -68,7 +68,7 @@ class StageSearch:
             stages.insert(0, chosen[stages[0].first if stages else count])
         return best[count][0], tuple(stages)
 
-    def _barrier(self, end: int) -> int:
+    def barrier(self, end: int) -> int:
         """The first operator that may run together with the one before `end`."""
         operators = [self.graph.rows.operators[number] for number in self.graph.rows.order[:end]]
         if operators[-1].alone:

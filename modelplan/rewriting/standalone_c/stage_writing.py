@@ -44,7 +44,8 @@ class StageText:
     def _is_loop(self) -> bool:
         """Whether loops are shorter than tables: of a single operator."""
         operators = {form.operator for form in self.table.forms}
-        return len(operators) == 1 and not self.table.pushes and all(run.count <= 2 for run in self.table.runs)
+        short = all(run.count <= 2 for run in self.table.runs) and not self._columns()
+        return len(operators) == 1 and not self.table.pushes and short
 
     @property
     def _many(self) -> int:
