@@ -344,8 +344,27 @@ def _lstm(d: Drawn, kind: str) -> Single:
     return Single(kind, sources, (result,), "UnidirectionalSequenceLSTMOptions", options)
 
 
+def _transposed(d: Drawn, kind: str) -> Single:
+    same = d.random() < 0.5
+    batch, height, width, channels = d.shape(1, 6)
+    (kh, kw, out), (sh, sw) = (d.randint(1, 4) for _ in range(3)), (d.randint(1, 3) for _ in range(2))
+    rows = height * sh if same else (height - 1) * sh + kh
+    columns = width * sw if same else (width - 1) * sw + kw
+    source = d.tensor((batch, height, width, channels), dtype=d.choice(("int8", "int8", "int16")))
+    scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.7 else 1))
+    weights = d.constant(T("int8", (out, kh, kw, channels), scales=scales, zero=0))
+    result = _result_of_sums(d, source, scales, kh * kw * channels, (batch, rows, columns, out))
+    bias = replace(d.bias(out, 3000), dtype="int32" if source.dtype == "int8" else "int64")
+    sources = (
+        (ints(*result.shape), weights, source, bias) if d.random() < 0.7 else (ints(*result.shape), weights, source)
+    )
+    options = {"Padding": 0 if same else 1, "StrideH": sh, "StrideW": sw}
+    return Single(kind, sources, (result,), "TransposeConvOptions", options)
+
+
 DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "CONV_2D": _convolution, "DEPTHWISE_CONV_2D": _convolution, "FULLY_CONNECTED": _fully_connected,
+    "TRANSPOSE_CONV": _transposed,
     "AVERAGE_POOL_2D": _pool, "MAX_POOL_2D": _pool,
     "ADD": _binary, "SUB": _binary, "MUL": _binary, "MAXIMUM": _binary, "MINIMUM": _binary, "PRELU": _binary,
     "DIV": _binary,

@@ -20,13 +20,20 @@ from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import lstm
 from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
 from modelplan.rewriting.standalone_c.variables import assign_variable, nothing, read_variable, svdf
-from modelplan.rewriting.standalone_c.windowed import convolution, depthwise_convolution, fully_connected, pool
+from modelplan.rewriting.standalone_c.windowed import (
+    convolution,
+    depthwise_convolution,
+    fully_connected,
+    pool,
+    transposed_convolution,
+)
 from modelplan.runtimes.tflm.file import FileModel
 
 _ROWS: dict[str, Callable[[OperatorReader], COperator]] = {
     "CONV_2D": convolution,
     "DEPTHWISE_CONV_2D": depthwise_convolution,
     "FULLY_CONNECTED": fully_connected,
+    "TRANSPOSE_CONV": transposed_convolution,
     "AVERAGE_POOL_2D": pool,
     "MAX_POOL_2D": pool,
     "ADD": binary,

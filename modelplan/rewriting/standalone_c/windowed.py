@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
+from modelplan.rewriting.standalone_c.fixed_point import activation_range, quantized_multiplier
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, RowWindow, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 
@@ -78,7 +78,7 @@ def windowed_geometry(r: OperatorReader, high: MapAxis, wide: MapAxis) -> Parame
     }
 
 
-def channel_multipliers(r: OperatorReader, axis: int) -> tuple[ConstTable, ConstTable]:
+def channel_multipliers(r: OperatorReader, axis: int, operand: int = 0) -> tuple[ConstTable, ConstTable]:
     """A multiplier and a shift for each channel of the weights, operand 1, in double as TFLM computes them."""
     weights = r.input(1)
     channels, scales = weights.shape[axis], r.scales(r.op.inputs[1])
@@ -86,7 +86,7 @@ def channel_multipliers(r: OperatorReader, axis: int) -> tuple[ConstTable, Const
     if len(scales) > 1:
         named = weights.quantization.axis
         r.require(holds=weights.shape[named] == channels, why=f"scales along axis {named}")
-    (source, _), (result, _) = r.quantised(r.input(0)), r.quantised(r.output())
+    (source, _), (result, _) = r.quantised(r.input(operand)), r.quantised(r.output())
     pairs = [quantized_multiplier(float(source) * float(s) / float(result)) for s in scales]
     pairs = pairs * channels if len(pairs) == 1 else pairs
     return const_table("multiplier", "int32_t", [m for m, _ in pairs]), const_table(
@@ -240,3 +240,48 @@ def pool(r: OperatorReader) -> COperator:
     parameters = {**windowed_geometry(r, high, wide), "least": low, "most": most}
     parameters["channels"] = parameters.pop("in_channels")
     return windowed_operator(r, r.op.kind.lower(), variant, high, parameters)
+
+
+def transposed_convolution(r: OperatorReader) -> COperator:
+    """TRANSPOSE_CONV, whose operand 2 is the map."""
+    source, weights, result = r.input(2), r.constant(1), r.output()
+    types = tuple(r.dtype(t) for t in (source, r.input(1), result))
+    known = types in (("int8", "int8", "int8"), ("int16", "int8", "int16"))
+    r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8 and int16")
+    r.require(holds=len(source.shape) == len(result.shape) == 4 == weights.ndim, why="maps without 4 dimensions")
+    channels, height, width, depth = weights.shape
+    fits = source.shape[0] == result.shape[0] and source.shape[3] == depth and result.shape[3] == channels
+    r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
+    bias = r.constant(3).astype(np.int64).ravel() if r.has(3) else np.zeros(channels, np.int64)
+    (_, in_zero), (scale, out_zero) = r.quantised(source), r.quantised(result)
+    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
+    low, most = activation_range(activation, types[2], scale, out_zero)
+    padding = int(r.option("Padding"))
+    high, wide = (
+        MapAxis(result.shape[i], reach, int(r.option(f"Stride{axis}")), 1, padding)
+        for i, reach, axis in ((1, height, "H"), (2, width, "W"))
+    )
+    multiplier, shift = channel_multipliers(r, 0, 2)
+    wide_sums = types[0] == "int16"
+    parameters: Parameters = {
+        "weights": const_table("weights", "int8_t", weights),
+        "bias": const_table("bias", "int64_t", bias) if wide_sums else wrapped_bias("bias", bias),
+        "multiplier": multiplier,
+        "shift": shift,
+        "in_width": source.shape[2],
+        "in_channels": depth,
+        "out_width": result.shape[2],
+        "out_channels": channels,
+        "kernel_height": height,
+        "kernel_width": width,
+        "stride_height": high.stride,
+        "stride_width": wide.stride,
+        "pad_left": wide.before,
+        "in_zero": in_zero,
+        "out_zero": out_zero,
+        "least": low,
+        "most": most,
+    }
+    whole = (source.shape[1], high.before, result.shape[1])
+    kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
+    return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
