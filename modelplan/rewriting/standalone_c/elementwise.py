@@ -159,8 +159,6 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
     (a, a_zero), (b, b_zero), (out, out_zero) = map(r.quantised, (r.input(0), r.input(1), r.output()))
     left, twice = 20 if r.variant() == "int8" else 15, 2 * float(max(a, b))
     real = {"a": a / twice, "b": b / twice, "out": twice / ((1 << left) * out)}
-    if r.op.kind == "SUB":  # whose divisions TFLM makes in float32
-        real = {key: float(value) for key, value in _float_ratios(a, b, out, left).items()}
     found: Parameters = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "left_shift": left}
     found["b_sign"] = -1 if r.op.kind == "SUB" else 1
     for name, value in real.items():
@@ -169,12 +167,6 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
         found |= {f"{name}_multiplier": multiplier, f"{name}_shift": shift}
     low, high = r.output_range(r.activation())
     return {**found, "least": low, "most": high}
-
-
-def _float_ratios(a: float, b: float, out: float, left: int) -> dict[str, np.float32]:
-    a32, b32, out32 = np.float32(a), np.float32(b), np.float32(out)
-    twice = np.float32(2) * max(a32, b32)
-    return {"a": a32 / twice, "b": b32 / twice, "out": twice / (np.float32(1 << left) * out32)}
 
 
 def softmax(r: OperatorReader) -> COperator:
