@@ -12,9 +12,11 @@ import pytest
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.c_fitting import FitCRequest, c_requirement, fit_c
+from modelplan.questions.verifying import VerifyRequest, verify
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.runner import tflm_values
+from tests.sweeps.c_plans import faults
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -115,6 +117,29 @@ def test_refusals_name_what_is_missing() -> None:
         fit_c(FitCRequest(str(MODELS / "transformer_encoder.tflite")))
     with pytest.raises(RequestError, match="no rung 'pixels'"):
         fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite"), without=frozenset({"pixels"})))
+
+
+@pytest.mark.parametrize("pushed", [False, True], ids=["held", "by rows"])
+def test_verify_compiles_and_runs_what_was_written(tmp_path: Path, pushed: bool) -> None:
+    pytest.importorskip("tflite_micro")
+    model, source = str(MODELS / "ds_cnn_kws.tflite"), tmp_path / "net.c"
+    chosen = fit_c(FitCRequest(model, pushed=pushed, without=frozenset({"parts"}))).chosen
+    assert chosen is not None
+    source.write_text(chosen.files.source)
+    (tmp_path / "net.h").write_text(chosen.files.header)
+    assert not verify(VerifyRequest(model, str(source))).fault
+    source.write_text(chosen.files.source.replace("+ p->out_zero", "+ 1 + p->out_zero"))
+    assert "outputs of run 0 differ" in verify(VerifyRequest(model, str(source))).fault
+    (tmp_path / "net.h").write_text("int other(void);")
+    with pytest.raises(RequestError, match="declares no network"):
+        verify(VerifyRequest(model, str(source)))
+
+
+def test_plans_in_random_stages_are_right() -> None:
+    pytest.importorskip("tflite_micro")
+    wrong, refused = faults(range(12))
+    assert not wrong
+    assert refused < 6
 
 
 CORPUS = {
