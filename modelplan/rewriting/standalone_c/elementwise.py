@@ -200,7 +200,10 @@ def unary(r: OperatorReader) -> COperator:
     types = r.dtype(r.input(0)), r.dtype(r.output())
     if types == ("int16", "int16"):
         return _wide_unary(r)
-    r.require(holds={*types} <= {"int8", "uint8"}, why=f"types {', '.join(types)}; there are kernels for 8 bits")
+    known = {"int8", "uint8"} if r.op.kind == "QUANTIZE" else {"int8"}
+    r.require(
+        holds={*types} <= known, why=f"types {', '.join(types)}; there are kernels for {', '.join(sorted(known))}"
+    )
     parameters: Parameters = {
         "values": function_table(r),
         "least": LIMITS[types[0]][0],
