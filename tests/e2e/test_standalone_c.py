@@ -10,11 +10,13 @@ import zlib
 from pathlib import Path
 
 import pytest
+import tflm_models
 from c_operators import DRAWS, Drawn, batch, differing, drawn_single, sweep
 from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
 from tflm_models import T, single
 
 from modelplan.cli import main
+from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
@@ -131,6 +133,21 @@ def test_a_self_test_passes_unless_the_network_computes_something_else(damaged: 
     subprocess.run(["cc", *WARNINGS, "-O1", "-o", "net_test", "net_test.c", "-lm"], cwd=tmp_path, check=True)
     done = subprocess.run(["./net_test"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout.splitlines()[-1]) == ((1, "FAIL") if damaged else (0, "PASS: 3 runs"))
+
+
+def test_every_operator_of_tflm_is_taken_or_refused_by_name() -> None:
+    taken = 0
+    for name, content in tflm_models.sweep(1, 3):
+        try:
+            model = read_tflite(content, "net.tflite")
+        except ModelError:
+            continue
+        for index in range(len(model.subgraphs[0].ops)):
+            try:
+                taken += bool(c_operator(model, index).kernels)
+            except MissingKernelError as problem:
+                assert f"op {index} " in str(problem), name
+    assert taken > 100
 
 
 @pytest.mark.skipif(not shutil.which("arm-linux-gnueabihf-gcc"), reason="needs a compiler for ARM")

@@ -45,12 +45,13 @@ _AXES = ("row", "column", "channel")
 def binary(r: OperatorReader) -> COperator:
     """ADD, SUB, MUL, MAXIMUM, MINIMUM and PRELU of two maps; one with fewer elements is repeated along some axes."""
     variant = r.variant("int8") if r.op.kind == "PRELU" else r.variant("int8", "int16")
-    r.require(holds=r.dtype(r.input(1)) == variant, why=f"an operand 1 of type {r.dtype(r.input(1))}")
     return binary_operator(r, _BINARY[r.op.kind], variant, _binary_parameters(r))
 
 
 def binary_operator(r: OperatorReader, source: str, variant: str, more: Parameters) -> COperator:
     """A kernel of two operands, of which one may be a constant."""
+    types = r.dtype(r.input(0)), r.dtype(r.input(1))
+    r.require(holds=types[0] == types[1], why=f"operands of types {', '.join(types)}")
     loops = broadcast_loops(r)
     (rows, *row_steps), (width, *_), (channels, *_) = loops
     parameters: Parameters = {"width": width, "channels": channels, **more}
