@@ -11,7 +11,6 @@ from modelplan.model.model_file import ModelFile
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
-from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.rewriting.stripes.ladder import Report, report_nothing
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
@@ -65,6 +64,8 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
         ModelError: nothing was chosen, or TFLM does not run the model.
         RequestError: tflite-micro is not installed, or an input has a type for which there are no generated values.
     """
+    from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
+
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: no self-test, for nothing fits")
     model, program = _model(request), ladder.chosen.program

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from c_plans import faults
 
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.alternatives import load_file
@@ -16,7 +17,6 @@ from modelplan.questions.verifying import VerifyRequest, verify
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.runner import tflm_values
-from tests.sweeps.c_plans import faults
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"

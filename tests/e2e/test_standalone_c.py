@@ -10,11 +10,13 @@ import zlib
 from pathlib import Path
 
 import pytest
+import tflm_models
 from c_operators import DRAWS, Drawn, batch, differing, drawn_single, sweep
 from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
 from tflm_models import T, single
 
 from modelplan.cli import main
+from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
@@ -131,6 +133,69 @@ def test_a_self_test_passes_unless_the_network_computes_something_else(damaged: 
     subprocess.run(["cc", *WARNINGS, "-O1", "-o", "net_test", "net_test.c", "-lm"], cwd=tmp_path, check=True)
     done = subprocess.run(["./net_test"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout.splitlines()[-1]) == ((1, "FAIL") if damaged else (0, "PASS: 3 runs"))
+
+
+def test_every_operator_of_tflm_is_taken_or_refused_by_name() -> None:
+    taken = 0
+    for name, content in tflm_models.sweep(1, 3):
+        try:
+            model = read_tflite(content, "net.tflite")
+        except ModelError:
+            continue
+        for index in range(len(model.subgraphs[0].ops)):
+            try:
+                taken += bool(c_operator(model, index).kernels)
+            except MissingKernelError as problem:
+                assert f"op {index} " in str(problem), name
+    assert taken > 100
+
+
+@pytest.mark.skipif(not shutil.which("arm-linux-gnueabihf-gcc"), reason="needs a compiler for ARM")
+@pytest.mark.skipif(not shutil.which("qemu-arm-static"), reason="needs qemu-arm-static")
+def test_every_kernel_computes_the_same_on_arm(tmp_path: Path) -> None:
+    drawn = Drawn(6)
+    model = read_tflite(batch([drawn_single(drawn, kind) for kind in DRAWS for _ in range(5)]), "net.tflite")
+    operators = c_operators(model)
+    program, names = apart(model, operators), CNames("net", "net.h")
+    text = c_self_test(model, operators, program, names, expected_c_runs(model, operators, program))
+    (tmp_path / "net_test.c").write_text(text)
+    (tmp_path / "net.h").write_text(c_files(model, operators, program, names).header)
+    command = ["arm-linux-gnueabihf-gcc", *WARNINGS, "-O2", "-static", "-o", "net", "net_test.c", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(["qemu-arm-static", "./net"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "PASS: 3 runs\n"
+
+
+#: A program whose network has its buffer in memory of the program.
+SHARED = """
+#include <stdio.h>
+#include "net.h"
+signed char shared[NET_RAM_BYTES];
+int main(void)
+{
+    net_invoke();
+    return (void *)net_input() >= (void *)shared && (void *)net_input() < (void *)(shared + sizeof shared) ? 0 : 1;
+}
+"""
+
+
+def test_the_caller_names_the_memory_or_its_section(tmp_path: Path) -> None:
+    model = load_tflite(MODELS / "ds_cnn_kws.tflite")
+    operators = c_operators(model)
+    names = CNames("net", "net.h", ".fast")
+    files = c_files(model, operators, apart(model, operators), names)
+    (tmp_path / "net.c").write_text(files.source)
+    (tmp_path / "net.h").write_text(files.header)
+    (tmp_path / "main.c").write_text(SHARED)
+    subprocess.run(["cc", *WARNINGS, "-c", "net.c"], cwd=tmp_path, check=True)
+    done = subprocess.run(["size", "-A", "net.o"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    sizes = {line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()[2:-2]}
+    assert sizes[".fast"] == apart(model, operators).nbytes
+    assert not sizes[".bss"]
+    (tmp_path / "memory.h").write_text("extern signed char shared[];\n")
+    named = ["-include", "memory.h", "-DNET_RAM=shared"]
+    subprocess.run(["cc", *WARNINGS, *named, "main.c", "net.c", "-o", "net", "-lm"], cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "net"]).returncode == 0
 
 
 @pytest.mark.parametrize("rows", [False, True])

@@ -224,6 +224,8 @@ def _concatenation(d: Drawn, kind: str) -> Single:
     shape = d.choice((d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20))))
     axis, first = d.randrange(len(shape)), d.tensor(shape)
     parts = [replace(first, shape=(*shape[:axis], d.randint(1, 6), *shape[axis + 1 :])) for _ in range(d.randint(2, 4))]
+    if d.random() < 0.2:
+        parts[-1] = d.constant(parts[-1])
     total = sum(p.shape[axis] for p in parts)
     result = replace(first, shape=(*shape[:axis], total, *shape[axis + 1 :]))
     return Single(kind, tuple(parts), (result,), "ConcatenationOptions", {"Axis": d.choice((axis, axis - len(shape)))})

@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from random_cnns import random_cnn
+
 from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.formats import load_model
@@ -24,7 +26,6 @@ from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageCho
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
-from tests.sweeps.random_cnns import random_cnn
 
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 

@@ -45,12 +45,13 @@ _AXES = ("row", "column", "channel")
 def binary(r: OperatorReader) -> COperator:
     """ADD, SUB, MUL, MAXIMUM, MINIMUM and PRELU of two maps; one with fewer elements is repeated along some axes."""
     variant = r.variant("int8") if r.op.kind == "PRELU" else r.variant("int8", "int16")
-    r.require(holds=r.dtype(r.input(1)) == variant, why=f"an operand 1 of type {r.dtype(r.input(1))}")
     return binary_operator(r, _BINARY[r.op.kind], variant, _binary_parameters(r))
 
 
 def binary_operator(r: OperatorReader, source: str, variant: str, more: Parameters) -> COperator:
     """A kernel of two operands, of which one may be a constant."""
+    types = r.dtype(r.input(0)), r.dtype(r.input(1))
+    r.require(holds=types[0] == types[1], why=f"operands of types {', '.join(types)}")
     loops = broadcast_loops(r)
     (rows, *row_steps), (width, *_), (channels, *_) = loops
     parameters: Parameters = {"width": width, "channels": channels, **more}
@@ -159,8 +160,6 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
     (a, a_zero), (b, b_zero), (out, out_zero) = map(r.quantised, (r.input(0), r.input(1), r.output()))
     left, twice = 20 if r.variant() == "int8" else 15, 2 * float(max(a, b))
     real = {"a": a / twice, "b": b / twice, "out": twice / ((1 << left) * out)}
-    if r.op.kind == "SUB":  # whose divisions TFLM makes in float32
-        real = {key: float(value) for key, value in _float_ratios(a, b, out, left).items()}
     found: Parameters = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "left_shift": left}
     found["b_sign"] = -1 if r.op.kind == "SUB" else 1
     for name, value in real.items():
@@ -169,12 +168,6 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
         found |= {f"{name}_multiplier": multiplier, f"{name}_shift": shift}
     low, high = r.output_range(r.activation())
     return {**found, "least": low, "most": high}
-
-
-def _float_ratios(a: float, b: float, out: float, left: int) -> dict[str, np.float32]:
-    a32, b32, out32 = np.float32(a), np.float32(b), np.float32(out)
-    twice = np.float32(2) * max(a32, b32)
-    return {"a": a32 / twice, "b": b32 / twice, "out": twice / (np.float32(1 << left) * out32)}
 
 
 def softmax(r: OperatorReader) -> COperator:
@@ -208,7 +201,10 @@ def unary(r: OperatorReader) -> COperator:
     types = r.dtype(r.input(0)), r.dtype(r.output())
     if types == ("int16", "int16"):
         return _wide_unary(r)
-    r.require(holds={*types} <= {"int8", "uint8"}, why=f"types {', '.join(types)}; there are kernels for 8 bits")
+    known = {"int8", "uint8"} if r.op.kind == "QUANTIZE" else {"int8"}
+    r.require(
+        holds={*types} <= known, why=f"types {', '.join(types)}; there are kernels for {', '.join(sorted(known))}"
+    )
     parameters: Parameters = {
         "values": function_table(r),
         "least": LIMITS[types[0]][0],

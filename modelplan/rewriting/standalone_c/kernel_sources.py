@@ -57,7 +57,7 @@ def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     if match := _USES.match(text):
         uses = tuple(match[1].split(", "))
         text = text[match.end() :]
-    return _aligned(text.replace("VARIANT", variant)), uses
+    return _aligned(re.sub(r";  +/\*", "; /*", text.replace("VARIANT", variant))), uses
 
 
 def _aligned(text: str) -> str:

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, RowWindow, rows_of
+from modelplan.rewriting.standalone_c.kernel_records import (
+    CKernel,
+    ConstTable,
+    COperator,
+    RowWindow,
+    const_table,
+    rows_of,
+)
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.strided_slices import sliced_axes
 from modelplan.runtimes.tflm.file import FileTensor
@@ -86,7 +93,7 @@ def _loops(move: _Move, keep: int) -> tuple[list[tuple[int, int, int]], int]:
     return loops[max(keep - 1, 0) :], width
 
 
-def _copy(r: OperatorReader, move: _Move, operand: int, window: RowWindow | None) -> CKernel:
+def _copy(r: OperatorReader, move: _Move, operand: int | ConstTable, window: RowWindow | None) -> CKernel:
     """The call of the kernel for a move; with a window by rows."""
     loops, run = _loops(move, move.target.row_axis + 1 if window else 0)
     r.require(holds=len(loops) <= len(_LOOPS), why=f"a move with {len(loops)} loops, there are {len(_LOOPS)}")
@@ -109,19 +116,25 @@ def _copy(r: OperatorReader, move: _Move, operand: int, window: RowWindow | None
 def _moved(r: OperatorReader, moves: Sequence[_Move]) -> COperator:
     """An operator that makes these moves, by rows where each of them goes by rows."""
     dynamic = [i for i in range(len(r.op.inputs)) if r.has(i) and not r.is_constant(i)]
-    for move in moves:
-        r.require(holds=move.operand in dynamic, why=f"a constant operand {move.operand}")
-    windows = [move.window() for move in moves]
+    windows = [move.window() if move.operand in dynamic else None for move in moves]
     same = len({rows_of(r.output(i).shape) for i in range(len(r.op.outputs))}) == 1
     of_operand = dict(zip((move.operand for move in moves), windows, strict=True))
     alike = all(of_operand[move.operand] == window for move, window in zip(moves, windows, strict=True))
     by_rows = same and alike and all(windows)
     kernels = [
-        _copy(r, move, dynamic.index(move.operand), window if by_rows else None)
+        _copy(r, move, _source(r, move.operand, dynamic), window if by_rows else None)
         for move, window in zip(moves, windows, strict=True)
     ]
     operands = tuple(r.row_operand(i, of_operand.get(i) if by_rows else None) for i in dynamic)
     return COperator(r.index, r.op.kind, operands, r.row_results(), tuple(kernels), by_rows=by_rows)
+
+
+def _source(r: OperatorReader, operand: int, dynamic: Sequence[int]) -> int | ConstTable:
+    """An operand by its position among those that are no constants, or the table of a constant."""
+    if operand in dynamic:
+        return dynamic.index(operand)
+    dtype = r.dtype(r.input(operand))
+    return const_table("constant", "float" if dtype == "float32" else f"{dtype}_t", r.constant(operand))
 
 
 def _check_types(r: OperatorReader, operand: int = 0) -> None:

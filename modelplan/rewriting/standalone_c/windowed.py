@@ -128,8 +128,8 @@ def _weights(r: OperatorReader, *, short: bool = True) -> tuple[npt.NDArray[np.i
     known = {("int8", ""): "int8", ("int8", "int32"): "int8", ("int16", ""): "int16", ("int16", "int64"): "int16"}
     known |= {("int16", "int32"): "int16_short"} if short else {}
     variant = known.get((types[0], bias), "") if types[1] == "int8" and types[0] == types[2] else ""
-    told = ", ".join((*types, bias)).rstrip(", ")
-    r.require(holds=variant != "", why=f"types {told}; there are kernels for int8 and int16 with weights of 8 bits")
+    named = ", ".join((*types, bias)).rstrip(", ")
+    r.require(holds=variant != "", why=f"types {named}; there are kernels for int8 and int16 with weights of 8 bits")
     zeros = {r.quantised(t)[1] for t in (r.input(0), r.output())}
     r.require(holds=types[0] == "int8" or zeros == {0}, why="16-bit maps whose zero point is not 0")
     weights: npt.NDArray[np.int8] = r.constant(1)

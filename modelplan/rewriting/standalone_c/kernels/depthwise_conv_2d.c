@@ -29,6 +29,10 @@ static void depthwise_conv_2d_VARIANT_sums(const struct depthwise_conv_2d_VARIAN
     const int32_t pitch = p->in_channels * p->depth_multiplier;
     const int32_t column = p->dilation_width * p->in_channels;
     const int32_t line = p->dilation_height * p->in_width * p->in_channels;
+    int32_t from[4] = {0, 0, 0, 0};
+    for (int32_t k = 0; k < channels; k++) {
+        from[k] = (c + k) / p->depth_multiplier;
+    }
     for (int32_t y = taps[0]; y < taps[1]; y++) {
         const element_t *i = in + at + y * line + taps[2] * column;
         const weight_t *w = p->weights + (y * p->kernel_width + taps[2]) * pitch + c;
@@ -45,7 +49,7 @@ static void depthwise_conv_2d_VARIANT_sums(const struct depthwise_conv_2d_VARIAN
         } else {
             for (int32_t x = taps[2]; x < taps[3]; x++) {
                 for (int32_t k = 0; k < channels; k++) {
-                    sums[k] += (product_t)i[(c + k) / p->depth_multiplier] * w[k];
+                    sums[k] += (product_t)i[from[k]] * w[k];
                 }
                 i += column;
                 w += pitch;
