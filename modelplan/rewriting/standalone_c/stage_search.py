@@ -11,6 +11,8 @@ from modelplan.rewriting.standalone_c.placing_rows import packed_stage, placed_p
 from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 
 _FAR = 1 << 60
+#: Operators that run together at most.
+_LONGEST = 40
 #: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
 _DRAFT_TRIES = 500
 _TRIES = 4000
@@ -40,27 +42,35 @@ class StageSearch:
 
     def least_load(self, parts: int) -> int:
         """No plan of stages with so many parts needs less: the most bytes that are alive at a time."""
-        return self._least(parts, self.graph.load)[0]
+        if parts not in self._loads:
+            self._loads[parts] = self._least(parts, self.graph.load)[0]
+        return self._loads[parts]
+
+    @cached_property
+    def _loads(self) -> dict[int, int]:
+        return {}
 
     def stages(self, parts: int) -> tuple[StageChoice, ...]:
         """The stages of which each needs the least by itself."""
-        return self._least(parts, self._height)[1]
+        return self._least(parts, self._height, self.least_load(parts))[1]
 
-    def _least(self, parts: int, needs: Callable[[StageChoice, int], int]) -> tuple[int, tuple[StageChoice, ...]]:
+    def _least(
+        self, parts: int, needs: Callable[[StageChoice, int], int], floor: int = 0
+    ) -> tuple[int, tuple[StageChoice, ...]]:
         """Dynamic programming over the places where one stage ends and the next begins.
 
-        Of stages that need equally much the ones with the fewest values that slide.
+        Of stages that need equally much the ones that fuse the fewest operators; below `floor` all need equally much.
         """
         count = len(self.graph.rows.order)
-        best: list[tuple[int, int]] = [(0, 0)] + [(_FAR, 0)] * count
+        best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
         chosen: dict[int, StageChoice] = {}
         for end in range(1, count + 1):
-            for first in range(end - 1, self.barrier(end) - 1, -1):
-                if best[first] >= best[end]:
+            for first in range(end - 1, max(self.barrier(end), end - _LONGEST) - 1, -1):
+                fused = best[first][1] + end - first - 1
+                if (best[first][0], fused) >= best[end]:
                     continue
                 choice = StageChoice(first, end, parts if end - first > 1 else 1)
-                need = max(best[first][0], needs(choice, best[end][0]))
-                rank = need, best[first][1] + end - first - 1
+                rank = max(best[first][0], needs(choice, best[end][0])), fused
                 if rank < best[end]:
                     best[end], chosen[end] = rank, choice
         stages: list[StageChoice] = []
