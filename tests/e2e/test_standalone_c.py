@@ -46,7 +46,7 @@ pytestmark = [
 
 def test_operators_compute_what_tflm_computes(tmp_path: Path) -> None:
     drawn = Drawn(1)
-    singles = [drawn_single(drawn, kind) for kind in DRAWS for _ in range(12)]
+    singles = [drawn_single(drawn, kind) for kind in DRAWS for _ in range(8)]
     assert not differing(singles, 1, tmp_path)
 
 
@@ -136,8 +136,8 @@ def test_a_self_test_passes_unless_the_network_computes_something_else(damaged: 
 
 
 def test_every_operator_of_tflm_is_taken_or_refused_by_name() -> None:
-    taken = 0
-    for name, content in tflm_models.sweep(1, 3):
+    taken, problems = 0, []
+    for _, content in tflm_models.sweep(1, 3):
         try:
             model = read_tflite(content, "net.tflite")
         except ModelError:
@@ -146,10 +146,13 @@ def test_every_operator_of_tflm_is_taken_or_refused_by_name() -> None:
             try:
                 taken += bool(c_operator(model, index).kernels)
             except MissingKernelError as problem:
-                assert f"op {index} " in str(problem), name
+                problems.append(f"op {index} " in str(problem))
     assert taken > 100
+    assert len(problems) > 100
+    assert all(problems)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("arm-linux-gnueabihf-gcc"), reason="needs a compiler for ARM")
 @pytest.mark.skipif(not shutil.which("qemu-arm-static"), reason="needs qemu-arm-static")
 def test_every_kernel_computes_the_same_on_arm(tmp_path: Path) -> None:
@@ -198,6 +201,7 @@ def test_the_caller_names_the_memory_or_its_section(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "net"]).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [False, True])
 def test_the_self_test_of_a_fitted_network_passes(rows: bool, tmp_path: Path) -> None:
     output, test = str(tmp_path / "kws.c"), str(tmp_path / "kws_test.c")

@@ -1,8 +1,7 @@
 """Single operators with generated parameters: what plain C computes, whole and in slices of rows, and what TFLM does.
 
-Many operators that have nothing to do with each other stand in one model, so that one program runs them all:
-
-    PYTHONPATH=tests/support:tests/sweeps python tests/sweeps/c_operators.py 10000 CONV_2D ...
+Many operators that have nothing to do with each other are in one model, so that one program runs them all:
+python tests/sweeps/c_operators.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs.
 """
 
 from __future__ import annotations
@@ -17,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from standalone_c import SANITIZERS, CNetwork
 from tflm_models import Op, S, T, build, ints
 
 from modelplan.runtimes.tflm.runner import tflm_values
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from standalone_c import SANITIZERS, CNetwork
 
 _BATCH = 500
 
@@ -472,10 +473,18 @@ def sweep(kinds: Sequence[str], count: int, seed: int, folder: Path) -> list[Sin
     return wrong
 
 
-if __name__ == "__main__":
-    for name in sys.argv[2:] or DRAWS:
+def main() -> int:
+    """Runs the kinds that are named, or all, and tells which operators differ."""
+    wrong = 0
+    for kind in sys.argv[2:] or DRAWS:
         with tempfile.TemporaryDirectory() as box:
-            bad = sweep([name], int(sys.argv[1]), 0, Path(box))
-        print(f"{name}: {len(bad)} of {sys.argv[1]} differ")
+            bad = sweep([kind], int(sys.argv[1]), 0, Path(box))
+        wrong += len(bad)
+        print(f"{kind}: {len(bad)} of {sys.argv[1]} differ", flush=True)
         for single in bad[:2]:
             print(f"   {str(single)[:1500]}")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
