@@ -23,6 +23,7 @@ A question about a model file is a frozen request, a function, and a frozen answ
     verify(VerifyRequest)              Proof             whether a plan is safe, or a rewritten file equal
     self_test(SelfTestRequest)         SelfTest          runs of a file that firmware repeats with its own kernels
     fit(FitRequest)                    Ladder            a .tflite file rewritten so that it fits TFLM
+    fit_c(FitCRequest)                 CLadder           a .tflite file as plain C without an interpreter
     fit_onnx(FitOnnxRequest)           OnnxLadder        an .onnx file and settings with which a session needs less
     share_memory(ShareRequest)         SharedPlan        several models in one memory
     esphome_arena(EsphomeRequest)      EsphomeArena      the tensor arena in the manifest of a wake word
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
     from modelplan.questions.analyzing import AnalyzeRequest, analysis_stages, analyze
     from modelplan.questions.budgets.budget_checks import CheckRequest, check_budgets
+    from modelplan.questions.c_fitting import FitCRequest, fit_c
     from modelplan.questions.comparing_allocators import CompareRequest, compare
     from modelplan.questions.differences.models import diff
     from modelplan.questions.esphome_manifest import EsphomeRequest, esphome_arena
@@ -124,6 +126,7 @@ if TYPE_CHECKING:
     from modelplan.questions.together.parts import ShareRequest
     from modelplan.questions.together.shared_memory import share_memory
     from modelplan.questions.verifying import VerifyRequest, verify
+    from modelplan.rewriting.standalone_c.ladder import CLadder
     from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
     from modelplan.rewriting.striped_tflite.ladder import Ladder
     from modelplan.targets.choosing import Chosen
@@ -163,6 +166,7 @@ _HOMES = {
         "primitives.errors": "BrokenPlanError ModelError ModelPlanError RequestError",
         "questions.analyzing": "AnalyzeRequest analysis_stages analyze",
         "questions.budgets.budget_checks": "CheckRequest check_budgets",
+        "questions.c_fitting": "FitCRequest fit_c",
         "questions.comparing_allocators": "CompareRequest compare",
         "questions.differences.models": "diff",
         "questions.esphome_manifest": "EsphomeRequest esphome_arena",
@@ -182,6 +186,7 @@ _HOMES = {
         "questions.together.parts": "ShareRequest",
         "questions.together.shared_memory": "share_memory",
         "questions.verifying": "VerifyRequest verify",
+        "rewriting.standalone_c.ladder": "CLadder",
         "rewriting.striped_onnx.ladder": "OnnxLadder",
         "rewriting.striped_tflite.ladder": "Ladder",
         "targets.choosing": "Chosen",
@@ -190,18 +195,18 @@ _HOMES = {
 }
 
 __all__ = [
-    "Aliases", "AllocatorAnswers", "Analysis", "AnalyzeRequest", "BrokenPlanError", "Budget", "Buffer", "CheckRequest",
-    "Chosen", "CompareRequest", "Curve", "Difference", "EsphomeArena", "EsphomeRequest", "ExplainRequest",
-    "Explanation", "Findings", "FitOnnxRequest", "FitRequest", "Footprint", "Graph", "Kind", "Ladder", "LayoutCheck",
-    "LayoutRequest", "Limits", "Member", "MemoriesRequest", "Merge", "ModelError", "ModelPlanError", "ModelRequest",
-    "MovingPlan", "OnnxLadder", "Op", "Options", "PackRequest", "PackedFile", "Placement", "Plan", "Problem",
-    "Progress", "Proof", "RecomputeRequest", "RegionPlan", "ReorderedFile", "RequestError", "Runtime", "Schedule",
-    "SelfTest", "SelfTestRequest", "ShareRequest", "SharedPlan", "SpillRequest", "StreamCurve", "StreamRequest",
-    "SweepProgress", "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest", "analysis_stages", "analyze",
-    "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare", "diff", "esphome_arena", "explain",
-    "fit", "fit_onnx", "height", "load", "load_bound", "measure", "order", "pack", "place", "place_in_memories", "plan",
-    "read", "recompute", "render", "reorder", "self_test", "share_memory", "show", "spill", "storages", "stream",
-    "sweep", "table_of", "verify",
+    "Aliases", "AllocatorAnswers", "Analysis", "AnalyzeRequest", "BrokenPlanError", "Budget", "Buffer", "CLadder",
+    "CheckRequest", "Chosen", "CompareRequest", "Curve", "Difference", "EsphomeArena", "EsphomeRequest",
+    "ExplainRequest", "Explanation", "Findings", "FitCRequest", "FitOnnxRequest", "FitRequest", "Footprint", "Graph",
+    "Kind", "Ladder", "LayoutCheck", "LayoutRequest", "Limits", "Member", "MemoriesRequest", "Merge", "ModelError",
+    "ModelPlanError", "ModelRequest", "MovingPlan", "OnnxLadder", "Op", "Options", "PackRequest", "PackedFile",
+    "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest", "RegionPlan", "ReorderedFile",
+    "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest", "SharedPlan", "SpillRequest",
+    "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest",
+    "analysis_stages", "analyze", "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare",
+    "diff", "esphome_arena", "explain", "fit", "fit_c", "fit_onnx", "height", "load", "load_bound", "measure", "order",
+    "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test", "share_memory",
+    "show", "spill", "storages", "stream", "sweep", "table_of", "verify",
 ]  # fmt: skip
 
 

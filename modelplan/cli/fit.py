@@ -3,6 +3,7 @@
 The rungs of a ladder are tried from the cheapest: the unmodified file; its best order; an offline plan with views;
 with outputs that run into operands; convolutions that do their own padding; the largest maps in stripes. The result is
 proved to compute what the model does, and run beside it where tflite-micro and ai-edge-litert are installed.
+With `--runtime c` the plan becomes plain C that needs no interpreter.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modelplan.cli import files, fit_onnx, model_options, terminal
+from modelplan.cli import files, fit_c, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
 from modelplan.cli.progress import show_line
@@ -55,7 +56,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--kernels",
         type=spoken_kernels,
-        choices=KERNELS,
+        choices=(*KERNELS, "portable"),
         metavar="NAME",
         help="the kernel library (default: the target's, else as the file says, else all)",
     )
@@ -84,6 +85,7 @@ def configure(parser: ArgumentParser) -> None:
         "--seconds", type=float, metavar="S", help="ends the search with the best so far, as Ctrl-C and SIGTERM do"
     )
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
+    fit_c.configure(parser)
     fit_onnx.configure(parser)
 
 
@@ -93,6 +95,9 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
     files.check_outputs(others, [arguments.model, arguments.output])
+    if arguments.runtime == "c":
+        return fit_c.fit_file(arguments, show_line, lambda: show_line(""))
+    fit_c.check_runtime(arguments)
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, show_line)

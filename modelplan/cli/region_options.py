@@ -73,10 +73,10 @@ def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...
     check_regions(regions)
     slow = [one for one in regions if one.kind in _USUAL_RATES and not (one.read_bandwidth or one.bandwidth)]
     if slow and len(regions) > 1:
-        names = ", ".join(f"region {one.name} ({one.kind})" for one in slow)
+        which = ", ".join(f"region {one.name} ({one.kind})" for one in slow)
         options = " ".join(f"--region {one.name}:{one.size},{_USUAL_RATES[one.kind]}" for one in slow)
         raise RequestError(
-            f"{names} {'states' if len(slow) == 1 else 'state'} no rate, so nothing says what an access costs; usual"
+            f"{which} {'states' if len(slow) == 1 else 'state'} no rate, so nothing says what an access costs; usual"
             f" for octal PSRAM and quad SPI flash: {options}"
         )
     return regions

@@ -27,7 +27,7 @@ def configure(parser: ArgumentParser) -> None:
         " BufferPlan; with --against the original .tflite",
     )
     parser.add_argument(
-        "--against", metavar="REWRITTEN", help="a .tflite that must compute what FILE does, with its own plan"
+        "--against", metavar="REWRITTEN", help="a .tflite that must compute what FILE does, or a .c that `fit` wrote"
     )
     parser.add_argument("--model", metavar="MODEL", help="the model that a .json, .csv or .h plan is for")
     parser.add_argument("--runtime", metavar="NAME", help="whose alignment and kernels hold for a .csv")

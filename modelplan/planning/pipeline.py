@@ -40,7 +40,7 @@ class Options:
     """How a plan is made.
 
     Args:
-        runtime: tflm, litert, ort, executorch or generic; None: tflm for .tflite and ort for .onnx.
+        runtime: tflm, c, litert, ort, executorch or generic; None: tflm for .tflite and ort for .onnx.
         schedule: how the operators are ordered: file, list, dfs, merge, beam, best or exact.
         alias: which tensors may share memory: runtime, none, views, safe or max; None: safe where the
             runtime overwrites by itself, else views.

@@ -20,7 +20,9 @@ from modelplan.planning import pipeline
 from modelplan.planning.lifetimes import padded
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.questions.c_fitting import c_requirement
 from modelplan.rewriting import packing, reordering
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.declaration import requirement_of
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -86,6 +88,8 @@ def _prove_carried(model: FileModel, runtime: Runtime) -> None:
 def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
     """What the runtime needs to run a file whose plan is already proved, or that carries none."""
     runtime = target.runtime
+    if runtime.name == C.name and file.graph.format == "tflite":
+        return c_requirement(file)
     if runtime.requires is None or file.graph.format != runtime.default_for:
         return planned_by_itself(file.graph, runtime)
     return runtime.requires(file.content, file.path, target.abi, runtime.kernels)

@@ -31,7 +31,7 @@ class ModelRequest:
         path: a .tflite or .onnx file.
         dims: extents that the file leaves open: SYMBOL=N, or SYMBOL<=N for a bound.
         shapes: shapes that the file leaves open: TENSOR=N,N,...
-        runtime: tflm, litert, ort, executorch or generic; None: by the file's format.
+        runtime: tflm, c, litert, ort, executorch or generic; None: by the file's format.
         kernels: the kernel library; None: the target's, else those of the plan in the file, else all.
         abi: for which ABI a whole arena is sized; None: the target's, else of 32 bits.
         capacity: the bytes there are; None: the block of the target, else no limit.

@@ -10,9 +10,12 @@ from pathlib import Path
 from modelplan.answers.proof import Proof
 from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.c_execution import LEVEL as C_LEVEL
+from modelplan.checking.verifier.c_execution import execute_c
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
+from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import milliseconds
@@ -28,7 +31,7 @@ class VerifyRequest:
     Args:
         path: a packed .tflite, a plan or a layout in several memories as .json, a .csv with offsets, or a .h with a
             BufferPlan; with `against` the original .tflite.
-        against: a .tflite that must compute what `path` does, with its own plan.
+        against: a .tflite that must compute what `path` does, with its own plan, or a .c that `fit_c` wrote of it.
         model: the model that a .json, .csv or .h plan is for.
         runtime: whose alignment and kernels hold for a .csv.
         kernels: the kernel library; None: that of the plan in a .tflite, else all, and reference kernels for a .h or
@@ -121,6 +124,8 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
     given = [f"--{name}" for name in ("model", "runtime", "overlaps") if getattr(request, name)]
     if given:
         raise RequestError(f"{given[0]} is for plans, --against compares two .tflite files")
+    if against.lower().endswith(".c"):
+        return _compared_with_c(request, against)
     files = load_tflite(request.path), load_tflite(against)
     effort = None if request.quick else ExecutionEffort(request.seed)
     kernels = request.kernels or kernels_of_plan(files[1])
@@ -134,3 +139,18 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
     elif failed:
         fault = f"{against} does not compute what {request.path} does: {fault}"
     return Proof(request.path, tuple(verdicts), fault, against, kernels=kernels)
+
+
+def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
+    """Compares what a network in plain C computes with what TFLM does."""
+    model = load_tflite(request.path)
+    if request.quick:
+        return Proof(request.path, (Verdict(C_LEVEL, "skipped", "--quick: no kernel was run"),), "", against)
+    try:
+        verdict = Verdict(C_LEVEL, "ok", *execute_c(model, Path(against), request.seed))
+    except BrokenPlanError as problem:
+        verdict = Verdict(C_LEVEL, "broken", str(problem))
+    except Skipped as reason:
+        verdict = Verdict(C_LEVEL, "skipped", str(reason))
+    fault = f"{against} does not compute what {request.path} does: {verdict.details}"
+    return Proof(request.path, (verdict,), fault if verdict.outcome == "broken" else "", against)

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from modelplan.model import Graph, Kind, Runtime
 from modelplan.primitives.errors import RequestError
+from modelplan.runtimes.c import C
 from modelplan.runtimes.executorch import EXECUTORCH
 from modelplan.runtimes.generic import GENERIC
 from modelplan.runtimes.litert import LITERT
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.tflm import TFLM
 
-RUNTIMES: dict[str, Runtime] = {r.name: r for r in (TFLM, LITERT, ORT, EXECUTORCH, GENERIC)}
+RUNTIMES: dict[str, Runtime] = {r.name: r for r in (TFLM, C, LITERT, ORT, EXECUTORCH, GENERIC)}
 
 
 def runtime(name: str | None, file_format: str) -> Runtime:

@@ -34,6 +34,7 @@ from modelplan.questions.explaining.subjects import (
 )
 from modelplan.rewriting import reordering
 from modelplan.runtimes import RUNTIMES
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import read_plan, requests
 
@@ -248,8 +249,8 @@ def _with_library(subject: ModelSubject, place: Place) -> ModelSubject:
 
 
 def _runtimes(subject: ModelSubject) -> Sequence[Place]:
-    own = subject.target.runtime.name
-    return [row.name for row in RUNTIMES.values() if row.name != own and subject.graph.format in row.runs]
+    left_out = {subject.target.runtime.name, C.name}  # what plain C needs is no figure of whole tensors
+    return [row.name for row in RUNTIMES.values() if row.name not in left_out and subject.graph.format in row.runs]
 
 
 def _on_runtime(subject: ModelSubject, place: Place) -> ModelSubject:

@@ -26,6 +26,7 @@ from modelplan.questions.model_request import (
 )
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
@@ -103,7 +104,7 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
         unmodified=unmodified,
     )
     yield first
-    if not requirement.refusals:
+    if not requirement.refusals and target.runtime.name != C.name:  # whose rows are no plan of whole tensors to change
         subject = subject_of(file, target, deadline)
         yield replace(first, advice=advice(subject, measured(subject), report=report))
 

@@ -43,7 +43,7 @@ class GroupPacking:
 def group_problem(
     lives: Sequence[LiveBytes],
     groups: int,
-    alignment: int,
+    alignment: int | Sequence[int],
     overlaps: Iterable[AllowedOverlap],
     scratch: Sequence[tuple[int, int]] = (),
     values: Iterable[LiveBytes] = (),
@@ -52,8 +52,8 @@ def group_problem(
 
     `scratch` are working buffers of kernels, (step, bytes); each is a group behind the others, and apart from all of
     `values` that is alive as a whole, since the runtime places it by itself and knows of whole values only. The first
-    buffers are empty, one at the base of each group, with its alignment. A step of the program is the next of the
-    problem, since the caller writes the inputs at step 0.
+    buffers are empty, one at the base of each group, with its alignment: that of all, or a list. A step of the program
+    is the next of the problem, since the caller writes the inputs at step 0.
     """
     own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
     found, count = [*lives, *own], groups + len(scratch)

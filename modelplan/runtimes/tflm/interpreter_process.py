@@ -24,11 +24,12 @@ def answer(asked: tuple[Any, ...]) -> Any:
 
 
 def run_given(
-    model: bytes, runs: list[list[bytes]], tensors: list[int], *, kept: bool
-) -> list[tuple[list[Any], list[int]]]:
+    model: bytes, runs: list[list[bytes]], tensors: list[int], form: str, *, kept: bool
+) -> list[tuple[list[Any], list[Any]]]:
     """The outputs of each run, of which the bytes of every input are given, and the CRC-32 of each of `tensors`.
 
-    `kept`: every tensor has memory of its own; without it tensors that are no outputs cannot be asked for.
+    With the form "bytes" all bytes of them instead. `kept`: every tensor has memory of its own; without it tensors that
+    are no outputs cannot be asked for.
     """
     from tflite_micro.python.tflite_micro import runtime
 
@@ -38,12 +39,14 @@ def run_given(
         arena_size=max(256 << 20, 64 * len(model)),
         intrepreter_config=config.kPreserveAllTensors if kept else config.kAllocationRecording,
     )
-    return [_values(interpreter, iter(run), tensors) for run in runs]
+    return [_values(interpreter, iter(run), tensors, bytes if form == "bytes" else zlib.crc32) for run in runs]
 
 
-def _values(interpreter: Any, inputs: Iterator[bytes], tensors: list[int]) -> tuple[list[Any], list[int]]:
+def _values(
+    interpreter: Any, inputs: Iterator[bytes], tensors: list[int], remember: Callable[[bytes], Any]
+) -> tuple[list[Any], list[Any]]:
     outputs = _outputs(interpreter, lambda details: _given(details, next(inputs)))
-    return outputs, [zlib.crc32(interpreter.GetTensor(t, 0)["tensor_data"].tobytes()) for t in tensors]
+    return outputs, [remember(interpreter.GetTensor(t, 0)["tensor_data"].tobytes()) for t in tensors]
 
 
 def run_model(model: bytes, arena: int, rounds: int, seed: int, *, extremes: bool) -> list[str]:

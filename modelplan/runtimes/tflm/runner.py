@@ -89,8 +89,21 @@ def tflm_values(
         RequestError: the extra is not installed; names the command that installs it.
         RefusalError: TFLM does not accept the model, crashes, or takes longer than `seconds`.
     """
-    question = ("values", model, [list(run) for run in inputs], list(tensors or ()), tensors is not None)
+    question = ("values", model, [list(run) for run in inputs], list(tensors or ()), "crc", tensors is not None)
     values: list[tuple[list[Any], list[int]]] = _asked(question, seconds)[0]
+    return values
+
+
+def tflm_contents(
+    model: bytes, inputs: Sequence[Sequence[bytes]], tensors: Sequence[int], seconds: float = 120
+) -> list[tuple[list[Any], list[bytes]]]:
+    """The outputs of each run, and all bytes of each of `tensors`, as `tflm_values` gives their CRC-32.
+
+    Raises:
+        RequestError, RefusalError: as `tflm_values`.
+    """
+    question = ("values", model, [list(run) for run in inputs], list(tensors), "bytes", True)
+    values: list[tuple[list[Any], list[bytes]]] = _asked(question, seconds)[0]
     return values
 
 

@@ -1,0 +1,125 @@
+"""A network in plain C, compiled with sanitizers and run beside TFLM on random and on extreme inputs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from modelplan.checking.verifier.verdicts import Executed, Skipped
+from modelplan.formats.files import read_text
+from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.generated_inputs import generated_inputs
+from modelplan.runtimes.tflm.planner import without_plan
+from modelplan.runtimes.tflm.runner import INSTALL, installed, tflm_values
+
+LEVEL = "C beside TFLM"
+_RUNS = 6
+_COMPILERS = ("cc", "gcc", "clang")
+_FLAGS = ("-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+_SECONDS = 600
+#: The least and the largest byte of an element, in memory order, of types whose extremes are run.
+_EXTREMES = {"int8": (b"\x80", b"\x7f"), "int16": (b"\x00\x80", b"\xff\x7f")}
+
+
+@dataclass(frozen=True, slots=True)
+class CInterface:
+    """What a header says: the prefix, the functions of inputs and outputs, and whether rows are handed over."""
+
+    prefix: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    pushed: bool
+
+
+def interface_of(header: str, path: str) -> CInterface:
+    """The interface that a header declares.
+
+    Raises:
+        RequestError: it is no header of a network in plain C.
+    """
+    start = re.search(r"(\w+)_(invoke\(void\)|push_row\()", header)
+    if start is None:
+        raise RequestError(f"{path}: declares no network; expected a header that `fit --runtime c` wrote")
+    prefix = start[1]
+    ends = [re.findall(rf"\*{prefix}_({side}(?:_\d+)?)\(void\)", header) for side in ("input", "output")]
+    return CInterface(prefix, tuple(ends[0]), tuple(ends[1]), start[2] == "push_row(")
+
+
+def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
+    """Compiles a C file with its header and compares all outputs with those of TFLM's reference kernels, bit for bit.
+
+    Raises:
+        BrokenPlanError: outputs differ, or a sanitizer stops the program.
+        RequestError: the header is missing, or the file does not compile.
+        Skipped: there is no compiler, or no TFLM to compare with.
+    """
+    compiler = next((name for name in _COMPILERS if shutil.which(name)), None)
+    if compiler is None:
+        raise Skipped(f"no C compiler: {', '.join(_COMPILERS)}")
+    if not installed():
+        raise Skipped(f"tflite-micro is not installed; {INSTALL}")
+    interface = interface_of(read_text(path.with_suffix(".h")), str(path.with_suffix(".h")))
+    feeds = [generated_inputs(model, seed, run) for run in range(_RUNS)] + list(_extreme(model))
+    wanted = [
+        b"".join(output.tobytes() for output in outputs) for outputs, _ in tflm_values(without_plan(model.data), feeds)
+    ]
+    done = _run(compiler, path, interface, b"".join(b"".join(feed) for feed in feeds))
+    if done.returncode:
+        raise BrokenPlanError(f"{path}: stops with {done.stderr.decode(errors='replace')[:400]}")
+    if done.stdout != b"".join(wanted):
+        size = max(len(wanted[0]), 1)
+        at = next(i for i, run in enumerate(wanted) if done.stdout[i * size : (i + 1) * size] != run)
+        raise BrokenPlanError(f"{path}: outputs of run {at} differ from TFLM's")
+    return Executed(
+        f"outputs of {len(feeds)} runs are equal, with sanitizers", f"portable kernels by {compiler}", planned=True
+    )
+
+
+def _extreme(model: FileModel) -> Iterator[list[bytes]]:
+    """All inputs at their least, and at their largest."""
+    tensors = [model.subgraphs[0].tensors[t] for t in model.subgraphs[0].inputs]
+    kinds = {DTYPES[tensor.type] for tensor in tensors}
+    if kinds <= set(_EXTREMES):
+        for end in (0, 1):
+            yield [_EXTREMES[DTYPES[tensor.type]][end] * tensor.elements for tensor in tensors]
+
+
+def _run(compiler: str, path: Path, interface: CInterface, inputs: bytes) -> subprocess.CompletedProcess[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        main, program = Path(folder) / "main.c", Path(folder) / "net"
+        main.write_text("\n".join(_main(path.with_suffix(".h").name, interface)))
+        command = [compiler, *_FLAGS, f"-I{path.parent}", str(main), str(path), "-lm", "-o", str(program)]
+        built = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+        if built.returncode:
+            raise RequestError(f"{path} does not compile: {built.stderr[:400]}")
+        run = [str(program)]
+        return subprocess.run(run, input=inputs, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603
+
+
+def _main(header: str, interface: CInterface) -> Iterator[str]:
+    """A program that reads inputs and writes outputs, run after run."""
+    name, macro = interface.prefix, interface.prefix.upper()
+    yield f'#include <stdio.h>\n#include "{header}"\nint main(void)\n{{\n    for (;;) {{'
+    if interface.pushed:
+        yield f"        static unsigned char in[{macro}_INPUT_BYTES];"
+        yield "        int done = 0;\n        if (fread(in, 1, sizeof in, stdin) != sizeof in) { return 0; }"
+        yield f"        {name}_start();\n        for (unsigned at = 0; at < sizeof in; at += {macro}_ROW_BYTES) {{"
+        yield f"            done = {name}_push_row((const void *)(in + at));\n        }}"
+        yield "        if (!done) { return 1; }"
+    else:
+        yield from _lines(interface.inputs, name, macro, "fread({0}(), 1, {1}, stdin) != {1}")
+        yield f"        {name}_invoke();"
+    yield from _lines(interface.outputs, name, macro, "fwrite({0}(), 1, {1}, stdout) != {1}")
+    yield "    }\n}\n"
+
+
+def _lines(ends: Sequence[str], name: str, macro: str, form: str) -> Iterator[str]:
+    for end in ends:
+        yield f"        if ({form.format(f'{name}_{end}', f'{macro}_{end.upper()}_BYTES')}) {{ return 0; }}"

@@ -1,0 +1,293 @@
+"""Proves the plan of a model in plain C from its steps alone: what stands in each byte of the buffer, step by step.
+
+A byte that was computed is known by the tensor and the place in it. Each row that a kernel reads must be there, and be
+the right one; what the model gives out must be there in the end. Which rows an operator reads follows from the options
+in the file; the plan is believed in nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.answers.proof_verdict import Verdict
+from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, map_rows, row_reads
+from modelplan.checking.verifier.rewrites.contents import EDGE
+from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
+from modelplan.checking.verifier.safe_overlap import POINTWISE
+from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRead, RowsWritten, ValueShift
+from modelplan.primitives.dtypes import nbytes
+from modelplan.primitives.errors import BrokenPlanError
+
+#: Operators whose result is the operand's bytes.
+_VIEWS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
+_SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
+_NOTHING = -1
+LEVEL = "rows in C"
+Span = tuple[int, int]
+
+
+def rows_verdict(source: Source, program: CProgram) -> Verdict:
+    """The verdict of the steps of a plan.
+
+    Cost: O(bytes that all steps read and write).
+    """
+    try:
+        replay = _RowReplay(source, program)
+        replay.run()
+    except BrokenPlanError as fault:
+        return Verdict(LEVEL, "broken", str(fault))
+    return Verdict(LEVEL, "ok", f"{replay.calls:,} calls of kernels, {replay.rows:,} rows, {program.nbytes:,} bytes")
+
+
+@dataclass
+class _RowReplay:
+    source: Source
+    program: CProgram
+    calls: int = 0
+    rows: int = 0
+    arrived: int = 0
+    place: str = ""
+
+    @cached_property
+    def owner(self) -> npt.NDArray[np.int32]:
+        """For each byte of the buffer the tensor that it is a part of."""
+        return np.full(self.program.nbytes, _NOTHING, dtype=np.int32)
+
+    @cached_property
+    def position(self) -> npt.NDArray[np.int64]:
+        """For each byte of the buffer where in that tensor it stands."""
+        return np.full(self.program.nbytes, _NOTHING, dtype=np.int64)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The tensors of the main subgraph."""
+        return self.source.parts[0].cells
+
+    @cached_property
+    def _called(self) -> set[int]:
+        return {s.operator for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall)}
+
+    @cached_property
+    def roots(self) -> dict[int, int]:
+        """For each tensor the one whose bytes it is: views that no kernel makes are their operands."""
+        roots: dict[int, int] = {}
+        for op in self.source.parts[0].ops:
+            if op.kind in _VIEWS and op.number not in self._called:
+                x, y = op.inputs[0], op.outputs[0]
+                if self._size(x) != self._size(y):
+                    raise self._broken(f"{op.label} is no view")
+                roots[y] = roots.get(x, x)
+        return roots
+
+    def _size(self, tensor: int) -> int:
+        cell = self.cells[tensor]
+        return nbytes(cell.coding.dtype, cell.shape)
+
+    def _map(self, tensor: int) -> MapRows:
+        return map_rows(self.cells[tensor], self._size(tensor))
+
+    def _broken(self, why: str) -> BrokenPlanError:
+        return BrokenPlanError(f"{self.place}: {why}" if self.place else why)
+
+    def run(self) -> None:
+        """Follows all steps."""
+        part = self.source.parts[0]
+        pushed = part.inputs[:1] if self.program.pushed else ()
+        held = [(t, v) for t, v in zip(part.inputs, self.program.inputs, strict=True) if t not in pushed]
+        variables = [(value.tensors[0], v) for v, value in enumerate(self.program.values) if value.variable]
+        for tensor, value in (*held, *variables):
+            self._write(tensor, 0, self.program.values[value].offset, self._size(tensor))
+        for number, stage in enumerate(self.program.stages):
+            for index, step in enumerate(stage.steps):
+                self.place = f"stage {number}, step {index}"
+                if isinstance(step, KernelCall):
+                    self._call(step)
+                elif isinstance(step, ValueShift):
+                    self._shift(step)
+                else:
+                    self._arrive(step)
+        self.place = "the end"
+        outputs = list(zip(part.outputs, self.program.outputs, strict=True))
+        for tensor, value in (*outputs, *variables):
+            self._expect(tensor, 0, self.program.values[value].offset, self._size(tensor))
+
+    def _span(self, first: int, count: int) -> slice:
+        if first < 0 or count < 0 or first + count > self.program.nbytes:
+            raise self._broken(f"bytes {first} to {first + count} are not in the buffer of {self.program.nbytes}")
+        return slice(first, first + count)
+
+    def _write(self, tensor: int, first: int, address: int, count: int) -> None:
+        span = self._span(address, count)
+        self.owner[span] = self.roots.get(tensor, tensor)
+        self.position[span] = np.arange(first, first + count)
+
+    def _expect(self, tensor: int, first: int, address: int, count: int) -> None:
+        """Checks that bytes [first, first + count) of a tensor stand at an address."""
+        span = self._span(address, count)
+        wanted = np.arange(first, first + count)
+        right = (self.owner[span] == self.roots.get(tensor, tensor)) & (self.position[span] == wanted)
+        if not right.all():
+            at = int(np.argmin(right))
+            owner = int(self.owner[span][at])
+            content = "nothing" if owner < 0 else f"byte {int(self.position[span][at])} of {self.cells[owner].label}"
+            raise self._broken(
+                f"byte {first + at} of {self.cells[tensor].label} is not at {address + at}, but {content}"
+            )
+
+    def _shift(self, step: ValueShift) -> None:
+        source, target = self._span(step.address, step.nbytes), self._span(step.to, step.nbytes)
+        self.owner[target] = self.owner[source].copy()
+        self.position[target] = self.position[source].copy()
+
+    def _arrive(self, step: RowsArrival) -> None:
+        tensor = self.source.parts[0].inputs[0]
+        row = self._map(tensor).row_bytes
+        if self.arrived // row != (self.arrived + step.nbytes - 1) // row:
+            raise self._broken("more than a row arrives at a time")
+        self._write(tensor, self.arrived, step.address, step.nbytes)
+        self.arrived += step.nbytes
+
+    def _call(self, call: KernelCall) -> None:
+        op = self.source.parts[0].ops[call.operator]
+        self.place = f"{op.label}"
+        self.calls += 1
+        positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t)]
+        dynamic = [self._unpadded(op.inputs[i]) for i in positions]
+        results = [t for t in op.outputs if t >= 0]
+        if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:
+            raise self._broken("other operands or results than in the file")
+        places = [(r.tensor, r.address) for r in call.reads] + [(w.tensor, w.address) for w in call.writes]
+        for tensor, address in places:
+            width = nbytes(self.cells[tensor].coding.dtype, (1,))
+            if width and address % width:
+                raise self._broken(f"{self.cells[tensor].label} lies at {address}, no multiple of {width}")
+        rules = [self._rule(op, position, results) for position in positions]
+        count = call.writes[0].rows if call.writes else 1
+        if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
+            raise self._broken("results of different rows")
+        if count > 1 and op.kind in _SEVERAL_KERNELS:
+            self._check_apart(call, count)
+        self._check_extents(call, rules)
+        for row in range(count if any(rules) else 1):
+            self._row(op, call, rules, row)
+
+    @cached_property
+    def _pads(self) -> dict[int, Operation]:
+        """The paddings that no step computes, by their results."""
+        ops = self.source.parts[0].ops
+        return {op.outputs[0]: op for op in ops if op.kind in ("PAD", "PADV2") and op.number not in self._called}
+
+    def _unpadded(self, tensor: int) -> int:
+        """What an operator reads that does a padding by itself."""
+        return self._pads[tensor].inputs[0] if tensor in self._pads else tensor
+
+    def _is_computed(self, tensor: int) -> bool:
+        """Whether a tensor is in the buffer: no constant, and none that is kept elsewhere from run to run."""
+        cell = self.cells[tensor]
+        return cell.data is None and not cell.variable and cell.coding.dtype != "resource"
+
+    def _check_apart(self, call: KernelCall, count: int) -> None:
+        """Checks that no result lies on an operand, for operators that are computed part after part."""
+        for write in call.writes:
+            end = write.address + count * self._map(write.tensor).row_bytes
+            for read in call.reads:
+                if read.address < end and write.address < read.address + read.rows * self._map(read.tensor).row_bytes:
+                    raise self._broken(f"writes {self.cells[write.tensor].label} over operands that are still read")
+
+    def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
+        cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
+        rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
+        if op.inputs[position] not in self._pads:
+            return rule
+        pad = self._pads[op.inputs[position]]
+        folded = folded_reads(op, rule, tuple(self.cells[t] for t in (*pad.inputs, pad.outputs[0])))
+        if folded is None:
+            raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
+        return folded
+
+    def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
+        """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""
+        for write in call.writes:
+            shape = self._map(write.tensor)
+            if not 0 <= write.first <= write.first + write.rows <= shape.rows:
+                raise self._broken(f"rows {write.first} to {write.first + write.rows} of {shape.rows}")
+            if write.rows < shape.rows and not any(rules):
+                raise self._broken("computes some rows of a result that is computed as a whole")
+        if call.columns:
+            left, end = call.columns
+            by_columns = all(rule and rule.columns for rule in rules)
+            if call.writes[0].rows != 1 or len(call.writes) != 1 or not by_columns:
+                raise self._broken("computes columns that are not computed by themselves")
+            if not 0 <= left < end <= self._map(call.writes[0].tensor).columns:
+                raise self._broken(f"columns {left} to {end} are not in the result")
+
+    def _row(self, op: Operation, call: KernelCall, rules: list[RowReads | None], row: int) -> None:
+        """Computes the row behind so many that the call has computed already."""
+        self.rows += 1
+        read: list[Span] = []
+        for operand, rule in zip(call.reads, rules, strict=True):
+            wanted = self._whole(operand) if rule is None else self._window(call, operand, rule, row)
+            for first, address, count in wanted:
+                self._expect(operand.tensor, first, address, count)
+                read.append((address, address + count))
+        for write in call.writes:
+            first, address, count = self._result(call, write, row, whole=not any(rules))
+            for a, b in read:
+                if (
+                    a < address + count
+                    and address < b
+                    and not self._in_place(op, call, write, (a, b), (address, count))
+                ):
+                    raise self._broken(f"writes {self.cells[write.tensor].label} over what the same row still reads")
+            self._write(write.tensor, first, address, count)
+
+    def _in_place(self, op: Operation, call: KernelCall, write: RowsWritten, read: Span, result: Span) -> bool:
+        """Whether an element-wise operator may write there: on the element that it reads, or in front of it."""
+        size = self._size(write.tensor)
+        same = [
+            r
+            for r in call.reads
+            if self._size(r.tensor) == size and r.address <= read[0] <= read[1] <= r.address + size
+        ]
+        return op.kind in POINTWISE and len(same) > 0 and result[0] <= read[0] and read[1] - read[0] == result[1]
+
+    def _whole(self, operand: RowsRead) -> Iterator[tuple[int, int, int]]:
+        yield 0, operand.address, self._size(operand.tensor)
+
+    def _window(self, call: KernelCall, operand: RowsRead, rule: RowReads, row: int) -> Iterator[tuple[int, int, int]]:
+        """(first byte, address, bytes) of what a row of the result reads of an operand, as the kernel looks for it."""
+        shape, columns = self._map(operand.tensor), rule.columns
+        left, right = 0, shape.columns
+        if columns:
+            computed = slice(*call.columns) if call.columns else slice(None)
+            taken = {c for window in columns[computed] for c in window if c != EDGE}
+            left, right = (min(taken), max(taken) + 1) if taken else (0, 0)
+        for tap, place in enumerate(rule.rows[call.writes[0].first + row]):
+            at = row * rule.stride - operand.above + tap * rule.dilation
+            there = 0 <= at < operand.rows
+            if there != (place != EDGE):
+                what = f"row {place}" if place != EDGE else "a row beside the map"
+                raise self._broken(
+                    f"tap {tap} of row {call.writes[0].first + row} is {what} of {self.cells[operand.tensor].label},"
+                    f" but the kernel is handed {operand.rows} rows with {operand.above} above them"
+                )
+            if there and right > left:
+                first = place * shape.row_bytes + left * shape.column_bytes
+                address = operand.address + at * shape.row_bytes + left * shape.column_bytes
+                yield first, address, (right - left) * shape.column_bytes
+
+    def _result(self, call: KernelCall, write: RowsWritten, row: int, *, whole: bool) -> tuple[int, int, int]:
+        """(first byte, address, bytes) of what is written of a result."""
+        shape = self._map(write.tensor)
+        if whole:
+            return 0, write.address, self._size(write.tensor)
+        first = (write.first + row) * shape.row_bytes
+        if call.columns:
+            left, end = call.columns
+            return first + left * shape.column_bytes, write.address, (end - left) * shape.column_bytes
+        return first, write.address + row * shape.row_bytes, shape.row_bytes

@@ -1,0 +1,83 @@
+"""`fit --runtime c`: a .tflite file becomes a C source and its header."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from modelplan.cli import files, terminal
+from modelplan.outputs.report import Section
+from modelplan.outputs.reports import c_ladder_report as report
+from modelplan.primitives.byte_counts import parse_bytes, parse_memory
+from modelplan.primitives.errors import RequestError
+from modelplan.questions.c_fitting import FitCRequest, fit_c, fitted_self_test
+
+#: Options of other runtimes with their defaults.
+_FOREIGN: dict[str, object] = {
+    "--objective": "arena", "--abi": None, "--tflm": None, "--max-macs": None, "--max-ops": None, "--max-time": "15%",
+    "--header": None, "--draw": [], "--target": None, "--c-array": None, "--seconds": None,
+}  # fmt: skip
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declares the arguments that only plain C takes."""
+    group = parser.add_argument_group("plain C (--runtime c)")
+    group.add_argument("--runtime", choices=("tflm", "c"), help="c: OUT is a C source, and a header beside it")
+    group.add_argument("--input", choices=("held", "rows"), help="rows: the input comes row by row (default: held)")
+    group.add_argument("--name", metavar="PREFIX", help="what public names begin with (default: the name of OUT)")
+    group.add_argument("--section", metavar="NAME", help="the linker section of the buffer")
+
+
+def check_runtime(arguments: Namespace) -> None:
+    """Refuses options of plain C for other outputs.
+
+    Raises:
+        RequestError: names the option.
+    """
+    for name in ("input", "name", "section"):
+        if getattr(arguments, name):
+            raise RequestError(f"--{name} is for --runtime c")
+
+
+def fit_file(arguments: Namespace, progress: Callable[[str], None], progress_ends: Callable[[], None]) -> int:
+    """Runs the command for plain C."""
+    for option, default in _FOREIGN.items():
+        if getattr(arguments, option[2:].replace("-", "_")) != default:
+            raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
+    if arguments.kernels not in (None, "portable"):
+        raise RequestError(f"--kernels {arguments.kernels}: plain C has portable kernels")
+    if not arguments.output.endswith(".c"):
+        raise RequestError(f"{arguments.output}: expected a name that ends in .c")
+    if arguments.seed < 0:
+        raise RequestError(f"--seed is {arguments.seed}, expected at least 0")
+    header = str(Path(arguments.output).with_suffix(".h"))
+    files.check_outputs([header, arguments.self_test], [arguments.model, arguments.output])
+    request = _request(arguments)
+    ladder = fit_c(request, progress)
+    progress_ends()
+    terminal.show([report.c_rungs_section(arguments.model, ladder, request), *report.c_verdict(ladder, request)])
+    if ladder.chosen is None:
+        return 1
+    files.write(arguments.output, ladder.chosen.files.source)
+    files.write(header, ladder.chosen.files.header)
+    written = f"{arguments.output} and {header}"
+    if arguments.self_test:
+        files.write(arguments.self_test, fitted_self_test(request, ladder))
+        written += f"; the self-test to {arguments.self_test}"
+    terminal.show([Section("", (f"written to {written}",))])
+    return 0
+
+
+def _request(arguments: Namespace) -> FitCRequest:
+    return FitCRequest(
+        arguments.model,
+        output=arguments.output,
+        budget=parse_memory(arguments.budget) if arguments.budget else None,
+        name=arguments.name or "",
+        section=arguments.section or "",
+        pushed=arguments.input == "rows",
+        max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
+        without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
+        seed=arguments.seed,
+    )

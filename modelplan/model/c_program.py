@@ -1,0 +1,123 @@
+"""The plan that becomes C: where each value lies in the buffer, and the steps that compute all rows in order.
+
+A value is a run of bytes in memory, front to back: row after row. A held value has room for all of its bytes. A sliding
+value has room for some, and `ValueShift` moves those that are still read to its front. Addresses count from the
+beginning of the buffer. Whatever a step reads or writes is named by its address, so that a plan is checked by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """Bytes [offset, offset + capacity) of the buffer, which hold a value of `nbytes` or a part of it at a time.
+
+    `tensors` are the numbers of those that are the same bytes: the first is computed or fed, the others are views.
+    A `variable` keeps its bytes from one run to the next.
+    """
+
+    tensors: tuple[int, ...]
+    nbytes: int
+    capacity: int
+    offset: int
+    variable: bool = False
+
+    @property
+    def slides(self) -> bool:
+        """Whether there is room for a part only."""
+        return self.capacity < self.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """What a kernel is handed of a dynamic operand: `rows` rows of `tensor` from row `first` on, at `address`.
+
+    `above` rows of the window of the first computed row lie above the map, where nothing is stored.
+    """
+
+    tensor: int
+    value: int
+    first: int
+    rows: int
+    above: int
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWritten:
+    """What a kernel writes of a result: `rows` rows of `tensor` from row `first` on, at `address`."""
+
+    tensor: int
+    value: int
+    first: int
+    rows: int
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """An operator of the graph, by number, computes some rows of its results.
+
+    `reads` has an entry for each dynamic operand, in the order of the operator's inputs. `columns` are those
+    computed [first, end) of a single row; None: all of them. The address of a result is then that of its first
+    computed column; that of an operand stays that of column 0. `scratch` is the address of working memory, or -1.
+    """
+
+    operator: int
+    reads: tuple[RowsRead, ...]
+    writes: tuple[RowsWritten, ...]
+    columns: tuple[int, int] | None = None
+    scratch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ValueShift:
+    """`memmove(to, address, nbytes)`: what is kept of a sliding value moves to its front."""
+
+    value: int
+    address: int
+    to: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsArrival:
+    """The caller hands over the next `nbytes` bytes of an input, which are copied to `address`."""
+
+    value: int
+    address: int
+    nbytes: int
+
+
+Step: TypeAlias = KernelCall | ValueShift | RowsArrival
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Operators that run together, row by row, and their steps. Between stages values are held whole.
+
+    A stage of one operator is one call for each of its results' rows together.
+    """
+
+    operators: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CProgram:
+    """All of a plan: `nbytes` of buffer, of which no placement of the same rows needs less than `bound`.
+
+    `inputs` and `outputs` are the values that hold those of the graph, in its order. `pushed` says that the caller
+    hands over the rows of the input one after the other.
+    """
+
+    values: tuple[StoredValue, ...]
+    stages: tuple[Stage, ...]
+    nbytes: int
+    bound: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    pushed: bool = False

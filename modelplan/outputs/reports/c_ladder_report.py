@@ -1,0 +1,50 @@
+"""The ladder to plain C as text: its rungs, and what was chosen or why nothing fits."""
+
+from __future__ import annotations
+
+from modelplan.outputs.report import Section, Table
+from modelplan.primitives.units import human
+from modelplan.rewriting.standalone_c.ladder import C_RUNGS, CGoal, CLadder, CRung
+
+
+def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
+    """The rungs with what each needs and costs."""
+    rows = tuple(
+        (
+            rung.name + " *" * (rung is ladder.chosen),
+            f"{rung.ram:,}",
+            f"{rung.program.nbytes:,}",
+            f"{rung.flash:,}",
+            _fused(rung),
+            C_RUNGS[rung.name] + (f", {rung.parts} at most" if rung.parts > 1 else ""),
+        )
+        for rung in ladder.rungs
+    )
+    how = "the input comes row by row" if goal.pushed else "the input is held"
+    headings = ("rung", ">RAM", ">buffer", ">tables", "runs together", "what it adds")
+    return Section(f"{name} as plain C, {how}, in bytes", (), Table(headings, rows))
+
+
+def _fused(rung: CRung) -> str:
+    return " + ".join(str(count) for count in rung.fused) + " operators" if rung.fused else "nothing"
+
+
+def c_verdict(ladder: CLadder, goal: CGoal) -> list[Section]:
+    """What was chosen and what it needs, or why nothing fits."""
+    if ladder.chosen is None:
+        least = min((rung.ram for rung in ladder.rungs), default=0)
+        what = "nothing keeps the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
+        return [Section("", (f"{what}; the least RAM of any rung is {human(least)}",))]
+    rung, program = ladder.chosen, ladder.chosen.program
+    lines = [f"RAM            {human(rung.ram)}, all static; portable kernels need no scratch"]
+    gap = program.nbytes - program.bound
+    placed = (
+        "proven: no placement of these rows is lower" if not gap else f"{gap:,} bytes above the bound of these rows"
+    )
+    lines.append(f"buffer         {human(program.nbytes)}, {placed}")
+    if rung.bound is not None:
+        over = program.nbytes - rung.bound
+        lines.append(f"bound          {human(rung.bound)} for all choices of what runs together, {over:,} below")
+    lines.append("MACs           as in the model: nothing is computed twice")
+    lines += [f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof]
+    return [Section("", tuple(lines))]

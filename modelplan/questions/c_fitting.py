@@ -1,0 +1,100 @@
+"""A model as plain C that needs no interpreter: what it needs, and the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from modelplan.formats import load_model
+from modelplan.model import Part, Requirement
+from modelplan.model.model_file import ModelFile
+from modelplan.primitives.errors import ModelError
+from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.rewriting.standalone_c.c_text import identifier
+from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
+from modelplan.rewriting.standalone_c.writing import CNames
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitCRequest(CGoal):
+    """Asks for a .tflite file as plain C, and what every rung of the ladder needs.
+
+    Args:
+        path: the file.
+        output: the name of the C file; that of the header follows from it.
+        budget: bytes of static memory that there are; None asks for the least.
+        name: what all public names begin with; empty: the output's.
+        section: of the buffer, for the linker; empty: none.
+        pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
+        max_macs: not used: nothing is computed twice.
+        max_flash: bytes that the tables may have.
+        without: rungs to skip: "maps", "overlaps", "rows", "parts".
+        seed: of the search; the same seed gives the same file.
+    """
+
+    path: str = field(kw_only=False)
+    output: str = "net.c"
+    name: str = ""
+    section: str = ""
+
+
+def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
+    """A .tflite file as plain C: the rungs with what they need, and the chosen one proved row by row.
+
+    Args:
+        request: the file, the memory there is, and what the C is called.
+        progress: is called with a line now and then.
+
+    Returns:
+        The ladder; the chosen rung has the text of the source and of the header.
+
+    Raises:
+        ModelError: the file cannot be read, or operators in it cannot become C; names them all.
+        RequestError: the request names what does not exist, or rows of an input that there are not.
+        BrokenPlanError: the plan is not right; never to be seen.
+    """
+    return c_ladder(_model(request), request, _names(request), progress)
+
+
+def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
+    """A C file that runs what `fit_c` chose on generated inputs, and compares every map with what TFLM computes here.
+
+    Raises:
+        ModelError: nothing was chosen, or TFLM does not run the model.
+        RequestError: tflite-micro is not installed, or an input has a type for which there are no generated values.
+    """
+    from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
+
+    if ladder.chosen is None:
+        raise ModelError(f"{request.path}: no self-test, for nothing fits")
+    model, program = _model(request), ladder.chosen.program
+    runs = expected_c_runs(model.file, model.operators, program, request.seed)
+    return c_self_test(model.file, model.operators, program, _names(request), runs, request.seed)
+
+
+def _model(request: FitCRequest) -> CModel:
+    return CModel(load_model(request.path), load_tflite(request.path))
+
+
+def _names(request: FitCRequest) -> CNames:
+    stem = Path(request.output).stem
+    return CNames(identifier(request.name or stem), f"{stem}.h", request.section)
+
+
+def c_requirement(file: ModelFile) -> Requirement:
+    """The memory of a file as plain C that holds its input and computes whole rows; operators without C refuse it."""
+    basis = (
+        "plain C as `modelplan fit --runtime c` writes it: the input is held, rows are kept as long as they are read"
+    )
+    try:
+        model = CModel(file.graph, read_tflite(file.content, file.path))
+        goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}))
+        ladder = c_ladder(model, goal, CNames("net", "net.h"))
+    except ModelError as problem:
+        return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels="portable")
+    if ladder.chosen is None:
+        raise TypeError("a ladder without a budget chose nothing")
+    ram, buffer = ladder.chosen.ram, ladder.chosen.program.nbytes
+    parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
+    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels="portable")

@@ -1,0 +1,154 @@
+"""What each operator becomes in C: the kernel that computes it, its tables, and how its rows depend on others.
+
+A *row* of a map [1, H, W, C] is the W * C elements at one height, of a matrix [B, C] one of its B lines. Any other
+tensor is a single row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.primitives.errors import ModelError
+
+Table = npt.NDArray[Any]
+
+
+class MissingKernelError(ModelError):
+    """There is no C for an operator: names it, its place in the file, and what would be needed."""
+
+
+def rows_of(shape: tuple[int, ...]) -> int:
+    """How many rows a tensor has.
+
+    >>> rows_of((1, 96, 80, 3)), rows_of((4, 10)), rows_of((2, 8, 8, 3))
+    (96, 4, 1)
+    """
+    if len(shape) == 2 and 0 not in shape:
+        return shape[0]
+    return shape[1] if len(shape) == 4 and shape[0] == 1 and 0 not in shape else 1
+
+
+@dataclass(frozen=True, slots=True)
+class RowWindow:
+    """Row y of the result reads the operand's rows [y * stride - above, y * stride - above + reach)."""
+
+    reach: int = 1
+    stride: int = 1
+    above: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowOperand:
+    """A tensor that is computed or fed, as an operator reads it: so many `rows` of `row_bytes` bytes each.
+
+    `window` says which rows a row of the result reads; None: all of them.
+    """
+
+    tensor: int
+    rows: int
+    row_bytes: int
+    window: RowWindow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """A tensor that an operator computes, as so many `rows` of `row_bytes` bytes each."""
+
+    tensor: int
+    rows: int
+    row_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstTable:
+    """A `const` table: what its name says about it, its C type and its numbers.
+
+    Equal tables of a file become one.
+    """
+
+    name: str
+    ctype: str
+    numbers: Table
+
+
+@dataclass(frozen=True, slots=True)
+class StateReference:
+    """Bytes of what a network remembers between runs, from `offset` on; elements of type `ctype`."""
+
+    offset: int
+    ctype: str = "int8_t"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CKernel:
+    """One call of a kernel: the source that defines it, for which types of elements, and its parameters by name.
+
+    A parameter is a number, or a table whose address is meant. `operands` are positions in those of the operator, or
+    tables, or memory of the network; `result` is the position of the result, or such memory. Where the operator does
+    not run by rows, `whole` are the rows that the kernel is handed, those above the map, and the rows that it computes.
+    `repeats` maps of a batch follow each other, each as long as the whole over the repeats.
+    """
+
+    source: str
+    variant: str
+    parameters: Mapping[str, int | float | ConstTable]
+    operands: tuple[int | ConstTable | StateReference, ...] = (0,)
+    result: int | StateReference = 0
+    whole: tuple[int, int, int] = (1, 0, 1)
+    repeats: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class COperator:
+    """An operator as calls of kernels.
+
+    `operands` are the tensors that it reads and that are no constants, in the order of the operator's inputs; a tensor
+    that is read twice stands there twice. `by_rows` says that the rows of all results can be computed a few at a time,
+    from the rows that the windows of the operands name. Otherwise the operator runs whole.
+
+    A single kernel that goes by rows computes row after row: while it computes row r, and later, it reads nothing but
+    rows from the first of r's window on, and writes nothing but rows from r on. So a result may run into an operand row
+    by row. Several kernels run one after the other, each for all rows of a call; for them that does not hold.
+
+    `in_place` are the positions of operands that may have the memory of result 0: element i of the result is written
+    after element i of the operand was read, and nothing is read of it again.
+
+    `view`: the result is the operand's bytes as they are, no code is needed where both have the same memory.
+    `scratch` are bytes of working memory.
+    """
+
+    index: int
+    kind: str
+    operands: tuple[RowOperand, ...]
+    results: tuple[RowResult, ...]
+    kernels: tuple[CKernel, ...]
+    by_rows: bool = False
+    in_place: tuple[int, ...] = ()
+    view: bool = False
+    scratch: int = 0
+
+
+def row_operand(tensor: int, shape: tuple[int, ...], nbytes: int, window: RowWindow | None = None) -> RowOperand:
+    """A tensor of a shape as an operand with rows."""
+    rows = rows_of(shape)
+    return RowOperand(tensor, rows, nbytes // max(rows, 1), window)
+
+
+def row_result(tensor: int, shape: tuple[int, ...], nbytes: int) -> RowResult:
+    """A tensor of a shape as a result with rows."""
+    rows = rows_of(shape)
+    return RowResult(tensor, rows, nbytes // max(rows, 1))
+
+
+def const_table(name: str, ctype: str, numbers: npt.ArrayLike) -> ConstTable:
+    """A `const` table of numbers of a C type."""
+    return ConstTable(
+        name,
+        ctype,
+        np.ascontiguousarray(numbers, np.dtype("float32" if ctype == "float" else ctype.removesuffix("_t"))),
+    )

@@ -1,0 +1,95 @@
+"""The C sources of kernels, which lie beside this file: for a type of elements, with the functions that they call.
+
+A source is a template: `VARIANT` in its names, and types such as `element_t`, stand for those of the type. A comment on
+its first line names the functions that it uses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).with_name("kernels")
+_USES = re.compile(r"\A/\* uses: (.*) \*/\n")
+_FIELD = re.compile(r"^    (?:const )?\w+ \*?(\w+);", re.MULTILINE)
+
+_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32}
+
+
+def _words(variant: str) -> dict[str, str]:
+    """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results.
+
+    Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
+    """
+    whole, _, out = variant.partition("_to_")
+    element = whole.removesuffix("_short")
+    words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
+    words |= _type_words("out_t", "OUT", out or element) if words else {}
+    wide = whole == "int16"
+    sums = {"sum_t": "int64_t" if wide else "int32_t", "sum_of": "long_sum" if wide else "wrapped_sum"}
+    scale = {"requantise_sum": "requantise_wide" if wide else "requantise"}
+    if element == "float":
+        return {**words, "weight_t": "float", "product_t": "float", "sum_t": "float"}
+    return {**words, **sums, **scale, "weight_t": "int8_t", "product_t": "int32_t"}
+
+
+def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:
+    if dtype == "float":
+        return {name: "float"}
+    limits = {f"{macro}_{end}": f"{dtype.upper()}_{end}" for end in ("MIN", "MAX")}
+    return {name: f"{dtype}_t", f"{macro}_BITS": str(_INTEGERS[dtype]), **limits}
+
+
+def kernel_name(source: str, variant: str) -> str:
+    """The function that a source defines."""
+    return f"{source}_{variant}"
+
+
+@cache
+def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
+    text = (_FOLDER / f"{source}.c").read_text()
+    words = _words(variant)
+    text = re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
+    uses: tuple[str, ...] = ()
+    if match := _USES.match(text):
+        uses = tuple(match[1].split(", "))
+        text = text[match.end() :]
+    return _aligned(re.sub(r";  +/\*", "; /*", text.replace("VARIANT", variant))), uses
+
+
+def _aligned(text: str) -> str:
+    """A text in which the second lines of long heads of functions stand below the first argument."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines[1:], 1):
+        head = lines[i - 1]
+        if line.startswith("        ") and (head.startswith("static ") or lines[i - 2].startswith("static ")):
+            place = head.index("(") + 1 if head.startswith("static ") else len(head) - len(head.lstrip())
+            lines[i] = " " * place + line.lstrip()
+    return "\n".join(lines)
+
+
+@cache
+def parameter_names(source: str, variant: str) -> tuple[str, ...]:
+    """The fields of a kernel's struct, in order."""
+    text = kernel_text(source, variant)[0]
+    body = text[text.index(f"struct {kernel_name(source, variant)}_params {{") :]
+    return tuple(_FIELD.findall(body[: body.index("};")]))
+
+
+def all_sources(kernels: Iterable[tuple[str, str]]) -> list[str]:
+    """The texts of kernels, given as source and variant, and of all that they use, each behind what it uses."""
+    texts: dict[tuple[str, str], str] = {}
+
+    def add(source: str, variant: str) -> None:
+        if (source, variant) not in texts:
+            text, uses = kernel_text(source, variant)
+            for name in uses:
+                add(name.removesuffix("_VARIANT"), variant if name.endswith("_VARIANT") else "int8")
+            texts[source, variant] = text
+
+    for source, variant in sorted(set(kernels)):
+        add(source, variant)
+    return list(texts.values())

@@ -1,0 +1,5 @@
+/* The smaller of two numbers. */
+static int32_t least_of(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}

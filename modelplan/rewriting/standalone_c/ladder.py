@@ -1,0 +1,171 @@
+"""The ladder to plain C: whole maps, maps that run into each other, rows in rings, and parts of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from modelplan.answers.proof_verdict import Verdict
+from modelplan.checking.verifier.c_rows import rows_verdict
+from modelplan.checking.verifier.rewrites.reading import read_source
+from modelplan.model import Graph
+from modelplan.model.c_program import CProgram
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.rewriting.standalone_c.folding import without_pads
+from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
+from modelplan.rewriting.standalone_c.operator_table import c_operator
+from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, operator_rows, row_graph
+from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_search import StageSearch
+from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
+from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung
+from modelplan.runtimes.tflm.file import FileModel
+
+#: What each rung adds to the one before.
+C_RUNGS = {
+    "maps": "each operator computes all of its result",
+    "overlaps": "row by row results run into operands",
+    "rows": "operators run together row by row, and keep the rows that are still read",
+    "parts": "the same by parts of rows",
+}
+#: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
+_FEW, _MANY = 4, 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CGoal(RewriteGoal):
+    """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables."""
+
+    pushed: bool = False
+    max_flash: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CRung:
+    """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables.
+
+    `bound` is what no other stages with as many parts of rows need less than; None where that is not known.
+    """
+
+    name: str
+    program: CProgram
+    files: CFiles
+    ram: int
+    flash: int
+    parts: int
+    bound: int | None = None
+
+    @property
+    def fused(self) -> tuple[int, ...]:
+        """How many operators run together, for each stage of several."""
+        return tuple(len(stage.operators) for stage in self.program.stages if len(stage.operators) > 1)
+
+
+@dataclass(frozen=True)
+class CLadder:
+    """The rungs, the chosen one if any fits, and the verdicts of its proof."""
+
+    rungs: tuple[CRung, ...]
+    chosen: CRung | None
+    proof: tuple[Verdict, ...] = ()
+
+
+@dataclass
+class CModel:
+    """A model that becomes C, with its operators."""
+
+    graph: Graph
+    file: FileModel
+    operators: Mapping[int, COperator] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.operators = without_pads(self.graph, dict(enumerate(_operators(self.file))))
+
+    @cached_property
+    def rows(self) -> RowGraph:
+        """What a plan sees of it."""
+        computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view and c.kernels}
+        return row_graph(self.graph, computed, frozenset(i for i, c in self.operators.items() if c.view))
+
+
+def _operators(file: FileModel) -> list[COperator]:
+    """All operators.
+
+    Raises:
+        ModelError: some cannot become C; names them all.
+    """
+    operators, missing = [], []
+    for index in range(len(file.subgraphs[0].ops)):
+        try:
+            operators.append(c_operator(file, index))
+        except MissingKernelError as problem:
+            missing.append(str(problem))
+    if missing:
+        raise ModelError("\n".join(missing))
+    return operators
+
+
+def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_nothing) -> CLadder:
+    """The rungs up to the first that fits a budget, with no budget all of them.
+
+    Raises:
+        RequestError: a rung that there is not, or rows are asked for where the input has none.
+        BrokenPlanError: the chosen plan does not compute what the model does; never to be seen.
+    """
+    _check(model, goal)
+    rungs: list[CRung] = []
+    for rung in _rungs(model, goal, names, report):
+        rungs.append(rung)
+        if goal.budget is not None and _fits(rung, goal):
+            break
+    chosen = chosen_rung(rungs, goal, lambda rung: _fits(rung, goal), lambda rung: rung.ram)
+    if chosen is None:
+        return CLadder(tuple(rungs), None)
+    verdict = rows_verdict(read_source(model.file), chosen.program)
+    if verdict.outcome == "broken":
+        raise BrokenPlanError(f"{model.file.name}: the plan is not right: {verdict.details}")
+    return CLadder(tuple(rungs), chosen, (verdict,))
+
+
+def _fits(rung: CRung, goal: CGoal) -> bool:
+    small = goal.max_flash is None or rung.flash <= goal.max_flash
+    return small and (goal.budget is None or rung.ram <= goal.budget)
+
+
+def _check(model: CModel, goal: CGoal) -> None:
+    unknown = sorted(goal.without - set(C_RUNGS))
+    if unknown:
+        raise RequestError(f"no rung {unknown[0]!r}; there are: {', '.join(C_RUNGS)}")
+    if goal.pushed and len(model.graph.inputs) != 1:
+        raise RequestError(f"{model.file.name} has {len(model.graph.inputs)} inputs; rows are handed over for one")
+
+
+def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterator[CRung]:
+    graph = StagedGraph(model.rows, RowPlanOptions(goal.pushed))
+    single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
+    search = StageSearch(graph, goal.seed)
+    if "maps" not in goal.without:
+        report("whole maps")
+        yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names)
+    if "overlaps" not in goal.without:
+        report("overlaps")
+        yield _rung("overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names)
+    if "rows" not in goal.without:
+        report("rows")
+        yield _rung("rows", model, search.program(search.stages(1)), names, 1, search.least_load(1))
+    if "parts" not in goal.without:
+        for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
+            report(f"rows in {parts} parts")
+            stages, bound = search.stages(parts), search.least_load(parts)
+            yield _rung("parts", model, search.program(stages), names, parts, bound)
+
+
+def _rung(
+    name: str, model: CModel, program: CProgram, names: CNames, parts: int = 1, bound: int | None = None
+) -> CRung:
+    files = c_files(model.file, model.operators, program, names)
+    return CRung(name, program, files, files.ram, files.tables, parts, bound)

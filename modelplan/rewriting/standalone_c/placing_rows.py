@@ -1,0 +1,282 @@
+"""Where the values of a plan lie: rows live and die one by one, and values are packed as rigid groups of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from modelplan.model.c_program import (
+    CProgram,
+    KernelCall,
+    RowsArrival,
+    RowsRead,
+    RowsWritten,
+    Stage,
+    Step,
+    StoredValue,
+    ValueShift,
+)
+from modelplan.rewriting.standalone_c.scheduling import CALLER, Granule, OperandUse
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph, StageGranules, StageProgress
+from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
+from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem, pack
+
+_SCRATCH_ALIGNMENT = 16
+
+
+@dataclass
+class TickTrace:
+    """All steps of a plan with addresses that count from the base of each value, and what each touches in memory.
+
+    A tick is a step that computes at most a row. `groups` are values, then the scratch of operators.
+    """
+
+    graph: StagedGraph
+    capacity: dict[int, int] = field(default_factory=dict)
+    stages: list[list[Step]] = field(default_factory=list)
+    accesses: list[MemoryAccess] = field(default_factory=list)
+    overlaps: list[AllowedOverlap] = field(default_factory=list)
+    scratch: dict[int, int] = field(default_factory=dict)
+    ticks: int = 0
+
+    def add(self, stage: StageGranules) -> None:
+        """Adds the ticks of a stage."""
+        self.stages.append([])
+        self.capacity.update(_capacities(self.graph, stage))
+        progress = StageProgress(stage, self.graph.nbytes)
+        view = _StageView(stage, self.capacity, self.graph.nbytes)
+        for granule in stage.granules:
+            for value, _, _, end in progress.written(granule):
+                if end - view.front.get(value, 0) > self.capacity[value]:
+                    self._shift(progress, value, view)
+            self._compute(stage, progress, granule, view)
+            for value, _, _, end in progress.written(granule):
+                progress.end[value] = end
+            progress.finish(granule)
+
+    def _shift(self, progress: StageProgress, value: int, view: _StageView) -> None:
+        first, end = progress.kept_from(value), progress.end[value]
+        old = view.span(value, first, end)
+        view.front[value] = first
+        new = view.span(value, first, end)
+        if end > first:
+            self.stages[-1].append(ValueShift(value, old[0], new[0], end - first))
+            self._touch(value, old, writes=False)
+            self._touch(value, new, writes=True)
+            self.ticks += 1
+
+    def _touch(self, value: int, span: tuple[int, int], *, writes: bool) -> None:
+        self.accesses.append(MemoryAccess(value, *span, self.ticks, writes, value))
+
+    def _compute(self, stage: StageGranules, progress: StageProgress, granule: Granule, view: _StageView) -> None:
+        operator = stage.operators[granule.operator]
+        reads = tuple(self._read(use, granule, view) for use in operator.uses)
+        writes = []
+        for (value, tensor, first, end), (_, _, shape) in zip(progress.written(granule), operator.results, strict=True):
+            span = view.span(value, first, end)
+            self._touch(value, span, writes=True)
+            row = view.real(granule.row, granule.rows, shape.rows)
+            writes.append(RowsWritten(tensor, value, row, granule.rows, span[0]))
+        if granule.operator == CALLER:
+            self.stages[-1].append(RowsArrival(writes[0].value, span[0], span[1] - span[0]))
+        else:
+            left = view.real(granule.left, granule.right - granule.left, operator.shape.columns)
+            whole = granule.right - granule.left == operator.shape.columns
+            columns = None if whole else (left, left + granule.right - granule.left)
+            call = KernelCall(granule.operator, reads, tuple(writes), columns, self._work(granule.operator))
+            self.stages[-1].append(call)
+            self._allow(call, operator.uses, left)
+        self.ticks += 1
+
+    def _work(self, number: int) -> int:
+        """The group of an operator's scratch, which this tick uses; -1 where it has none."""
+        size = self.graph.rows.operators[number].scratch
+        if not size:
+            return -1
+        group = self.scratch.setdefault(number, len(self.graph.nbytes) + len(self.scratch))
+        self._touch(group, (0, size), writes=True)
+        return group
+
+    def _read(self, use: OperandUse, granule: Granule, view: _StageView) -> RowsRead:
+        shape, value = use.shape, use.value
+        if use.window is None:
+            span = view.span(value, 0, shape.nbytes)
+            self._touch(value, span, writes=False)
+            return RowsRead(use.tensor, value, 0, shape.rows, 0, span[0])
+        rows = use.window.rows
+        top = granule.row * rows.stride - rows.before
+        bottom = top + (granule.rows - 1) * rows.stride + rows.reach
+        first = min(max(top, 0), shape.rows)
+        end = max(min(bottom, shape.rows), first)
+        left, right = 0, shape.columns
+        if use.window.columns is not None:
+            columns = use.window.columns
+            left = max(granule.left * columns.stride - columns.before, 0)
+            right = min((granule.right - 1) * columns.stride - columns.before + columns.reach, shape.columns)
+        width, size = shape.row_bytes, shape.column_bytes
+        if (left, right) == (0, shape.columns) and end > first:
+            self._touch(value, view.span(value, first * width, end * width), writes=False)
+        elif right > left:
+            for row in range(first, end):
+                self._touch(
+                    value, view.span(value, row * width + left * size, row * width + right * size), writes=False
+                )
+        above = max(bottom - shape.rows, 0) if view.backward else max(-top, 0)
+        span = view.span(value, first * width, end * width)
+        return RowsRead(use.tensor, value, view.real(first, end - first, shape.rows), end - first, above, span[0])
+
+    def _allow(self, call: KernelCall, uses: Sequence[OperandUse], left: int) -> None:
+        """Lets an element-wise result lie on its operand, or before it."""
+        for position in self.graph.rows.operators[call.operator].in_place:
+            write = call.writes[0]
+            read, shape = call.reads[position], uses[position].shape
+            if read.value != write.value:
+                most = read.address + left * shape.column_bytes - write.address
+                self.overlaps.append(AllowedOverlap(read.value, write.value, self.ticks, most, exact=False))
+
+
+@dataclass
+class _StageView:
+    """Where bytes of values are that a stage counts from the front of the value, or backward from its end.
+
+    `front` is the first byte, so counted, that there is room for.
+    """
+
+    stage: StageGranules
+    capacity: dict[int, int]
+    nbytes: Sequence[int]
+    front: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def backward(self) -> bool:
+        """Whether the last rows come first."""
+        return self.stage.choice.backward
+
+    def span(self, value: int, lo: int, hi: int) -> tuple[int, int]:
+        """Bytes [lo, hi) above the base of a value."""
+        at = self.front.get(value, 0)
+        room = self.capacity.get(value, self.nbytes[value])
+        return (room - hi + at, room - lo + at) if self.backward else (lo - at, hi - at)
+
+    def real(self, first: int, count: int, extent: int) -> int:
+        """The first of so many rows or columns, from the front of the map."""
+        return extent - first - count if self.backward else first
+
+
+def _capacities(graph: StagedGraph, stage: StageGranules) -> dict[int, int]:
+    """The bytes that each value of a stage needs at a time."""
+    progress, room = StageProgress(stage, graph.nbytes), dict.fromkeys(stage.inner, 0)
+    for granule in stage.granules:
+        for value, _, _, end in progress.written(granule):
+            if value in room:
+                room[value] = max(room[value], end - progress.kept_from(value))
+            progress.end[value] = end
+        progress.finish(granule)
+    return {value: graph.nbytes[value] for value in stage.held} | room
+
+
+def _lives(trace: TickTrace) -> list[LiveBytes]:
+    """The lives of all bytes: inputs from before the first tick, results to the end, state all the time."""
+    graph, last = trace.graph, trace.ticks
+    touched = list(trace.accesses)
+    state = []
+    for v, value in enumerate(graph.rows.values):
+        if value.producer == -2:
+            state.append(LiveBytes(v, 0, value.nbytes, -1, last + 1))
+        elif value.producer == -1 and v not in trace.capacity:
+            touched.insert(0, MemoryAccess(v, 0, value.nbytes, -1, writes=True, value=v))
+        if v in graph.rows.kept and value.producer != -2:
+            touched.append(MemoryAccess(v, 0, value.nbytes, last, writes=False, value=v))
+    variables = {s.group for s in state}
+    return byte_lives([a for a in touched if a.group not in variables]) + state
+
+
+def packed_stage(graph: StagedGraph, choice: StageChoice, tries: int, seed: int) -> int:
+    """What a stage needs by itself: its values packed, and the bytes of those that pass through it."""
+    stage, trace = graph.stage(choice), TickTrace(graph)
+    trace.add(stage)
+    before = [MemoryAccess(v, 0, graph.nbytes[v], -1, writes=True, value=v) for v in stage.dying]
+    after = [MemoryAccess(v, 0, graph.nbytes[v], trace.ticks, writes=False, value=v) for v in stage.held]
+    lives = byte_lives([*before, *trace.accesses, *after])
+    return _packing(trace, lives, tries, seed).height + stage.passing
+
+
+def _packing(trace: TickTrace, lives: list[LiveBytes], tries: int, seed: int) -> GroupPacking:
+    rows, scratch = trace.graph.rows, len(trace.scratch)
+    alignment = [value.alignment for value in rows.values] + [_SCRATCH_ALIGNMENT] * scratch
+    return pack(group_problem(lives, len(alignment), alignment, trace.overlaps), tries, seed)
+
+
+def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:
+    """The program of these stages with the lowest placement found in so many tries."""
+    trace = TickTrace(graph)
+    for choice in choices:
+        trace.add(graph.stage(choice))
+    return _program(trace, choices, _packing(trace, _lives(trace), tries, seed))
+
+
+def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPacking) -> CProgram:
+    graph, bases = trace.graph, packing.bases
+    rows = graph.rows
+    values = tuple(
+        StoredValue(value.tensors, value.nbytes, trace.capacity.get(v, value.nbytes), bases[v], value.producer == -2)
+        for v, value in enumerate(rows.values)
+    )
+    stages = tuple(
+        Stage(rows.order[choice.first : choice.end], tuple(joined(_based(steps, bases), graph)))
+        for choice, steps in zip(choices, trace.stages, strict=True)
+    )
+    inputs, outputs = (tuple(rows.value_of[t] for t in ts) for ts in (rows.graph.inputs, rows.graph.outputs))
+    return CProgram(values, stages, packing.height, packing.load, inputs, outputs, graph.options.pushed)
+
+
+def _based(steps: Sequence[Step], bases: Sequence[int]) -> Iterator[Step]:
+    """The steps with addresses in the buffer."""
+    for step in steps:
+        if isinstance(step, KernelCall):
+            reads = tuple(
+                RowsRead(r.tensor, r.value, r.first, r.rows, r.above, bases[r.value] + r.address) for r in step.reads
+            )
+            writes = tuple(
+                RowsWritten(w.tensor, w.value, w.first, w.rows, bases[w.value] + w.address) for w in step.writes
+            )
+            scratch = bases[step.scratch] if step.scratch >= 0 else -1
+            yield KernelCall(step.operator, reads, writes, step.columns, scratch)
+        elif isinstance(step, ValueShift):
+            base = bases[step.value]
+            yield ValueShift(step.value, base + step.address, base + step.to, step.nbytes)
+        else:
+            yield RowsArrival(step.value, bases[step.value] + step.address, step.nbytes)
+
+
+def joined(steps: Iterator[Step], graph: StagedGraph) -> Iterator[Step]:
+    """The same steps, where ticks of an operator that follow each other are a single call of its kernel."""
+    last: Step | None = None
+    for step in steps:
+        both = _both(last, step, graph) if last else None
+        if last and both is None:
+            yield last
+        last = both or step
+    if last:
+        yield last
+
+
+def _both(a: Step, b: Step, graph: StagedGraph) -> KernelCall | None:
+    """Two ticks as one call, where the second computes the rows behind those of the first, from one run of rows."""
+    if not isinstance(a, KernelCall) or not isinstance(b, KernelCall):
+        return None
+    if a.operator != b.operator or a.columns or b.columns or not graph.rows.operators[a.operator].single:
+        return None
+    reads = []
+    for first, then in zip(a.reads, b.reads, strict=True):
+        row_bytes = graph.rows.shape(first.tensor).row_bytes
+        if then.address - first.address != (then.first - first.first) * row_bytes:
+            return None
+        rows = max(first.first + first.rows, then.first + then.rows) - first.first
+        reads.append(RowsRead(first.tensor, first.value, first.first, rows, first.above, first.address))
+    writes = []
+    for made, more in zip(a.writes, b.writes, strict=True):
+        if more.address - made.address != made.rows * graph.rows.shape(made.tensor).row_bytes:
+            return None
+        writes.append(RowsWritten(made.tensor, made.value, made.first, made.rows + more.rows, made.address))
+    return KernelCall(a.operator, tuple(reads), tuple(writes), None, a.scratch)

@@ -1,0 +1,165 @@
+"""An operator of a .tflite file with all that its kernel is prepared from: types, shapes, scales and constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.formats.tflite import tflite_schema as schema
+from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
+from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS, activation_range
+from modelplan.rewriting.standalone_c.kernel_records import (
+    MissingKernelError,
+    RowOperand,
+    RowResult,
+    RowWindow,
+    row_operand,
+    row_result,
+)
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
+
+
+@dataclass(frozen=True)
+class OperatorReader:
+    """Operator `index` of a subgraph."""
+
+    model: FileModel
+    index: int
+    subgraph: int = 0
+
+    @cached_property
+    def op(self) -> FileOp:
+        """The operator's row in the file."""
+        return self.model.subgraphs[self.subgraph].ops[self.index]
+
+    def refuse(self, why: str) -> MissingKernelError:
+        """An error that names the operator, its result and the reason."""
+        names = ", ".join(repr(self.tensor(t).name) for t in self.op.writes)
+        where = f"op {self.index}" + (f" of subgraph {self.subgraph}" if self.subgraph else "")
+        return MissingKernelError(f"{self.model.name}: {where} {self.op.kind} ({names}) has no plain C: {why}")
+
+    def require(self, *, holds: bool, why: str) -> None:
+        """Refuses the operator where a condition does not hold.
+
+        Raises:
+            MissingKernelError: it does not.
+        """
+        if not holds:
+            raise self.refuse(why)
+
+    def option(self, name: str) -> Any:
+        """A field of the schema's table of options.
+
+        Raises:
+            MissingKernelError: the file has no such table.
+        """
+        if self.op.options is None or not hasattr(self.op.options, name):
+            raise self.refuse(f"the file says nothing about {name}")
+        return getattr(self.op.options, name)()
+
+    def tensor(self, number: int) -> FileTensor:
+        """Tensor `number` of the subgraph."""
+        return self.model.subgraphs[self.subgraph].tensors[number]
+
+    def input(self, position: int) -> FileTensor:
+        """The tensor of operand `position`."""
+        if not self.has(position):
+            raise self.refuse(f"operand {position} is absent")
+        return self.tensor(self.op.inputs[position])
+
+    def has(self, position: int) -> bool:
+        """Whether operand `position` is there."""
+        return position < len(self.op.inputs) and self.op.inputs[position] >= 0
+
+    def output(self, position: int = 0) -> FileTensor:
+        """The tensor of result `position`."""
+        return self.tensor(self.op.outputs[position])
+
+    def dtype(self, tensor: FileTensor) -> str:
+        """The element type of a tensor in words."""
+        return DTYPES[tensor.type]
+
+    def constant(self, position: int) -> npt.NDArray[Any]:
+        """The values of operand `position`.
+
+        Raises:
+            MissingKernelError: it is no constant.
+        """
+        tensor = self.input(position)
+        dtype = self.dtype(tensor)
+        start, length = tensor.content
+        if not tensor.constant or length < tensor.nbytes or dtype not in _NUMBERS:
+            raise self.refuse(f"operand {position} {tensor.name!r} is no constant of a type that C has")
+        raw = np.frombuffer(self.model.data, _NUMBERS[dtype], tensor.elements, start)
+        return raw.reshape(tensor.shape)
+
+    def is_constant(self, position: int) -> bool:
+        """Whether operand `position` is there and a constant."""
+        return self.has(position) and self.input(position).constant
+
+    def scales(self, number: int) -> npt.NDArray[np.float32]:
+        """All scales of tensor `number`."""
+        return np.frombuffer(_scales_of(SameBytes(self.model.data), self.subgraph).of(number)[0], "<f4")
+
+    def variant(self, *allowed: str) -> str:
+        """The variant of a kernel whose operand 0 and result 0 have the same type, one of those allowed if any.
+
+        Raises:
+            MissingKernelError: they have other types.
+        """
+        source, result = self.dtype(self.input(0)), self.dtype(self.output())
+        names = allowed or ("int8", "uint8", "int16", "int32", "float32")
+        if source != result or source not in names:
+            raise self.refuse(f"types {source} and {result}; there are kernels for {', '.join(names)}")
+        return source.removesuffix("32") if source == "float32" else source
+
+    def quantised(self, tensor: FileTensor) -> tuple[float, int]:
+        """Scale and zero point of a tensor.
+
+        Raises:
+            MissingKernelError: it has none.
+        """
+        if tensor.quantization.scales < 1:
+            raise self.refuse(f"{tensor.name!r} has no scale and zero point")
+        return tensor.quantization.scale, tensor.quantization.zero_point
+
+    def activation(self) -> int:
+        """The number of the fused activation.
+
+        Raises:
+            MissingKernelError: one that TFLM's kernels do not have.
+        """
+        number = int(self.option("FusedActivationFunction"))
+        self.require(holds=number in ACTIVATIONS, why=f"fused activation {number} is none of TFLM's kernels")
+        return number
+
+    def output_range(self, activation: int) -> tuple[int, int]:
+        """The least and the largest number of result 0."""
+        return activation_range(activation, self.dtype(self.output()), *self.quantised(self.output()))
+
+    def row_operand(self, position: int, window: RowWindow | None = None) -> RowOperand:
+        """Operand `position` with its rows."""
+        tensor = self.input(position)
+        return row_operand(self.op.inputs[position], tensor.shape, tensor.nbytes, window)
+
+    def row_results(self) -> tuple[RowResult, ...]:
+        """All results with their rows."""
+        found = ((t, self.tensor(t)) for t in self.op.writes)
+        return tuple(row_result(t, tensor.shape, tensor.nbytes) for t, tensor in found)
+
+
+@lru_cache(maxsize=8)
+def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
+    """The scales of all tensors of a subgraph."""
+    file = TfliteFile(data.data)
+    return QuantisationScales(file, file.slots(file.subgraph(subgraph), schema.SUBGRAPH_TENSORS))
+
+
+_NUMBERS = {
+    "int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "float32": "<f4", "bool": "<u1",
+}  # fmt: skip

@@ -1,0 +1,174 @@
+"""A graph as its plan sees it: values are runs of bytes, operators make rows of one value from rows of others.
+
+A RESHAPE moves nothing, so its result is the same value with other rows. Since rows are counted in bytes, whoever reads
+such a value waits for the bytes of its own rows, whatever the rows of the operator were that made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modelplan.model import Graph, Kind
+from modelplan.primitives.dtypes import nbytes
+from modelplan.rewriting.standalone_c.kernel_records import COperator, StateReference, rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class AxisWindow:
+    """Row i of a result reads `reach` rows of an operand from row i * stride - before on; some may lie outside."""
+
+    reach: int = 1
+    stride: int = 1
+    before: int = 0
+
+    def mirrored(self, extent: int, results: int) -> AxisWindow:
+        """The same window where both sides are counted from the end; `extent` is that of the operand."""
+        return AxisWindow(self.reach, self.stride, (results - 1) * self.stride - self.before + self.reach - extent)
+
+
+@dataclass(frozen=True, slots=True)
+class MapWindow:
+    """What the rows and the columns of a result read of an operand; without `columns` a row is computed at once."""
+
+    rows: AxisWindow
+    columns: AxisWindow | None = None
+
+    def mirrored(self, operand: MapShape, result: MapShape) -> MapWindow:
+        """The same window where rows and columns are counted from the end."""
+        columns = self.columns.mirrored(operand.columns, result.columns) if self.columns else None
+        return MapWindow(self.rows.mirrored(operand.rows, result.rows), columns)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRows:
+    """How an operator is computed row by row: a window for each dynamic operand, None where it reads all of it.
+
+    `operands` are tensors. `in_place` are the numbers of operands each element of which may lie where the same element
+    of the result does. `scratch` is working memory in bytes. What runs `alone` keeps its place among all operators,
+    since it reads or sets what the network remembers; a `single` kernel computes one row after the other in a call.
+    """
+
+    operands: tuple[int, ...]
+    windows: tuple[MapWindow | None, ...]
+    by_rows: bool
+    in_place: tuple[int, ...] = ()
+    scratch: int = 0
+    alone: bool = False
+    single: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapShape:
+    """The rows of a tensor: their number, their columns and the bytes of each column."""
+
+    rows: int
+    columns: int
+    column_bytes: int
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of a row."""
+        return self.columns * self.column_bytes
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all rows."""
+        return self.rows * self.row_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """Bytes that one operator makes, or the caller (-1), and that others read; state is made by nobody (-2)."""
+
+    tensors: tuple[int, ...]
+    nbytes: int
+    alignment: int
+    producer: int
+    readers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RowGraph:
+    """A graph with its `operators` by number, those that run in this `order`, and the values of its tensors."""
+
+    graph: Graph
+    order: tuple[int, ...]
+    operators: Mapping[int, OperatorRows]
+    values: tuple[RowValue, ...]
+    value_of: Mapping[int, int]
+
+    def shape(self, tensor: int) -> MapShape:
+        """The rows of a tensor."""
+        return map_shape(self.graph, tensor)
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """The values that the caller reads at the end."""
+        return frozenset(self.value_of[t] for t in self.graph.outputs)
+
+
+def map_shape(graph: Graph, tensor: int) -> MapShape:
+    """The rows of a tensor: those of a map of one image, those of a matrix; all else is one row.
+
+    >>> from modelplan.model import Tensor
+    >>> map_shape(Graph("", "tflite", (Tensor("x", (1, 4, 6, 8), "int8"),), (), (0,), ()), 0)
+    MapShape(rows=4, columns=6, column_bytes=8)
+    """
+    t = graph.tensors[tensor]
+    rows = rows_of(t.shape)
+    columns = t.shape[2] if t.nbytes and len(t.shape) == 4 and t.shape[0] == 1 else 1
+    return MapShape(rows, columns, t.nbytes // (rows * columns))
+
+
+def operator_rows(operator: COperator) -> OperatorRows:
+    """What a plan has to know of an operator in C."""
+    windows: list[MapWindow | None] = []
+    for operand in operator.operands:
+        rows = operand.window if operator.by_rows else None
+        read = AxisWindow(rows.reach, rows.stride, rows.above) if rows else None
+        windows.append(MapWindow(read, _columns(operator)) if read else None)
+    tensors = tuple(operand.tensor for operand in operator.operands)
+    places = [place for kernel in operator.kernels for place in (*kernel.operands, kernel.result)]
+    alone = any(isinstance(place, StateReference) for place in places)
+    single = len(operator.kernels) == 1
+    facts = operator.by_rows, operator.in_place, operator.scratch
+    return OperatorRows(tensors, tuple(windows), *facts, alone=alone, single=single)
+
+
+def _columns(operator: COperator) -> AxisWindow | None:
+    """How columns of a result depend on those of the operand; None where the kernel computes whole rows only."""
+    numbers = {key: n for key, n in operator.kernels[0].parameters.items() if isinstance(n, int)}
+    if len(operator.kernels) > 1 or not {"kernel_width", "stride_width", "pad_left", "out_width"} <= numbers.keys():
+        return None
+    span = (numbers["kernel_width"] - 1) * numbers.get("dilation_width", 1) + 1
+    return AxisWindow(span, numbers["stride_width"], numbers["pad_left"])
+
+
+def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], views: frozenset[int]) -> RowGraph:
+    """The values of a graph; `operators` say how they are computed, `views` are operators that nothing need compute."""
+    root: dict[int, int] = {}
+    for index in graph.producers_first:
+        op = graph.ops[index]
+        if index in views:
+            root[op.outputs[0]] = root.get(op.inputs[0], op.inputs[0])
+    dynamic = [t for t, tensor in enumerate(graph.tensors) if tensor.kind is not Kind.CONSTANT]
+    members: dict[int, list[int]] = {}
+    for t in dynamic:
+        members.setdefault(root.get(t, t), []).append(t)
+    order = tuple(index for index in graph.producers_first if index in operators)
+    used = {t for index in order for t in (*operators[index].operands, *graph.ops[index].writes)}
+    used |= {*graph.inputs, *graph.outputs}
+    heads = [t for t in members if used & set(members[t])]
+    value_of = {t: v for v, head in enumerate(heads) for t in members[head]}
+    readers: list[list[int]] = [[] for _ in heads]
+    for index in order:
+        for v in dict.fromkeys(value_of[t] for t in operators[index].operands):
+            readers[v].append(index)
+    values = []
+    for v, head in enumerate(heads):
+        tensors = (head, *(t for t in members[head] if t != head))
+        made_by = graph.producers[head] if graph.tensors[head].kind is not Kind.STATE else -2
+        alignment = max(max(nbytes(graph.tensors[t].dtype, (1,)), 1) for t in tensors)
+        values.append(RowValue(tensors, graph.tensors[head].nbytes, alignment, made_by, tuple(readers[v])))
+    return RowGraph(graph, order, operators, tuple(values), value_of)

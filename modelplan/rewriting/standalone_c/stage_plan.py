@@ -1,0 +1,194 @@
+"""A graph in stages, as ticks: each computes some of a row or moves what is kept of a value that slides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from modelplan.rewriting.standalone_c.row_graph import RowGraph
+from modelplan.rewriting.standalone_c.scheduling import (
+    CALLER,
+    Granule,
+    OperandUse,
+    StageOperator,
+    stage_granules,
+    stage_operators,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StageChoice:
+    """Operators order[first:end] of the graph run together, each row in `parts` parts at most; 0: all rows at once.
+
+    A stage that runs `backward` computes the last rows first, so that its results grow downwards.
+    """
+
+    first: int
+    end: int
+    parts: int = 1
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlanOptions:
+    """`pushed`: the caller hands over the rows of the only input, which is never held as a whole unless need be."""
+
+    pushed: bool = False
+
+
+@dataclass(frozen=True)
+class StageGranules:
+    """A stage, whose granules come in an order. `dying` are values from before that only this stage still reads.
+
+    `inner` are values that it makes and nobody else reads, `held` those that it makes for later, `passing` the bytes
+    of all others that live through it.
+    """
+
+    choice: StageChoice
+    rows: RowGraph
+    operators: Mapping[int, StageOperator]
+    inner: frozenset[int]
+    held: frozenset[int]
+    dying: frozenset[int]
+    passing: int
+
+    @property
+    def granules(self) -> Iterator[Granule]:
+        """The granules in order."""
+        return stage_granules(self.rows, self.operators, self.held)
+
+    @cached_property
+    def readers(self) -> dict[int, list[tuple[int, OperandUse]]]:
+        """Who reads each value, and how."""
+        readers: dict[int, list[tuple[int, OperandUse]]] = {}
+        for number, operator in self.operators.items():
+            for use in operator.uses:
+                readers.setdefault(use.value, []).append((number, use))
+        return readers
+
+
+@dataclass
+class StageProgress:
+    """Which bytes of each value of a stage are there and are still read, granule by granule."""
+
+    stage: StageGranules
+    nbytes: Sequence[int]
+    at: dict[int, tuple[int, int]] = field(default_factory=dict)
+    end: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.at = dict.fromkeys(self.stage.operators, (0, 0))
+        self.end = dict.fromkeys(self.stage.inner | self.stage.held, 0)
+        self.end.update((value, self.nbytes[value]) for value in self.stage.dying)
+
+    def finish(self, granule: Granule) -> None:
+        """A granule has been computed."""
+        operator = self.stage.operators[granule.operator]
+        wraps = granule.right == operator.shape.columns
+        self.at[granule.operator] = (granule.row + granule.rows, 0) if wraps else (granule.row, granule.right)
+
+    def written(self, granule: Granule) -> Iterator[tuple[int, int, int, int]]:
+        """(value, tensor, first byte, end) of what a granule makes, for each result."""
+        for value, tensor, shape in self.stage.operators[granule.operator].results:
+            first = granule.row * shape.row_bytes + granule.left * shape.column_bytes
+            last = (granule.row + granule.rows - 1) * shape.row_bytes + granule.right * shape.column_bytes
+            yield value, tensor, first, last
+
+    def kept_from(self, value: int) -> int:
+        """The first byte of a value that somebody in the stage still reads; its end where nobody does."""
+        first = self.end[value]
+        for number, use in self.stage.readers.get(value, ()):
+            row, left = self.at[number]
+            if row < self.stage.operators[number].shape.rows:
+                first = min(first, use.kept_from(row, left))
+        return first
+
+
+@dataclass(frozen=True)
+class StagedGraph:
+    """What stages of a graph cost: asks for any run of operators, and remembers the answers."""
+
+    rows: RowGraph
+    options: RowPlanOptions = RowPlanOptions()
+
+    @cached_property
+    def _loads(self) -> dict[StageChoice, tuple[int, bool]]:
+        return {}
+
+    @cached_property
+    def position(self) -> dict[int, int]:
+        """Where each operator stands in the order; the caller stands before all."""
+        return {CALLER: -1, -2: -1} | {number: i for i, number in enumerate(self.rows.order)}
+
+    @cached_property
+    def births(self) -> tuple[int, ...]:
+        """For each value the position of the operator that makes it."""
+        return tuple(self.position[value.producer] for value in self.rows.values)
+
+    @cached_property
+    def deaths(self) -> tuple[int, ...]:
+        """For each value the position of the last operator that reads it; of results and state that behind all."""
+        kept, after = self.rows.kept, len(self.rows.order)
+        return tuple(
+            after
+            if v in kept or value.producer == -2
+            else max([self.position[reader] for reader in value.readers], default=self.births[v])
+            for v, value in enumerate(self.rows.values)
+        )
+
+    @cached_property
+    def nbytes(self) -> tuple[int, ...]:
+        """The bytes of each value."""
+        return tuple(value.nbytes for value in self.rows.values)
+
+    def stage(self, choice: StageChoice) -> StageGranules:
+        """A stage with its values."""
+        numbers = list(self.rows.order[choice.first : choice.end])
+        if self.options.pushed and not choice.first:
+            numbers.insert(0, CALLER)
+        operators = stage_operators(self.rows, numbers, choice.parts, backward=choice.backward)
+        results = {value for operator in operators.values() for value, _, _ in operator.results}
+        later = {v for v in results if self.deaths[v] >= choice.end}
+        others = [v for v in range(len(self.nbytes)) if v not in results and self.births[v] < choice.first]
+        others = [v for v in others if self.deaths[v] >= choice.first]
+        dying = {v for v in others if self.deaths[v] < choice.end}
+        return StageGranules(
+            choice,
+            self.rows,
+            operators,
+            frozenset(results - later),
+            frozenset(later),
+            frozenset(dying),
+            sum(self.nbytes[v] for v in others if v not in dying),
+        )
+
+    def load(self, choice: StageChoice, most: int) -> int:
+        """The most bytes that are alive at a time in a stage; anything above `most` where it is more."""
+        known, exact = self._loads.get(choice, (0, False))
+        if not exact and known <= most:
+            known, exact = self._measured(self.stage(choice), most)
+            self._loads[choice] = known, exact
+        return known
+
+    def _measured(self, stage: StageGranules, most: int) -> tuple[int, bool]:
+        progress = StageProgress(stage, self.nbytes)
+        kept = dict.fromkeys(progress.end, 0)
+        total = peak = stage.passing + sum(progress.end.values())
+        for granule in stage.granules:
+            touched = {use.value for use in stage.operators[granule.operator].uses} - stage.held
+            scratch = self.rows.operators[granule.operator].scratch if granule.operator != CALLER else 0
+            for value, _, _, end in progress.written(granule):
+                total += end - progress.end[value]
+                progress.end[value] = end
+                if value in stage.inner and value not in stage.readers:
+                    touched.add(value)
+            peak = max(peak, total + scratch)
+            if peak > most:
+                return peak, False
+            progress.finish(granule)
+            for value in touched & kept.keys():
+                first = progress.kept_from(value)
+                total -= max(first - kept[value], 0)
+                kept[value] = max(first, kept[value])
+        return peak, True

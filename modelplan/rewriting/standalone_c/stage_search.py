@@ -1,0 +1,118 @@
+"""Which operators run together row by row, and in which direction, so that all values fit into the least memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from modelplan.model.c_program import CProgram
+from modelplan.rewriting.standalone_c.placing_rows import packed_stage, placed_program
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+
+_FAR = 1 << 60
+#: Operators that run together at most.
+_LONGEST = 40
+#: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
+_DRAFT_TRIES = 500
+_TRIES = 4000
+#: Plans that are packed while directions are chosen one by one, of stages that need as large a share of the memory.
+_DIRECTIONS, _SHARE = 5, 0.8
+
+
+@dataclass(frozen=True)
+class StageSearch:
+    """The search for the stages of a graph. Two bounds hold for every choice of stages with as many parts of a row."""
+
+    graph: StagedGraph
+    seed: int = 0
+
+    @cached_property
+    def _packed(self) -> dict[StageChoice, int]:
+        return {}
+
+    def _height(self, choice: StageChoice, most: int) -> int:
+        """What a stage needs by itself, or anything above `most`."""
+        load = self.graph.load(choice, most)
+        if load > most:
+            return load
+        if choice not in self._packed:
+            self._packed[choice] = packed_stage(self.graph, choice, _DRAFT_TRIES, self.seed)
+        return self._packed[choice]
+
+    def least_load(self, parts: int) -> int:
+        """No plan of stages with so many parts needs less: the most bytes that are alive at a time."""
+        if parts not in self._loads:
+            self._loads[parts] = self._least(parts, self.graph.load)[0]
+        return self._loads[parts]
+
+    @cached_property
+    def _loads(self) -> dict[int, int]:
+        return {}
+
+    def stages(self, parts: int) -> tuple[StageChoice, ...]:
+        """The stages of which each needs the least by itself."""
+        return self._least(parts, self._height, self.least_load(parts))[1]
+
+    def _least(
+        self, parts: int, needs: Callable[[StageChoice, int], int], floor: int = 0
+    ) -> tuple[int, tuple[StageChoice, ...]]:
+        """Dynamic programming over the places where one stage ends and the next begins.
+
+        Of stages that need equally much the ones that fuse the fewest operators; below `floor` all need equally much.
+        """
+        count = len(self.graph.rows.order)
+        best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
+        chosen: dict[int, StageChoice] = {}
+        for end in range(1, count + 1):
+            for first in range(end - 1, max(self.barrier(end), end - _LONGEST) - 1, -1):
+                fused = best[first][1] + end - first - 1
+                if (best[first][0], fused) >= best[end]:
+                    continue
+                choice = StageChoice(first, end, parts if end - first > 1 else 1)
+                rank = max(best[first][0], needs(choice, best[end][0])), fused
+                if rank < best[end]:
+                    best[end], chosen[end] = rank, choice
+        stages: list[StageChoice] = []
+        while not stages or stages[0].first:
+            stages.insert(0, chosen[stages[0].first if stages else count])
+        return best[count][0], tuple(stages)
+
+    def barrier(self, end: int) -> int:
+        """The first operator that may run together with the one before `end`."""
+        operators = [self.graph.rows.operators[number] for number in self.graph.rows.order[:end]]
+        if operators[-1].alone:
+            return end - 1
+        return max((i + 1 for i, operator in enumerate(operators) if operator.alone), default=0)
+
+    def program(self, stages: Sequence[StageChoice]) -> CProgram:
+        """The least program of these stages, some of which run backward.
+
+        A result lies below the operand over which it is written, or above it where the last rows come first. A chain
+        of stages that take turns stays in the same memory; one that does not wanders downwards.
+        """
+        fixed = int(self.graph.options.pushed)
+        best, least = tuple(stages), self._draft(stages)
+        for turn in (0, 1):
+            turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
+            if (height := self._draft(turned)).nbytes < least.nbytes:
+                best, least = turned, height
+        needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
+        large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
+        for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
+            if least.nbytes <= least.bound:
+                break
+            turned = _turned(best, [at])
+            if (height := self._draft(turned)).nbytes < least.nbytes:
+                best, least = turned, height
+        if least.nbytes <= least.bound:
+            return least
+        return min(least, placed_program(self.graph, best, _TRIES, self.seed), key=lambda program: program.nbytes)
+
+    def _draft(self, stages: Sequence[StageChoice]) -> CProgram:
+        return placed_program(self.graph, stages, _DRAFT_TRIES, self.seed)
+
+
+def _turned(stages: Sequence[StageChoice], which: Sequence[int]) -> tuple[StageChoice, ...]:
+    """The stages, those by number in the other direction."""
+    return tuple(replace(s, backward=s.backward != (i in which)) for i, s in enumerate(stages))

@@ -1,0 +1,183 @@
+"""The steps of a stage as tables: few forms of steps, and the order in which they follow each other.
+
+Row after row a stage does the same: most addresses stay as they are, since values slide, and those of values that are
+held as a whole move on by the same distance. So a step is a form, an order is a list of forms, and what repeats in it
+is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from modelplan.model.c_program import KernelCall, RowsArrival, Step, ValueShift
+
+#: What `operator` is of a form that moves a value, or takes in what the caller hands over.
+SHIFT, ARRIVAL = -1, -2
+#: Addresses of an operand from which on they are counted on and not listed.
+_LISTED = 4
+_LONGEST_PERIOD = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StepForm:
+    """A kind of step: an operator, or SHIFT or ARRIVAL, with the rows that it reads and makes.
+
+    `places` are the addresses of operands and results; those of counted places are distances from the step before. A
+    shift has places to, from and the bytes; an arrival has those of the bytes in the buffer, in the row, and their
+    number. `columns` are the first computed column and their number; none where a row is computed at once.
+    """
+
+    operator: int
+    rows: int
+    above: int
+    computed: int
+    places: tuple[int, ...]
+    columns: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRun:
+    """Forms [first, first + count) of the list of an order, so many `times` in a row."""
+
+    first: int
+    count: int
+    times: int
+
+
+@dataclass
+class StepTable:
+    """All steps of a stage: `order` holds numbers of forms, of which `runs` are performed one after the other.
+
+    `counted` are the places (operator, position) whose addresses are counted on, with those from which they count.
+    Where the caller hands over rows, `pushes` has the number of a run for each of them, and the runs `times` 1.
+    """
+
+    forms: list[StepForm] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+    runs: list[OrderRun] = field(default_factory=list)
+    counted: dict[tuple[int, int], int] = field(default_factory=dict)
+    pushes: list[int] = field(default_factory=list)
+
+    def steps(self) -> Iterator[StepForm]:
+        """The forms in the order in which they are performed, with all addresses; what C does, in Python."""
+        at = dict(self.counted)
+        runs = [self.runs[push] for push in self.pushes] or self.runs
+        for run in runs:
+            for _ in range(run.times):
+                for number in self.order[run.first : run.first + run.count]:
+                    form = self.forms[number]
+                    places = list(form.places)
+                    for position in range(len(places)):
+                        key = form.operator, position
+                        if key in at:
+                            at[key] += places[position]
+                            places[position] = at[key]
+                    yield StepForm(form.operator, form.rows, form.above, form.computed, tuple(places), form.columns)
+
+
+def plain_forms(steps: Sequence[Step], row_bytes: int = 0) -> list[StepForm]:
+    """Steps as forms with all addresses; rows of `row_bytes` arrive from the caller."""
+    forms, arrived = [], 0
+    for step in steps:
+        if isinstance(step, ValueShift):
+            forms.append(StepForm(SHIFT, 0, 0, 0, (step.to, step.address, step.nbytes)))
+        elif isinstance(step, RowsArrival):
+            forms.append(StepForm(ARRIVAL, 0, 0, 0, (step.address, arrived % row_bytes, step.nbytes)))
+            arrived += step.nbytes
+        else:
+            forms.append(_call_form(step))
+    return forms
+
+
+def _call_form(step: KernelCall) -> StepForm:
+    places = (*(read.address for read in step.reads), *(write.address for write in step.writes))
+    columns = (step.columns[0], step.columns[1] - step.columns[0]) if step.columns else None
+    rows, above = (step.reads[0].rows, step.reads[0].above) if step.reads else (0, 0)
+    computed = step.writes[0].rows if step.writes else 1
+    return StepForm(step.operator, rows, above, computed, places, columns)
+
+
+def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
+    """The steps of a stage as tables; where rows of `row_bytes` arrive, in a run for each row.
+
+    Raises:
+        ValueError: the tables do not give the same steps; never to be seen.
+    """
+    plain = plain_forms(steps, row_bytes)
+    table = StepTable(counted=_counted(plain))
+    numbers: dict[StepForm, int] = {}
+    at, order = dict(table.counted), []
+    for form in plain:
+        places = list(form.places)
+        for position, place in enumerate(form.places):
+            key = form.operator, position
+            if key in at:
+                places[position], at[key] = place - at[key], place
+        distances = StepForm(form.operator, form.rows, form.above, form.computed, tuple(places), form.columns)
+        order.append(numbers.setdefault(distances, len(numbers)))
+    table.forms = list(numbers)
+    if row_bytes:
+        _by_push(table, order, plain)
+    else:
+        _by_repetition(table, order)
+    if list(table.steps()) != plain:
+        raise ValueError("the tables of a stage do not give its steps")
+    return table
+
+
+def _counted(plain: Sequence[StepForm]) -> dict[tuple[int, int], int]:
+    """The places of operators that have many addresses, with the first of them."""
+    seen: dict[tuple[int, int], list[int]] = {}
+    for form in plain:
+        for position, place in enumerate(form.places):
+            if form.operator != SHIFT and not (form.operator == ARRIVAL and position):
+                seen.setdefault((form.operator, position), []).append(place)
+    return {key: places[0] for key, places in seen.items() if len(set(places)) > _LISTED}
+
+
+def _by_push(table: StepTable, order: Sequence[int], plain: Sequence[StepForm]) -> None:
+    """A run for each row that the caller hands over: all steps up to the next row."""
+    starts = [i for i, form in enumerate(plain) if form.operator == ARRIVAL and not form.places[1]]
+    known: dict[tuple[int, ...], int] = {}
+    for first, end in zip([0, *starts[1:]], [*starts[1:], len(order)], strict=True):
+        part = tuple(order[first:end])
+        if part not in known:
+            known[part] = len(table.runs)
+            table.runs.append(OrderRun(len(table.order), len(part), 1))
+            table.order += part
+        table.pushes.append(known[part])
+
+
+def _by_repetition(table: StepTable, order: Sequence[int]) -> None:
+    """Runs of what is repeated: at each place the period that goes on for longest."""
+    forms = np.array(order, dtype=np.int64)
+    most = min(_LONGEST_PERIOD, len(order) // 2)
+    reach = np.zeros((most + 1, len(order) + 1), dtype=np.int64)
+    for period in range(1, most + 1):
+        same = np.append(forms[period:] == forms[:-period], [False] * (period + 1))
+        ends = np.flatnonzero(~same)
+        reach[period] = ends[np.searchsorted(ends, np.arange(len(order) + 1))] - np.arange(len(order) + 1)
+    at = plain = 0
+    while at < len(order):
+        saved = [(int(reach[p, at]) // p * p, -p) for p in range(1, most + 1)]
+        gain, period = max(saved, default=(0, 0))
+        if gain < _WORTH:
+            at += 1
+            continue
+        _append(table, order[plain:at], 1)
+        _append(table, order[at : at - period], gain // -period + 1)
+        at = plain = at - period + gain
+    _append(table, order[plain:], 1)
+
+
+#: Steps that a loop has to spare.
+_WORTH = 6
+
+
+def _append(table: StepTable, part: Sequence[int], times: int) -> None:
+    if part:
+        table.runs.append(OrderRun(len(table.order), len(part), times))
+        table.order += part

@@ -1,0 +1,522 @@
+"""Writes a plan as C: a source and a header, with one function for each stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, Step, ValueShift
+from modelplan.primitives.errors import ModelError
+from modelplan.primitives.version import __version__
+from modelplan.rewriting.standalone_c.c_text import C_TYPES, aligned_columns, comment, number, table_text
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, rows_of
+from modelplan.rewriting.standalone_c.kernel_sources import all_sources, kernel_name, parameter_names
+from modelplan.rewriting.standalone_c.stage_writing import StageText
+from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
+from modelplan.rewriting.standalone_c.state_writing import reset_function, state_memory, state_pointer
+from modelplan.rewriting.standalone_c.step_tables import step_table
+from modelplan.runtimes.tflm.file import FileModel, FileTensor
+from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
+
+#: The most statements of a stage that are written without a loop or a table.
+_MOST_STATEMENTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CFiles:
+    """The text of a C source, and that of its header; `ram` is its static memory, `tables` the bytes of its tables."""
+
+    source: str
+    header: str
+    ram: int
+    tables: int
+
+
+@dataclass(frozen=True, slots=True)
+class CNames:
+    """What everything public is called: `prefix`, the header's file name, and the section of the buffer, if any.
+
+    With `traced`, `seen(tensor, values, pixels, bytes of a pixel)` is called for all that a step computes.
+    """
+
+    prefix: str
+    header: str
+    section: str = ""
+    traced: bool = False
+
+    @property
+    def macro(self) -> str:
+        """The prefix of macros."""
+        return self.prefix.upper()
+
+
+def c_files(model: FileModel, operators: Mapping[int, COperator], program: CProgram, names: CNames) -> CFiles:
+    """A plan of a model as C.
+
+    Raises:
+        ModelError: an input or output of the model has a type that C has no kernels for, or is a constant.
+    """
+    writer = _Writer(model, operators, program, names)
+    source = writer.source()
+    return CFiles(
+        source, writer.header(), program.nbytes + writer.progress + writer.kept, writer.steps + writer.constants
+    )
+
+
+@dataclass
+class _Writer:
+    model: FileModel
+    operators: Mapping[int, COperator]
+    program: CProgram
+    names: CNames
+    tables: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    taken: Counter[str] = field(default_factory=Counter)
+    definitions: list[str] = field(default_factory=list)
+    progress: int = 0
+    steps: int = 0
+
+    @property
+    def kept(self) -> int:
+        """The bytes of what is remembered from run to run, and of the flag that it has its first values."""
+        return self.state.nbytes + 1 if self.state.nbytes else 0
+
+    @property
+    def constants(self) -> int:
+        """The bytes of all tables of operators."""
+        return sum(len(numbers) for _, numbers in self.tables)
+
+    @cached_property
+    def state(self) -> StateLayout:
+        """What the network remembers."""
+        return state_layout(self.model)
+
+    @property
+    def tensors(self) -> Sequence[FileTensor]:
+        """The tensors of the main subgraph."""
+        return self.model.subgraphs[0].tensors
+
+    def source(self) -> str:
+        """The C source."""
+        stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
+        used = [(k.source, k.variant) for _, k in self._kernels()]
+        parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
+        parts = [
+            self._beginning(),
+            *(text.rstrip() for text in all_sources(used)),
+            self._map(),
+            self._memory(),
+            *(state_memory(self.state, self.names.macro) if self.state.nbytes else []),
+            *self.definitions,
+            *parameters,
+            *stages,
+            *self._interface(),
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def _kernels(self) -> Iterator[tuple[COperator, CKernel]]:
+        """The kernels that are called."""
+        for index in self._called:
+            for kernel in self.operators[index].kernels:
+                yield self.operators[index], kernel
+
+    def _numbered(self) -> Iterator[tuple[int, int, CKernel]]:
+        for index in self._called:
+            for position, kernel in enumerate(self.operators[index].kernels):
+                yield index, position, kernel
+
+    @cached_property
+    def _called(self) -> list[int]:
+        """The operators that run, ascending; views whose result has the operand's place do not."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return sorted({s.operator for s in steps if not self._is_void(s)})
+
+    def _runs(self, stage: Stage) -> bool:
+        """Whether there is anything to do in a stage."""
+        return any(not isinstance(s, KernelCall) or not self._is_void(s) for s in stage.steps)
+
+    def _is_void(self, step: KernelCall) -> bool:
+        """Whether nothing is to be done, since the result is the operand's bytes in their place."""
+        operator = self.operators[step.operator]
+        return not operator.kernels or (operator.view and step.reads[0].address == step.writes[0].address)
+
+    def _beginning(self) -> str:
+        name = comment(self.model.name.rsplit("/", 1)[-1])
+        uses_floats = any(ctype == "float" for ctype in self._types())
+        lines = [
+            f"/* {name} as plain C, written by modelplan {__version__}.",
+            " *",
+            f" * {self.program.nbytes} bytes of RAM, no allocation, no recursion.",
+            " * The interface is described in the header.",
+            " */",
+            f'#include "{self.names.header}"',
+            "",
+            *(["#include <float.h>", "#include <math.h>"] if uses_floats else []),
+            "#include <string.h>",
+        ]
+        return "\n".join(lines)
+
+    def _types(self) -> set[str]:
+        """The C types of all values in the buffer."""
+        return {self._ctype(t) for value in self.program.values for t in value.tensors}
+
+    def _ctype(self, tensor: int) -> str:
+        dtype = DTYPES[self.tensors[tensor].type]
+        if dtype not in C_TYPES:
+            raise ModelError(f"{self.model.name}: tensor {self.tensors[tensor].name!r} is of type {dtype}, not in C")
+        return C_TYPES[dtype]
+
+    def _map(self) -> str:
+        """Where everything lies, as a comment, and as names of offsets."""
+        rows = [("offset", "bytes", "holds")]
+        order = sorted(range(len(self.program.values)), key=lambda v: (self.program.values[v].offset, v))
+        for v in order:
+            value = self.program.values[v]
+            part = f", {value.nbytes} in all" if value.slides else ""
+            rows.append((str(value.offset), str(value.capacity), self._title(value.tensors[0]) + part))
+        lines = ["/* The buffer:", *(f" *   {line}" for line in aligned_columns(rows)), " */", "enum {"]
+        offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in range(len(self.program.values))]
+        return "\n".join([*lines, ",\n".join(offsets), "};"])
+
+    def _at(self, value: int) -> str:
+        return f"AT_{self.program.values[value].tensors[0]}"
+
+    def _title(self, tensor: int) -> str:
+        t = self.tensors[tensor]
+        return comment(f"{tensor} {t.name} [{', '.join(map(str, t.shape))}]")
+
+    def _memory(self) -> str:
+        """The buffer."""
+        macro, widest = self.names.macro, self._widest
+        section = f" {macro}_SECTION"
+        plain = f"static int8_t memory[{macro}_RAM_BYTES]{section};\n#define RAM memory"
+        if widest > 1:
+            kind = {2: "int16_t", 4: "int32_t", 8: "int64_t"}[widest]
+            plain = (
+                f"static union {{\n    int8_t bytes[{macro}_RAM_BYTES];\n    {kind} aligned;\n"
+                f"}} memory{section};\n#define RAM memory.bytes"
+            )
+        lines = [
+            f"#ifdef {macro}_RAM",
+            f"/* The caller names the memory: {macro}_RAM_BYTES bytes at a multiple of {widest}. */",
+            f"#define RAM ((int8_t *)({macro}_RAM))",
+            "#else",
+            f"#ifndef {macro}_SECTION",
+            f"#define {macro}_SECTION {self._section}".rstrip(),
+            "#endif",
+            plain,
+            "#endif",
+        ]
+        return "\n".join(lines)
+
+    @property
+    def _section(self) -> str:
+        return f'__attribute__((section("{self.names.section}")))' if self.names.section else ""
+
+    @property
+    def _widest(self) -> int:
+        """The bytes of the widest element, to whose multiple the buffer begins."""
+        dtypes = (DTYPES[self.tensors[t].type] for value in self.program.values for t in value.tensors)
+        return max((ELEMENT_BYTES[d] for d in dtypes), default=1)
+
+    def _table(self, index: int, table: ConstTable) -> str:
+        """The name of a table, which is defined where it is new."""
+        key = table.ctype, table.numbers.tobytes()
+        if key not in self.tables:
+            name = f"{table.name}_{index}"
+            self.taken[name] += 1
+            self.tables[key] = name if self.taken[name] == 1 else f"{name}_{self.taken[name]}"
+            self.definitions.append(table_text(self.tables[key], table))
+        return self.tables[key]
+
+    def _parameters(self, index: int, position: int, kernel: CKernel) -> str:
+        """The struct of parameters of a kernel."""
+        name = kernel_name(kernel.source, kernel.variant)
+        fields = parameter_names(kernel.source, kernel.variant)
+        if set(fields) != set(kernel.parameters):
+            raise ModelError(f"kernel {name} has other parameters than {sorted(kernel.parameters)}")
+        values = []
+        for key in fields:
+            value = kernel.parameters[key]
+            if isinstance(value, ConstTable):
+                values.append(self._table(index, value))
+            else:
+                values.append(number(value, "float" if isinstance(value, float) else "int32_t"))
+        rows = [f"    {v}, /* {key} */" for key, v in zip(fields, values, strict=True)]
+        op = self.model.subgraphs[0].ops[index]
+        results = ", ".join(self.tensors[t].name for t in op.writes)
+        title = comment(f"op {index} {op.kind}: {results}".rstrip(": "))
+        body = "\n".join(rows)
+        return f"/* {title} */\nstatic const struct {name}_params {_struct(index, position)} = {{\n{body}\n}};"
+
+    def _stage(self, index: int, stage: Stage) -> str:
+        """The function of a stage."""
+        pushed = self.program.pushed and not index
+        if pushed or len(stage.steps) > _MOST_STATEMENTS or _in_parts(stage):
+            steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
+            table = step_table(steps, self._row_bytes if pushed else 0)
+            titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
+            element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
+            text = StageText(index, table, self._table_calls, titles, element)
+            self.progress += text.progress_bytes
+            self.steps += text.table_bytes
+            return text.text()
+        lines = [f"static void {_stage_name(index)}(void)", "{"]
+        for step in stage.steps:
+            lines += [f"    {line}" for line in self.step_lines(step)]
+        return "\n".join([*lines, "}"])
+
+    @property
+    def _row_bytes(self) -> int:
+        """The bytes of a row that the caller hands over."""
+        tensor = self.tensors[self.model.subgraphs[0].inputs[0]]
+        return tensor.nbytes // rows_of(tensor.shape)
+
+    def _call_title(self, operator: int) -> str:
+        kind, results = self.operators[operator].kind, self.operators[operator].results
+        return f"{kind} -> {self._title(results[0].tensor)}" if results else kind
+
+    def _table_calls(
+        self, index: int, places: Sequence[str], rows: Sequence[str], columns: Sequence[str] | None
+    ) -> list[str]:
+        """The kernels of an operator at addresses that a table or a counter gives."""
+        operator = self.operators[index]
+        reads = [self._pointer(o.tensor, p, const=True) for o, p in zip(operator.operands, places, strict=False)]
+        results = places[len(operator.operands) :]
+        writes = [self._pointer(o.tensor, p) for o, p in zip(operator.results, results, strict=True)]
+        lines: list[str] = []
+        for position in range(len(operator.kernels)):
+            lines += self._kernel_call(operator, position, reads, writes, rows, columns)
+        return [*lines, *self._seen(operator, writes, rows[2] if rows else "", columns)]
+
+    def _seen(
+        self, operator: COperator, writes: Sequence[str], computed: str, columns: Sequence[str] | None
+    ) -> Iterable[str]:
+        """Calls that look at what a step computed, where that is wanted."""
+        for result, place in zip(operator.results, writes, strict=True):
+            shape, nbytes = self.tensors[result.tensor].shape, result.rows * result.row_bytes
+            pixel = nbytes // max(prod(shape[:-1]), 1)
+            if self.names.traced and nbytes:
+                whole = str(nbytes // pixel) if not operator.by_rows else f"{computed} * {result.row_bytes // pixel}"
+                yield f"seen({result.tensor}, {place}, {columns[1] if columns else whole}, {pixel});"
+
+    def step_lines(self, step: Step) -> list[str]:
+        """One step as statements."""
+        if isinstance(step, ValueShift):
+            place, source = self._place(step.value, step.to), self._place(step.value, step.address)
+            return [f"(void)memmove({place}, {source}, {step.nbytes});"]
+        if isinstance(step, RowsArrival):
+            return [f"(void)memcpy({self._place(step.value, step.address)}, row, {step.nbytes});"]
+        if self._is_void(step):
+            return []
+        operator = self.operators[step.operator]
+        lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
+        for position, kernel in enumerate(operator.kernels):
+            lines += self._call(step, operator, position, kernel)
+        writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
+        computed = str(step.writes[0].rows) if step.writes else ""
+        return [*lines, *self._seen(operator, writes, computed, None)]
+
+    def _call(self, step: KernelCall, operator: COperator, position: int, kernel: CKernel) -> list[str]:
+        """A call of a kernel at the addresses of a step."""
+        reads = [self._typed(r.tensor, r.value, r.address, const=True) for r in step.reads]
+        writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
+        rows: tuple[int, ...] = ()
+        if operator.by_rows:
+            first = next(o for o in kernel.operands if isinstance(o, int))
+            rows = step.reads[first].rows, step.reads[first].above, step.writes[0].rows
+        return self._kernel_call(operator, position, reads, writes, tuple(map(str, rows)))
+
+    def _kernel_call(
+        self,
+        operator: COperator,
+        position: int,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        rows: Sequence[str],
+        columns: Sequence[str] | None = None,
+    ) -> list[str]:
+        """A call of a kernel, or a loop of calls for the maps of a batch.
+
+        `rows` are those that it reads, those above the map, and those that it computes; `columns` the first computed
+        column and their number, where that is not all of a row.
+        """
+        kernel = operator.kernels[position]
+        name, parameters = kernel_name(kernel.source, kernel.variant), _struct(operator.index, position)
+        sources, batch = [], kernel.repeats > 1
+        for operand in kernel.operands:
+            if isinstance(operand, ConstTable):
+                sources.append(self._table(operator.index, operand))
+            elif isinstance(operand, StateReference):
+                sources.append(state_pointer(operand))
+            else:
+                size = prod(self.tensors[operator.operands[operand].tensor].shape) // kernel.repeats
+                sources.append(reads[operand] + (f" + n * {size}" if batch else ""))
+        if isinstance(kernel.result, StateReference):
+            target = state_pointer(kernel.result)
+        else:
+            size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
+            target = writes[kernel.result] + (f" + n * {size}" if batch else "")
+        numbers = rows if operator.by_rows else map(str, kernel.whole)
+        call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target))});"
+        if columns:
+            left, count = columns
+            return [
+                f"struct {name}_params p = {parameters};",
+                f"p.pad_left -= {left} * p.stride_width;",
+                f"p.out_width = {count};",
+                call,
+            ]
+        if not batch:
+            return [call]
+        return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", f"    {call}", "}"]
+
+    def _place(self, value: int, address: int) -> str:
+        """An address in the buffer."""
+        more = address - self.program.values[value].offset
+        return f"RAM + {self._at(value)}" + (f" {'+' if more > 0 else '-'} {abs(more)}" if more else "")
+
+    def _typed(self, tensor: int, value: int, address: int, *, const: bool = False) -> str:
+        """The same as a pointer to a tensor's elements."""
+        return self._cast(tensor, self._place(value, address), const=const)
+
+    def _pointer(self, tensor: int, place: str, *, const: bool = False) -> str:
+        """A place in the buffer as a pointer to a tensor's elements."""
+        return self._cast(tensor, f"RAM + {place}", const=const)
+
+    def _cast(self, tensor: int, pointer: str, *, const: bool) -> str:
+        ctype, q = self._ctype(tensor), "const " if const else ""
+        return pointer if ctype == "int8_t" else f"({q}{ctype} *)({q}void *)({pointer})"
+
+    def _interface(self) -> Iterator[str]:
+        """The public functions."""
+        for name, tensor, value, const in self._ends():
+            q = "const " if const else ""
+            place = self._typed(tensor, value, self.program.values[value].offset, const=const)
+            if not (self.program.pushed and name == "input"):
+                yield f"{q}{self._ctype(tensor)} *{self.names.prefix}_{name}(void)\n{{\n    return {place};\n}}"
+        calls = [
+            f"{_stage_name(i)}();"
+            for i, stage in enumerate(self.program.stages)
+            if self._runs(stage) and not (self.program.pushed and not i)
+        ]
+        if self.state.nbytes:
+            yield reset_function(self.state, self.names.prefix)
+        if self.program.pushed:
+            yield from self._pushing(calls)
+            return
+        if self.state.nbytes:
+            calls = ["if (is_set == 0u) {", f"    {self.names.prefix}_reset();", "}", *calls]
+        body = "\n".join(f"    {call}" for call in calls)
+        yield f"void {self.names.prefix}_invoke(void)\n{{\n{body}\n}}"
+
+    def _pushing(self, calls: Sequence[str]) -> Iterator[str]:
+        """The functions that take the input row by row."""
+        prefix = self.names.prefix
+        tensor = self.model.subgraphs[0].inputs[0]
+        rows = rows_of(self.tensors[tensor].shape)
+        reset = f"    if (is_set == 0u) {{\n        {prefix}_reset();\n    }}\n" if self.state.nbytes else ""
+        yield f"void {prefix}_start(void)\n{{\n{reset}    begin();\n}}"
+        lines = [
+            f"int {prefix}_push_row(const {self._ctype(tensor)} *row)",
+            "{",
+            f"    if (progress.rows < {rows}) {{",
+            "        stage_0(row);",
+            f"        if (progress.rows == {rows}) {{",
+            *(f"            {call}" for call in calls),
+            "        }",
+            "    }",
+            f"    return progress.rows == {rows};",
+            "}",
+        ]
+        yield "\n".join(lines)
+
+    def _ends(self) -> Iterator[tuple[str, int, int, bool]]:
+        """Name, tensor, value and whether it is only read, of each input and output."""
+        main = self.model.subgraphs[0]
+        sides = (
+            ("input", main.inputs, self.program.inputs, False),
+            ("output", main.outputs, self.program.outputs, True),
+        )
+        for side, tensors, values, const in sides:
+            for position, (tensor, value) in enumerate(zip(tensors, values, strict=True)):
+                yield (side if len(tensors) == 1 else f"{side}_{position}"), tensor, value, const
+
+    def header(self) -> str:
+        """The header."""
+        prefix, macro = self.names.prefix, self.names.macro
+        constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
+        for name, tensor, _, const in self._ends():
+            constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
+            constants += self._end_constants(f"{macro}_{name.upper()}", self.tensors[tensor])
+            q = "const " if const else ""
+            if self.program.pushed and name == "input":
+                constants.append(f"#define {macro}_ROW_BYTES {self._row_bytes}")
+                functions += [f"void {prefix}_start(void);"]
+                functions += [f"int {prefix}_push_row(const {self._ctype(tensor)} *row);"]
+            else:
+                functions.append(f"{q}{self._ctype(tensor)} *{prefix}_{name}(void);")
+        if not self.program.pushed:
+            functions.append(f"void {prefix}_invoke(void);")
+        if self.state.nbytes:
+            constants.insert(1, f"#define {macro}_STATE_BYTES {self.state.nbytes}")
+            functions += ["/* Forgets what was kept from earlier runs. */", f"void {prefix}_reset(void);"]
+        lines = [
+            f"/* {comment(self.model.name.rsplit('/', 1)[-1])} as plain C, written by modelplan {__version__}.",
+            " *",
+            *(f" * {line}" for line in self._usage()),
+            " */",
+            f"#ifndef {macro}_H",
+            f"#define {macro}_H",
+            "",
+            "#include <stdint.h>",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            *constants,
+            "",
+            *functions,
+            "",
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "",
+            "#endif",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _usage(self) -> Sequence[str]:
+        prefix = self.names.prefix
+        if self.program.pushed:
+            return (
+                f"Call {prefix}_start(), then {prefix}_push_row() for each row of the input from the top;",
+                "it returns 1 when the output is there to be read.",
+            )
+        return (
+            f"Write the input, call {prefix}_invoke(), read the output. The input is overwritten:",
+            "write all of it again before the next call.",
+        )
+
+    def _end_constants(self, name: str, tensor: FileTensor) -> Iterator[str]:
+        yield f"#define {name}_BYTES {tensor.nbytes}"
+        if tensor.quantization.scales:
+            yield f"#define {name}_SCALE {number(tensor.quantization.scale, 'float')}"
+            yield f"#define {name}_ZERO_POINT ({tensor.quantization.zero_point})"
+
+
+def _in_parts(stage: Stage) -> bool:
+    """Whether an operator of a stage computes a part of a row."""
+    return any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
+
+
+def _struct(operator: int, position: int) -> str:
+    return f"op_{operator}" + (f"_{position}" if position else "")
+
+
+def _stage_name(index: int) -> str:
+    return f"stage_{index}"

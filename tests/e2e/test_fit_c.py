@@ -1,0 +1,167 @@
+"""`fit --runtime c`: what is written compiles alone, needs as much memory as promised, and computes what TFLM does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from c_plans import faults
+
+from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.questions.alternatives import load_file
+from modelplan.questions.c_fitting import FitCRequest, c_requirement, fit_c
+from modelplan.questions.verifying import VerifyRequest, verify
+from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.generated_inputs import generated_inputs
+from modelplan.runtimes.tflm.runner import tflm_values
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "models"
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+MAIN = """
+#include <stdio.h>
+#include <string.h>
+#include "net.h"
+int main(void)
+{
+    static unsigned char in[NET_INPUT_BYTES];
+    while (fread(in, 1, sizeof in, stdin) == sizeof in) {
+#ifdef NET_ROW_BYTES
+        int done = 0;
+        net_start();
+        for (unsigned at = 0; at < sizeof in; at += NET_ROW_BYTES) { done = net_push_row((const void *)(in + at)); }
+        if (!done) { return 1; }
+#else
+        memcpy(net_input(), in, sizeof in);
+        net_invoke();
+#endif
+        fwrite(net_output(), 1, NET_OUTPUT_BYTES, stdout);
+    }
+    return 0;
+}
+"""
+
+
+def static_bytes(folder: Path) -> int:
+    """The bytes of initialised and zeroed memory of net.c."""
+    subprocess.run(["cc", *STRICT, "-O2", "-fno-pic", "-c", "net.c", "-o", "net.o"], cwd=folder, check=True)
+    lines = subprocess.run(["nm", "-S", "net.o"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    return sum(int(m[1], 16) for m in re.finditer(r"^\S+ (\S+) [bBdD] ", lines, re.MULTILINE))
+
+
+def outputs(folder: Path, inputs: bytes) -> bytes:
+    (folder / "main.c").write_text(MAIN)
+    command = ["cc", "-std=c99", *SANITIZED, "main.c", "net.c", "-lm", "-o", "net"]
+    subprocess.run(command, cwd=folder, check=True)
+    done = subprocess.run(["./net"], cwd=folder, input=inputs, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[:2000]
+    return done.stdout
+
+
+def expected(path: Path) -> tuple[bytes, bytes]:
+    """Inputs, random ones and extremes, and the outputs of TFLM."""
+    pytest.importorskip("tflite_micro")
+    model = load_tflite(str(path))
+    feeds = [generated_inputs(model, 0, run) for run in range(3)]
+    feeds += [[np.full(len(feeds[0][0]), limit, np.int8).tobytes()] for limit in (-128, 127)]
+    found = tflm_values(model.data, feeds)
+    return b"".join(feed[0] for feed in feeds), b"".join(run[0].tobytes() for run, _ in found)
+
+
+@pytest.mark.parametrize("pushed", [False, True], ids=["held", "by rows"])
+@pytest.mark.parametrize(
+    "without", ["overlaps,rows,parts", "rows,parts", "parts", ""], ids=["maps", "overlaps", "rows", "parts"]
+)
+@pytest.mark.parametrize("name", ["ds_cnn_kws.tflite", "resnet8.tflite"])
+def test_every_rung_computes_what_tflm_does(tmp_path: Path, name: str, without: str, pushed: bool) -> None:
+    rungs = frozenset(without.split(",")) - {""}
+    ladder = fit_c(FitCRequest(str(MODELS / name), without=rungs, pushed=pushed))
+    assert ladder.chosen is not None
+    (tmp_path / "net.c").write_text(ladder.chosen.files.source)
+    (tmp_path / "net.h").write_text(ladder.chosen.files.header)
+    assert static_bytes(tmp_path) == ladder.chosen.ram
+    inputs, wanted = expected(MODELS / name)
+    assert outputs(tmp_path, inputs) == wanted
+
+
+def test_each_rung_needs_no_more_than_the_one_before() -> None:
+    ladder = fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite")))
+    assert [rung.name for rung in ladder.rungs] == ["maps", "overlaps", "rows", "parts"]
+    needs = [rung.ram for rung in ladder.rungs]
+    assert needs == sorted(needs, reverse=True)
+    assert needs[-1] < 0.6 * needs[0]
+
+
+def test_a_budget_takes_the_first_rung_that_fits() -> None:
+    path = str(MODELS / "ds_cnn_kws.tflite")
+    all_rungs = fit_c(FitCRequest(path)).rungs
+    ladder = fit_c(FitCRequest(path, budget=all_rungs[1].ram))
+    assert ladder.chosen is not None
+    assert ladder.chosen.name == "overlaps"
+    assert fit_c(FitCRequest(path, budget=100)).chosen is None
+
+
+def test_the_analysis_says_what_rows_need() -> None:
+    path = str(MODELS / "ds_cnn_kws.tflite")
+    rows = fit_c(FitCRequest(path, without=frozenset({"maps", "overlaps", "parts"}))).chosen
+    assert rows is not None
+    assert c_requirement(load_file(path)).arena == rows.ram
+
+
+def test_refusals_name_what_is_missing() -> None:
+    with pytest.raises(ModelError, match="has no plain C"):
+        fit_c(FitCRequest(str(MODELS / "transformer_encoder.tflite")))
+    with pytest.raises(RequestError, match="no rung 'pixels'"):
+        fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite"), without=frozenset({"pixels"})))
+
+
+@pytest.mark.parametrize("pushed", [False, True], ids=["held", "by rows"])
+def test_verify_compiles_and_runs_what_was_written(tmp_path: Path, pushed: bool) -> None:
+    pytest.importorskip("tflite_micro")
+    model, source = str(MODELS / "ds_cnn_kws.tflite"), tmp_path / "net.c"
+    chosen = fit_c(FitCRequest(model, pushed=pushed, without=frozenset({"parts"}))).chosen
+    assert chosen is not None
+    source.write_text(chosen.files.source)
+    (tmp_path / "net.h").write_text(chosen.files.header)
+    assert not verify(VerifyRequest(model, str(source))).fault
+    source.write_text(chosen.files.source.replace("+ p->out_zero", "+ 1 + p->out_zero"))
+    assert "outputs of run 0 differ" in verify(VerifyRequest(model, str(source))).fault
+    (tmp_path / "net.h").write_text("int other(void);")
+    with pytest.raises(RequestError, match="declares no network"):
+        verify(VerifyRequest(model, str(source)))
+
+
+def test_plans_in_random_stages_are_right() -> None:
+    pytest.importorskip("tflite_micro")
+    wrong, refused = faults(range(12))
+    assert not wrong
+    assert refused < 6
+
+
+CORPUS = {
+    ("tflite/person_detect.tflite", False): 13_900, ("tflite/person_detect.tflite", True): 10_500,
+    ("tflite/vww_96_int8.tflite", False): 28_100, ("tflite/vww_96_int8.tflite", True): 11_500,
+    ("tflite/pretrainedResnet_quant.tflite", False): 13_660, ("tflite/kws_ref_model.tflite", False): 9_640,
+    ("tflite/mcu/mcunet_vww0.tflite", False): 21_800, ("tflite/mcu/mcunet_vww0.tflite", True): 13_500,
+    ("tflite/mcu/micronet_vww2.tflite", False): 9_640, ("tflite/mcu/micronet_vww3.tflite", False): 30_000,
+    ("tflite/mcu/kws_cnn_l.tflite", False): 9_100, ("tflite/mcu/kws_micronet_l.tflite", False): 40_700,
+    ("tflite/mcu/ad_micronet_large.tflite", False): 77_500,
+    ("camera/fomo_face_detection.tflite", False): 29_000, ("camera/fomo_face_detection.tflite", True): 12_500,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "pushed"), CORPUS, ids=lambda value: str(value).rpartition("/")[2])
+def test_known_networks_need_little(tmp_path: Path, corpus: Path, name: str, pushed: bool) -> None:
+    path = corpus / name
+    ladder = fit_c(FitCRequest(str(path), pushed=pushed, budget=CORPUS[name, pushed]))
+    assert ladder.chosen is not None
+    (tmp_path / "net.c").write_text(ladder.chosen.files.source)
+    (tmp_path / "net.h").write_text(ladder.chosen.files.header)
+    assert static_bytes(tmp_path) == ladder.chosen.ram <= CORPUS[name, pushed]
+    inputs, wanted = expected(path)
+    assert outputs(tmp_path, inputs) == wanted

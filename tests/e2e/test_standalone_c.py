@@ -1,0 +1,213 @@
+"""Networks as plain C: every map is what TFLM computes, compiled with all warnings and sanitizers."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+import tflm_models
+from c_operators import DRAWS, Drawn, batch, differing, drawn_single, sweep
+from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
+from tflm_models import T, single
+
+from modelplan.cli import main
+from modelplan.primitives.errors import ModelError
+from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
+from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
+from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
+from modelplan.rewriting.standalone_c.writing import CNames, c_files
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
+from modelplan.runtimes.tflm.generated_inputs import generated_inputs
+from modelplan.runtimes.tflm.runner import installed, tflm_values
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+#: Generated operators of each kind in the long test.
+CASES = int(os.environ.get("MODELPLAN_C_CASES", "200"))
+NETWORKS = [
+    "tflite/hello_world_int8", "tflite/ad01_int8", "tflite/kws_ref_model", "tflite/pretrainedResnet_quant",
+    "tflite/person_detect", "tflite/micro_speech_quantized", "tflite/str_ww_ref_model", "tflite/vww_96_int8",
+    "tflite/mcu/mcunet_vww0", "tflite/mcu/micronet_vww2", "tflite/mcu/kws_cnn_l", "tflite/mcu/ad_micronet_large",
+    "camera/fomo_face_detection", "camera/blazeface_front_128", "camera/yolo_lc_192",
+    "tflite/wakeword/okay_nabu", "tflite/wakeword/alexa", "tflite/wakeword/vad", "tflite/keyword_scrambled",
+    "tflite/keyword_scrambled_8bit", "tflite/trained_lstm_int8", "tflite/hello_world_float", "tflite/pretrainedResnet",
+    "tflite/ops/seanet_conv6", "tflite/ops/seanet_leaky_relu5",
+]  # fmt: skip
+
+pytestmark = [
+    pytest.mark.skipif(not installed(), reason="needs tflite-micro"),
+    pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler"),
+]
+
+
+def test_operators_compute_what_tflm_computes(tmp_path: Path) -> None:
+    drawn = Drawn(1)
+    singles = [drawn_single(drawn, kind) for kind in DRAWS for _ in range(8)]
+    assert not differing(singles, 1, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", DRAWS)
+def test_many_operators_compute_what_tflm_computes(kind: str, tmp_path: Path) -> None:
+    assert not sweep([kind], CASES, 2, tmp_path)
+
+
+def test_every_kind_of_operator_is_generated_or_followed_in_a_network() -> None:
+    assert set(DRAWS) <= C_KINDS
+    views, variables = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}, {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
+    assert views | variables | {"CALL_ONCE"} == set(C_KINDS) - set(DRAWS)
+
+
+def maps_that_differ(content: bytes, folder: Path, rng: random.Random | None) -> list[str]:
+    """The names of all computed tensors that are not TFLM's in one of several runs."""
+    net = CNetwork(folder, content, rng=rng)
+    main = net.model.subgraphs[0]
+    runs = [generated_inputs(net.model, 0, run) for run in range(3)]
+    made = [t for op in main.ops for t in op.writes if op.kind != "VAR_HANDLE"]
+    wanted = tflm_values(content, runs, made)
+    return [
+        f"run {run}: {main.tensors[t].name}"
+        for run, (values, (_, crcs)) in enumerate(zip(net.run(runs), wanted, strict=True))
+        for t, crc in zip(made, crcs, strict=True)
+        if zlib.crc32(values[t]) != crc
+    ]
+
+
+def test_every_map_of_a_network_is_that_of_tflm(tmp_path: Path) -> None:
+    content = (MODELS / "ds_cnn_kws.tflite").read_bytes()
+    assert not maps_that_differ(content, tmp_path, None)
+    assert not maps_that_differ(content, tmp_path, random.Random(3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_map_of_the_corpus_is_that_of_tflm(name: str, corpus: Path, tmp_path: Path) -> None:
+    content = (corpus / f"{name}.tflite").read_bytes()
+    assert not maps_that_differ(content, tmp_path, None)
+    assert not maps_that_differ(content, tmp_path, random.Random(3))
+
+
+COMPILERS = [
+    ["gcc", *WARNINGS, "-O2"],
+    ["clang", *WARNINGS, "-O2"],
+    ["arm-none-eabi-gcc", *WARNINGS, "-Os", "-mcpu=cortex-m4", "-mthumb"],
+    ["g++", "-x", "c++", "-std=c++11", *WARNINGS[1:], "-O2"],
+]
+
+
+@pytest.mark.parametrize("command", COMPILERS, ids=lambda command: command[0])
+def test_all_kernels_compile_without_a_warning(command: list[str], tmp_path: Path) -> None:
+    if not shutil.which(command[0]):
+        pytest.skip(f"needs {command[0]}")
+    drawn = Drawn(5)
+    model = read_tflite(batch([drawn_single(drawn, kind) for kind in DRAWS for _ in range(4)]), "net.tflite")
+    operators = c_operators(model)
+    files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
+    (tmp_path / "net.c").write_text(files.source)
+    (tmp_path / "net.h").write_text(files.header)
+    done = subprocess.run([*command, "-c", "net.c", "-o", "net.o"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+    assert not done.stderr
+
+
+def test_an_operator_without_a_kernel_is_refused_by_name() -> None:
+    model = read_tflite(single("COS", [T("float32", (4,))], [T("float32", (4,))]), "waves.tflite")
+    with pytest.raises(MissingKernelError, match=r"waves\.tflite: op 0 COS \('t1'\) has no plain C"):
+        c_operator(model, 0)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_self_test_passes_unless_the_network_computes_something_else(damaged: bool, tmp_path: Path) -> None:
+    model = load_tflite(MODELS / "ds_cnn_kws.tflite")
+    operators = c_operators(model)
+    program, names = apart(model, operators, random.Random(4)), CNames("net", "net.h")
+    text = c_self_test(model, operators, program, names, expected_c_runs(model, operators, program))
+    if damaged:
+        text = text.replace(", /* out_zero */", " + 1, /* out_zero */", 1)
+    (tmp_path / "net_test.c").write_text(text)
+    (tmp_path / "net.h").write_text(c_files(model, operators, program, names).header)
+    subprocess.run(["cc", *WARNINGS, "-O1", "-o", "net_test", "net_test.c", "-lm"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./net_test"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == ((1, "FAIL") if damaged else (0, "PASS: 3 runs"))
+
+
+def test_every_operator_of_tflm_is_taken_or_refused_by_name() -> None:
+    taken, problems = 0, []
+    for _, content in tflm_models.sweep(1, 3):
+        try:
+            model = read_tflite(content, "net.tflite")
+        except ModelError:
+            continue
+        for index in range(len(model.subgraphs[0].ops)):
+            try:
+                taken += bool(c_operator(model, index).kernels)
+            except MissingKernelError as problem:
+                problems.append(f"op {index} " in str(problem))
+    assert taken > 100
+    assert len(problems) > 100
+    assert all(problems)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("arm-linux-gnueabihf-gcc"), reason="needs a compiler for ARM")
+@pytest.mark.skipif(not shutil.which("qemu-arm-static"), reason="needs qemu-arm-static")
+def test_every_kernel_computes_the_same_on_arm(tmp_path: Path) -> None:
+    drawn = Drawn(6)
+    model = read_tflite(batch([drawn_single(drawn, kind) for kind in DRAWS for _ in range(5)]), "net.tflite")
+    operators = c_operators(model)
+    program, names = apart(model, operators), CNames("net", "net.h")
+    text = c_self_test(model, operators, program, names, expected_c_runs(model, operators, program))
+    (tmp_path / "net_test.c").write_text(text)
+    (tmp_path / "net.h").write_text(c_files(model, operators, program, names).header)
+    command = ["arm-linux-gnueabihf-gcc", *WARNINGS, "-O2", "-static", "-o", "net", "net_test.c", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(["qemu-arm-static", "./net"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "PASS: 3 runs\n"
+
+
+#: A program whose network has its buffer in memory of the program.
+SHARED = """
+#include <stdio.h>
+#include "net.h"
+signed char shared[NET_RAM_BYTES];
+int main(void)
+{
+    net_invoke();
+    return (void *)net_input() >= (void *)shared && (void *)net_input() < (void *)(shared + sizeof shared) ? 0 : 1;
+}
+"""
+
+
+def test_the_caller_names_the_memory_or_its_section(tmp_path: Path) -> None:
+    model = load_tflite(MODELS / "ds_cnn_kws.tflite")
+    operators = c_operators(model)
+    names = CNames("net", "net.h", ".fast")
+    files = c_files(model, operators, apart(model, operators), names)
+    (tmp_path / "net.c").write_text(files.source)
+    (tmp_path / "net.h").write_text(files.header)
+    (tmp_path / "main.c").write_text(SHARED)
+    subprocess.run(["cc", *WARNINGS, "-c", "net.c"], cwd=tmp_path, check=True)
+    done = subprocess.run(["size", "-A", "net.o"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    sizes = {line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()[2:-2]}
+    assert sizes[".fast"] == apart(model, operators).nbytes
+    assert not sizes[".bss"]
+    (tmp_path / "memory.h").write_text("extern signed char shared[];\n")
+    named = ["-include", "memory.h", "-DNET_RAM=shared"]
+    subprocess.run(["cc", *WARNINGS, *named, "main.c", "net.c", "-o", "net", "-lm"], cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "net"]).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [False, True])
+def test_the_self_test_of_a_fitted_network_passes(rows: bool, tmp_path: Path) -> None:
+    output, test = str(tmp_path / "kws.c"), str(tmp_path / "kws_test.c")
+    options = ["--input", "rows"] if rows else []
+    model = str(MODELS / "ds_cnn_kws.tflite")
+    assert main(["fit", model, "--runtime", "c", *options, "-o", output, "--self-test", test]) == 0
+    subprocess.run(["cc", *WARNINGS, *SANITIZERS, "-o", "kws", "kws_test.c", "-lm"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./kws"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "PASS: 3 runs\n"

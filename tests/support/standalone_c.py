@@ -1,0 +1,117 @@
+"""Plans without sharing for plain C, whole or in random slices of rows, and programs that run what is written."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from modelplan.model.c_program import CProgram, KernelCall, RowsRead, RowsWritten, Stage, StoredValue
+from modelplan.rewriting.standalone_c.kernel_records import COperator
+from modelplan.rewriting.standalone_c.operator_table import c_operator
+from modelplan.rewriting.standalone_c.writing import CNames, c_files
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
+
+WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+SANITIZERS = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+#: Reads all inputs, runs the network, and writes the whole buffer, run after run.
+MAIN = """
+#include <stdio.h>
+int main(void)
+{
+    for (;;) {
+%s
+        net_invoke();
+        if (fwrite(RAM, 1, NET_RAM_BYTES, stdout) != NET_RAM_BYTES) { return 1; }
+    }
+}
+"""
+
+
+def c_operators(model: FileModel) -> dict[int, COperator]:
+    return {index: c_operator(model, index) for index in range(len(model.subgraphs[0].ops))}
+
+
+def apart(model: FileModel, operators: Mapping[int, COperator], rng: random.Random | None = None) -> CProgram:
+    """Every tensor has memory of its own; with `rng` operators compute random slices of their rows."""
+    main = model.subgraphs[0]
+    used = {*main.inputs, *main.outputs}
+    for op in operators.values():
+        used |= {o.tensor for o in op.operands} | {result.tensor for result in op.results}
+    dynamic = [t for t, tensor in enumerate(main.tensors) if t in used]
+    values: list[StoredValue] = []
+    number: dict[int, int] = {}
+    offset = 0
+    for t in dynamic:
+        offset = -(-offset // 8) * 8
+        size = main.tensors[t].nbytes
+        number[t] = len(values)
+        values.append(StoredValue((t,), size, size, offset))
+        offset += size
+    stages = []
+    for index, op in operators.items():
+        steps, row, all_rows = [], 0, op.results[0].rows if op.results else 1
+        while row < all_rows:
+            count = rng.randint(1, all_rows - row) if rng and op.by_rows else all_rows - row
+            steps.append(_call(index, op, row, count, values, number))
+            row += count
+        stages.append(Stage((index,), tuple(steps)))
+    inputs, outputs = (tuple(number[t] for t in end) for end in (main.inputs, main.outputs))
+    return CProgram(tuple(values), tuple(stages), offset, offset, inputs, outputs)
+
+
+def _call(
+    index: int, op: COperator, row: int, count: int, values: Sequence[StoredValue], number: Mapping[int, int]
+) -> KernelCall:
+    reads = []
+    for operand in op.operands:
+        value, first, end, above = number[operand.tensor], 0, operand.rows, 0
+        if window := operand.window:
+            start = row * window.stride - window.above
+            end = (row + count - 1) * window.stride - window.above + window.reach
+            first, above = min(max(start, 0), operand.rows), max(-start, 0)
+            end = max(min(end, operand.rows), first)
+        address = values[value].offset + first * operand.row_bytes
+        reads.append(RowsRead(operand.tensor, value, first, end - first, above, address))
+    writes = []
+    for result in op.results:
+        value = number[result.tensor]
+        writes.append(RowsWritten(result.tensor, value, row, count, values[value].offset + row * result.row_bytes))
+    return KernelCall(index, tuple(reads), tuple(writes))
+
+
+class CNetwork:
+    """A model as C with all of its tensors apart, compiled in a folder."""
+
+    def __init__(
+        self, folder: Path, content: bytes, flags: Sequence[str] = SANITIZERS, rng: random.Random | None = None
+    ) -> None:
+        self.model = read_tflite(content, "net.tflite")
+        operators = c_operators(self.model)
+        self.program = apart(self.model, operators, rng)
+        files = c_files(self.model, operators, self.program, CNames("net", "net.h"))
+        (folder / "net.c").write_text(files.source)
+        (folder / "net.h").write_text(files.header)
+        main = self.model.subgraphs[0]
+        names = ["input"] if len(main.inputs) == 1 else [f"input_{i}" for i in range(len(main.inputs))]
+        reads = [
+            f"        if (fread(net_{n}(), 1, NET_{n.upper()}_BYTES, stdin) != NET_{n.upper()}_BYTES) {{ return 0; }}"
+            for n in names
+        ]
+        (folder / "main.c").write_text('#include "net.c"\n' + MAIN % "\n".join(reads))
+        self.program_file = folder / "net"
+        command = ["cc", *WARNINGS, *flags, "-o", str(self.program_file), str(folder / "main.c"), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:3000]
+
+    def run(self, runs: Sequence[Sequence[bytes]]) -> list[dict[int, bytes]]:
+        """The bytes of every tensor after each run."""
+        fed = b"".join(b"".join(run) for run in runs)
+        done = subprocess.run([self.program_file], input=fed, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()[:3000]
+        size = self.program.nbytes
+        assert len(done.stdout) == size * len(runs)
+        images = [done.stdout[i * size : (i + 1) * size] for i in range(len(runs))]
+        return [{v.tensors[0]: image[v.offset : v.offset + v.nbytes] for v in self.program.values} for image in images]

@@ -1,0 +1,89 @@
+"""Random networks as plain C in random stages, proved, compiled and compared with TFLM map by map.
+
+python -m tests.sweeps.c_plans COUNT [FIRST] prints what differs and which operators have no kernel.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from random_cnns import random_cnn
+
+from modelplan.checking.verifier.c_rows import rows_verdict
+from modelplan.checking.verifier.rewrites.reading import read_source
+from modelplan.formats import load_model
+from modelplan.model.c_program import CProgram
+from modelplan.primitives.errors import ModelError
+from modelplan.rewriting.standalone_c.ladder import CModel
+from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
+from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_search import StageSearch
+from modelplan.rewriting.standalone_c.writing import CNames, c_files
+from modelplan.runtimes.tflm.file import load_tflite
+
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> CProgram:
+    """Operators in runs of random length, direction and number of parts."""
+    graph = StagedGraph(model.rows, RowPlanOptions(pushed))
+    search, at, stages = StageSearch(graph), len(model.rows.order), list[StageChoice]()
+    while at:
+        first = max(at - draw.randint(1, 6), search.barrier(at))
+        parts = draw.choice((0, 1, 1, 2, 3, 50)) if at - first == 1 else draw.choice((1, 1, 2, 3, 50))
+        stages.insert(0, StageChoice(first, at, parts, draw.random() < 0.5 and not (pushed and not first)))
+        at = first
+    return placed_program(graph, stages, 100, draw.randrange(100))
+
+
+def fault_of(content: bytes, seed: int, folder: Path) -> str:
+    """What is wrong with a plan of a network; empty where nothing is."""
+    path = folder / "net.tflite"
+    path.write_bytes(content)
+    file, draw = load_tflite(str(path)), random.Random(seed)
+    model, names = CModel(load_model(str(path)), file), CNames("net", "net.h")
+    program = random_stages(model, draw, pushed=draw.random() < 0.5)
+    verdict = rows_verdict(read_source(file), program)
+    if verdict.outcome != "ok":
+        return verdict.details
+    runs = expected_c_runs(file, model.operators, program, seed, runs=2)
+    (folder / "test.c").write_text(c_self_test(file, model.operators, program, names, runs, seed))
+    (folder / names.header).write_text(c_files(file, model.operators, program, names).header)
+    return _run(folder)
+
+
+def _run(folder: Path) -> str:
+    built = subprocess.run(["cc", *FLAGS, "test.c", "-lm", "-o", "t"], cwd=folder, capture_output=True, text=True)
+    if built.returncode:
+        return built.stderr[:1000]
+    done = subprocess.run(["./t"], cwd=folder, capture_output=True, text=True)
+    return "" if done.returncode == 0 and "PASS" in done.stdout else (done.stdout + done.stderr)[:1000]
+
+
+def faults(seeds: Sequence[int]) -> tuple[dict[int, str], int]:
+    """What is wrong, by seed, and how many networks have an operator without a kernel."""
+    wrong, refused = {}, 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in seeds:
+            try:
+                fault = fault_of(random_cnn(seed), seed, Path(folder))
+            except ModelError:
+                refused += 1
+                continue
+            if fault:
+                wrong[seed] = fault
+    return wrong, refused
+
+
+if __name__ == "__main__":
+    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    found, without = faults(range(first, first + count))
+    print(f"{count - without} networks, {without} refused, {len(found)} wrong")
+    for seed, what in found.items():
+        print(seed, what)

@@ -1,0 +1,138 @@
+"""The proof of plans in plain C: right ones pass, and every kind of fault is caught without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from modelplan.checking.verifier.c_rows import rows_verdict
+from modelplan.checking.verifier.rewrites.reading import Source, read_source
+from modelplan.formats import load_model
+from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, Step, StoredValue, ValueShift
+from modelplan.rewriting.standalone_c.ladder import CModel
+from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.runtimes.tflm.file import load_tflite
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+@cache
+def planned(
+    name: str, fused: int, parts: int = 1, *, backward: bool = False, pushed: bool = False
+) -> tuple[Source, CProgram]:
+    """A model whose first operators run together, and the plan."""
+    path = str(MODELS / name)
+    file = load_tflite(path)
+    model = CModel(load_model(path), file)
+    graph = StagedGraph(model.rows, RowPlanOptions(pushed))
+    stages = [StageChoice(0, fused, parts, backward)]
+    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
+    return read_source(file), placed_program(graph, stages, 300)
+
+
+def changed(program: CProgram, change: Callable[[Step], Step | None]) -> Iterator[CProgram]:
+    """The plan with one step changed, for every step that the change has an answer for."""
+    for number, stage in enumerate(program.stages):
+        for index, step in enumerate(stage.steps):
+            other = change(step)
+            if other is not None and other != step:
+                steps = (*stage.steps[:index], other, *stage.steps[index + 1 :])
+                stages = (*program.stages[:number], Stage(stage.operators, steps), *program.stages[number + 1 :])
+                yield replace(program, stages=stages)
+
+
+def on_reads(change: Callable[[RowsRead], RowsRead]) -> Callable[[Step], Step | None]:
+    def changed_step(step: Step) -> Step | None:
+        if not isinstance(step, KernelCall) or not step.reads:
+            return None
+        return replace(step, reads=(change(step.reads[0]), *step.reads[1:]))
+
+    return changed_step
+
+
+FORMS = [("ds_cnn_kws.tflite", 1), ("ds_cnn_kws.tflite", 4)]
+
+
+@pytest.mark.parametrize("fused", [1, 2, 4])
+@pytest.mark.parametrize("parts", [0, 1, 2])
+@pytest.mark.parametrize("backward", [False, True])
+def test_plans_are_right_in_every_form(fused: int, parts: int, backward: bool) -> None:
+    verdict = rows_verdict(*planned("ds_cnn_kws.tflite", fused, parts, backward=backward))
+    assert verdict.outcome == "ok", verdict.details
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_rows_that_are_handed_over_are_followed(parts: int) -> None:
+    verdict = rows_verdict(*planned("ds_cnn_kws.tflite", 3, parts, pushed=True))
+    assert verdict.outcome == "ok", verdict.details
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda read: replace(read, rows=read.rows - 1) if read.rows > 1 else read,
+        lambda read: replace(read, above=read.above + 1),
+        lambda read: replace(read, address=read.address - 1),
+        lambda read: replace(read, address=read.address + 1),
+    ],
+    ids=["a row too few", "rows above off", "an element closer", "an element farther"],
+)
+@pytest.mark.parametrize(("name", "fused"), FORMS)
+def test_faults_of_what_is_read_are_caught(name: str, fused: int, change: Callable[[RowsRead], RowsRead]) -> None:
+    source, program = planned(name, fused)
+    faulty = list(changed(program, on_reads(change)))
+    assert len(faulty) > 5
+    for other in faulty:
+        reads = [s for stage in other.stages for s in stage.steps if isinstance(s, KernelCall)]
+        if rows_verdict(source, other).outcome == "ok":
+            new = next(s for s in reads if s not in [t for stage in program.stages for t in stage.steps])
+            whole = source.parts[0].ops[new.operator].kind in ("SOFTMAX", "FULLY_CONNECTED", "MEAN")
+            assert whole, f"{new} is taken for right"  # whose kernel looks at neither rows nor those above
+
+
+@pytest.mark.parametrize(("name", "fused"), FORMS)
+def test_a_result_elsewhere_is_caught(name: str, fused: int) -> None:
+    source, program = planned(name, fused)
+
+    def moved(step: Step) -> Step | None:
+        if not isinstance(step, KernelCall):
+            return None
+        return replace(step, writes=(replace(step.writes[0], address=step.writes[0].address + 1), *step.writes[1:]))
+
+    for other in changed(program, moved):
+        assert rows_verdict(source, other).outcome == "broken"
+
+
+def test_a_ring_that_is_a_row_short_is_caught() -> None:
+    source, program = planned("ds_cnn_kws.tflite", 4)
+    shifts = [s for stage in program.stages for s in stage.steps if isinstance(s, ValueShift)]
+    assert shifts
+
+    def shorter(step: Step) -> Step | None:
+        return replace(step, nbytes=step.nbytes // 2) if isinstance(step, ValueShift) else None
+
+    for other in changed(program, shorter):
+        assert rows_verdict(source, other).outcome == "broken"
+
+
+def test_a_step_that_is_left_out_is_caught() -> None:
+    source, program = planned("ds_cnn_kws.tflite", 4)
+    for number, stage in enumerate(program.stages):
+        for index in range(len(stage.steps)):
+            steps = stage.steps[:index] + stage.steps[index + 1 :]
+            stages = (*program.stages[:number], Stage(stage.operators, steps), *program.stages[number + 1 :])
+            assert rows_verdict(source, replace(program, stages=stages)).outcome == "broken"
+
+
+def test_a_buffer_that_is_too_small_and_an_output_elsewhere_are_caught() -> None:
+    source, program = planned("ds_cnn_kws.tflite", 4)
+    assert rows_verdict(source, replace(program, nbytes=program.nbytes - 1)).outcome == "broken"
+    last = program.outputs[0]
+    values: list[StoredValue] = list(program.values)
+    values[last] = replace(values[last], offset=values[last].offset + 1)
+    assert rows_verdict(source, replace(program, values=tuple(values))).outcome == "broken"
