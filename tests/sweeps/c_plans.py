@@ -1,6 +1,6 @@
 """Random networks as plain C in random stages, proved, compiled and compared with TFLM map by map.
 
-python -m tests.sweeps.c_plans COUNT [FIRST] prints what differs and which operators have no kernel.
+python tests/sweeps/c_plans.py COUNT [FIRST] prints what differs and which operators have no kernel.
 """
 
 from __future__ import annotations

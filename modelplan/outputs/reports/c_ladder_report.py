@@ -44,7 +44,8 @@ def c_verdict(ladder: CLadder, goal: CGoal) -> list[Section]:
     lines.append(f"buffer         {human(program.nbytes)}, {placed}")
     if rung.bound is not None:
         over = program.nbytes - rung.bound
-        lines.append(f"bound          {human(rung.bound)} for all choices of what runs together, {over:,} below")
+        reached = f"{over:,} bytes below" if over else "reached"
+        lines.append(f"bound          {human(rung.bound)} for all choices of what runs together: {reached}")
     lines.append("MACs           as in the model: nothing is computed twice")
     lines += [f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof]
     return [Section("", tuple(lines))]
