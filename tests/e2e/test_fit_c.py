@@ -81,6 +81,7 @@ def test_every_rung_computes_what_tflm_does(tmp_path: Path, name: str, without: 
     rungs = frozenset(without.split(",")) - {""}
     ladder = fit_c(FitCRequest(str(MODELS / name), without=rungs, pushed=pushed))
     assert ladder.chosen is not None
+    assert all((rung.bound or 0) <= rung.program.nbytes for rung in ladder.rungs)
     (tmp_path / "net.c").write_text(ladder.chosen.files.source)
     (tmp_path / "net.h").write_text(ladder.chosen.files.header)
     assert static_bytes(tmp_path) == ladder.chosen.ram
@@ -160,6 +161,7 @@ def test_known_networks_need_little(tmp_path: Path, corpus: Path, name: str, pus
     path = corpus / name
     ladder = fit_c(FitCRequest(str(path), pushed=pushed, budget=CORPUS[name, pushed]))
     assert ladder.chosen is not None
+    assert all((rung.bound or 0) <= rung.program.nbytes for rung in ladder.rungs)
     (tmp_path / "net.c").write_text(ladder.chosen.files.source)
     (tmp_path / "net.h").write_text(ladder.chosen.files.header)
     assert static_bytes(tmp_path) == ladder.chosen.ram <= CORPUS[name, pushed]

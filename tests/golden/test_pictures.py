@@ -38,9 +38,7 @@ def pictures() -> dict[Path, str]:
     for page in PAGES:
         text = page.read_text()
         commands = dict(
-            re.findall(
-                r"`modelplan ((?:analyze|together|memories|recompute|spill|stream) [^`]* --(?:draw|out) (\S+))`", text
-            )
+            re.findall(r"`modelplan ((?:analyze|together|memories|recompute|stream) [^`]* --(?:draw|out) (\S+))`", text)
         )
         drawn = {picture: command for command, picture in commands.items()}
         for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
@@ -64,7 +62,7 @@ def redraw(command: str, picture: Path, folder: Path, monkeypatch: pytest.Monkey
     if command.startswith("recompute "):
         return folder / picture, redraw_curve(command)
     words = command.split()
-    moves = words[0] in ("spill", "stream")
+    moves = words[0] == "stream" or "--spill" in words
     assert main([*words, "--csv", "plan.csv"]) == 0
     with Path("plan.csv").open() as file:
         rows = [[row[column] for column in (row if moves else DRAWN)] for row in csv.DictReader(file)]

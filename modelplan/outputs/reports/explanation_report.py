@@ -200,7 +200,9 @@ def _grouped(names: Iterable[str]) -> list[str]:
 
 
 def _listed(places: Sequence[str]) -> str:
-    return ", ".join(places) if len(places) <= _MOST_PLACES else f"at {len(places)} places"
+    """The places by name; of operators, of which there may be hundreds, some or how many."""
+    operators = all(place.startswith("op ") for place in places)
+    return f"at {len(places)} operators" if operators and len(places) > _MOST_PLACES else ", ".join(places)
 
 
 def _ranked(title: str, suggestions: Sequence[Suggestion]) -> Section:

@@ -41,10 +41,15 @@ class StageSearch:
         return self._packed[choice]
 
     def least_load(self, parts: int) -> int:
-        """No plan of stages with so many parts needs less: the most bytes that are alive at a time."""
+        """No plan of stages with so many parts, forward or backward, needs less: the most bytes alive at a time."""
         if parts not in self._loads:
-            self._loads[parts] = self._least(parts, self.graph.load)[0]
+            self._loads[parts] = self._least(parts, self._load)[0]
         return self._loads[parts]
+
+    def _load(self, choice: StageChoice, most: int) -> int:
+        """The bytes of a stage in the direction that needs less."""
+        forward = self.graph.load(choice, most)
+        return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
 
     @cached_property
     def _loads(self) -> dict[int, int]:
