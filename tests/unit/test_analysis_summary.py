@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,22 @@ def test_the_number_the_peak_and_remedies_stand_there(models: Path) -> None:
     assert f"\nWhy {tensor} shares or not\n" in run("analyze", model, "--why-not", tensor).stdout
     narrow = run("analyze", model, "--capacity", "64KiB").stdout
     assert f"\n    modelplan fit {model} --budget 65536 -o resnet8_fitted.tflite\n" in narrow
+
+
+def test_plain_c_is_answered_with_its_own_command(models: Path) -> None:
+    said = run("analyze", models / "ds_cnn_kws.tflite", "--runtime", "c").stdout
+    assert "  #define NET_RAM_BYTES 8640\n" in said
+    assert "Peak of whole maps, of which the plan keeps parts, at step 1" in " ".join(said.split())
+    assert "--runtime c --least -o ds_cnn_kws.c\n" in said
+
+
+def test_commands_can_be_pasted_whatever_the_file_is_called(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "my net.tflite").write_bytes((models / "resnet8.tflite").read_bytes())
+    said = run("analyze", tmp_path / "my net.tflite", "--kernels", "reference").stdout
+    commands = [line.partition("  #")[0] for line in said.splitlines() if line.lstrip().startswith("modelplan ")]
+    assert len(commands) == 3
+    for command in commands[1:]:
+        assert run(*shlex.split(command)[1:], cwd=tmp_path).returncode == 0
 
 
 def test_kernel_libraries_that_need_the_same_share_a_row(models: Path) -> None:

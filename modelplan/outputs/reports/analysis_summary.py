@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os.path import commonpath, relpath
 from pathlib import Path
+from shlex import join, quote
 
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
 from modelplan.answers.explanation import Suggestion
@@ -63,7 +64,13 @@ def _peak(stage: RunFile) -> Report:
     shown = figures.alive[:_ROWS]
     names = folded_apart([" = ".join(alive.names) for alive in shown])
     rows = [(f"{alive.size:,}", f"{alive.share:.0%}", name) for alive, name in zip(shown, names, strict=True)]
-    of = "Peak of the planned activations" if session else "Peak"
+    needed = stage.requirement
+    of = (
+        "Peak of whole maps, of which the plan keeps parts,"
+        if needed.macro and needed.head < figures.height
+        else "Peak"
+    )
+    of = "Peak of the planned activations" if session else of
     title = f"{of} at step {figures.peak_step}: {figures.peak_op}, {figures.activations:,} bytes alive"
     peak = Section(title, (), Table((">", ">", ""), tuple(rows)))
     return [*([_settings(session)] if session else []), peak]
@@ -84,7 +91,7 @@ def _setting(one: SessionNeed, less: int) -> str:
 
 def _advice(analysis: Analysis) -> Report:
     """The changes that would lower it most, each with its command, and where the rest stands."""
-    more = f"modelplan explain {analysis.file.path}  # all changes, ranked; analyze --verbose: the whole plan"
+    more = f"modelplan explain {quote(analysis.file.path)}  # all changes, ranked; analyze --verbose: the whole plan"
     remedies = _remedies(analysis)
     return [Section("What would lower it" if remedies else "", (*remedies, Pasted(more)))]
 
@@ -94,11 +101,12 @@ def _remedies(analysis: Analysis) -> list[str]:
     rows = [(one.saved, _saved(one), _commands(one)) for one in _shown(analysis)]
     most = analysis.fit_saves_at_most
     if most >= _worth_showing(analysis):
-        path = analysis.file.path
-        options = "".join(f" {option}" for option in analysis.target.options)
-        goal = "--least" if analysis.capacity is None else f"--budget {analysis.capacity}"
-        fit = Pasted(f"  modelplan fit {path}{options} {goal} -o {Path(path).stem}_fitted.tflite")
-        rows.append((most, f"up to {most:,} bytes less: order, overlaps, stripes; takes time to try", [fit]))
+        goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
+        path, plain_c = analysis.file.path, analysis.target.runtime.name == "c"
+        out = f"{Path(path).stem}.c" if plain_c else f"{Path(path).stem}_fitted.tflite"
+        fit = Pasted(f"  {join(('modelplan', 'fit', path, *analysis.target.options, *goal, '-o', out))}")
+        how = "rows in parts" if plain_c else "order, overlaps, stripes; takes time to try"
+        rows.append((most, f"up to {most:,} bytes less: {how}", [fit]))
     rows.sort(key=lambda row: -row[0])
     return [line for _, saved, commands in rows for line in (saved, *commands)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 from modelplan.answers.explanation import Suggestion
 from modelplan.outputs.report import Pasted, Section, Table
@@ -74,9 +75,10 @@ def next_section(ladder: Ladder, goal: Goal, original: str, output: str, methods
     ]
     if "WHILE" in rung.added:
         lines.append("call Reset before the inputs are set, never between them and Invoke")
+    model, out = quote(original), quote(output)
     commands = (
-        f"modelplan analyze {output} --c-array net.cc  # as C++, with the arena and the operators in net.h",
-        f"modelplan verify {original} --against {output} --self-test test.cc  # PASS or FAIL on the device",
+        f"modelplan analyze {out} --c-array net.cc  # as C++, with the arena and the operators in net.h",
+        f"modelplan verify {model} --against {out} --self-test test.cc  # PASS or FAIL on the device",
     )
     return Section("Next", tuple(lines), commands=commands)
 
@@ -85,8 +87,8 @@ def help_section(goal: Goal, original: str, suggestions: Sequence[Suggestion]) -
     """What would fit in the budget where no rewritten file does."""
     assert goal.budget is not None
     more = (
-        f"modelplan explain {original} --capacity {goal.budget}  # all changes; --max-macs 20% and --max-time 30% here"
-        " allow more work"
+        f"modelplan explain {quote(original)} --capacity {goal.budget}  # all changes; here --max-macs 20% and"
+        " --max-time 30% allow more work"
     )
     if not suggestions:
         return Section("No single change that is quick to try fits", commands=(more,))
