@@ -64,12 +64,8 @@ def _peak(stage: RunFile) -> Report:
     shown = figures.alive[:_ROWS]
     names = folded_apart([" = ".join(alive.names) for alive in shown])
     rows = [(f"{alive.size:,}", f"{alive.share:.0%}", name) for alive, name in zip(shown, names, strict=True)]
-    needed = stage.requirement
-    of = (
-        "Peak of whole maps, of which the plan keeps parts,"
-        if needed.macro and needed.head < figures.height
-        else "Peak"
-    )
+    parts = stage.requirement.macro and stage.requirement.head < figures.height
+    of = "Peak of whole maps, of which the plan keeps parts," if parts else "Peak"
     of = "Peak of the planned activations" if session else of
     title = f"{of} at step {figures.peak_step}: {figures.peak_op}, {figures.activations:,} bytes alive"
     peak = Section(title, (), Table((">", ">", ""), tuple(rows)))
