@@ -26,7 +26,10 @@ def test_closed_outputs_are_no_failed_budget(words: list[str], closed: str, code
     named = [word.format(kws=models / "ds_cnn_kws.tflite") for word in words]
     line = f'"$@" {closed}'
     done = subprocess.run(
-        ["sh", "-c", line, "sh", sys.executable, "-m", "modelplan", *named], capture_output=True, text=True, check=False
+        ["sh", "-c", line, "sh", sys.executable, "-P", "-m", "modelplan", *named],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -14,7 +14,7 @@ from modelplan.formats import load_model
 from modelplan.formats.files import read_model
 from modelplan.primitives.errors import ModelError
 
-_PROGRAM = (sys.executable, "-m", "modelplan")
+_PROGRAM = (sys.executable, "-P", "-m", "modelplan")
 
 
 def as_c(content: bytes, name: str = "g_model") -> str:
