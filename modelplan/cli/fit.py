@@ -27,6 +27,7 @@ from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.rungs import RUNGS
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
@@ -95,7 +96,7 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
     files.check_outputs(others, [arguments.model, arguments.output])
-    if arguments.runtime == "c":
+    if arguments.runtime == C.name:
         return fit_c.fit_file(arguments, show_line, lambda: show_line(""))
     fit_c.check_runtime(arguments)
     if arguments.model.lower().endswith(".onnx"):

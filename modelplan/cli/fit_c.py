@@ -12,6 +12,8 @@ from modelplan.outputs.reports import c_ladder_report as report
 from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.c_fitting import FitCRequest, fit_c, fitted_self_test
+from modelplan.runtimes.c import C
+from modelplan.runtimes.tflm import TFLM
 
 #: Options of other runtimes with their defaults.
 _FOREIGN: dict[str, object] = {
@@ -23,7 +25,7 @@ _FOREIGN: dict[str, object] = {
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments that only plain C takes."""
     group = parser.add_argument_group("plain C (--runtime c)")
-    group.add_argument("--runtime", choices=("tflm", "c"), help="c: OUT is a C source, and a header beside it")
+    group.add_argument("--runtime", choices=(TFLM.name, C.name), help="c: OUT is a C source, and a header beside it")
     group.add_argument("--input", choices=("held", "rows"), help="rows: the input comes row by row (default: held)")
     group.add_argument("--name", metavar="PREFIX", help="what public names begin with (default: the name of OUT)")
     group.add_argument("--section", metavar="NAME", help="the linker section of the buffer")

@@ -101,7 +101,7 @@ def test_says_what_it_saved_and_draws_it(light: Path, tmp_path: Path) -> None:
     assert "peak after      2.75 MiB (2,885,120 B)" in done.stdout
     assert "optimal (flow certificate)" in done.stdout
     assert figure.read_text().startswith("<?xml")
-    again = run("analyze", out, "--schedule", "file", "--runtime", "generic")
+    again = run("analyze", out, "--schedule", "file", "--runtime", "generic", "--verbose")
     assert "peak 2.75 MiB (2,885,120 B) by file, optimal (flow certificate)" in again.stdout
 
 

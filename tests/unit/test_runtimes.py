@@ -84,5 +84,6 @@ def test_nobody_else_knows_a_runtime_by_name() -> None:
         home = path.relative_to(PACKAGE)
         if home.parts[0] != "runtimes":
             words = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
-            found |= {(home.as_posix(), word) for word in words if isinstance(word, str) and word in RUNTIMES}
+            named = (word for word in words if isinstance(word, str) and word in RUNTIMES and len(word) > 1)
+            found |= {(home.as_posix(), word) for word in named}  # one letter is no evidence
     assert found == allowed

@@ -15,6 +15,7 @@ from modelplan.model import Graph, SessionMemory, SessionNeed
 from modelplan.outputs.report import Pasted, Report, Section, Table, folded_apart
 from modelplan.outputs.reports.analysis_report import reasons_sections, requirement_section
 from modelplan.primitives.units import counted
+from modelplan.runtimes.c import C
 
 #: Rows of the tables of what is alive, of settings, and of changes.
 _ROWS = 3
@@ -98,7 +99,7 @@ def _remedies(analysis: Analysis) -> list[str]:
     most = analysis.fit_saves_at_most
     if most >= _worth_showing(analysis):
         goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
-        path, plain_c = analysis.file.path, analysis.target.runtime.name == "c"
+        path, plain_c = analysis.file.path, analysis.target.runtime.name == C.name
         out = f"{Path(path).stem}.c" if plain_c else f"{Path(path).stem}_fitted.tflite"
         fit = Pasted(f"  {join(('modelplan', 'fit', path, *analysis.target.options, *goal, '-o', out))}")
         how = "rows in parts" if plain_c else "order, overlaps, stripes; takes time to try"

@@ -66,7 +66,10 @@ def abi_made_for(model: bytes, name: str) -> str | None:
 
 def _made_for(model: bytes, name: str) -> dict[str, str]:
     """What the entry says; nothing where there is none."""
-    content = get_metadata(model, MADE_FOR)
+    try:
+        content = get_metadata(model, MADE_FOR)
+    except ModelError as problem:
+        raise ModelError(f"{name}: {problem}") from None
     if content is None:
         return {}
     try:
