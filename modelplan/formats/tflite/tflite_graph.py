@@ -47,6 +47,8 @@ def read(path: Path, dims: Dims) -> Graph:
     reader = _Reader(_content(path), dims)
     try:
         graph = reader.graph(path.stem)
+    except ModelError as problem:  # of tables whose reader does not know the file
+        raise ModelError(f"{path}: {str(problem).removeprefix(f'{path}: ')}") from None
     except (struct.error, IndexError, TypeError, AttributeError) as problem:
         raise ModelError(f"{path}: {reader.place}: an offset leads outside the file ({problem})") from None
     except (ValueError, OverflowError) as problem:
