@@ -97,7 +97,7 @@ def run(arguments: Namespace) -> int:
     others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
     files.check_outputs(others, [arguments.model, arguments.output])
     if arguments.runtime == C.name:
-        return fit_c.fit_file(arguments, show_line, lambda: show_line(""))
+        return fit_c.fit_file(arguments, show_line)
     fit_c.check_runtime(arguments)
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None

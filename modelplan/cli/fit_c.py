@@ -42,8 +42,8 @@ def check_runtime(arguments: Namespace) -> None:
             raise RequestError(f"--{name} is for --runtime c")
 
 
-def fit_file(arguments: Namespace, progress: Callable[[str], None], progress_ends: Callable[[], None]) -> int:
-    """Runs the command for plain C."""
+def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
+    """Runs the command for plain C; an empty text ends the lines of `progress`."""
     for option, default in _FOREIGN.items():
         if getattr(arguments, option[2:].replace("-", "_")) != default:
             raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
@@ -57,7 +57,7 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None], progress_end
     files.check_outputs([header, arguments.self_test], [arguments.model, arguments.output])
     request = _request(arguments)
     ladder = fit_c(request, progress)
-    progress_ends()
+    progress("")
     terminal.show([report.c_rungs_section(arguments.model, ladder, request), *report.c_verdict(ladder, request)])
     if ladder.chosen is None:
         return 1

@@ -97,6 +97,30 @@ def whole_run(machine: Machine) -> int:
     return seen
 
 
+#: An engine that copies as late as it may.
+LATE = """#include <stdint.h>
+#include <string.h>
+static struct { void *to; const void *from; uint32_t bytes; } waiting[1000];
+static void begin(uint32_t i, void *to, const void *from, uint32_t bytes) {
+  waiting[i].to = to, waiting[i].from = from, waiting[i].bytes = bytes;
+}
+#define PLAN_COPY begin
+#define PLAN_WAIT(i) memmove(waiting[i].to, waiting[i].from, waiting[i].bytes)
+"""
+
+
+@compiler
+@pytest.mark.parametrize("name", ["resnet8", "ds_cnn_kws", "unet_small"])
+def test_an_engine_may_copy_as_late_as_it_is_waited_for(models: Path, tmp_path: Path, name: str) -> None:
+    size = {"resnet8": 36, "ds_cnn_kws": 12, "unet_small": 80}[name] << 10
+    regions = (Region("sram", size, read_bandwidth=400_000_000, write_bandwidth=400_000_000), SMALL[1])
+    dma = Dma(channels=1, depth=4)
+    plan = spill(SpillRequest(str(models / f"{name}.tflite"), kernels="reference", regions=regions, dma=dma))
+    assert any(copy.issued < copy.due for copy in plan.layout.copies)
+    machine = Machine(plan, compiled(LATE + str(render(plan, "copies")), tmp_path))
+    assert whole_run(machine) > len(plan.ops)
+
+
 @compiler
 def test_a_wrong_copy_is_noticed(models: Path, tmp_path: Path) -> None:
     plan = spill(SpillRequest(str(models / "resnet8.tflite"), kernels="reference", regions=SMALL))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.region_layout import Copy
+from modelplan.rewriting.standalone_c.c_text import comment, identifier
 
 
 def render(moving_plan: MovingPlan) -> str:
@@ -16,11 +16,11 @@ def render(moving_plan: MovingPlan) -> str:
     PLAN_WAIT for a DMA engine; without them the processor copies when a copy is issued.
     """
     rows = "\n".join(_rows(moving_plan))
-    regions = ", ".join(f"PLAN_{_word(region.name).upper()}" for region in moving_plan.problem.regions)
-    homes = "\n".join(f"   homes[{i}]: {_comment(name)}" for i, name in enumerate(_homes(moving_plan).values()))
+    regions = ", ".join(f"PLAN_{identifier(region.name).upper()}" for region in moving_plan.problem.regions)
+    homes = "\n".join(f"   homes[{i}]: {comment(name)}" for i, name in enumerate(_homes(moving_plan).values()))
     count = len(moving_plan.layout.copies)
     return f"""\
-/* Made by {moving_plan.made_by}: the copies while {_comment(moving_plan.title)} runs, by the program that runs it.
+/* Made by {moving_plan.made_by}: the copies while {comment(moving_plan.title)} runs, by the program that runs it.
    regions[] are the memories, in the order of the enum; homes[] where contents stand that no memory of the plan holds:
 {homes or "   none"}
 */
@@ -52,11 +52,14 @@ static uint8_t *plan_address(uint32_t region, uint32_t at, uint8_t *const region
 
 /* Call it before the operator of each step, and once more after the last. */
 void plan_before(uint32_t step, uint8_t *const regions[], uint8_t *const homes[]) {{
-  for (uint32_t i = 0; i < PLAN_COPIES; ++i) {{
+  uint32_t i;
+  for (i = 0; i < PLAN_COPIES; ++i)
+    if (plan_copies[i].due == step && plan_copies[i].issued != step) PLAN_WAIT(i);
+  for (i = 0; i < PLAN_COPIES; ++i) {{
     const struct plan_copy *copy = &plan_copies[i];
-    if (copy->issued == step)
-      PLAN_COPY(i, plan_address(copy->to, copy->to_at, regions, homes),
-                plan_address(copy->from, copy->from_at, regions, homes), copy->bytes);
+    if (copy->issued != step) continue;
+    PLAN_COPY(i, plan_address(copy->to, copy->to_at, regions, homes),
+              plan_address(copy->from, copy->from_at, regions, homes), copy->bytes);
     if (copy->due == step) PLAN_WAIT(i);
   }}
 }}
@@ -70,7 +73,7 @@ def _rows(moving_plan: MovingPlan) -> Iterator[str]:
         buffer = _buffer(moving_plan, copy)
         ends = [_end(moving_plan, end, homes.index(buffer) if end < 0 else -1) for end in (copy.source, copy.target)]
         size, name = int(moving_plan.problem.problem.size[buffer]), moving_plan.problem.problem.names[buffer]
-        yield f"  {{{copy.issued}, {copy.due}, {ends[0]}, {ends[1]}, {size}}}, /* {_comment(name)} */"
+        yield f"  {{{copy.issued}, {copy.due}, {ends[0]}, {ends[1]}, {size}}}, /* {comment(name)} */"
 
 
 def _homes(moving_plan: MovingPlan) -> dict[int, str]:
@@ -88,14 +91,4 @@ def _end(moving_plan: MovingPlan, stay: int, home: int) -> str:
     if stay < 0:
         return f"PLAN_HOMES, {home}"
     found = moving_plan.layout.stays[stay]
-    return f"PLAN_{_word(moving_plan.problem.regions[found.region].name).upper()}, {found.offset}"
-
-
-def _word(text: str) -> str:
-    """`text` as a part of a C identifier."""
-    return re.sub(r"\W", "_", text, flags=re.ASCII)
-
-
-def _comment(text: str) -> str:
-    """A name out of a file inside of a comment, which it must not end."""
-    return re.sub(r"[^ -~]|\*/|/\*|\\", "?", text)
+    return f"PLAN_{identifier(moving_plan.problem.regions[found.region].name).upper()}, {found.offset}"
