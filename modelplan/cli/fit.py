@@ -35,6 +35,8 @@ from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
 
 if TYPE_CHECKING:
+    from modelplan.rewriting.striped_tflite.ladder import Ladder
+    from modelplan.rewriting.striped_tflite.rungs import Rung
     from modelplan.targets.choosing import Chosen
 
 #: Extra multiply-accumulates where nothing is said of them.
@@ -102,6 +104,11 @@ def run(arguments: Namespace) -> int:
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, show_line)
+    return fit_tflite(arguments)
+
+
+def fit_tflite(arguments: Namespace) -> int:
+    """Runs the command for a file that TFLM runs."""
     fit_onnx.check_format(arguments)
     files.check_suffix(arguments.output, ".tflite")
     figures = figures_asked(arguments, "Front")
@@ -120,21 +127,25 @@ def run(arguments: Namespace) -> int:
 
         front = of_ladder(arguments.model, ladder)
         write_figures(figures, front, lambda: ladder_page(arguments.model, ladder, request))
-    if ladder.chosen is None:
-        if request.budget is not None:
-            from modelplan.questions.fitting_help import changes_that_fit
+    if ladder.chosen is not None:
+        write_file(arguments, request, ladder, ladder.chosen)
+        return 0
+    if request.budget is not None:
+        from modelplan.questions.fitting_help import changes_that_fit
 
-            fitting = changes_that_fit(replace(request, kernels=ladder.kernels), arguments.model)
-            terminal.show([ladder_report.help_section(request, arguments.model, fitting)], more=True)
-        return 1
-    files.write(arguments.output, ladder.chosen.model)
-    file = read_tflite(ladder.chosen.model, arguments.output)
+        fitting = changes_that_fit(replace(request, kernels=ladder.kernels), arguments.model)
+        terminal.show([ladder_report.help_section(request, arguments.model, fitting)], more=True)
+    return 1
+
+
+def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: Rung) -> None:
+    """Writes the file of the chosen rung and what was asked for beside it; shows how it was proved and what to do."""
+    files.write(arguments.output, rung.model)
+    file = read_tflite(rung.model, arguments.output)
     if arguments.header:
-        header = tflm_headers.arena_header(
-            file, arena(file, request.abi, ladder.kernels), ladder.kernels, ladder.chosen.added
-        )
-        files.write(arguments.header, header)
-    write_c_array(arguments.c_array, file, ladder.kernels, request.abi, ladder.chosen.added)
+        parts = arena(file, request.abi, ladder.kernels)
+        files.write(arguments.header, tflm_headers.arena_header(file, parts, ladder.kernels, rung.added))
+    write_c_array(arguments.c_array, file, ladder.kernels, request.abi, rung.added)
     original = load_tflite(arguments.model) if arguments.self_test else file
     write_self_test(arguments.self_test, original, file, ladder.kernels, request.abi, request.seed)
     executed = executed_lines(ladder.proof, ladder.kernels)
@@ -142,7 +153,6 @@ def run(arguments: Namespace) -> int:
     methods, _ = tflm_headers.resolver_methods(file)
     steps = ladder_report.next_section(ladder, request, arguments.model, arguments.output, methods)
     terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}")), steps], more=True)
-    return 0
 
 
 def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest:

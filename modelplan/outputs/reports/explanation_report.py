@@ -35,11 +35,6 @@ _TITLES = {
 _PRICES = {Needs.NOTHING: "free", Needs.WORK: "more work", Needs.PLATFORM: "the platform", Needs.MODEL: "another model"}
 
 
-def sections_of(explanation: Explanation) -> Report:
-    """The explanation as sections; of a model that its runtime would not run, the reasons alone."""
-    return [*need_sections(explanation), *change_sections(explanation)]
-
-
 def need_sections(explanation: Explanation) -> Report:
     """What the model needs and its peak, which is known before any change is tried."""
     first = headline(explanation.model, explanation.needed, explanation.capacity)
