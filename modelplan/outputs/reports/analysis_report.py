@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
 from modelplan.answers.extent_table import ExtentRow, ExtentTable
@@ -14,6 +15,7 @@ from modelplan.outputs.reports import plan_report
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
 from modelplan.outputs.reports.explanation_report import best_lines
 from modelplan.primitives.units import human
+from modelplan.runtimes.c import C
 
 
 def stage_sections(stage: SizedFile) -> Report:
@@ -134,5 +136,13 @@ def _fit_line(analysis: Analysis) -> str:
     most = analysis.fit_saves_at_most
     if 100 * most < analysis.requirement.arena:
         return ""
-    fit = f"modelplan fit {analysis.file.path} --least -o fitted.tflite"
-    return f"at most {most:,} bytes less of the planned activations: stripes, which take time to try: `{fit}`"
+    how = f"stripes, which take time to try: `{fit_command(analysis)}`"
+    return f"at most {most:,} bytes less of the planned activations: {how}"
+
+
+def fit_command(analysis: Analysis) -> str:
+    """The command that rewrites the file for the target: to the capacity where one is known, else to the least."""
+    goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
+    path, target = analysis.file.path, analysis.target
+    ending = ".c" if target.runtime.name == C.name else "_fitted.tflite"
+    return shlex.join(("modelplan", "fit", path, *target.options, *goal, "-o", f"{Path(path).stem}{ending}"))

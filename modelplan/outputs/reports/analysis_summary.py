@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os.path import commonpath, relpath
 from pathlib import Path
-from shlex import join, quote
+from shlex import quote
 
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
 from modelplan.answers.explanation import Suggestion
 from modelplan.answers.summary import summary
 from modelplan.model import Graph, SessionMemory, SessionNeed
 from modelplan.outputs.report import Pasted, Report, Section, Table, folded_apart
-from modelplan.outputs.reports.analysis_report import reasons_sections, requirement_section
+from modelplan.outputs.reports.analysis_report import fit_command, reasons_sections, requirement_section
 from modelplan.primitives.units import counted
 from modelplan.runtimes.c import C
 
@@ -98,12 +98,9 @@ def _remedies(analysis: Analysis) -> list[str]:
     rows = [(one.saved, _saved(one), _commands(one)) for one in _shown(analysis)]
     most = analysis.fit_saves_at_most
     if most >= _worth_showing(analysis):
-        goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
-        path, plain_c = analysis.file.path, analysis.target.runtime.name == C.name
-        out = f"{Path(path).stem}.c" if plain_c else f"{Path(path).stem}_fitted.tflite"
-        fit = Pasted(f"  {join(('modelplan', 'fit', path, *analysis.target.options, *goal, '-o', out))}")
+        plain_c = analysis.target.runtime.name == C.name
         how = "rows in parts" if plain_c else "order, overlaps, stripes; takes time to try"
-        rows.append((most, f"up to {most:,} bytes less: {how}", [fit]))
+        rows.append((most, f"up to {most:,} bytes less: {how}", [Pasted(f"  {fit_command(analysis)}")]))
     rows.sort(key=lambda row: -row[0])
     return [line for _, saved, commands in rows for line in (saved, *commands)]
 
