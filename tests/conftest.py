@@ -26,15 +26,41 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files instead of comparing")
+    parser.addoption("--record", metavar="FILE", type=Path, help="add the names of the tests that pass to FILE")
+    parser.addoption("--recorded", metavar="FILE", type=Path, help="leave out the tests that FILE names")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Elsewhere a test without its real component skips visibly; under CI that would hide a missing install step."""
     os.environ.pop("COLUMNS", None)  # reports are as wide as without a terminal
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with Ctrl-C ignored
     missing = [name for name in OPTIONAL if find_spec(name) is None]
     if missing and os.environ.get("CI"):
         pytest.exit(f"not installed: {', '.join(missing)}; pip install '.[test-all]'", returncode=1)
+    record = config.getoption("--record")
+    if record and not hasattr(config, "workerinput"):  # with several workers, reports reach the controller
+        config.pluginmanager.register(Recorder(record))
+
+
+class Recorder:
+    """Adds the name of each test that passes to a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            with self.file.open("a") as lines:
+                lines.write(f"{report.nodeid}\n")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What `.ci/run` has seen pass without a corpus does not run again with one."""
+    recorded = config.getoption("--recorded")
+    if recorded:
+        passed = set(recorded.read_text().splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
+        items[:] = [item for item in items if item.nodeid not in passed]
 
 
 @pytest.hookimpl(wrapper=True)
