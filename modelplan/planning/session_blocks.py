@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
 from modelplan.model import Graph, Kind, Op, Problem, Runtime, Tensor, class_bytes
 from modelplan.ops.conditions import number, numbers
 from modelplan.planning import aliasing, lifetimes
@@ -144,7 +146,7 @@ def reused(
 ) -> list[list[int]]:
     """Buffers of one shape that one block holds in turn, from the first to the last.
 
-    Of dead blocks the last is taken; operands are given back in turn.
+    Of dead blocks the last is taken, by none that has no extents; operands are given back in turn.
     """
     home = {m.tensor: i for i in inner for m in problem.members[i]}
     idle: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
@@ -152,25 +154,27 @@ def reused(
     for step, index in enumerate(order):
         op = graph.ops[index]
         for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
-            open_shape = not unknown.isdisjoint(m.tensor for m in problem.members[i])
-            dead = [] if open_shape else idle.get(_key(graph, problem, i))
+            key = _key(graph, problem, i, unknown)
+            dead = idle.get(key) if key[0] else []
             found = dead.pop() if dead else []
             found.append(i)
             held[i] = found
         for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
-            if problem.end[i] == step + 1 and not unknown.intersection(m.tensor for m in problem.members[i]):
-                idle.setdefault(_key(graph, problem, held[i][0]), []).append(held[i])
+            if problem.end[i] == step + 1:
+                idle.setdefault(_key(graph, problem, held[i][0], unknown), []).append(held[i])
     return [block for i, block in held.items() if block[0] == i]
 
 
-def _key(graph: Graph, problem: Problem, i: int) -> tuple[tuple[int, ...], int]:
-    tensor = graph.tensors[problem.members[i][0].tensor]
-    return tensor.shape, BITS[tensor.dtype]
+def _key(graph: Graph, problem: Problem, i: int, unknown: frozenset[int]) -> tuple[tuple[int, ...], int]:
+    """The extents, if they are known, and the bits of the value for which a block was asked, whatever views it has."""
+    first = problem.members[i][0].tensor
+    tensor = graph.tensors[first]
+    return () if first in unknown else tensor.shape, BITS[tensor.dtype]
 
 
 #: Operators whose kernels ask for memory beside their outputs.
 WORKING = frozenset({
-    "Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN", "Resize",
+    "Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN", "Resize", "Where",
 })  # fmt: skip
 #: Operators whose kernels were measured to ask for nothing beside their outputs.
 _PLAIN_KINDS = """
@@ -180,7 +184,7 @@ GatherElements Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual 
 InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max MaxPool Min Mul Neg Not Or PRelu
 Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round Selu Shape
 Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu
-Tile Transpose Trilu Unsqueeze Where Xor
+Tile Transpose Trilu Unsqueeze Xor
 """
 _PLAIN = frozenset(_PLAIN_KINDS.split())
 #: Gates of recurrent operators, and the vectors of hidden values that each direction works with beside these.
@@ -191,6 +195,8 @@ _SOFTMAX_ALONG_ONE = 13
 
 def workspace_blocks(graph: Graph, op: Op, threads: int = 1) -> tuple[int, ...]:
     """The blocks that the kernel of an operator asks for beside its output, one after the other."""
+    if op.kind == "Where":
+        return _selections(graph, op)
     whole = workspace_bytes(graph, op, threads)
     if op.kind in ("LRN", "Softmax", "LogSoftmax") and whole:
         first = _rounded(graph.tensors[op.inputs[0]].nbytes)
@@ -212,6 +218,8 @@ def workspace_bytes(
         x, y = replace(x, shape=shapes[0]), replace(y, shape=shapes[1])
     if op.kind in _RECURRENT:
         return _recurrent_bytes(graph, op)
+    if op.kind == "Where":
+        return sum(_selections(graph, op))
     if op.kind == "LRN":
         padded = x.nbytes // (x.shape[1] or 1) * (x.shape[1] + number(op, "size", 1) - 1)
         return _rounded(x.nbytes) + _rounded(padded)
@@ -230,6 +238,16 @@ def workspace_bytes(
     if op.kind == "Conv":
         return 0 if product else 4 * _conv_floats(op, y, weights, threads)
     return x.nbytes + y.nbytes + _quantised_bytes(graph, op, y, weights, product=product)
+
+
+def _selections(graph: Graph, op: Op) -> tuple[int, ...]:
+    """What a Where asks for: what it selects of each operand, in the extents of the condition and that operand.
+
+    Source: onnxruntime, core/providers/cpu/tensor/where_op.cc Select.
+    """
+    condition, *operands = (graph.tensors[t] for t in op.inputs)
+    extents = (np.broadcast_shapes(condition.shape, x.shape) for x in operands)
+    return tuple(_rounded(prod(shape) * BITS[x.dtype] // 8) for shape, x in zip(extents, operands, strict=True))
 
 
 def _recurrent_bytes(graph: Graph, op: Op) -> int:

@@ -37,9 +37,8 @@ _PRODUCT = 100
 #: Bytes that later runs take more.
 _LATER = 128
 #: Bytes of a memory pattern: in all; for each value that it notes, in a list whose room grows twofold, and while it is
-#: alive; for each place of its table, which has room for an eighth more and grows twofold, kept and while it is made;
-#: in all while it is made.
-_PATTERN, _NOTED, _NOTED_ALIVE, _PLACE, _PLACE_MADE, _MADE = 140, 24, 24, 25, 41, 350
+#: alive; for each place of its table, which has room for an eighth more; in all while that is made.
+_PATTERN, _NOTED, _NOTED_ALIVE, _PLACE, _MADE = 140, 40, 24, 25, 350
 
 
 class UnpredictableError(Exception):
@@ -308,7 +307,7 @@ class _Runs:
                 tensors = max(tensors, self.heap.held)
                 most = max(most, self._total(values) + working)
         if planner:
-            most = max(most, self._total(values) + _MADE + planner.places * _PLACE_MADE)
+            most = max(most, self._total(values) + _MADE + planner.places * _PLACE)
         for block in (*blocks.values(), *([] if whole is None else [whole])):  # outputs are given back by the caller
             self.heap.give(block)
         self.noted = noted or planner

@@ -10,7 +10,8 @@ from modelplan.model import Graph
 def unknown_tensors(path: str, graph: Graph) -> frozenset[int]:
     """The tensors of which the session does not know all extents, though the graph was read with bound ones.
 
-    An extent that has a symbol is known: a session compares symbols. Cost: onnx's shape inference.
+    An extent that has a symbol is known: a session compares symbols. Numbers follow from the values of shapes, symbols
+    do not. Cost: onnx's shape inference, twice.
     """
     import onnx
 
@@ -18,9 +19,8 @@ def unknown_tensors(path: str, graph: Graph) -> frozenset[int]:
     symbols = {dim.dim_param for value in proto.graph.input for dim in value.type.tensor_type.shape.dim}
     if all(_is_known(value, symbols) for value in proto.graph.input) and not _is_computed(proto.graph):
         return frozenset()
-    inferred = onnx.shape_inference.infer_shapes(proto).graph
-    values = (*inferred.input, *inferred.output, *inferred.value_info)
-    known = {value.name for value in values if _is_known(value, symbols)}
+    known = _known(onnx.shape_inference.infer_shapes(proto).graph, symbols)
+    known |= _known(onnx.shape_inference.infer_shapes(proto, data_prop=True).graph, set())
     return frozenset(
         t for t, tensor in enumerate(graph.tensors) if graph.producers[t] >= 0 and tensor.name not in known
     )
@@ -40,6 +40,10 @@ def _is_computed(graph: Any) -> bool:
     constants = {tensor.name for tensor in graph.initializer}
     constants.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
     return any(x and x not in constants for node in graph.node if node.op_type == "Slice" for x in node.input[1:])
+
+
+def _known(graph: Any, symbols: set[str]) -> set[str]:
+    return {value.name for value in (*graph.input, *graph.output, *graph.value_info) if _is_known(value, symbols)}
 
 
 def _is_known(value: Any, symbols: set[str]) -> bool:
