@@ -31,8 +31,8 @@ def check_near(expected: int, measured: int, settings: str) -> None:
     assert expected - measured <= max(8192, measured * 0.01), settings
 
 
-def check(path: Path) -> None:
-    graph = load_as_run(path)
+def check(path: Path, dims: tuple[str, ...] = ()) -> None:
+    graph = load_as_run(path, dims)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     unknown = unknown_tensors(str(path), graph)
     for one, found in zip(
@@ -77,8 +77,6 @@ def test_recurrent_networks(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["resnet8", "unet_small", "transformer_encoder", "mobilenet_v2_like", "inception_like"]
-)
+@pytest.mark.parametrize("name", sorted(path.stem for path in (session_models.ROOT / "models").glob("*.onnx")))
 def test_the_projects_models(models: Path, name: str) -> None:
-    check(models / f"{name}.onnx")
+    check(models / f"{name}.onnx", session_models.DIMS.get(name, ()))
