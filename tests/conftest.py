@@ -74,11 +74,14 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(scope="session")
 def corpus() -> Path:
-    """The corpus of real models and problems; missing is a failure under CI and a visible skip elsewhere."""
+    """The corpus of real models and problems; missing is a failure under CI and a visible skip elsewhere.
+
+    A fork's CI has none and says so: MODELPLAN_CORPUS is `none`.
+    """
     folder = Path(os.environ.get("MODELPLAN_CORPUS", ROOT.parent / "shared" / "corpus"))
     if folder.is_dir():
         return folder
-    if os.environ.get("CI"):
+    if os.environ.get("CI") and str(folder) != "none":
         pytest.fail(f"no corpus at {folder}; set MODELPLAN_CORPUS")
     pytest.skip(f"no corpus at {folder}; set MODELPLAN_CORPUS")
 

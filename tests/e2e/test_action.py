@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,9 @@ import pytest
 import yaml
 from commands import COMMAND
 from projects import SAME, WIDER, commit, git, project
-from workflow import Comments, Ran, run_action, served
+from workflow import Comments, Ran, run_action, served, served_folder
+
+import modelplan
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-that-nobody-may-see"
@@ -48,7 +52,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def act(checkout: Path, comments: Comments, pull_request: str = "7", base: str = "main", **inputs: str) -> Ran:
-    """Runs the action with a Python that only notes what is installed."""
+    """Runs the action with a Python that finds no wheel and only notes what is installed."""
     temporary = checkout.parent / "temporary"
     temporary.mkdir(exist_ok=True)
     python = temporary / "python"
@@ -56,7 +60,7 @@ def act(checkout: Path, comments: Comments, pull_request: str = "7", base: str =
         "#!/bin/bash\n"
         'if [ "$2" = venv ]; then mkdir -p "$3/bin"; ln -sf "$0" "$3/bin/python"\n'
         f'ln -sf {COMMAND} "$3/bin/modelplan"\n'
-        f'else echo "$@" >> {temporary}/installed; fi\n'
+        f'else echo "$@" >> {temporary}/installed; [[ " $* " != *" download "* ]]; fi\n'
     )
     python.chmod(0o755)
     contexts = {
@@ -64,6 +68,8 @@ def act(checkout: Path, comments: Comments, pull_request: str = "7", base: str =
         "github.event.pull_request.number": pull_request,
         "github.repository": "o/r",
         "github.api_url": comments.url,
+        "github.server_url": comments.url,
+        "github.action_repository": "o/r",
     }
     return run_action(ROOT / "action.yml", checkout, temporary, {"python": str(python), **inputs}, contexts)
 
@@ -76,14 +82,17 @@ def own(comments: Comments) -> list[str]:
 def test_a_pull_request_gets_one_comment_that_names_the_operator(checkout: Path, comments: Comments) -> None:
     first = act(checkout, comments, token=TOKEN)
     assert (first.code, first.outputs["passed"], first.outputs["exit-code"]) == (1, "false", "1")
-    assert first.said.startswith("::error file=models/net.tflite,title=models/net.tflite%3A growth ")
+    assert "\n::error file=models/net.tflite,title=models/net.tflite%3A growth " in first.said
     (body,) = own(comments)
     assert "`op 2 CONV_2D: " in body
     assert "since origin/main; " in body
     assert first.summary == body
     assert json.loads(Path(first.outputs["json"]).read_text())[1]["passed"] is False
-    installed = (checkout.parent / "temporary" / "installed").read_text()
-    assert installed == f"-m pip install --quiet --disable-pip-version-check {ROOT}\n"
+    download, install = (checkout.parent / "temporary" / "installed").read_text().splitlines()
+    assert f"--find-links {comments.url}/o/r/releases/expanded_assets/v{modelplan.__version__} " in download
+    assert download.endswith(f" modelplan=={modelplan.__version__}")
+    assert install == f"-m pip --quiet --disable-pip-version-check install {ROOT}"
+    assert "it is compiled" in first.said
     (checkout / "models" / "net.tflite").write_bytes(SAME)
     second = act(checkout, comments, token=TOKEN)
     assert (second.code, second.outputs["passed"]) == (0, "true")
@@ -92,6 +101,26 @@ def test_a_pull_request_gets_one_comment_that_names_the_operator(checkout: Path,
     assert [method for method, _, _ in comments.requests] == ["GET", "GET", "POST", "GET", "GET", "PATCH"]
     assert {given for _, _, given in comments.requests} == {f"Bearer {TOKEN}"}
     assert TOKEN not in first.said + second.said
+
+
+@pytest.mark.slow
+def test_the_wheel_of_the_release_is_installed(checkout: Path, comments: Comments, tmp_path: Path) -> None:
+    """The step that installs runs as it is, from a page of the release that has the wheel in MODELPLAN_WHEEL."""
+    wheel = os.environ.get("MODELPLAN_WHEEL")
+    if wheel is None:
+        pytest.skip("no wheel; set MODELPLAN_WHEEL to one for this Python, as .ci/run does")
+    assets = tmp_path / "o" / "r" / "releases" / "expanded_assets" / f"v{modelplan.__version__}"
+    assets.mkdir(parents=True)
+    shutil.copy(wheel, assets)
+    temporary = tmp_path / "runner"
+    temporary.mkdir()
+    contexts = {"github.server_url": "", "github.action_repository": "o/r", "github.api_url": comments.url}
+    with served_folder(tmp_path) as contexts["github.server_url"]:
+        ran = run_action(ROOT / "action.yml", checkout, temporary, {"python": sys.executable}, contexts)
+    assert (ran.code, ran.outputs["passed"]) == (0, "true"), ran.said
+    assert "compiled" not in ran.said
+    (installed,) = (temporary / "modelplan" / "wheel").iterdir()
+    assert installed.name == Path(wheel).name
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -131,12 +131,32 @@ def served(comments: Comments) -> Iterator[Comments]:
         def log_message(self, *words: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with _running(Handler) as comments.url:
+        yield comments
+
+
+@contextmanager
+def served_folder(folder: Path) -> Iterator[str]:
+    """The address of the files of a folder, as long as the context lasts."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *words: Any) -> None:
+            super().__init__(*words, directory=str(folder))
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with _running(Handler) as address:
+        yield address
+
+
+@contextmanager
+def _running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
-    comments.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        yield comments
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

@@ -53,6 +53,7 @@ def test_files_for_github_are_yaml(path: Path) -> None:
     for job in content.get("jobs", {}).values():
         assert job["runs-on"]
         assert all(("uses" in step) != ("run" in step) for step in job["steps"])
+        assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step.get("uses", f"a@{0:040}")) for step in job["steps"])
 
 
 def test_publishing_needs_no_secret_and_only_it_may_take_a_token() -> None:
