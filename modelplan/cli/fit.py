@@ -82,7 +82,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     add_c_array(parser)
     add_self_test(parser)
-    add_draw(parser, "Front")
+    add_draw(parser, "LadderChart")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="ends the search with the best so far, as Ctrl-C and SIGTERM do"
@@ -111,7 +111,7 @@ def fit_tflite(arguments: Namespace) -> int:
     """Runs the command for a file that TFLM runs."""
     fit_onnx.check_format(arguments)
     files.check_suffix(arguments.output, ".tflite")
-    figures = figures_asked(arguments, "Front")
+    figures = figures_asked(arguments, "LadderChart")
     chosen = model_options.chosen_target(arguments)
     request = request_of(arguments, chosen)
     if chosen:
@@ -122,11 +122,11 @@ def fit_tflite(arguments: Namespace) -> int:
         [ladder_report.rungs_section(arguments.model, ladder, request), *ladder_report.verdict(ladder, request)]
     )
     if figures:
-        from modelplan.outputs.figures.front_chart import of_ladder
+        from modelplan.outputs.figures.ladder_chart import of_ladder
         from modelplan.questions.pages.plan_views import ladder_page
 
-        front = of_ladder(arguments.model, ladder)
-        write_figures(figures, front, lambda: ladder_page(arguments.model, ladder, request))
+        chart = of_ladder(arguments.model, ladder, request.objective, request.budget)
+        write_figures(figures, chart, lambda: ladder_page(arguments.model, ladder, request))
     if ladder.chosen is not None:
         write_file(arguments, request, ladder, ladder.chosen)
         return 0

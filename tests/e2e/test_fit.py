@@ -153,8 +153,8 @@ def test_a_loop_says_what_it_needs(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_front_is_drawn(corpus: Path, tmp_path: Path) -> None:
-    figures = {tmp_path / "front.svg": b"<?xm", tmp_path / "front.png": b"\x89PNG", tmp_path / "front.pdf": b"%PDF"}
+def test_the_ladder_is_drawn(corpus: Path, tmp_path: Path) -> None:
+    figures = {tmp_path / "ladder.svg": b"<?xm", tmp_path / "ladder.png": b"\x89PNG", tmp_path / "ladder.pdf": b"%PDF"}
     source = corpus / "tflite" / "mcu" / "kws_cnn_l.tflite"
     draw = [word for figure in figures for word in ("--draw", figure)]
     done = run("fit", source, "--least", "-o", tmp_path / "out.tflite", *draw)
@@ -215,7 +215,7 @@ def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
         (("--max-macs", "much"), "cannot read 'much' as a share"),
         (("--max-time", "long"), "cannot read 'long' as a share"),
         (("--max-flash", "lots"), "lots"),
-        (("--draw", "front.gif"), "must end in .front.svg, .front.png, .front.pdf"),
+        (("--draw", "ladder.gif"), "must end in .ladder.svg, .ladder.png, .ladder.pdf"),
         (("--without", "as is"), "no rung as is to leave out"),
         (("--objective", "tail"), "invalid choice: 'tail'"),
     ],

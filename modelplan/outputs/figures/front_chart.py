@@ -1,9 +1,8 @@
-"""The front of a ladder: the arena of each plan against the work it adds, with the operators of the best.
+"""The front of recomputation: the bytes of each plan against the work it adds, with the values that it recomputes.
 
-arena ^ o as is                 Dots without a name are plans that were built. The line joins those that no other beats
-      | o views                 in both, each with its operators behind it. Rungs of the ladder have a ring and a name.
-      |   o---.
-      |        o------o 30 ops
+bytes ^ o as it is              The line joins the plans, of which none beats another in both, each with the number of
+      |   o---.                 values behind it. The first, the chosen and the lowest have a ring and a name.
+      |        o------o 30
       +-------------------> extra multiply-accumulates
 """
 
@@ -13,21 +12,15 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from modelplan.answers.recomputation import Curve
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import counted, human
-from modelplan.primitives.version import __version__
-
-if TYPE_CHECKING:
-    from modelplan.rewriting.striped_tflite.ladder import Ladder
 
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
 _LINE = lettering.line_height(SMALL)
-_PLAN, _FRONT = "#b9c7d3", "#0072b2"
+_FRONT = "#0072b2"
 #: Plans of so many times the dearest rung's work, or of more bytes than the unmodified file, are not shown.
 _MOST_WORK = 1.5
 
@@ -49,13 +42,12 @@ class FrontMark:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The rungs of a ladder, the rungs and plans that no other beats, and all plans; `macs` are the model's own."""
+    """The plans that have a name, and those that no other beats; `macs` are the model's own."""
 
     title: str
     macs: int
     rungs: tuple[FrontMark, ...]
     front: tuple[FrontMark, ...]
-    plans: tuple[FrontMark, ...]
     made_by: str
 
     def work(self, mark: FrontMark) -> float:
@@ -72,19 +64,6 @@ class _Scale:
     arena: float
 
 
-def of_ladder(model: str, ladder: Ladder) -> Front:
-    """The chart of the ladder of a model file: bytes against work."""
-    rungs = tuple(
-        FrontMark(rung.arena, rung.macs - ladder.macs, rung.ops, rung.name, rung is ladder.chosen)
-        for rung in ladder.rungs
-    )
-    front, plans = (
-        tuple(FrontMark(point.arena, point.macs, point.ops) for point in points)
-        for points in (ladder.front, ladder.points)
-    )
-    return Front(Path(model).name, ladder.macs, rungs, front, plans, f"modelplan {__version__}")
-
-
 def of_curve(curve: Curve) -> Front:
     """The chart of a curve of recomputation: bytes against work."""
     marks = [FrontMark(point.height, point.work - curve.first.work, len(point.origins)) for point in curve.points]
@@ -95,7 +74,7 @@ def of_curve(curve: Curve) -> Front:
     rungs = tuple(
         mark for i, mark in enumerate(named) if (mark.arena, mark.macs) not in {(m.arena, m.macs) for m in named[:i]}
     )
-    return Front(curve.title, curve.first.work, rungs, tuple(marks), tuple(marks), curve.made_by)
+    return Front(curve.title, curve.first.work, rungs, tuple(marks), curve.made_by)
 
 
 def draw(front: Front) -> Sheet:
@@ -106,9 +85,6 @@ def draw(front: Front) -> Sheet:
     sheet = canvas.sheet(margins, _WIDTH, _HEIGHT, scale.most - scale.least, scale.arena)
     _axes(sheet, scale)
     _head(sheet, front)
-    shown = [mark for mark in front.plans if _inside(front, scale, mark)]
-    for mark in shown:
-        _dot(sheet, _at(sheet, front, scale, mark), _PLAN)
     best = [mark for mark in front.front if _inside(front, scale, mark)]
     line = _stairs([_at(sheet, front, scale, mark) for mark in sorted(best, key=lambda mark: mark.macs)])
     if line:
@@ -118,7 +94,7 @@ def draw(front: Front) -> Sheet:
         _dot(sheet, _at(sheet, front, scale, mark), _FRONT)
     for mark in front.rungs:
         _dot(sheet, _at(sheet, front, scale, mark), WARNING if mark.chosen else INK, ring=True)
-    dots = [_around(*_at(sheet, front, scale, mark), 2.5) for mark in shown]
+    dots = [_around(*_at(sheet, front, scale, mark), 2.5) for mark in best]
     _names(sheet, front, scale, [*dots, *_thin(line)])
     return sheet
 
@@ -161,8 +137,8 @@ def _head(sheet: Sheet, front: Front) -> None:
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     title = lettering.folded(lettering.drawable(front.title), room / 1.15, TITLE) or "model"
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    least = min((mark.arena for mark in (*front.rungs, *front.plans)), default=0)
-    facts = f"{counted(len(front.plans), 'plan')}  ·  least arena {human(least)}"
+    least = min((mark.arena for mark in (*front.rungs, *front.front)), default=0)
+    facts = f"{counted(len(front.front), 'plan')}  ·  least arena {human(least)}"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
 
 

@@ -62,16 +62,6 @@ class Ladder:
         """The rewritten .tflite file; None where nothing fits."""
         return None if self.chosen is None else self.chosen.model
 
-    @property
-    def front(self) -> tuple[Point, ...]:
-        """The rungs and plans that no other beats in arena and in extra work, by arena; of plans it is an estimate."""
-        rungs = [Point(rung.arena, rung.head, rung.macs - self.macs, rung.ops, rung.time) for rung in self.rungs]
-        kept: list[Point] = []
-        for point in sorted([*self.points, *rungs], key=lambda p: (p.arena, p.macs, p.ops)):
-            if not kept or point.macs < kept[-1].macs:
-                kept.append(point)
-        return tuple(kept)
-
 
 def climb(
     model: str | Path | Graph,
