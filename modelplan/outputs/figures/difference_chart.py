@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +60,7 @@ class DifferenceChart:
 
 def chart_of(difference: Difference) -> DifferenceChart:
     """The chart of a difference."""
-    title = f"{difference.old}  →  {difference.new}" if difference.old != difference.new else difference.old
+    title = _title(difference.old, difference.new)
     lines = [line.replace("->", "→") for line in figure_lines(difference)]
     facts = lines or ["one side would not run: the curves show what it plans"]
     facts += ["  ·  ".join(f"{one.name} {one.before} → {one.after}" for one in difference.settings)]
@@ -68,6 +69,13 @@ def chart_of(difference: Difference) -> DifferenceChart:
         for side, head in parts_kept(difference)
     ]
     return DifferenceChart(title, tuple(filter(None, facts)), difference, f"modelplan {__version__}")
+
+
+def _title(old: str, new: str) -> str:
+    """Both sides by the names of their files, with folders where only these differ."""
+    if Path(old).name != Path(new).name:
+        old, new = Path(old).name, Path(new).name
+    return f"{old}  →  {new}" if old != new else old
 
 
 def draw(chart: DifferenceChart) -> Sheet:

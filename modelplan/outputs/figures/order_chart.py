@@ -79,13 +79,15 @@ def draw(drawing: OrderDrawing) -> Sheet:
     steps = max(len(drawing.order), 1)
     width = min(max(steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
     top = 1.05 * max(drawing.peak_before, drawing.peak_after, drawing.lower_bound, 1)
-    foot = _EDGE + 2 * _ROW + _BAND + _words_height(drawing)
+    foot = _EDGE + 2 * _ROW + (_BAND + _words_height(drawing) if drawing.moved else 0)
     sheet = canvas.sheet(Margins(_LEFT, _RIGHT, _TOP, foot), width, _PLOT_HEIGHT, steps, top)
     _draw_curves(sheet, drawing)
     draw_live_bytes(sheet, _EDGE)
     _draw_levels(sheet, drawing)
     _draw_head(sheet, drawing)
-    _draw_moves(sheet, drawing)
+    if drawing.moved:
+        _draw_moves(sheet, drawing)
+    _draw_foot(sheet, drawing)
     return sheet
 
 
@@ -150,9 +152,16 @@ def _draw_moves(sheet: Sheet, drawing: OrderDrawing) -> None:
     for step, text in _words(drawing, sheet.per_step):
         x = sheet.x(step + 0.5)
         sheet.write(x, lower - 6, text, SMALL, ha="center", va="top", rotation=90, color=WARNING)
-    middle = sheet.margins.left + sheet.plot_width / 2
+
+
+def _draw_foot(sheet: Sheet, drawing: OrderDrawing) -> None:
     words = f"{len(drawing.moved):,} of {len(drawing.order):,} operators moved"
-    sheet.write(middle, _EDGE, words, BODY, ha="center", color=MUTED)
+    if not drawing.moved:
+        least = drawing.peak_after == drawing.lower_bound
+        words = (
+            f"no operator moved: {'no order needs less than' if least else 'no better order was found than'} the file's"
+        )
+    sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)
 
 
 def _words(drawing: OrderDrawing, per_step: float) -> list[tuple[int, str]]:
