@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED
+from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED, SPOKEN
 from modelplan.primitives.suggesting import did_you_mean
 
 EXIT_CODES = """exit codes:
@@ -151,7 +151,9 @@ def _top_level(words: Sequence[str]) -> int:
         parser.print_help()
         return 0
     parser.parse_known_args(words[:1] if words[0].startswith("-") else [])
-    meant = did_you_mean(words[0], COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
+    spoken = SPOKEN.get(words[0].lower())
+    meant = f"; did you mean `modelplan {spoken}`?" if spoken else did_you_mean(words[0], COMMANDS)
+    meant = meant or f"; there are: {', '.join(COMMANDS)}"
     sys.stderr.write(f"modelplan: no command {words[0]!r}{meant}\n")
     return 2
 

@@ -134,7 +134,8 @@ def fit_tflite(arguments: Namespace) -> int:
         from modelplan.questions.fitting_help import changes_that_fit
 
         fitting = changes_that_fit(replace(request, kernels=ladder.kernels), arguments.model)
-        terminal.show([ladder_report.help_section(request, arguments.model, fitting)], more=True)
+        help_section = ladder_report.help_section(ladder, request, arguments.model, arguments.output, fitting)
+        terminal.show([help_section], more=True)
     return 1
 
 
