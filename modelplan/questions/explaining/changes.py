@@ -47,7 +47,7 @@ Place = int | tuple[int, ...] | str
 
 #: Plans of stripes that are built before the best so far is the answer, at most, and operators in all of them together;
 #: `fit` itself goes on.
-_MOST_PLANS, _MOST_OPERATORS = 100, 5_000
+_MOST_PLANS, _MOST_OPERATORS = 100, 2_500
 
 #: So many operators of several are named.
 _NAMED = 3
