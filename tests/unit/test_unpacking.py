@@ -73,6 +73,13 @@ def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes) -> None:
         assert (piped.returncode, piped.stderr.startswith(b"modelplan: standard input: ")) == (3, True)
 
 
+@pytest.mark.parametrize("part", ["/*", "a", "a[", "a[]", "a[] ", " ", "a[]={", "[0]="])
+def test_long_c_source_without_a_model_is_read_through_in_a_few_passes(tmp_path: Path, part: str) -> None:
+    (tmp_path / "long.h").write_text(part * 500_000)
+    with pytest.raises(ModelError, match="no array of a TFLite model in it"):
+        load_model(tmp_path / "long.h")
+
+
 @pytest.mark.parametrize(
     ("name", "way"),
     [
