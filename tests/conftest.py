@@ -33,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Elsewhere a test without its real component skips visibly; under CI that would hide a missing install step."""
     os.environ.pop("COLUMNS", None)  # reports are as wide as without a terminal
+    os.unsetenv("COLUMNS")  # readline sets it behind the back of os.environ
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with Ctrl-C ignored
     missing = [name for name in OPTIONAL if find_spec(name) is None]
     if missing and os.environ.get("CI"):

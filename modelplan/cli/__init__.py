@@ -7,12 +7,13 @@ import os
 import sys
 from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
+from errno import ENAMETOOLONG
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED
+from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED, SPOKEN
 from modelplan.primitives.suggesting import did_you_mean
 
 EXIT_CODES = """exit codes:
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _is_file(word: str) -> bool:
     """Whether a word in the place of a command is a model: a file or folder, standard input, or a file's name."""
-    return word == "-" or (not word.startswith("-") and (Path(word).exists() or "." in word or "/" in word))
+    there = os.path.exists(word)  # noqa: PTH110 -- Path.exists raises for a name that is too long
+    return word == "-" or (not word.startswith("-") and (there or "." in word or "/" in word))
 
 
 class _Parser(ArgumentParser):
@@ -151,7 +153,9 @@ def _top_level(words: Sequence[str]) -> int:
         parser.print_help()
         return 0
     parser.parse_known_args(words[:1] if words[0].startswith("-") else [])
-    meant = did_you_mean(words[0], COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
+    spoken = SPOKEN.get(words[0].lower())
+    meant = f"; did you mean `modelplan {spoken}`?" if spoken else did_you_mean(words[0], COMMANDS)
+    meant = meant or f"; there are: {', '.join(COMMANDS)}"
     sys.stderr.write(f"modelplan: no command {words[0]!r}{meant}\n")
     return 2
 
@@ -175,11 +179,20 @@ def _guarded(run: Callable[[], int]) -> int:
         _discard_output()
         return 141
     except OSError as problem:
+        if problem.errno == ENAMETOOLONG:
+            sys.stderr.write(f"modelplan: {_shortened(str(problem.filename))}: {problem.strerror}\n")
+            return 2
         # A place that cannot be written, such as standard output on a full disk; files have messages of their own.
         _discard_output()
         sys.stderr.write(f"modelplan: cannot write the output: {problem.strerror}\n")
         return 2
     return code
+
+
+def _shortened(name: str) -> str:
+    from modelplan.outputs.report import folded
+
+    return folded(name)
 
 
 def _internal_error(problem: Exception) -> int:

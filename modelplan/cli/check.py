@@ -246,8 +246,9 @@ def budget_of(text: str | None, chosen: Chosen | None) -> int | None:
 
 def available(text: str | None, chosen: Chosen) -> list[str]:
     """Which block of the target counts, and that a budget in bytes is taken in its place."""
-    instead = [f"budget    {human(parse_memory(text))} as --budget says, in place of the block"] if text else []
-    return [*model_options.target_lines(chosen), *instead]
+    place = ", in place of the block" if chosen.block else ""
+    stated = [f"budget    {human(parse_memory(text))} as --budget says{place}"] if text else []
+    return [*model_options.target_lines(chosen), *stated]
 
 
 def as_json(found: Outcome) -> dict[str, Any]:

@@ -83,5 +83,14 @@ MODES = (
 COMMANDS = {name: promise for group in GROUPS.values() for name, promise in group.items()}
 #: Names of commands that are modes now, which still run.
 RENAMED = tuple(dict.fromkeys(mode.module for mode in MODES))
+_DRAW, _FIT = "analyze MODEL --draw picture.png", "fit MODEL --budget BYTES -o OUT"
+#: What people call a command, and the command that does it.
+SPOKEN = {
+    **dict.fromkeys(("draw", "plot", "picture", "image", "map", "show", "visualize", "visualise"), _DRAW),
+    **dict.fromkeys(("optimize", "optimise", "shrink", "reduce", "convert", "rewrite"), _FIT),
+    **dict.fromkeys(("size", "info", "memory", "measure", "inspect", "profile", "plan"), "analyze MODEL"),
+    **dict.fromkeys(("ci", "gate", "test", "assert"), "check MODEL --budget BYTES"),
+    **dict.fromkeys(("board", "boards", "devices"), "targets"),
+}
 #: All modules of commands.
 MODULES = (*COMMANDS, *RENAMED)

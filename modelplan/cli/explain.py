@@ -16,7 +16,6 @@ from modelplan.outputs.report import Section
 from modelplan.outputs.reports import explanation_report
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.explaining.explanations import (
-    USUAL_SECONDS,
     ExplainRequest,
     explanation_page,
     explanation_stages,
@@ -35,9 +34,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=float,
-        default=USUAL_SECONDS,
         metavar="S",
-        help=f"for trying changes; those without time are named (default: {USUAL_SECONDS:g})",
+        help="for trying changes; those without time are named (default: a limit in work, the same on each machine)",
     )
     parser.add_argument(
         "--what-if",
@@ -55,7 +53,7 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     files.check_outputs([arguments.json, *arguments.draw], [arguments.model])
     drawn = figures_asked(arguments, "Plan")
-    if not 0 <= arguments.seconds < float("inf"):
+    if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     chosen = model_options.chosen_target(arguments)
     asked = {"seconds": arguments.seconds, "what_if": tuple(arguments.what_if)}

@@ -18,6 +18,7 @@ from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
 from modelplan.cli.progress import show_line
 from modelplan.cli.self_tests import add_self_test, write_self_test
+from modelplan.formats.unpacking import inner_suffix, is_wrapped
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
@@ -101,6 +102,8 @@ def run(arguments: Namespace) -> int:
     if arguments.runtime == C.name:
         return fit_c.fit_file(arguments, show_line)
     fit_c.check_runtime(arguments)
+    if is_wrapped(arguments.model) and inner_suffix(arguments.model) == ".onnx":
+        raise RequestError(f"{arguments.model}: fit takes an .onnx file that lies beside its weights; unpack it first")
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, show_line)
@@ -134,7 +137,8 @@ def fit_tflite(arguments: Namespace) -> int:
         from modelplan.questions.fitting_help import changes_that_fit
 
         fitting = changes_that_fit(replace(request, kernels=ladder.kernels), arguments.model)
-        terminal.show([ladder_report.help_section(request, arguments.model, fitting)], more=True)
+        help_section = ladder_report.help_section(ladder, request, arguments.model, arguments.output, fitting)
+        terminal.show([help_section], more=True)
     return 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modelplan import _core
 from modelplan.cli import files, terminal
-from modelplan.cli.command_table import COMMANDS, MODULES
+from modelplan.cli.command_table import COMMANDS, MODULES, SPOKEN
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.suggesting import did_you_mean
@@ -36,6 +36,8 @@ def run(arguments: Namespace) -> int:
     elif topic.lower() in words:
         show_page(words[topic.lower()])
     else:
+        if topic.lower() in SPOKEN:
+            raise RequestError(f"no topic {topic!r}; did you mean `modelplan {SPOKEN[topic.lower()]}`?")
         known = {*pages, *COMMANDS, *words}
         meant = did_you_mean(topic, known) or f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}"
         raise RequestError(f"no topic {topic!r}{meant}")

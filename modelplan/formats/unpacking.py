@@ -9,6 +9,7 @@ import sys
 import zlib
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from modelplan.primitives.errors import ModelError
 
@@ -17,10 +18,12 @@ STANDARD_INPUT = "-"
 _C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".inc")
 #: No model for a small device is larger; what would be is not unpacked.
 _LARGEST = 1 << 30
+#: Bytes that are read at once.
+_PART = 1 << 20
 #: An array of bytes in C: its name, then numbers with commas between.
-_ARRAY = re.compile(r"(\w+)\s*\[[^\]]*\][^={;]*=\s*\{([^{}]*)\}")
+_ARRAY = re.compile(r"\b(\w+)\s*\[[^\[\]]{0,200}\][^={;\[]{0,200}=\s*\{([^{}]*)\}")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,2}|\d{1,3}")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 #: At these places a flatbuffer and a message of ONNX tell what they are.
 _TFLITE, _ONNX_FIRST = b"TFL3", b"\x08"
 
@@ -67,16 +70,24 @@ def standard_input() -> bytes:
     Raises:
         ModelError: it is empty, or too large for a model.
     """
-    content = sys.stdin.buffer.read(_LARGEST + 1)
+    content = _read(sys.stdin.buffer)
     if not content or len(content) > _LARGEST:
         raise ModelError(f"standard input: {'more than 1 GiB' if content else 'it is empty'}")
     return content
 
 
+def _read(file: BinaryIO | gzip.GzipFile) -> bytes:
+    """What is left in a file, and no more of it than shows that it is too large; memory is taken as it comes."""
+    data = bytearray()
+    while len(data) <= _LARGEST and (part := file.read(_PART)):
+        data += part
+    return bytes(data)
+
+
 def _unpacked(name: str, content: bytes) -> bytes:
     try:
         with gzip.open(io.BytesIO(content)) as file:
-            data = file.read(_LARGEST + 1)
+            data = _read(file)
     except (OSError, EOFError, zlib.error) as problem:
         raise ModelError(f"{name}: no gzip file, or damaged: {problem}") from None
     if len(data) > _LARGEST:

@@ -192,7 +192,12 @@ def suffix_of(path: str, kind: str, *, page: bool = False, more: Sequence[str] =
     for suffix in FIGURE_KINDS:
         if path.endswith(suffix):
             return next(name for name in known if name.endswith(suffix))
-    raise RequestError(f"{path}: cannot tell what to draw; the name must end in {', '.join(known)}")
+    drawn = list(
+        dict.fromkeys(name.removesuffix(ending) for ending in FIGURE_KINDS for name in known if name.endswith(ending))
+    )
+    ends = [*FIGURE_KINDS, *(name for name in known if not name.endswith(FIGURE_KINDS))]
+    which = f" ({', '.join(drawn)} before it say which figure)" if len(drawn) > 1 else ""
+    raise RequestError(f"{path}: cannot tell what to draw; the name must end in {', '.join(ends)}{which}")
 
 
 def render(answer: object, suffix: str) -> str | bytes:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from modelplan.answers.explanation import Suggestion
-from modelplan.model.model_file import Target
+import shlex
+from pathlib import Path
+
+from modelplan.answers.explanation import Needs, Suggestion
+from modelplan.model import Requirement
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.questions.alternatives import load_file, unmodified_requirement
+from modelplan.questions.c_fitting import c_requirement
 from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.subjects import Measure, subject_of
 from modelplan.questions.model_fitting import FitRequest
@@ -16,7 +21,7 @@ _EFFORT = 1
 
 
 def changes_that_fit(request: FitRequest, path: str) -> tuple[Suggestion, ...]:
-    """The changes of `explain` after which the unmodified file needs no more than the budget, the easiest first.
+    """What would need no more than the budget, the easiest first: changes of `explain` to the file, and plain C.
 
     Args:
         request: what was asked of `fit`, with a budget for the arena.
@@ -33,5 +38,18 @@ def changes_that_fit(request: FitRequest, path: str) -> tuple[Suggestion, ...]:
     if needed.refusals:
         return ()
     tried = advice(subject_of(file, target), Measure(needed.arena, needed.head, whole=True), effort=_EFFORT)
-    fitting = [one for one in tried.suggestions if one.arena is not None and one.arena <= request.budget]
+    every = (*tried.suggestions, *_plain_c(file, request.budget, needed))
+    fitting = [one for one in every if one.arena is not None and one.arena <= request.budget]
     return tuple(sorted(fitting, key=lambda one: (one.needs, one.arena)))
+
+
+def _plain_c(file: ModelFile, budget: int, needed: Requirement) -> tuple[Suggestion, ...]:
+    """The model as plain C; nothing where an operator of it has no C."""
+    ours = c_requirement(file)
+    if ours.refusals:
+        return ()
+    output = f"{Path(file.path).stem}.c"
+    words = ("modelplan", "fit", file.path, "--budget", str(budget), "--runtime", "c", "-o", output)
+    saved = needed.arena - ours.arena, needed.head - ours.head
+    name, cost = ("plain C",), ("no TFLM and no optimised kernels",)
+    return (Suggestion(name, ours.arena, ours.head, *saved, cost, Needs.PLATFORM, (shlex.join(words),)),)

@@ -29,7 +29,7 @@ from modelplan.runtimes.ort.measuring import (
     ort_version,
     start,
 )
-from modelplan.runtimes.ort.remembered import RememberedSessions
+from modelplan.runtimes.ort.remembered import RememberedSessions, missing_weights
 from modelplan.runtimes.ort.settings_code import python_settings
 from modelplan.runtimes.ort.shapes import has_bodies, unknown_tensors
 
@@ -101,6 +101,9 @@ def _measured(file: ModelFile, settings: Sequence[SessionSettings], asked: Sessi
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     limits = MeasuringLimits(asked.seconds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with _on_disk(file) as path:
+        if missing := missing_weights(Path(path).parent, file.content):
+            inside = "; a file that is unpacked or piped has none beside it" if is_wrapped(file.path) else ""
+            raise ModelError(f"its weights lie in {missing}, which is not there{inside}")
         remembered = RememberedSessions(path, file.content)
         return remembered.measured(shapes, settings, limits, parsed_values(asked.values))
 

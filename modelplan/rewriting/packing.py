@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -214,13 +214,18 @@ def answer(asked: Question, allocator: str = allocators.DEFAULT, budget: Budget 
         head,
         asked.lower_bound,
         tuple(_shared_groups(asked.groups, offsets)),
-        tuple(o for o in asked.overlaps if _shares_bytes(rows, places, o) or _shares_bytes(rows, pinned, o)),
+        _used(asked.overlaps, rows, (places, pinned)),
     )
 
 
-def _shares_bytes(rows: Sequence[Request], places: Sequence[int], overlap: Overlap) -> bool:
-    """Whether the output shares bytes with the operand."""
-    at = {row.tensor: (start, start + row.size) for row, start in zip(rows, places, strict=True) if not row.scratch}
+def _used(overlaps: Sequence[Overlap], rows: Sequence[Request], plans: Iterable[Sequence[int]]) -> tuple[Overlap, ...]:
+    """The overlaps whose output shares bytes with the operand in one of the plans."""
+    tensors = [(number, row) for number, row in enumerate(rows) if not row.scratch]
+    spans = [{row.tensor: (places[n], places[n] + row.size) for n, row in tensors} for places in plans]
+    return tuple(overlap for overlap in overlaps if any(_shares_bytes(at, overlap) for at in spans))
+
+
+def _shares_bytes(at: Mapping[int, tuple[int, int]], overlap: Overlap) -> bool:
     (a, b), (c, d) = at.get(overlap.tensor, (0, 0)), at.get(overlap.over, (0, 0))
     return max(a, c) < min(b, d)
 

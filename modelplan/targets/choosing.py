@@ -163,9 +163,13 @@ def known_device(name: str) -> Device:
         return device
     lower = {known.lower(): known for known in (*DEVICES, *PROCESSORS, *BOARDS)}
     near = [known for word, known in lower.items() if name and name.lower() in word]
+    near += [known for known in PROCESSORS if _spoken(known).removeprefix("stm32") in _spoken(name)]
     near += [lower[word] for word in get_close_matches(name.lower(), lower, _NEAR, 0.5) if lower[word] not in near]
     hint = f"near are: {', '.join(near[:_NEAR])}" if near else "`modelplan targets` lists them"
-    raise RequestError(f"no target {name!r}; {hint}; {FROM}FILE reads a linker script, a devicetree or another file")
+    raise RequestError(
+        f"no target {name!r}; {hint}; for a board that is not listed give its linker script or devicetree as"
+        f" {FROM}FILE, or its processor such as cortex-m4 with the bytes as --capacity or --budget"
+    )
 
 
 def _spoken(name: str) -> str:

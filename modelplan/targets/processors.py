@@ -42,7 +42,7 @@ PROCESSORS: dict[str, Device] = {
         "the condition by which the library chooses its kernels",
         abi=abi,
         kernels=kernels,
-        no_arena=f"it is a processor or family and no board{f', such as {boards}' if boards else ''}",
+        no_arena=f"it names a processor or family, not a board{f' such as {boards}' if boards else ''}",
     )
     for name, title, abi, kernels, boards in _ROWS
 }

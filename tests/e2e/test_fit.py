@@ -313,7 +313,21 @@ def test_where_nothing_fits_fit_names_what_would(models: Path, tmp_path: Path) -
         assert size
         assert int(size[1]) <= 24 * 1024
     done = run("fit", kws, "--budget", "4KiB", "--without", "split", "-o", out)
+    more = f"{kws} --budget 4096 --max-macs 20% --max-time 30% -o {out}  # a run may take longer\n"
     assert "No single change that is quick to try fits\n  modelplan explain" in done.stdout
+    assert done.stdout.endswith(f"--capacity 4096  # all changes, ranked\n  modelplan fit {more}")
+
+
+def test_where_no_file_for_tflm_fits_plain_c_may(models: Path, tmp_path: Path) -> None:
+    model = models / "mobilenet_v2_like.tflite"
+    done = run(
+        "fit", model, "--budget", "30KiB", "--target", "esp32s3", "--without", "split", "-o", tmp_path / "a.tflite"
+    )
+    assert done.returncode == 1
+    (size, command), *_ = re.findall(r"([\d,]+) bytes: plain C .*\n +modelplan (.+)$", done.stdout, re.MULTILINE)
+    assert run(*command.split(), cwd=tmp_path).returncode == 0
+    assert f"({size} B), all static" in run(*command.split(), cwd=tmp_path).stdout
+    assert f"modelplan explain {model} --kernels esp-nn --abi xtensa --capacity 30720" in done.stdout
 
 
 def test_a_search_that_is_ended_writes_the_best_so_far(corpus: Path, tmp_path: Path) -> None:

@@ -82,6 +82,9 @@ def test_check_says_what_fits_after_and_it_does(kws: Path) -> None:
     assert declared(packed) == bytes_
     far = run("check", kws, "--budget", "10KiB", *REFERENCE)
     assert (far.returncode, "too much; nothing tried fits" in far.stdout) == (1, True)
+    command = f"fit {kws} --kernels reference --budget 10240 -o {kws.stem}_fitted.tflite"
+    assert f"\n  try: modelplan {command}\n" in far.stdout
+    assert run(*shlex.split(command), cwd=kws.parent).returncode in (0, 1)
 
 
 def test_check_judges_several_models_and_writes_json(kws: Path, refused: Path) -> None:

@@ -18,7 +18,7 @@ import shtab
 from commands import run
 
 import modelplan
-from modelplan.cli.command_table import COMMANDS
+from modelplan.cli.command_table import COMMANDS, MODULES, SPOKEN
 from modelplan.cli.completion import SHELLS
 from modelplan.cli.help import topics
 from modelplan.formats import load_model
@@ -50,6 +50,15 @@ def test_a_command_is_a_topic_and_another_word_is_refused() -> None:
     done = run("help", "nothing")
     assert done.returncode == 2
     assert "no topic 'nothing'; there are: allocators, analyze" in done.stderr
+
+
+def test_words_that_people_use_lead_to_the_command() -> None:
+    for word, words in SPOKEN.items():
+        assert words.split()[0] in COMMANDS
+        assert word not in MODULES
+        for done in (run(word, "a.tflite"), run("help", word)):
+            assert done.returncode == 2
+            assert done.stderr.endswith(f"; did you mean `modelplan {words}`?\n")
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Throws damaged files at the commands: `python tests/sweeps/fuzz.py KIND --cases 20000 [--keep FOLDER] [FILE...]`.
 
-KIND is tflite, onnx, csv, json, overlaps, streams or header. Every case goes through the commands that read such a
+KIND is a row of `KINDS`: a kind of file that the program reads. Every case goes through the commands that read such a
 file, and `load` where it is a model. The promise: an exit code of 0 to 4, one line on an error, no exception, in under
 10 seconds of computing and 1 GiB. What breaks it is written to FOLDER (default tests/regressions), and the exit code
 is 1. Without a FILE, small files of the kind are made first.
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import io
+import json
 import os
 import resource
 import signal
@@ -20,8 +22,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import mutations
+import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 import tflite_models
@@ -47,9 +51,9 @@ def command_promise(words: Sequence[str]) -> str:
     """What broke the promise of a command line, or nothing."""
     from modelplan.cli import main
 
-    errors = io.StringIO()
+    output, errors = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
             code = main(words)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
@@ -58,7 +62,8 @@ def command_promise(words: Sequence[str]) -> str:
     lines = errors.getvalue().splitlines()
     if code not in range(5):
         return f"{' '.join(words)}: exit code {code}"
-    if any(not line.isprintable() for line in lines) or (code >= 2 and len(lines) != 1):
+    judged = "not judged" not in output.getvalue()  # a model without a verdict stands in the report
+    if any(not line.isprintable() for line in lines) or (code >= 2 and judged and len(lines) != 1):
         return f"{' '.join(words)}: exit code {code} with {errors.getvalue()[:200]!r}"
     return ""
 
@@ -70,6 +75,7 @@ class Kind:
     suffix: str
     make: Callable[[Path], list[Path]]
     commands: Callable[[str, Path], list[list[str]]]
+    loads: bool = False
 
 
 def _tflite_files(folder: Path) -> list[Path]:
@@ -129,6 +135,115 @@ def _text_files(folder: Path, rows: dict[str, str]) -> list[Path]:
     return [folder / name for name in rows]
 
 
+def _wrapped(folder: Path, name: str, wrap: Callable[[bytes], bytes]) -> list[Path]:
+    """The small .tflite files inside of something else."""
+    paths = []
+    for model in _tflite_files(folder):
+        paths.append(folder / f"{model.stem}{name}")
+        paths[-1].write_bytes(wrap(model.read_bytes()))
+    return paths
+
+
+def _as_c(content: bytes) -> bytes:
+    numbers = ", ".join(f"{byte:#04x}" for byte in content)
+    return f"// a model\nalignas(16) const unsigned char model[] = {{ {numbers} }};\nint length = 9;\n".encode()
+
+
+def _target_files(suffix: str) -> Callable[[Path], list[Path]]:
+    """Files of tests/data/targets, and of the words that those have in common."""
+
+    def make(folder: Path) -> list[Path]:
+        _written(folder, {})
+        found = [path for path in DATA.rglob(f"*{suffix}") if path.is_file()]
+        return sorted(found) + _text_files(folder, {f"own{suffix}": _TARGETS[suffix]} if suffix in _TARGETS else {})
+
+    return make
+
+
+def _arrays(folder: Path) -> list[Path]:
+    np.savez(folder / "plan.npz", offsets=np.arange(5), sizes=np.arange(5))
+    return [folder / "plan.npz"]
+
+
+def _manifests(folder: Path) -> list[Path]:
+    rows = {
+        "a.json": {"type": "micro", "model": "model.tflite", "micro": {"tensor_arena_size": 26080}},
+        "b.json": {"model": "model.tflite", "version": 2, "micro": {"probability_cutoff": 0.9, "tensor_arena_size": 1}},
+    }
+    return _text_files(folder, {name: json.dumps(document, indent=1) for name, document in rows.items()})
+
+
+def _saved(words: Sequence[str], name: str) -> Callable[[Path], list[Path]]:
+    """The file `name` that a command writes for the small model."""
+
+    def make(folder: Path) -> list[Path]:
+        from modelplan.cli import main
+
+        _text_files(folder, {"a.toml": _BUDGETS["a.toml"]})
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert main([word.replace("FOLDER", str(folder)) for word in words]) == 0
+        return [folder / name]
+
+    return make
+
+
+def _for_target(case: str, folder: Path) -> list[list[str]]:
+    target = case if case.endswith(".toml") else f"from:{case}"
+    small = ["--kernels", "reference", "--seconds", "0"]
+    return [["targets", target], _with_model(["check", *small], target, folder, "--target")]
+
+
+def _with_script(make: Callable[[Path], list[Path]]) -> Callable[[Path], list[Path]]:
+    """The files, and beside them a linker script, own.ld."""
+
+    def make_both(folder: Path) -> list[Path]:
+        _text_files(folder, {"own.ld": _TARGETS[".ld"]})
+        return make(folder)
+
+    return make_both
+
+
+def _programs(_: Path) -> list[Path]:
+    """A small library of the package itself."""
+    import modelplan
+
+    return [Path(modelplan.__file__).with_name("_allocation_trace.so")]
+
+
+def _for_program(case: str, folder: Path) -> list[list[str]]:
+    script = f"from:{folder / 'own.ld'}"
+    return [["targets", script, "--used", case], ["targets", script, "--used", case, "--arena-symbol", "arena"]]
+
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "targets"
+_TARGETS = {
+    ".ld": "MEMORY\n{\n  FLASH (rx) : ORIGIN = 0x08000000, LENGTH = 1024K\n"
+    "  RAM (xrw) : ORIGIN = 0x20000000, LENGTH = (64K << 2) - DEFINED(x) ? 1 : 2 * (3 + ~0x10)\n}\n",
+    ".dts": "/dts-v1/;\n/ { #address-cells = <1>; #size-cells = <1>;\n chosen { zephyr,sram = &sram0; };\n"
+    ' sram0: memory@20000000 { compatible = "mmio-sram"; reg = <0x20000000 (64 * 1024)>; };\n'
+    ' flash0: flash@8000000 { compatible = "soc-nv-flash"; reg = <0x8000000 0x100000>; };\n};\n',
+    ".map": "Memory Configuration\n\nName             Origin             Length             Attributes\n"
+    "FLASH            0x08000000         0x00100000         xr\n"
+    "RAM              0x20000000         0x00040000         xrw\n"
+    "*default*        0x00000000         0xffffffff\n\nLinker script and memory map\n\n"
+    ".text           0x08000000      0x400\n .text.main     0x08000000       0x40 main.o\n"
+    ".bss            0x20000000     0x1000\n .bss.arena     0x20000000      0x800 main.o\n"
+    "                0x20000000                arena\n",
+    ".toml": 'name = "mine"\nabi = "cortex-m"\nkernels = "cmsis-dsp"\n[[region]]\nname = "sram"\nbase = 0x20000000\n'
+    'size = 262144\nreserved = 16384\nreserved_for = "the radio"\n[dma]\nchannels = 2\ndepth = 4\n',
+}
+_BUDGETS = {
+    "a.toml": '[[budget]]\nmodel = "model.tflite"\narena = "16KiB"\nhead = 100\nflash = "1MiB"\n',
+    "b.toml": '[[budget]]\nname = "x"\nmodel = "*.tflite"\ntarget = "nrf52840"\ngrowth = "5%"\n'
+    '[[budget]]\nmodel = "model.tflite"\nkernels = "cmsis-dsp"\nabi = "cortex-m"\narena = 4096\n',
+}
+_SWEEPS = {
+    "a.toml": 'models = "*.tflite"\ntargets = ["nrf52840", "rp2040"]\nkernels = "all"\nalias = ["views", "safe"]\n',
+    "b.toml": 'models = ["model.tflite"]\nruntimes = "litert"\nschedules = ["best", "file"]\ndim = ["n=4"]\n'
+    '[inputs."model.tflite"]\nshape = ["x=1,2"]\nvalue = "x=3"\n',
+}
+
+
 def _with_model(command: Sequence[str], case: str, folder: Path, option: str) -> list[str]:
     return [*command, str(folder / "model.tflite"), option, case]
 
@@ -138,11 +253,52 @@ KINDS = {
         ["check", case, "--budget", "20KiB"],
         ["pack", case, "-o", str(folder / "out.tflite"), "--kernels", "reference", "--shim", str(folder / "out.h")],
         ["verify", case, "--quick"],
-    ]),
+    ], loads=True),
     "onnx": Kind(".onnx", _onnx_files, lambda case, folder: [
         ["analyze", case, "--schedule", "file", "--dim", "batch=1"],
         ["check", case, "--budget", "20KiB"],
+    ], loads=True),
+    "gz": Kind(".tflite.gz", lambda folder: _wrapped(folder, ".tflite.gz", gzip.compress), lambda case, folder: [
+        ["check", case, "--budget", "20KiB", "--kernels", "reference"],
+    ], loads=True),
+    "c-array": Kind(".cc", lambda folder: _wrapped(folder, ".cc", _as_c), lambda case, folder: [
+        ["check", case, "--budget", "20KiB", "--kernels", "reference"],
+    ], loads=True),
+    "stdin": Kind(".tflite", _tflite_files, lambda case, folder: [
+        ["check", "-", "--budget", "20KiB", "--kernels", "reference"],
     ]),
+    "stdin-onnx": Kind(".onnx", _onnx_files, lambda case, folder: [
+        ["check", "-", "--budget", "20KiB", "--measure", "0"],
+    ]),
+    "npz": Kind(".npz", _arrays, lambda case, folder: [
+        ["check", case, "--budget", "20KiB"], ["verify", case, "--quick"],
+    ]),
+    "budgets": Kind(".toml", lambda folder: _text_files(folder, _BUDGETS), lambda case, folder: [
+        ["check", "--config", case, "--seconds", "0"],
+    ]),
+    "sweep": Kind(".toml", lambda folder: _text_files(folder, _SWEEPS), lambda case, folder: [
+        ["sweep", case, "-o", str(folder / "rows.parquet")],
+    ]),
+    "board": Kind(".toml", _target_files(".toml"), _for_target),
+    "linker": Kind(".ld", _target_files(".ld"), _for_target),
+    "devicetree": Kind(".dts", _target_files(".dts"), _for_target),
+    "map": Kind(".map", _with_script(_target_files(".map")),
+        lambda case, folder: [*_for_target(case, folder), *_for_program(case, folder)]),
+    "elf": Kind(".elf", _with_script(_programs), _for_program),
+    "vela": Kind(".ini", _target_files(".ini"), lambda case, folder: [["targets", f"from:{case}#Dedicated_384"]]),
+    "probe-rs": Kind(".yaml", _target_files(".yaml"), lambda case, folder: [["targets", f"from:{case}#ACME1"]]),
+    "esphome": Kind(".json", _manifests, lambda case, folder: [
+        ["esphome", case, "--check"], ["esphome", case, "-o", str(folder / "out.json")],
+    ]),
+    "baseline": Kind(".json", _saved(
+        ("check", "--write", "baseline", "--config", "FOLDER/a.toml", "-o", "FOLDER/base.json"), "base.json"
+    ), lambda case, folder: [
+        _with_model(["check", "--growth", "0", "--kernels", "reference"], case, folder, "--baseline"),
+    ]),
+    "layout": Kind(".json", _saved(
+        ("memories", "FOLDER/model.tflite", "--region", "sram:4KiB,rate=400MB/s", "--json", "FOLDER/layout.json"),
+        "layout.json",
+    ), lambda case, folder: [_with_model(["check"], case, folder, "--layout")]),
     "csv": Kind(".csv", _csv_files, lambda case, folder: [
         ["solve", case],
         ["verify", case, "--quick", "--model", str(folder / "model.tflite")],
@@ -173,18 +329,32 @@ KINDS = {
 
 def broken(kind: Kind, case: Path, folder: Path) -> str:
     """What broke the promises for the file `case`, or nothing."""
-    found = promise(case) if kind.suffix in (".tflite", ".onnx") else ""
+    from modelplan.formats.unpacking import standard_input
+
+    found = promise(case) if kind.loads else ""
     lines = iter(kind.commands(str(case), folder))
     while not found and (words := next(lines, None)):
-        found = command_promise(words)
+        standard_input.cache_clear()
+        with mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(case.read_bytes()))):
+            found = command_promise(words)
     return found
+
+
+def _prepared() -> None:
+    """Imports what does not count as the file's memory, and keeps `sweep` from starting a cluster."""
+    from modelplan.formats.tflite import tflite_graph as tflite  # noqa: F401
+    from modelplan.planning import pipeline  # noqa: F401
+    from modelplan.primitives.errors import RequestError
+
+    def refuse(*_: object) -> None:
+        raise RequestError("a cluster is not started here")
+
+    mock.patch("modelplan.cli.sweep.sweep", refuse).start()
 
 
 def _limited(kind: Kind, files: list[Path], seeds: range, folder: Path) -> None:
     """One process works through some seeds; the file `note` holds the seed at hand, for when the process dies of it."""
-    from modelplan.formats.tflite import tflite_graph as tflite  # noqa: F401
-    from modelplan.planning import pipeline  # noqa: F401  # what is imported does not count as the file's memory
-
+    _prepared()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + BYTES, used + BYTES))
     note, case = folder / "note", folder / f"case{kind.suffix}"

@@ -1,14 +1,19 @@
-"""Damage done to model files on purpose: bytes of any file, and meanings of ONNX files that still parse."""
+"""Damage done to files on purpose: bytes of any file, words of texts, meanings of models that still parse."""
 
 from __future__ import annotations
 
+import gzip
 import random
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx
+import tflite
 
+#: Files that hold no text; models have damage of their own.
+BINARY = (".elf", ".npz")
 NUMBERS = (0, 1, 2, 3, 4, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 EXTENTS = (0, 1, -1, 7, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1, -(2**63))
 
@@ -138,6 +143,46 @@ def version(rng: random.Random, model: onnx.ModelProto) -> None:
 TWISTS = (rewire, rewire, retype, resize, resize, reattribute, reattribute, lose, double, revalue, revalue, version)
 
 
+def misread(rng: random.Random, content: bytes) -> bytes:
+    """A TFLite file whose tables hold, but whose operators, tensors and subgraphs mean something else."""
+    data = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        field, vector, form, values = rng.choice(_fields(rng, tflite.Model.GetRootAs(content, 0)))
+        table, slot = field
+        if not table.Offset(slot) or (vector and not table.VectorLen(table.Offset(slot))):
+            continue
+        at = table.Offset(slot) + table.Pos
+        if vector:
+            at = table.Vector(table.Offset(slot)) + 4 * rng.randrange(table.VectorLen(table.Offset(slot)))
+        struct.pack_into(form, data, at, rng.choice(values))
+    return bytes(data)
+
+
+def _fields(rng: random.Random, model: tflite.Model) -> list[tuple[tuple[Any, int], bool, str, Sequence[int]]]:
+    """Fields of a subgraph, an operator, a tensor and an operator code: table and slot, whether a vector, values."""
+    graph = model.Subgraphs(rng.randrange(model.SubgraphsLength()))
+    tensors, codes = range(-2, graph.TensorsLength() + 2), range(model.OperatorCodesLength() + 1)
+    rows: list[tuple[tuple[Any, int], bool, str, Sequence[int]]] = [
+        ((graph._tab, 6), True, "<i", tensors), ((graph._tab, 8), True, "<i", tensors),
+    ]  # fmt: skip
+    if graph.OperatorsLength():
+        op = graph.Operators(rng.randrange(graph.OperatorsLength()))
+        rows += [((op._tab, 6), True, "<i", tensors), ((op._tab, 8), True, "<i", tensors)] * 2
+        rows += [((op._tab, 4), False, "<I", codes), ((op._tab, 10), False, "B", range(128))]
+    if graph.TensorsLength():
+        tensor = graph.Tensors(rng.randrange(graph.TensorsLength()))
+        extents = (0, 1, -1, 7, 2**16, 2**31 - 1, -(2**31))
+        rows += [((tensor._tab, 4), True, "<i", extents)] * 2
+        rows += [
+            ((tensor._tab, 6), False, "B", range(20)),
+            ((tensor._tab, 8), False, "<I", range(model.BuffersLength() + 1)),
+        ]
+    if model.OperatorCodesLength():
+        code = model.OperatorCodes(rng.randrange(model.OperatorCodesLength()))
+        rows += [((code._tab, 10), False, "<i", range(210)), ((code._tab, 4), False, "B", range(128))]
+    return rows
+
+
 #: What takes the place of a number, name or cell in a text.
 WORDS = (
     "0", "1", "-1", "7", "1e9", "2147483647", "2147483648", "4294967296", "9223372036854775807", "9223372036854775808",
@@ -163,6 +208,13 @@ def retyped(rng: random.Random, content: bytes) -> bytes:
 def case(seed: int, content: bytes, suffix: str) -> bytes:
     """The damaged file of one seed: the same on every machine."""
     rng = random.Random(seed)
+    if suffix.endswith(".gz"):
+        inner = case(seed, gzip.decompress(content), suffix.removesuffix(".gz"))
+        return gzip.compress(inner, mtime=0) if rng.random() < 0.5 else damaged(rng, content)
+    if suffix == ".tflite" and rng.random() < 0.4:
+        return misread(rng, content)
+    if suffix in BINARY:
+        return damaged(rng, content)
     if suffix not in (".onnx", ".tflite") and rng.random() < 0.8:
         return retyped(rng, content)
     if suffix == ".onnx" and rng.random() < 0.6:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from commands import run
 
 from modelplan.cli import main
 from modelplan.outputs.schemas.documents import schema_of
@@ -27,6 +28,15 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert main(["memories", KWS, "--region", "sram:64KiB", "--kernels", "reference", "--json", paths["small"]]) == 0
     assert main(["memories", KWS, RESNET, "--region", "sram:512KiB", "--json", paths["two"]]) == 0
     return paths
+
+
+def test_a_plan_of_too_many_steps_is_refused(layouts: dict[str, str], tmp_path: Path) -> None:
+    document = json.loads(Path(layouts["memories"]).read_text())
+    document["plans"][0]["plan"]["problem"]["end"][0] = 1 << 33
+    (tmp_path / "long.json").write_text(json.dumps(document))
+    done = run("check", RESNET, "--layout", tmp_path / "long.json")
+    assert done.returncode == 3
+    assert "plans[0]: a buffer lives to step 8,589,934,592, expected at most 1,048,576" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["moves", "memories"])

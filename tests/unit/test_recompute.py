@@ -153,7 +153,7 @@ def test_the_written_model_computes_the_same(step: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--draw", "x.json"], 2, "x.json: cannot tell what to draw; the name must end in .front.svg"),
+        (["--draw", "x.json"], 2, "x.json: cannot tell what to draw; the name must end in .svg, .png, .pdf"),
         (["--draw", "-"], 2, "-: cannot tell what to draw"),
         (["--out", "x.txt"], 2, "expected a name that ends in"),
         (["--max-macs", "much"], 2, "cannot read 'much' as a share"),

@@ -306,9 +306,10 @@ def test_a_processor_gives_abi_and_kernels_but_no_memory() -> None:
         assert row.kernels in KERNELS
         chosen = chosen_block(Wanted(row.name))
         assert chosen.block is None
-        assert "no board" in chosen.unknown
+        assert "not a board" in chosen.unknown
     assert set(BOARDS.values()) <= set(DEVICES)
     for boards in (row.no_arena.partition("such as ")[2].split(", ") for row in PROCESSORS.values()):
         assert set(filter(None, boards)) <= set(DEVICES)
-    with pytest.raises(RequestError, match="near are: stm32h"):
-        known_device("stm32h")
+    for name, near in (("stm32h", "stm32h"), ("nucleo-f446re", "stm32f4;"), ("esp32-s3-devkitc-1", "esp32s3,")):
+        with pytest.raises(RequestError, match=f"near are: {near}.*as from:FILE, or its processor"):
+            known_device(name)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from commands import run
 
@@ -73,6 +75,13 @@ def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes) -> None:
         assert (piped.returncode, piped.stderr.startswith(b"modelplan: standard input: ")) == (3, True)
 
 
+@pytest.mark.parametrize("part", ["/*", "a", "a[", "a[]", "a[] ", " ", "a[]={", "[0]="])
+def test_long_c_source_without_a_model_is_read_through_in_a_few_passes(tmp_path: Path, part: str) -> None:
+    (tmp_path / "long.h").write_text(part * 500_000)
+    with pytest.raises(ModelError, match="no array of a TFLite model in it"):
+        load_model(tmp_path / "long.h")
+
+
 @pytest.mark.parametrize(
     ("name", "way"),
     [
@@ -85,6 +94,55 @@ def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_files_of_other_tools_get_the_way_out(name: str, way: str) -> None:
     with pytest.raises(ModelError, match=way):
         load_model(name)
+
+
+def test_a_name_that_is_too_long_is_refused_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "table.toml").write_text(f'models = "{"a" * 5000}.tflite"\n')
+    for words in (("a" * 5000 + ".tflite",), ("sweep", tmp_path / "table.toml", "-o", tmp_path / "rows.parquet")):
+        done = run(*words)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert done.stderr.endswith("File name too long\n")
+
+
+def _training_models() -> dict[str, onnx.ModelProto]:
+    """A model with a training algorithm beside its graph, and some whose nodes compute gradients or change weights."""
+    ends = [onnx.helper.make_tensor_value_info(name, 1, [2]) for name in ("x", "w", "y")]
+    models = {}
+    for kind, domain in (("Gradient", "ai.onnx.preview.training"), ("ReluGrad", "com.microsoft"), ("Relu", "")):
+        node = onnx.helper.make_node(kind, ["x", "w"][: 1 + bool(domain)], ["y"], domain=domain)
+        graph = onnx.helper.make_graph([node], "g", ends[:2], ends[2:])
+        models[kind] = onnx.helper.make_model(graph)
+    models["Relu"].training_info.add().algorithm.name = "g"
+    return models
+
+
+def test_models_that_train_get_the_way_to_inference(tmp_path: Path) -> None:
+    for name, model in _training_models().items():
+        (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+        what = "training_info" if name == "Relu" else f"node {name}"
+        with pytest.raises(ModelError, match=rf"net.onnx: a model that trains \({what}\); .*torch.onnx.export"):
+            load_model(tmp_path / "net.onnx")
+
+
+def test_a_wrapped_model_says_which_weights_are_missing(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    weight = onnx.numpy_helper.from_array(np.zeros((4, 4), np.float32), "w")
+    ends = [onnx.helper.make_tensor_value_info(name, 1, [1, 4]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g", ends[:1], ends[1:], [weight]
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    path, wrapped = tmp_path / "net.onnx", tmp_path / "net.onnx.gz"
+    onnx.save_model(model, str(path), save_as_external_data=True, location="net.data", size_threshold=0)
+    wrapped.write_bytes(gzip.compress(path.read_bytes()))
+    assert "measured: onnxruntime" in run(path).stdout
+    missing = "not measured: its weights lie in net.data, which is not there"
+    assert f"{missing}; a file that is unpacked or piped has none beside it" in " ".join(run(wrapped).stdout.split())
+    assert (
+        "fit takes an .onnx file that lies beside" in run("fit", wrapped, "--least", "-o", tmp_path / "a.onnx").stderr
+    )
+    (tmp_path / "net.data").unlink()
+    assert missing in run(path).stdout
 
 
 def test_folders_and_misspelt_files_are_called_what_they_are(tmp_path: Path, models: Path) -> None:

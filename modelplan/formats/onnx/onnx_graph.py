@@ -16,7 +16,7 @@ from modelplan.formats.limits import FileLimits, Tally, check_sizes
 from modelplan.formats.onnx.onnx_builder import GraphBuilder, Model
 from modelplan.formats.onnx.onnx_control import add_control
 from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
-from modelplan.formats.onnx.onnx_guards import check_counts, check_nodes
+from modelplan.formats.onnx.onnx_guards import check_counts, check_inference, check_nodes
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue, asked
 from modelplan.formats.onnx.onnx_types import Type, dtype_name, is_known, plain, read_type, refusals
 from modelplan.model import Graph
@@ -93,6 +93,7 @@ def _graph(path: Path, proto: Any, dims: Dims, *, unfolded: bool = False) -> Gra
         parts = graphs_of(proto.graph)
         check_counts(parts, limits)
     opsets = {i.domain: i.version for i in proto.opset_import}
+    check_inference(proto, parts)
     check_nodes(parts, opsets)
     stored = _drop_weights(parts)
     symbols = _bound(parts, dims)

@@ -20,6 +20,16 @@ _RANKS = {
     "Expand": 1, "Reshape": 1, "Tile": 1, "ConstantOfShape": 0, "CenterCropPad": 1, "Upsample": 1, "AffineGrid": 1,
     "Col2Im": 1, "MaxUnpool": 2, "Squeeze": 1, "Unsqueeze": 1, "Pad": 3, "Resize": 3,
 }  # fmt: skip
+#: How operators of ONNX Runtime's training end that are in no model for inference.
+_TRAINING_ENDINGS = (
+    "Grad",
+    "GradV2",
+    "Optimizer",
+    "OptimizerV2",
+    "InPlaceAccumulator",
+    "InPlaceAccumulatorV2",
+    "YieldOp",
+)
 _MOST = 2**31 - 1
 #: Outer names visible in bodies, added up over all bodies: onnx's inference copies their types for every body.
 _MOST_SEEN = 20_000_000
@@ -44,6 +54,24 @@ def check_counts(graphs: list[Any], limits: FileLimits) -> None:
     bodies, values = tally.counts["bodies"], tally.counts["tensors"]
     if bodies * values > _MOST_SEEN:
         raise ValueError(f"found {bodies:,} bodies and {values:,} values that they may see: too many")
+
+
+def check_inference(model: Any, graphs: list[Any]) -> None:
+    """Checks that a model is for inference: nothing in it computes gradients or changes weights.
+
+    Raises:
+        ValueError: names what trains, and how a model for inference is written.
+    """
+    trains = "training_info" if len(model.training_info) else ""
+    for node in (node for graph in graphs for node in graph.node):
+        gradient = node.domain == "com.microsoft" and node.op_type.endswith(_TRAINING_ENDINGS)
+        if gradient or node.domain == "ai.onnx.preview.training":
+            trains = trains or f"node {node.op_type[:100]}"
+    if trains:
+        raise ValueError(
+            f"a model that trains ({trains}); plans are for inference: export it anew, with PyTorch by"
+            " torch.onnx.export(model.eval(), example_inputs, 'model.onnx')"
+        )
 
 
 def check_nodes(graphs: list[Any], opsets: dict[str, int]) -> None:

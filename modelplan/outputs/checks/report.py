@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
 from modelplan.model import SessionMemory
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Section, Table, plain
 from modelplan.outputs.reports.arena_report import beside_lines, libraries_line
 from modelplan.primitives.units import counted, human
+from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.kernels import ALL
 
 #: Said of a model for which there was no time to plan it otherwise.
 _NO_TIME = "what would fit was not looked for in the time there was; `modelplan explain` and --seconds look longer"
@@ -159,7 +164,22 @@ def remedy_lines(outcome: Outcome) -> tuple[str, ...]:
     if outcome.fitting_session and not outcome.passed:
         return outcome.fitting_session.code
     commands = remedy_commands(outcome)
-    return (f"fits after: {commands}",) if commands else ()
+    if commands:
+        return (f"fits after: {commands}",)
+    return (f"try: {command}",) if (command := _fit_command(outcome)) else ()
+
+
+def _fit_command(outcome: Outcome) -> str:
+    """The command that tries rewritten files where an arena is too small; empty where there is none."""
+    setting, limit = outcome.setting, outcome.check.limits.arena
+    short = any(judged.quantity == "arena" and not judged.passed for judged in outcome.judgements)
+    if setting is None or limit is None or not short or outcome.refusals or setting.runtime != TFLM.name:
+        return ""
+    model = outcome.check.model
+    build = [] if setting.kernels == ALL else ["--kernels", setting.kernels]
+    build += [] if setting.abi == USUAL_ABI else ["--abi", setting.abi]
+    out = f"{Path(model).stem}_fitted.tflite"
+    return shlex.join(["modelplan", "fit", model, *build, "--budget", str(limit), "-o", out])
 
 
 def outlook(one: Outcome) -> list[str]:
@@ -174,11 +194,11 @@ def outlook(one: Outcome) -> list[str]:
         return []
     lower = lower_alternatives(one.needed, one.others)
     if not lower or lower[-1].requirement is None:
-        return ["no other order and no plan of this file needs less"]
+        return ["no other order of its operators and no other plan needs less"]
     best = lower[-1].requirement
     missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(lower[-1]) if size > 0]
     least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"
-    return [f"{least}; nothing tried fits", "`modelplan explain` tries more than order and plan"]
+    return [f"{least}; nothing tried fits"]
 
 
 def session_outlook(one: Outcome, session: SessionMemory) -> list[str]:

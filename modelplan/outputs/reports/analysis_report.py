@@ -10,6 +10,7 @@ from pathlib import Path
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
 from modelplan.answers.extent_table import ExtentRow, ExtentTable
 from modelplan.model import bounds
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
@@ -144,5 +145,7 @@ def fit_command(analysis: Analysis) -> str:
     """The command that rewrites the file for the target: to the capacity where one is known, else to the least."""
     goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
     path, target = analysis.file.path, analysis.target
-    ending = ".c" if target.runtime.name == C.name else "_fitted.tflite"
-    return shlex.join(("modelplan", "fit", path, *target.options, *goal, "-o", f"{Path(path).stem}{ending}"))
+    plain_c = target.runtime.name == C.name
+    build = () if plain_c or target.abi == USUAL_ABI else ("--abi", target.abi)
+    output = f"{Path(path).stem}{'.c' if plain_c else '_fitted.tflite'}"
+    return shlex.join(("modelplan", "fit", path, *target.options, *build, *goal, "-o", output))

@@ -181,7 +181,9 @@ def advice_sections(advice: Advice, head: int) -> Report:
         names = _grouped([name for name, why in advice.refused if why == reason])
         tried.append(f"not possible: {'; '.join(names)}: {reason}")
     if advice.untried:
-        tried.append(f"no time for: {'; '.join(_grouped(advice.untried))} (see --seconds)")
+        tried.append(
+            f"not tried, since it takes long; --seconds S tries for so long: {'; '.join(_grouped(advice.untried))}"
+        )
     return [*found, Section("Also tried", tuple(tried))] if tried else found
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
+from shlex import join, quote
 
 from modelplan.answers.explanation import Suggestion
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Pasted, Section, Table
 from modelplan.primitives.units import counted, human
 from modelplan.rewriting.striped_tflite.ladder import Ladder
@@ -16,6 +17,8 @@ from modelplan.runtimes.tflm.kernels import ALL
 
 #: Changes that are shown where nothing fits.
 _MOST_CHANGES = 4
+#: Shares of more work and time that are offered where nothing fits.
+_MORE_MACS, _MORE_TIME = 0.2, 0.3
 
 
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
@@ -83,21 +86,25 @@ def next_section(ladder: Ladder, goal: Goal, original: str, output: str, methods
     return Section("Next", tuple(lines), commands=commands)
 
 
-def help_section(goal: Goal, original: str, suggestions: Sequence[Suggestion]) -> Section:
+def help_section(ladder: Ladder, goal: Goal, original: str, output: str, suggestions: Sequence[Suggestion]) -> Section:
     """What would fit in the budget where no rewritten file does."""
     assert goal.budget is not None
-    more = (
-        f"modelplan explain {quote(original)} --capacity {goal.budget}  # all changes; here --max-macs 20% and"
-        " --max-time 30% allow more work"
-    )
+    build = [] if ladder.kernels == ALL else ["--kernels", ladder.kernels]
+    build += [] if str(goal.abi) == USUAL_ABI else ["--abi", str(goal.abi)]
+    words = ("modelplan", "explain", original, *build, "--capacity", str(goal.budget))
+    more = [f"{join(words)}  # all changes, ranked"]
+    if (goal.max_macs < _MORE_MACS or goal.max_time < _MORE_TIME) and (ladder.bound or 0) <= goal.budget:
+        caps = ("--max-macs", f"{_MORE_MACS:.0%}", "--max-time", f"{_MORE_TIME:.0%}")
+        words = ("modelplan", "fit", original, *build, "--budget", str(goal.budget), *caps, "-o", output)
+        more.append(f"{join(words)}  # a run may take longer")
     if not suggestions:
-        return Section("No single change that is quick to try fits", commands=(more,))
+        return Section("No single change that is quick to try fits", commands=tuple(more))
     lines = [
         line
         for one in suggestions[:_MOST_CHANGES]
         for line in (f"{one.arena:,} bytes: {one.name}{_cost(one)}", *(Pasted(f"  {c}") for c in one.commands[-1:]))
     ]
-    return Section("What would fit", tuple(lines), commands=(more,))
+    return Section("What would fit", tuple(lines), commands=tuple(more))
 
 
 def _cost(one: Suggestion) -> str:

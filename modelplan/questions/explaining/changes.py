@@ -27,6 +27,7 @@ from modelplan.questions.explaining.subjects import (
     OWN,
     PINNED,
     ModelSubject,
+    OutOfTimeError,
     RefusedChangeError,
     require_editable,
     with_edit,
@@ -47,7 +48,10 @@ Place = int | tuple[int, ...] | str
 
 #: Plans of stripes that are built before the best so far is the answer, at most, and operators in all of them together;
 #: `fit` itself goes on.
-_MOST_PLANS, _MOST_OPERATORS = 100, 5_000
+_MOST_PLANS, _MOST_OPERATORS = 100, 2_500
+
+#: The largest model that is searched for stripes where no time is stated.
+_SEARCHED_OPERATORS = 10_000
 
 #: So many operators of several are named.
 _NAMED = 3
@@ -322,6 +326,8 @@ def _run_fit(*, stripes: bool) -> Callable[[ModelSubject, Place], ModelSubject]:
             raise RefusedChangeError("fit rewrites only the unmodified file")
         subject.check_time()
         source, target = subject.source, subject.target
+        if subject.deadline is None and len(subject.ops) > _SEARCHED_OPERATORS:
+            raise OutOfTimeError
         found = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels)
         fitting = [rung for rung in found.rungs if not rung.refusals and (stripes or rung.name != "split")]
         if not fitting:

@@ -34,20 +34,17 @@ from modelplan.runtimes.tflm.file import read_tflite
 if TYPE_CHECKING:
     from modelplan.answers.page_views import Page
 
-#: Seconds for the changes, unless the caller says otherwise.
-USUAL_SECONDS = 60.0
-
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest(ModelRequest):
     """Asks why a model file needs its memory, and what would lower that.
 
     Args:
-        seconds: for trying changes; those without time are named.
+        seconds: for trying changes; None: as much work as on any other machine. Those that are not tried are named.
         what_if: compressions whose saving is asked for: compress=weights:int4 and so on; sizes only.
     """
 
-    seconds: float = USUAL_SECONDS
+    seconds: float | None = None
     what_if: tuple[str, ...] = ()
 
 
@@ -77,7 +74,8 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
     Raises:
         ModelError, RequestError, BrokenPlanError: as `explain`.
     """
-    asked, deadline = session_asked(request), time.monotonic() + request.seconds
+    asked = session_asked(request)
+    deadline = None if request.seconds is None else time.monotonic() + request.seconds
     begin_measuring(request)
     file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)

@@ -13,6 +13,8 @@ from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOf
 #: One change at one place.
 Step = tuple[TriedChange, Place]
 
+#: Operators of all models that are planned anew where no time is stated: so a limit is the same on each machine.
+_MOST_WORK = 500_000
 #: For combinations: changes that may help only together with others are tried too.
 _ENABLING = frozenset({"best order"})
 
@@ -26,13 +28,14 @@ class Trials:
     known: dict[tuple[tuple[str, Place], ...], tuple[ModelSubject, Measure] | RefusedChangeError] = field(
         default_factory=dict
     )
+    work: int = 0
 
     def attempt(self, steps: Iterable[Step]) -> tuple[ModelSubject, Measure]:
         """The model after these changes, made in the order of the table, and what it needs.
 
         Raises:
             RefusedChangeError: one of them cannot be made.
-            OutOfTimeError: the deadline has passed.
+            OutOfTimeError: the deadline has passed, or there was as much work as there may be.
         """
         ordered = in_order(steps)
         key = tuple((change.name, place) for change, place in ordered)
@@ -50,6 +53,9 @@ class Trials:
     def _apply(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
         after = apply_change(ordered[-1][0], before, ordered[-1][1])
+        self.work += len(self.base.graph.ops)
+        if self.base.deadline is None and self.work > _MOST_WORK:
+            raise OutOfTimeError
         return after, measured(after)
 
     def saved(self, needs: Measure) -> int:

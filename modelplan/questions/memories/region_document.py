@@ -69,6 +69,9 @@ def read(text: str, name: str) -> RegionPlan:
         raise ModelError(f"{name}: {problem}") from None
     if not plans or not regions:
         raise ModelError(f"{name}: has no plans or no regions")
+    for i, plan in enumerate(plans):
+        if (last := int(plan.problem.end.max(initial=0))) > _MOST_STEPS:
+            raise ModelError(f"{name}: plans[{i}]: a buffer lives to step {last:,}, expected at most {_MOST_STEPS:,}")
     reader, macs = settings["reader"], settings["macs_per_second"]
     try:
         asked = region_problem(plans, regions, reader=reader, macs_per_second=macs)
@@ -81,6 +84,8 @@ def read(text: str, name: str) -> RegionPlan:
     return region_plan
 
 
+#: No program that a plan is for has more steps.
+_MOST_STEPS = 1 << 20
 _SETTINGS: dict[str, tuple[type, ...]] = {
     "reader": (str,), "macs_per_second": (*NUMBERS, type(None)), "bound": NUMBERS, "method": (str,), "ended": (str,),
     "both_ends": (bool,), "made_by": (str,),

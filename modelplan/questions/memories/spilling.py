@@ -8,7 +8,7 @@ given and all is decided anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -190,6 +190,7 @@ class _Greedy:
         self.price: list[float] = []
         self.at: list[list[int]] = [[] for _ in range(steps)]
         self.kept = -1
+        self.known: dict[tuple[int, int, tuple[bool, ...]], list[tuple[list[bool], float]]] = {}
 
     def run(self) -> tuple[Held, ...] | None:
         """Where contents are held; None where no choice fits."""
@@ -282,20 +283,32 @@ class _Greedy:
         """Evicts until nothing exceeds the capacity; False where nothing more can leave."""
         most = self.capacities[self.quick]
         while len(self.load) and self.load.max() > most:
-            step = int(self.load.argmax())
-            choices = [c for buffer in self.at[step] if buffer != self.kept for c in self._evictions(buffer, step)]
+            step, excess = int(self.load.argmax()), np.maximum(self.load - most, 0)
+            others = [buffer for buffer in self.at[step] if buffer != self.kept]
+            choices = [choice for buffer in others for choice in self._evictions(buffer, step, excess)]
             if not choices:
                 return False
-            _, _, buffer, pattern = min(choices, key=lambda c: c[:2])
+            _, buffer, pattern = min(choices, key=lambda choice: choice[:2])
             self._set(buffer, pattern)
         return True
 
-    def _evictions(self, buffer: int, step: int) -> list[tuple[float, int, int, list[bool]]]:
-        """The ways to evict a buffer at a step: this segment, a neighbour with it, all up to or from it, or all."""
+    def _evictions(self, buffer: int, step: int, excess: IntArray) -> list[tuple[float, int, list[bool]]]:
+        """The ways to evict a buffer at a step with what each costs for the overload `excess` that it removes."""
         track, near = self.costs.tracks[buffer], self.near[buffer]
         here = next(q for q, s in enumerate(track.segments) if s.start <= step < s.end)
         if not near[here]:
             return []
+        key = buffer, here, tuple(near)
+        if key not in self.known:
+            self.known[key] = list(self._patterns_without(track, near, here))
+        ways = []
+        for pattern, cost in self.known[key]:
+            relieved, price = max(_relief(track, near, pattern, excess), 1), cost - self.price[buffer]
+            ways.append((price / relieved if price > 0 else price * relieved, buffer, pattern))
+        return ways
+
+    def _patterns_without(self, track: Track, near: list[bool], here: int) -> Iterator[tuple[list[bool], float]]:
+        """Patterns and prices without a segment: it alone, a neighbour with it, all up to or from it, or all."""
         last = len(near) - 1
         spans = {
             (here, here),
@@ -305,27 +318,13 @@ class _Greedy:
             (here, last),
             (0, last),
         }
-        ways = []
         for first, end in spans:
             pattern = [
                 inside and not (first <= q <= end and self._may(track, q, near=False)) for q, inside in enumerate(near)
             ]
             pattern = self._tidy(track, pattern)
-            if pattern[here]:
-                continue
-            relieved = self._relief(track, near, pattern)
-            price = self._price(track, pattern) - self.price[buffer]
-            ways.append((price / max(relieved, 1) if price > 0 else price * max(relieved, 1), buffer, buffer, pattern))
-        return ways
-
-    def _relief(self, track: Track, near: list[bool], pattern: list[bool]) -> int:
-        """The overload that an eviction removes, in bytes times steps."""
-        total, most = 0, self.capacities[self.quick]
-        for segment, before, after in zip(track.segments, near, pattern, strict=True):
-            if before and not after:
-                excess = self.load[segment.start : segment.end] - most
-                total += int(np.minimum(np.maximum(excess, 0), track.size).sum())
-        return total
+            if not pattern[here]:
+                yield pattern, self._price(track, pattern)
 
     def _set(self, buffer: int, pattern: list[bool]) -> None:
         """Replaces a buffer's pattern and updates loads and cost."""
@@ -399,6 +398,15 @@ class _Greedy:
             for segment, before, after in zip(track.segments, self.near[track.buffer], pattern, strict=True)
             if after and not before
         )
+
+
+def _relief(track: Track, near: list[bool], pattern: list[bool], excess: IntArray) -> int:
+    """The overload that an eviction removes of what each step has in excess, in bytes times steps."""
+    return sum(
+        int(np.minimum(excess[segment.start : segment.end], track.size).sum())
+        for segment, before, after in zip(track.segments, near, pattern, strict=True)
+        if before and not after
+    )
 
 
 def _runs_of_false(values: Sequence[bool]) -> set[tuple[int, int]]:

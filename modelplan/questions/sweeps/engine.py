@@ -32,6 +32,8 @@ except ImportError:
 _BATCH, _AHEAD = 25, 3
 #: Workers that a task may lose before it is given up.
 _DEATHS = 2
+#: How often the processes of this machine are started where one is killed meanwhile.
+_STARTS = 3
 #: Seconds to wait for a scheduler that exists, and for its first worker.
 _WAIT = 10
 
@@ -67,19 +69,27 @@ def _client(cluster: Cluster) -> AbstractContextManager[Any]:
         _require_scheduler(cluster)
         client: AbstractContextManager[Any] = Client(cluster.scheduler, timeout=_WAIT, set_as_default=False)
         return client
-    try:
-        local = LocalCluster(
-            n_workers=cluster.workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,
-            host="127.0.0.1",
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )
-    except RuntimeError as problem:  # a worker was killed while it started
-        raise RequestError(f"{_name(cluster)} did not start: {problem} Start again to go on.") from None
-    return _Owned(local)
+    return _Owned(_local_cluster(cluster))
+
+
+def _local_cluster(cluster: Cluster) -> Any:
+    """Processes of this machine; they are started anew where one of them is killed while it starts."""
+    for left in reversed(range(_STARTS)):
+        try:
+            return LocalCluster(
+                n_workers=cluster.workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=0,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+        except RuntimeError as problem:
+            if not left:
+                reason = f"{_name(cluster)} did not start in {_STARTS} tries: {problem}"
+                raise RequestError(f"{reason} Start again to go on.") from None
+    raise AssertionError("the last try returns or raises")
 
 
 def _require_scheduler(cluster: Cluster) -> None:
@@ -117,11 +127,11 @@ def _name(cluster: Cluster) -> str:
 def _require_workers(client: Any, cluster: Cluster) -> None:
     """Checks that there are workers, all with this version of modelplan."""
     client.wait_for_workers(1, timeout=_WAIT)
-    try:
-        versions = client.run(version_here)
-    except Exception as problem:  # noqa: BLE001  whatever the worker raised, such as a missing module
-        raise RequestError(f"{_name(cluster)}: a worker cannot run modelplan: {problem}") from None
-    for worker, version in versions.items():
+    for worker, version in client.run(version_here, on_error="return").items():
+        if isinstance(version, OSError):
+            continue  # it was killed meanwhile, and its place is taken by a new one
+        if isinstance(version, Exception):  # whatever the worker raised, such as a missing module
+            raise RequestError(f"{_name(cluster)}: a worker cannot run modelplan: {version}")
         if version != __version__:
             raise RequestError(f"{worker} has modelplan {version}, expected {__version__}, which asks it")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
@@ -76,6 +77,7 @@ class Space:
         position = {op: step for step, op in enumerate(order)}
         self.lives = [self._life(t, position) for t in range(len(graph.tensors))]
         self.layers = {op: layer_of(graph, op, self.axis_of(op)) for op in order}
+        self._loads = self._live_bytes()
         self.peaks = [self._peak(step) for step in range(len(order))]
 
     def axis_of(self, op: int) -> int:
@@ -92,15 +94,19 @@ class Space:
         start = 0 if producer < 0 else position[producer]
         return start, len(self.order) if t in self.graph.outputs else max([*uses, start + 1])
 
+    def _live_bytes(self) -> list[int]:
+        """The bytes of all tensors that hold memory in each step."""
+        changes = [0] * (len(self.order) + 1)
+        for tensor, (start, end) in zip(self.graph.tensors, self.lives, strict=True):
+            changes[start] += tensor.nbytes
+            changes[end] -= tensor.nbytes
+        return list(accumulate(changes))
+
     def _peak(self, step: int) -> int:
         op = self.graph.ops[self.order[step]]
         own = {t for t in (*op.reads, *op.writes) if self.lives[t] != (0, 0)}
-        passing = sum(
-            self.graph.tensors[t].nbytes
-            for t, (start, end) in enumerate(self.lives)
-            if start <= step < end and t not in own
-        )
-        return passing + self._local(step, own)
+        alive = (t for t in own if self.lives[t][0] <= step < self.lives[t][1])
+        return self._loads[step] - sum(self.graph.tensors[t].nbytes for t in alive) + self._local(step, own)
 
     def _local(self, step: int, own: set[int]) -> int:
         """Bytes of an operator's own tensors, less what its output may run into."""

@@ -37,11 +37,26 @@ def replay_steps(program: TfliteProgram, packing: GroupPacking, overlaps: Kernel
         by_tick.setdefault(access.step, []).append(access)
     steps = {tick: (step, iteration) for tick, step, iteration in executed_steps(program)}
     place = value_addresses(program, packing)
-    for tick in sorted({*by_tick, *steps}):
+    ticks = sorted({*by_tick, *steps})
+    last = {value: tick for tick in ticks for value in _values_of(by_tick.get(tick, []), steps.get(tick, (None, 0))[0])}
+    dying: dict[int, list[int]] = {}
+    for value, tick in last.items():
+        dying.setdefault(tick, []).append(value)
+    for tick in ticks:
         step, iteration = steps.get(tick, (None, 0))
         machine.perform(by_tick.get(tick, []), step, iteration)
+        for value in dying.get(tick, ()):
+            machine.content.pop(value, None)
         if step is not None:
             _check_overlap(program, packing, step, place, by_tick.get(tick, []), overlaps)
+
+
+def _values_of(mine: Sequence[MemoryAccess], step: TfliteStep | None) -> Iterator[int]:
+    """The values that a step touches."""
+    yield from (access.value for access in mine)
+    if step is not None:
+        yield from step.inputs
+        yield from step.outputs
 
 
 class _Machine:

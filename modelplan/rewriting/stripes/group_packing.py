@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.model import Budget, Problem, bounds
+from modelplan.model import Budget, IntArray, Problem, bounds
 from modelplan.planning.allocators import place
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
 
@@ -57,7 +57,7 @@ def group_problem(
     """
     own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
     found, count = [*lives, *own], groups + len(scratch)
-    apart = list(_apart_from_scratch(lives, own, count, values))
+    apart = _apart_from_scratch(lives, own, count, values)
     rows = np.array([(g, 0, 0, -1, 0) for g in range(count)] + [tuple(s) for s in found], dtype=np.int64)
     group, lo, hi, start, end = rows.reshape(-1, 5).T
     aligned = np.ones(len(rows), dtype=np.int64)
@@ -69,7 +69,7 @@ def group_problem(
         start + 1,
         end + 1,
         aligned,
-        conflicts=np.array(apart, dtype=np.int64).reshape(-1, 2),
+        conflicts=apart,
         groups=np.column_stack((np.arange(len(rows)), group, lo)),
         meetings=np.array(list(_meetings(found, count, overlaps)), dtype=np.int64).reshape(-1, 4),
     )
@@ -77,24 +77,20 @@ def group_problem(
 
 def _apart_from_scratch(
     lives: Sequence[LiveBytes], scratch: Sequence[LiveBytes], groups: int, values: Iterable[LiveBytes]
-) -> Iterator[tuple[int, int]]:
+) -> IntArray:
     """Pairs of a working buffer and a run of dead bytes of a value that has been made and will be read."""
-    if not scratch:
-        return
-    whole = list(values)
-    runs: dict[int, list[int]] = {}
-    for number, s in enumerate(lives):
-        runs.setdefault(s.group, []).append(number)
+    whole = np.array([tuple(value) for value in values], dtype=np.int64).reshape(-1, 5)
+    group, lo, hi, start, end = np.array([tuple(s) for s in lives], dtype=np.int64).reshape(-1, 5).T
+    runs = {value: np.flatnonzero(group == value) for value in np.unique(whole[:, 0]).tolist()}
+    pairs = [np.zeros((0, 2), dtype=np.int64)]
     for own, buffer in enumerate(scratch, groups + len(lives)):
-        pairs = {
-            groups + number
-            for value in whole
-            if value.start <= buffer.start < value.end
-            for number in runs.get(value.group, ())
-            if lives[number].lo < value.hi and value.lo < lives[number].hi
-            if not lives[number].start <= buffer.start < lives[number].end
-        }
-        yield from ((own, other) for other in sorted(pairs))
+        found = np.zeros(len(lives), dtype=np.bool_)
+        for value, low, high, *_ in whole[(whole[:, 3] <= buffer.start) & (buffer.start < whole[:, 4])].tolist():
+            mine = runs[value]
+            found[mine] |= (lo[mine] < high) & (low < hi[mine])
+        others = np.flatnonzero(found & ((buffer.start < start) | (end <= buffer.start)))
+        pairs.append(np.column_stack((np.full(len(others), own), groups + others)))
+    return np.concatenate(pairs)
 
 
 def _meetings(

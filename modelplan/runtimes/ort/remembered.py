@@ -81,11 +81,21 @@ def _meter() -> str:
 
 def _weights(folder: Path, content: bytes) -> Iterator[str]:
     """Names, sizes and times of the files beside an .onnx file that hold weights of it."""
-    names = {content[match.end() : match.end() + _length(match[1])] for match in _LOCATION.finditer(content)}
-    for name in sorted(names):
+    for name in _locations(content):
         with suppress(OSError, ValueError):  # the session says that it cannot be read
             found = (folder / os.fsdecode(name)).stat()
             yield f"{name.hex()} {found.st_size} {found.st_mtime_ns}"
+
+
+def missing_weights(folder: Path, content: bytes) -> str:
+    """The first of the files that hold weights of an .onnx file and do not lie in `folder`; empty where all do."""
+    names = (os.fsdecode(name) for name in _locations(content) if b"\0" not in name)
+    return next((name for name in names if not os.path.exists(folder / name)), "")  # noqa: PTH110 -- raises nothing
+
+
+def _locations(content: bytes) -> list[bytes]:
+    names = {content[match.end() : match.end() + _length(match[1])] for match in _LOCATION.finditer(content)}
+    return sorted(names)
 
 
 def _length(varint: bytes) -> int:

@@ -225,11 +225,18 @@ def greedy_offsets(rows: Sequence[Request], offline: Sequence[int] | None = None
     is_fixed = fixed != ONLINE
     below = np.where(is_fixed, np.minimum(fixed, 0), 0)  # what lies below the arena blocks nothing in it
     pins = np.where(is_fixed, fixed - below, -1)
-    problem = _core.Problem(np.maximum(size + below, 0), first, last + 1, pin=pins)
-    order = np.lexsort((-np.arange(len(size)), -size))
-    placed = _core.place_in_order(problem, order.astype(np.int64), "lowest")
+    placed = _placed(*(column.tobytes() for column in (np.maximum(size + below, 0), size, first, last + 1, pins)))
     offsets: list[int] = np.where(is_fixed, fixed, placed).tolist()
     return offsets
+
+
+@lru_cache(maxsize=16)
+def _placed(*columns: bytes) -> IntArray:
+    """Where TFLM's greedy planner puts buffers; many kernel libraries ask for the same ones."""
+    nbytes, size, first, end, pins = (np.frombuffer(column, dtype=np.int64) for column in columns)
+    problem = _core.Problem(nbytes, first, end, pin=pins)
+    order = np.lexsort((-np.arange(len(size)), -size))
+    return _core.place_in_order(problem, order.astype(np.int64), "lowest")
 
 
 def head_bytes(rows: Sequence[Request], offsets: Sequence[int]) -> int:
