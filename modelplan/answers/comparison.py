@@ -78,7 +78,9 @@ class Comparison:
         marks = tuple(Mark(r.allocator, r.kind, r.height or 0, r.microseconds, r.found_by) for r in self.ranked)
         refused = tuple(row.allocator for row in self.rows if row.height is None)
         facts = f"{self.counted}  ·  lower bound {human(self.lower_bound)}  ·  {len(marks)} allocators"
-        return Field(self.title, self.buffers, self.lower_bound, marks, refused, f"modelplan {__version__}", facts)
+        return Field(
+            Path(self.title).name, self.buffers, self.lower_bound, marks, refused, f"modelplan {__version__}", facts
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import write_figures
-from modelplan.outputs import PAGE, render, suffix_of
+from modelplan.outputs import FIGURE_KINDS, PAGE, figure_suffixes, render, suffix_of
 from modelplan.outputs.reports.comparison_report import as_json, sections, target_remarks
 from modelplan.planning.allocators import allocator
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.comparing_allocators import CompareRequest, compare, comparison_page
+
+if TYPE_CHECKING:
+    from modelplan.answers.comparison import AllocatorAnswers
+    from modelplan.outputs.figures.standing_chart import Standing
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -30,8 +35,8 @@ def configure(parser: ArgumentParser) -> None:
         metavar="[ALLOCATOR=]FILE",
         action="append",
         default=[],
-        help="the memory map of one answer as .svg or .png (default: of the lowest), or FILE.html: all answers in a"
-        " page to zoom and click; may be repeated",
+        help="every height and two maps as .svg, .png or .pdf; with ALLOCATOR= the memory map of its answer; FILE.html:"
+        " all answers in a page to zoom and click; may be repeated",
     )
     parser.add_argument("--json", metavar="FILE", help="all rows as JSON; - for standard output")
 
@@ -57,6 +62,9 @@ def run(arguments: Namespace) -> int:
         if suffix == PAGE:
             files.write(path, render(comparison_page(answers), PAGE))
             continue
+        if not name and suffix in figure_suffixes("Standing"):
+            files.write(path, render(standing(answers), suffix))
+            continue
         files.write(path, render(answers.drawing_of(name or comparison.ranked[0].allocator), suffix))
     if arguments.json != "-":
         remarks = (*comparison.remarks, *target_remarks(answers))
@@ -65,7 +73,7 @@ def run(arguments: Namespace) -> int:
 
 
 def drawing_of(text: str) -> tuple[str, str, str]:
-    """Allocator (empty: the lowest), file and kind of figure in an argument of --draw; a plain name means the map.
+    """Allocator (empty: none), file and kind of figure in an argument of --draw; with an allocator .svg means its map.
 
     Raises:
         RequestError: no such allocator, or a name that says no figure.
@@ -77,4 +85,20 @@ def drawing_of(text: str) -> tuple[str, str, str]:
         allocator(name)
     if name and path.endswith(".html"):
         raise RequestError(f"--draw {text}: the page holds the answers of all allocators, so it takes no name")
-    return name, path, suffix_of(path, "Drawing", page=True)
+    kind = "Drawing" if name or is_drawing(path) else "Standing"
+    return name, path, suffix_of(path, kind, page=True)
+
+
+def is_drawing(path: str) -> bool:
+    """Whether the file's name says that it shows one answer: x.map.svg, or no figure of all answers."""
+    return path.endswith(tuple(figure_suffixes("Drawing"))) or not path.endswith((*FIGURE_KINDS, PAGE))
+
+
+def standing(answers: AllocatorAnswers) -> Standing:
+    """Every height, and the maps of our answer and of the allocator that the runtime has."""
+    from modelplan.outputs.figures.standing_chart import Standing
+
+    plan = answers.source.runtime_plan
+    names = dict.fromkeys(("modelplan", plan.allocator if plan else "tflite-greedy-by-size"))
+    maps = tuple((name, answers.drawing_of(name)) for name in names if name in answers.placements)
+    return Standing(answers.comparison.field, maps)

@@ -110,6 +110,7 @@ OUTPUTS = (
     _figure(".curve", "DifferenceChart", "difference_chart", "both memory curves over one axis"),
     _figure(".front", "Front", "front_chart", "the bytes of each plan against the work it adds"),
     _figure(".ladder", "LadderChart", "ladder_chart", "what each step of fit needs: head, tail, budget, bound"),
+    _figure(".standing", "Standing", "standing_chart", "how high each allocator ends, and two maps"),
     _figure(".field", "Field", "field_chart", "every allocator by height and time"),
     _figure(".map", "RegionPlan", "region_map", "addresses in each memory on one time axis"),
     _figure(".arenas", "RegionPlan", "arenas_map", "TFLM's two arenas in their memories"),

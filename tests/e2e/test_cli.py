@@ -148,7 +148,7 @@ def test_figures_are_drawn_into_the_files_that_are_named(problem: Path, models: 
     assert (tmp_path / "c.curve.svg").exists()
     refused = run("solve", problem, "--draw", "d.gif", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "must end in .map.svg" in refused.stderr
+    assert "must end in .svg, .png, .pdf, .html (.map, " in refused.stderr
 
 
 def test_solve_places_and_answers_a_capacity(problem: Path) -> None:
@@ -178,12 +178,25 @@ def test_compare_takes_a_model_or_a_problem(problem: Path, models: Path) -> None
 
 def test_compare_shows_the_lowest_and_draws_any_answer(problem: Path) -> None:
     folder = problem.parent
-    done = run("compare", problem, "--top", "1", "--draw", "naive=n.svg", "--draw", "low.map.png", cwd=folder)
+    done = run(
+        "compare",
+        problem,
+        "--top",
+        "1",
+        "--draw",
+        "naive=n.svg",
+        "--draw",
+        "low.map.png",
+        "--draw",
+        "all.svg",
+        cwd=folder,
+    )
     assert done.returncode == 0, done.stderr
     assert "1 of " in done.stdout
     assert "naive" not in done.stdout
     assert "small: naive" in (folder / "n.svg").read_text()
     assert (folder / "low.map.png").read_bytes().startswith(b"\x89PNG")
+    assert "tflite-greedy-by-size: " in (folder / "all.svg").read_text()
     refused = run("compare", problem, "--draw", "nope=n.svg")
     assert (refused.returncode, "no allocator 'nope'" in refused.stderr) == (2, True)
     assert run("compare", problem, "--top", "0").returncode == 2

@@ -215,7 +215,7 @@ def test_ctrl_c_keeps_the_best(corpus: Path, tmp_path: Path) -> None:
         (("--max-macs", "much"), "cannot read 'much' as a share"),
         (("--max-time", "long"), "cannot read 'long' as a share"),
         (("--max-flash", "lots"), "lots"),
-        (("--draw", "ladder.gif"), "must end in .ladder.svg, .ladder.png, .ladder.pdf"),
+        (("--draw", "ladder.gif"), "must end in .svg, .png, .pdf, .html"),
         (("--without", "as is"), "no rung as is to leave out"),
         (("--objective", "tail"), "invalid choice: 'tail'"),
     ],

@@ -64,9 +64,9 @@ def test_analyze_compare_and_fit_take_a_target(model: Path, tmp_path: Path) -> N
     assert compared.returncode == 0
     assert "the capacity of a set of problems, not a figure of a device" in compared.stdout
     (tmp_path / "large.csv").write_text("id,lower,upper,size\na,0,2,1000000\nb,1,3,900000\n")
-    drawn = run("compare", tmp_path / "large.csv", "--target", "minimalloc-1MiB", "--draw", tmp_path / "large.svg")
+    drawn = run("compare", tmp_path / "large.csv", "--target", "minimalloc-1MiB", "--draw", tmp_path / "large.map.svg")
     assert drawn.returncode == 0
-    assert "beyond the capacity" in (tmp_path / "large.svg").read_text()
+    assert "beyond the capacity" in (tmp_path / "large.map.svg").read_text()
     banked = run("analyze", model, "--target", "nvdla-large", "--draw", tmp_path / "model.map.svg")
     assert banked.returncode == 0
     assert "cbuf bank 0" in (tmp_path / "model.map.svg").read_text()

@@ -118,7 +118,7 @@ def test_the_page_carries_the_library_and_the_wheel_its_licence() -> None:
     ("words", "message"),
     [
         (("compare", CHAIN, "--draw", "best=x.html"), "takes no name"),
-        (("diff", CHAIN, CHAIN, "--draw", "x.htm"), ".curve.svg, .curve.png, .curve.pdf, .html"),
+        (("diff", CHAIN, CHAIN, "--draw", "x.htm"), "must end in .svg, .png, .pdf, .html"),
         (("fit", CHAIN, "--least", "-o", "y.tflite", "--draw", "x.htm"), ".html"),
         (("explain", CHAIN, "--draw", "x.htm"), ".html"),
         (("analyze", CHAIN, "--draw", "missing/x.html"), "no folder"),

@@ -41,10 +41,10 @@ def draw(drawing: Drawing) -> Sheet:
     entries.append(axes.Entry("reserved and not in use", reserved))
     sheet = _sheet(drawing, entries, max(alone, drawing.planned, 1))
     shift = _shift(drawing)
-    _draw_panel(sheet, drawing, stacked_offsets(drawing), 0.0, alone)
-    _draw_panel(sheet, drawing, drawing.placement.offsets, shift, drawing.planned)
+    draw_panel(sheet, drawing, stacked_offsets(drawing), 0.0, alone)
+    draw_panel(sheet, drawing, drawing.placement.offsets, shift, drawing.planned)
     _head(sheet, drawing, entries, alone)
-    _byte_axis(sheet)
+    byte_axis(sheet)
     for begin, size, words in ((0.0, alone, "every buffer its own bytes"), (shift, drawing.planned, "this plan")):
         middle = sheet.x(begin + drawing.steps / 2)
         sheet.write(middle, sheet.margins.bottom - 9, "step", SMALL, ha="center", va="top", color=MUTED)
@@ -64,12 +64,14 @@ def _sheet(drawing: Drawing, entries: list[axes.Entry], highest: int) -> Sheet:
     return canvas.sheet(margins, width, _PLOT_HEIGHT, _shift(drawing) + drawing.steps, 1.03 * highest)
 
 
-def _draw_panel(sheet: Sheet, drawing: Drawing, offsets: IntArray, begin: float, height: int) -> None:
-    """The buffers at these offsets from step `begin` of the sheet, and the line of the height."""
+def draw_panel(
+    sheet: Sheet, drawing: Drawing, offsets: IntArray, begin: float, height: int, scale: float = 1.0
+) -> None:
+    """The buffers at these offsets from `begin` of the sheet on, a step `scale` wide, and the line of the height."""
     problem = drawing.problem
-    edges = [problem.start + begin, offsets, problem.end + begin, offsets + problem.size]
+    edges = [problem.start * scale + begin, offsets, problem.end * scale + begin, offsets + problem.size]
     boxes: Boxes = np.stack(edges, axis=1).astype(np.float64)
-    background = np.array([[begin, 0, begin + drawing.steps, height]], dtype=np.float64)
+    background = np.array([[begin, 0, begin + drawing.steps * scale, height]], dtype=np.float64)
     sheet.boxes(background, facecolor=FREE, linewidth=0, zorder=1)
     dense = len(boxes) > canvas.DENSE
     for kind in np.unique(drawing.kinds):
@@ -78,7 +80,7 @@ def _draw_panel(sheet: Sheet, drawing: Drawing, offsets: IntArray, begin: float,
         colour = axes.fill(drawing, int(kind))
         sheet.boxes(boxes[chosen & slim], facecolor=axes.darker(colour), linewidth=0.1, rasterized=dense, zorder=2)
         sheet.boxes(boxes[chosen & ~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
-    sheet.axes.plot((begin, begin + drawing.steps), (height, height), color=INK, linewidth=0.9, zorder=4)
+    sheet.axes.plot((begin, begin + drawing.steps * scale), (height, height), color=INK, linewidth=0.9, zorder=4)
 
 
 def _head(sheet: Sheet, drawing: Drawing, entries: list[axes.Entry], alone: int) -> None:
@@ -101,8 +103,8 @@ def _head(sheet: Sheet, drawing: Drawing, entries: list[axes.Entry], alone: int)
             sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
 
 
-def _byte_axis(sheet: Sheet) -> None:
-    """Round addresses left of both panels, whose scale is one."""
+def byte_axis(sheet: Sheet) -> None:
+    """Round addresses left of panels whose scale is one."""
     ticks, unit = axes.byte_ticks(sheet.top)
     for at, text in ticks:
         y = sheet.y(at)

@@ -1,0 +1,109 @@
+"""How high each allocator ends, as bars to one scale with the maps of two: ours, and the one that the runtime has.
+
+bytes ^       |~| |~|   | modelplan     | tflm-greedy
+      |   |#| | | | |   |               |     +--+
+  ----|-|#|#|-| |-| |---|-+--+--+-------|--+--+--+---    The dashed line is the lower bound. A bar stands for all that
+      | |#|#| | | | |   | |  |  |       |  |     |       end at one height; those above the scale are cut.
+      +-----------------+---------------+-----------> step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from modelplan.answers.allocator_field import Field, Mark
+from modelplan.answers.drawing import Drawing
+from modelplan.outputs.figures import canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Boxes, Margins, Sheet
+from modelplan.outputs.figures.field_chart import COLOURS
+from modelplan.outputs.figures.reuse_chart import byte_axis, draw_panel
+from modelplan.primitives.units import brief
+
+_BAR, _PANEL, _GAP, _HEIGHT = 15.0, 270.0, 22.0, 300.0
+_EDGE, _ROW, _LEFT, _RIGHT, _NAMES = 12.0, 14.0, 62.0, 24.0, 150.0
+#: Multiples of the highest map above which bars are cut.
+_CUT = 1.35
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The heights of all allocators on one problem, and the drawings of two of their answers by name."""
+
+    field: Field
+    maps: tuple[tuple[str, Drawing], ...]
+
+    @property
+    def title(self) -> str:
+        """The name of the problem."""
+        return self.field.title
+
+    @property
+    def made_by(self) -> str:
+        """The program and its version."""
+        return self.field.made_by
+
+
+def draw(standing: Standing) -> Sheet:
+    """The chart; must run inside `canvas.style()`. Cost: O(n log n) in the buffers."""
+    field = standing.field
+    groups = _groups(field.marks)
+    top = _CUT * max([field.lower_bound, 1, *(drawing.height for _, drawing in standing.maps)])
+    bars = _BAR * len(groups)
+    width = bars + len(standing.maps) * (_GAP + _PANEL)
+    margins = Margins(_LEFT, _RIGHT, 2 * _EDGE + TITLE + 4 * _ROW, _NAMES + _EDGE)
+    sheet = canvas.sheet(margins, width, _HEIGHT, width, top)
+    for place, marks in enumerate(groups):
+        _draw_bar(sheet, marks, place)
+    sheet.axes.plot((0, width), (field.lower_bound,) * 2, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=5)
+    for place, (name, drawing) in enumerate(standing.maps):
+        begin = bars + _GAP + place * (_PANEL + _GAP)
+        draw_panel(sheet, drawing, drawing.placement.offsets, begin, drawing.height, _PANEL / drawing.steps)
+        middle = sheet.x(begin + _PANEL / 2)
+        sheet.write(middle, sheet.ceiling + 6, f"{name}: {brief(drawing.height)}", BODY, ha="center", weight="bold")
+        sheet.write(middle, margins.bottom - 9, "step", SMALL, ha="center", va="top", color=MUTED)
+    byte_axis(sheet)
+    _head(sheet, field, [marks[0] for marks in groups])
+    return sheet
+
+
+def _groups(marks: Sequence[Mark]) -> list[list[Mark]]:
+    """Those that end at one height, lowest first, ours in front."""
+    groups: dict[int, list[Mark]] = {}
+    for mark in marks:
+        groups.setdefault(mark.height, []).append(mark)
+    return [sorted(groups[height], key=lambda mark: mark.name != "modelplan") for height in sorted(groups)]
+
+
+def _draw_bar(sheet: Sheet, marks: Sequence[Mark], place: int) -> None:
+    """One bar with its names below; where it is cut, its height stands in it."""
+    first, is_cut = marks[0], marks[0].height > sheet.top
+    left, right = place * _BAR + 2, (place + 1) * _BAR - 2
+    box: Boxes = np.array([[left, 0, right, min(first.height, sheet.top)]], dtype=np.float64)
+    colour = WARNING if first.name == "modelplan" else COLOURS[first.kind]
+    sheet.boxes(box, facecolor=colour, linewidth=0, alpha=0.75)
+    middle = sheet.x((left + right) / 2)
+    if is_cut:
+        style = {"rotation": 90, "ha": "center", "va": "top", "color": "white", "weight": "bold"}
+        sheet.write(middle, sheet.ceiling - 4, f"{brief(first.height)}  ↑", SMALL, **style)
+    more = f" and {len(marks) - 1} more" if len(marks) > 1 else ""
+    name = lettering.folded(first.name, _NAMES - 10 - lettering.width(more, SMALL), SMALL)
+    sheet.write(middle, sheet.margins.bottom - 6, name + more, SMALL, rotation=90, ha="center", va="top")
+
+
+def _head(sheet: Sheet, field: Field, named: Sequence[Mark]) -> None:
+    room = sheet.right + sheet.margins.right - 2 * _EDGE
+    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
+    title = lettering.folded(lettering.drawable(field.title), room / 1.15, TITLE) or "problem"
+    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    sheet.write(_EDGE, y - _ROW, lettering.folded(field.facts, room, BODY), BODY, va="baseline")
+    x, y = _EDGE, y - 2 * _ROW - 4
+    kinds = dict.fromkeys(mark.kind for mark in named if mark.name != "modelplan")
+    for kind, colour in [("modelplan", WARNING), *((kind, COLOURS[kind]) for kind in kinds)]:
+        sheet.swatch(x, y, facecolor=colour, alpha=0.75, linewidth=0)
+        sheet.write(x + 14, y + 1, kind, SMALL, va="baseline")
+        x += 26 + lettering.width(kind, SMALL)
+    sheet.line((x, x + 16), (y + 4, y + 4), color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+    sheet.write(x + 20, y + 1, "lower bound", SMALL, va="baseline")
