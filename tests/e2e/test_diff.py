@@ -95,7 +95,7 @@ def test_sides_may_have_targets_extents_and_runtimes_of_their_own() -> None:
         ([RESNET, "--new", "allocator=file"], 2, "new: --allocator file"),
         ([RESNET, "--new", "dim=n=1"], 2, "new: --dim n"),
         ([RESNET, "--old", "abi=x"], 2, "old: no ABI 'x'"),
-        ([RESNET, RESNET, "--draw", "x.gif"], 2, "must end in .curve.svg, .curve.png, .curve.pdf, .html"),
+        ([RESNET, RESNET, "--draw", "x.gif"], 2, "must end in .svg, .png, .pdf, .html"),
         ([RESNET, RESNET, "--json", RESNET], 2, "is the input"),
         ([RESNET, RESNET, "--json", "-", "--markdown", "-"], 2, "standard output: two outputs go there"),
         ([RESNET, RESNET, "--json", "/nowhere/x"], 2, "no folder"),

@@ -154,7 +154,7 @@ def test_tflm_s_arenas_are_put_where_operators_wait_least(tmp_path: Path) -> Non
         (("--region", "a:4KiB"), 2, "of 8,000 bytes fits in no region that may hold it: a 4,096 (ram)"),
         (("--region", "a:20KiB"), 1, "the regions that are written have 20,480"),
         (("--region", "a:64KiB", "--region", "flash:4KiB,read=1MB/s"), 1, "weights do not fit in flash of 4,096"),
-        (("--region", "a:64KiB", "--draw", "x.gif"), 2, "the name must end in .map.svg, .map.png"),
+        (("--region", "a:64KiB", "--draw", "x.gif"), 2, "the name must end in .svg, .png, .pdf"),
         (("--region", "a:64KiB", "--linker", "x.ld"), 2, "region a has no address"),
         (("--region", "a:64KiB", "--macs-per-second", "-3"), 2, "expected more than 0"),
         (("--region", "a:64KiB", "--macs-per-second", "nan"), 2, "expected more than 0"),
