@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import run
 from overlap_sweep import swept
 from single_operators import CASES, planned, single
 from tflm_sweep import KIT, kit_folder, start
 
+from modelplan.formats import load_model
+from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.kernels import LIBRARY_GROUPS
 
 CMSIS_NN = ["cmsis", "cmsis-c", "cmsis-mve"]
 #: Operators of CMSIS-NN that mode `safe` lets work in place.
@@ -51,11 +56,47 @@ def test_outputs_in_place_give_the_same_bits(name: str) -> None:
         assert apart == over, (kind, operand, dtype)
 
 
-def digests(program: Path, data: bytes) -> object:
+def digests(program: Path, data: bytes, arena: int = 65536, numbers: int = 256) -> object:
     """What two runs on the same numbers give."""
     with tempfile.TemporaryDirectory() as box:
         Path(box, "model").write_bytes(data)
-        Path(box, "in").write_bytes(np.random.default_rng(3).standard_normal(256).astype("<f4").tobytes())
-        done = start(program, box, "--arena", "65536", "--runs", "2")
+        Path(box, "in").write_bytes(np.random.default_rng(3).standard_normal(numbers).astype("<f4").tobytes())
+        done = start(program, box, "--arena", str(arena), "--runs", "2")
     assert done.returncode == 0, done.stdout[-300:]
     return json.loads(done.stdout)["output_sha256"]
+
+
+def test_overlaps_for_all_paths_hold_on_each(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.tflite"
+    for name in ("resnet8", "unet_small", "mobilenet_v2_like"):
+        done = run("fit", models / f"{name}.tflite", "--kernels", "cmsis", "--least", "--without", "split", "-o", out)
+        rungs = dict(re.findall(r"^  (views|overlaps)[ *]+([\d,]+)", done.stdout, re.MULTILINE))
+        assert int(rungs["overlaps"].replace(",", "")) < int(rungs["views"].replace(",", ""))
+        for path in ("cmsis", "cmsis-c", "cmsis-dsp", "cmsis-mve"):
+            assert run("verify", out, "--kernels", path, "--quick").returncode == 0
+
+
+@pytest.mark.parametrize("name", CMSIS_NN)
+def test_a_file_for_all_paths_gives_the_same_bits_on_each(name: str, models: Path, tmp_path: Path) -> None:
+    program, out = program_of(name), tmp_path / "out.tflite"
+    for model in (models / "resnet8.tflite", models / "mobilenet_v2_like.tflite"):
+        fit = ("fit", model, "--kernels", "cmsis", "--least", "--without", "split", "-o", out)
+        assert run(*fit).returncode == 0
+        files, size = (out.read_bytes(), model.read_bytes()), load_model(model)
+        numbers = sum(size.tensors[t].nbytes for t in size.inputs)  # all of the input is written before each run
+        found = [digests(program, file, 1 << 18, numbers) for file in files]
+        assert found[0] == found[1]
+
+
+def test_the_lead_for_all_paths_is_the_largest(models: Path) -> None:
+    group, *paths = (with_kernels(TFLM, name).library for name in ("cmsis-nn", *LIBRARY_GROUPS["cmsis-nn"]))
+    seen = set[int | None]()
+    for model in models.glob("*.tflite"):
+        graph = load_model(model)
+        for op in graph.ops:
+            for operand in range(len(op.inputs)) if op.kind in group.leads else ():
+                leads = [path.leads[op.kind](graph, op, operand) for path in paths]
+                known = [lead for lead in leads if lead is not None]
+                seen.add(group.leads[op.kind](graph, op, operand))
+                assert group.leads[op.kind](graph, op, operand) == (None if len(known) < 3 else max(known))
+    assert len(seen) > 5

@@ -45,6 +45,18 @@ def test_a_killed_sweep_ends_with_the_rows_of_one_that_was_not(tmp_path: Path) -
     assert not list(tmp_path.glob("*.parts"))
 
 
+@pytest.mark.slow
+def test_a_worker_that_is_killed_at_the_start_is_replaced(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.parquet"
+    process = killed_sweeps.start([str(SMALL), "--schedules", "file", "-o", str(rows)], tmp_path)
+    deadline = time.monotonic() + LIMIT
+    while not killed_sweeps.kill_worker(process) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.communicate(timeout=LIMIT)
+    assert process.returncode == 0
+    assert [row.status for row in read_rows(rows)] == ["done"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

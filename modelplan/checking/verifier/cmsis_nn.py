@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+#: The name that stands for all of the libraries below.
+EVERY_PATH = "cmsis-nn"
 #: The vector instructions of each library: how many pixels are im2col before a product.
 IM2COL_PIXELS = {"cmsis-c": 2, "cmsis-dsp": 2, "cmsis-mve": 4}
 #: Channels that a depthwise convolution with Helium finishes in one walk over the map.

@@ -9,6 +9,7 @@ is written before that read must end at or below it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from weakref import WeakKeyDictionary
@@ -95,6 +96,10 @@ def _least_lead(program: Program, step: Step, operand: int) -> int | None:
     x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
     if not x.nbytes or not y.nbytes or x.nbytes % x.elements or y.nbytes % y.elements:
         return None
+    if program.library == cmsis_nn.EVERY_PATH:
+        leads = [_least_lead(replace(program, library=path), step, operand) for path in cmsis_nn.IM2COL_PIXELS]
+        known = [lead for lead in leads if lead is not None]
+        return max(known) if len(known) == len(leads) else None
     if program.library in cmsis_nn.IM2COL_PIXELS:
         return _least_of_cmsis_nn(program, step, operand, x, y)
     if step.kind in _PLAIN_LOOPS and not program.plain_loops:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from modelplan.model import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
-from modelplan.runtimes.tflm.kernels import LIBRARIES, LIBRARY_GROUPS, Call, Operand, scratch_sizes
+from modelplan.runtimes.tflm.kernels import LIBRARIES, LIBRARY_GROUPS, Call, Operand, scratch_sizes, shared_leads
 
 
 def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:
@@ -96,8 +96,14 @@ TFLM = Runtime(
     sharing=_SHARING,
     libraries=(
         *(
-            KernelLibrary(name, f"what is enough and right with each of {', '.join(libraries)}")
+            KernelLibrary(
+                name,
+                f"what is enough and right with each of {', '.join(libraries)}",
+                sequential=shared is not None,
+                leads=shared or {},
+            )
             for name, libraries in LIBRARY_GROUPS.items()
+            for shared in [shared_leads([LIBRARIES[one] for one in libraries])]
         ),
         *(
             KernelLibrary(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.checking.verifier.addresses import AddressLayout
-from modelplan.checking.verifier.cmsis_nn import IM2COL_PIXELS
+from modelplan.checking.verifier.cmsis_nn import EVERY_PATH, IM2COL_PIXELS
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
 from modelplan.checking.verifier.rewrites.copy_order import PADS, Addresses, OrderedMove, in_order, meet, run_elements
@@ -279,7 +279,7 @@ class _Memory:
 
     def _in_order(self, event: Event, moves: Sequence[OrderedMove], whole: Addresses | None) -> bool:
         """Whether the kernel reads what it copies before it overwrites it; CMSIS-NN pads by rows, TFLM by elements."""
-        if event.op.kind in PADS and self.program.library in IM2COL_PIXELS:
+        if event.op.kind in PADS and self.program.library in (EVERY_PATH, *IM2COL_PIXELS):
             return self._permitted(event, moves[0].operand, 0)
         return in_order(event.op, moves, whole)
 

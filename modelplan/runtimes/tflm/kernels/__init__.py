@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 
+from modelplan.model import Graph, Op
 from modelplan.ops.op_facts import Lead
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.suggesting import did_you_mean
@@ -33,7 +35,7 @@ from modelplan.runtimes.tflm.kernels.refusing import Refusal
 __all__ = [
     "ALL", "KERNELS", "LIBRARIES", "LIBRARY_GROUPS", "Call", "KernelSet", "Operand", "Operator", "Others",
     "Preparation", "Refusal", "Subgraph", "check_types", "find_libraries", "find_library", "is_group", "most_scratch",
-    "prepare_operator", "requested", "scratch_sizes", "spoken_kernels",
+    "prepare_operator", "requested", "scratch_sizes", "shared_leads", "spoken_kernels",
 ]  # fmt: skip
 
 
@@ -141,6 +143,20 @@ def find_libraries(name: str) -> tuple[KernelSet, ...]:
     if is_group(name):
         return tuple(LIBRARIES[one] for one in LIBRARY_GROUPS[name])
     return (find_library(name),)
+
+
+def shared_leads(libraries: Sequence[KernelSet]) -> Mapping[str, Lead] | None:
+    """The leads that hold with each of several libraries that have kernels for the same operators, else None."""
+    known = [library.leads for library in libraries if library.leads is not None]
+    if len(known) < len(libraries) or any(leads.keys() != known[0].keys() for leads in known):
+        return None
+
+    def shared(kind: str, graph: Graph, op: Op, operand: int) -> int | None:
+        found = [leads[kind](graph, op, operand) for leads in known]
+        largest = [lead for lead in found if lead is not None]
+        return max(largest) if len(largest) == len(found) else None
+
+    return {kind: partial(shared, kind) for kind in known[0]}
 
 
 def most_scratch(of_libraries: Iterable[Sequence[int]]) -> tuple[int, ...]:
