@@ -14,13 +14,19 @@ from modelplan.formats.files import fingerprint, read_model
 from modelplan.model import Graph
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
-from modelplan.primitives.errors import RequestError
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
-from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.interface import (
+    INTERFACES,
+    ChangedInterface,
+    outer_conversions,
+    with_interface,
+)
+from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
@@ -87,8 +93,11 @@ def climb(
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
     KeyboardInterrupt, after which the best so far is the answer.
     """
-    if strange := goal.without - (RUNGS.keys() - {"as is"}):
-        raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {', '.join([*RUNGS][1:])}")
+    if strange := goal.without - (RUNGS.keys() - UNPLANNED):
+        named = ", ".join(name for name in RUNGS if name not in UNPLANNED)
+        raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {named}")
+    if goal.interface not in INTERFACES:
+        raise RequestError(f"no interface {goal.interface!r}; there are: {', '.join(INTERFACES)}")
     if goal.objective not in ("arena", "head"):
         raise RequestError(f"no objective {goal.objective!r}; there are: arena, head")
     graph = model if isinstance(model, Graph) else load_model(model)
@@ -97,11 +106,37 @@ def climb(
     data = read_model(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
-    ladder = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
+    changed = _other_interface(data, graph, goal)
+    if goal.interface == INTERFACES[0] or changed is None:
+        subject = ModelOnTarget(data, graph, graph.source, goal, report, check)
+    else:
+        subject = ModelOnTarget(changed.content, changed.graph, graph.source, goal, report, check, data)
+    ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal)).ladder()
     if ladder.chosen is None or not proved:
         return ladder
     proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
+
+
+def _other_interface(data: bytes, graph: Graph, goal: Goal) -> ChangedInterface | None:
+    """The file with the inputs and outputs that are asked for; where none are, with those that it could have."""
+    if goal.interface != INTERFACES[0]:
+        return with_interface(data, graph, goal.interface)
+    if not outer_conversions(graph).inner:
+        return None
+    try:
+        return with_interface(data, graph, INTERFACES[1])
+    except (ModelError, RequestError):
+        return None  # as its file is, which the next rungs judge
+
+
+def _interface_remarks(changed: ChangedInterface | None, goal: Goal) -> list[str]:
+    if goal.interface != INTERFACES[0]:
+        return list(changed.reasons) if changed else []
+    if changed is None or changed.fewer <= 0:
+        return []
+    said = f"--interface {INTERFACES[1]} is never taken unasked: the program would convert, and its inputs and outputs"
+    return [f"{said} would have {changed.fewer:,} bytes less"]
 
 
 def _proved(ladder: Ladder, goal: Goal) -> Ladder:
@@ -110,7 +145,8 @@ def _proved(ladder: Ladder, goal: Goal) -> Ladder:
     reason = next((verdict.details for verdict in ladder.proof if verdict.outcome == "unproved"), "")
     if not reason or ladder.chosen in (None, as_is):
         return ladder
-    chosen = as_is if goal.budget is None and not as_is.refusals else None
+    whole = goal.budget is None and not as_is.refusals and all(rung.name != "interface" for rung in ladder.rungs)
+    chosen = as_is if whole else None
     least = as_is.arena if goal.objective == "arena" else as_is.head
     remarks = (*ladder.remarks, f"no other rung is taken: a rewritten file {reason}")
     return replace(ladder, chosen=chosen, least=least, remarks=remarks, proof=())
@@ -119,12 +155,12 @@ def _proved(ladder: Ladder, goal: Goal) -> Ladder:
 class _Climb:
     """One ascent: the rungs so far, and what the search for stripes found out."""
 
-    def __init__(self, model: ModelOnTarget, processes: int) -> None:
-        self.model, self.goal, self.graph = model, model.goal, model.graph
+    def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
+        self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.processes = processes or usual_processes()
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
-        self.remarks: list[str] = []
+        self.remarks = list(remarks)
         self.bounds: list[tuple[int, str]] = []
         self.built_bounds: list[int] = []
 
@@ -156,8 +192,8 @@ class _Climb:
             yield rung
 
     def _rungs(self) -> Iterator[Rung]:
+        yield from self._unplanned()
         file = read_tflite(self.model.data, self.model.name)
-        yield self.model.rung("as is", self.model.data, len(self.graph.ops), self.model.macs)
         refused = refusal_lines(refusals(file, self.goal.abi, self.goal.kernels))
         if reason := f"TFLM does not run it: {refused[0]}" if refused else _unplannable(file, self.graph):
             self.remarks.append(f"no other rung: {reason}")
@@ -188,6 +224,11 @@ class _Climb:
                 yield rung
         if "split" not in without:
             yield from self._split(whole, orders)
+
+    def _unplanned(self) -> Iterator[Rung]:
+        yield self.model.rung("as is", self.model.original, self.ops, self.model.macs)
+        if self.model.original != self.model.data:
+            yield self.model.rung("interface", self.model.data, len(self.graph.ops), self.model.macs)
 
     def _left_out(self, file: FileModel) -> frozenset[str]:
         """The rungs that are not climbed; of a model that unpacks its weights, those that change operators."""

@@ -8,7 +8,7 @@ every tensor on the list; numbers of tensors in what stays are changed where the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from modelplan.formats.tflite.flatbuffer_tables import (
     MODEL,
@@ -120,13 +120,20 @@ class _Writer:
         """The new number of each value of the main graph that stays or is added."""
         graph = self.program.graph
         used = {t for step in self.program.steps for t in (*step.inputs, *step.outputs)}
-        used |= {*graph.inputs, *graph.outputs}
-        before = {
-            t for table in self.operators for part in (_OP_INPUTS, _OP_OUTPUTS) for t in self._listed(table, part)
-        }
-        old = [t for t in range(len(graph.tensors)) if t in used or t not in before]
+        used |= {*graph.inputs, *graph.outputs, *self._named_elsewhere()}
+        old = [t for t in range(len(graph.tensors)) if t in used]
         added = [len(graph.tensors) + i for i in range(len(self.program.added))]
         return {t: i for i, t in enumerate([*old, *(t for t in added if t in used)])}
+
+    def _named_elsewhere(self) -> Iterator[int]:
+        """The tensors that signatures name, and those in which operators that stay keep what they sum up."""
+        for step in self.program.steps:
+            if self._stays(step):
+                yield from self._listed(self._table(step), _INTERMEDIATES)
+        for signature in tables(self.model, self.root, _SIGNATURES):
+            for entry in (*tables(self.model, signature, 0), *tables(self.model, signature, 1)):
+                at = field(self.model, entry, 1)
+                yield self._int(at) if at else 0
 
     def write(self) -> tuple[bytes, list[int]]:
         self._renumber()

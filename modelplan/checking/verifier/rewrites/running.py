@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, zip_longest
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from modelplan.checking.verifier.rewrites.contents import (
     unproved,
     unwritten,
 )
+from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, conversion_operation, twin_of
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart
 from modelplan.checking.verifier.rewrites.windows import WindowOperand, same_in_both, spread_of
@@ -54,18 +55,19 @@ class Event:
 
 @dataclass
 class Trace:
-    """All that happened in a run, and what its inputs and outputs were."""
+    """All that happened in a run, and what its inputs and outputs were; `returned` are these as the model has them."""
 
     inputs: list[Content] = field(default_factory=list)
     outputs: list[Content] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     values: dict[int, Content] = field(default_factory=dict)
     keeping: list[Hashable] = field(default_factory=list)
+    returned: list[Content] = field(default_factory=list)
     iterations: Counter[int] = field(default_factory=Counter)
 
 
-def trace_run(source: Source, catalogue: Catalogue) -> Trace:
-    """Runs a file on unknown inputs.
+def trace_run(source: Source, catalogue: Catalogue, host: HostSide | None = None) -> Trace:
+    """Runs a file on unknown inputs, whose program converts them and the outputs where `host` says so.
 
     Raises:
         Fault: an operator reads or writes outside of a tensor, or computes what the catalogue's first file does not.
@@ -73,7 +75,7 @@ def trace_run(source: Source, catalogue: Catalogue) -> Trace:
 
     Cost: O(operators run x extents of their tensors).
     """
-    return _Runner(source, catalogue).run()
+    return _Runner(source, catalogue).run(host or HostSide((), ()))
 
 
 class _Runner:
@@ -85,20 +87,48 @@ class _Runner:
         self.running: list[int] = []
         self.constants: dict[int, Content] = {}
 
-    def run(self) -> Trace:
+    def run(self, host: HostSide) -> Trace:
         main = self.source.parts[0]
-        for position, t in enumerate(main.inputs):
-            cell = main.cells[t]
+        for position, (t, end) in enumerate(zip_longest(main.inputs, host.inputs)):
+            cell = main.cells[t] if end is None else end.outer
             fields = [("position", position), ("coding", cell.coding), ("shape", cell.shape)]
             content = self.catalogue.whole("input", fields, cell.shape, "the caller", cell.name)
+            if end is not None:
+                content = self._converted(f"the program, for input {position},", content, end.outer, end.inner)
             self.held[0][t] = content
             self.trace.inputs.append(content)
         self._part(0)
         self.trace.outputs = [self._content(0, t) for t in main.outputs]
+        ends = zip_longest(self.trace.outputs, host.outputs)
+        self.trace.returned = [
+            made if end is None else self._converted(f"the program, for output {i},", made, end.inner, end.outer)
+            for i, (made, end) in enumerate(ends)
+        ]
         self.trace.values = {
             main.cells[t].number: value for t, value in self.held[0].items() if isinstance(value, Content)
         }
         return self.trace
+
+    def _converted(self, where: str, content: Content, before: Cell, after: Cell) -> Content:
+        """A tensor that the program converts as the model does; codes of the other type of 8 bits stand for the same.
+
+        Raises:
+            Fault: the model has no such conversion.
+        """
+        if are_twins(before.coding, after.coding):
+            return self.catalogue.twin(content)
+        operation = conversion_operation("QUANTIZE" if before.coding.dtype == "float32" else "DEQUANTIZE")
+        try:
+            return self._computed(operation, where, [Given(before, content)], [after], 0)
+        except Fault as fault:
+            refused = fault
+        sides = [replace(cell, coding=twin_of(cell.coding)) if cell.coding.scales else cell for cell in (before, after)]
+        inner = content if before.coding.dtype == "float32" else self.catalogue.twin(content)
+        try:
+            made = self._computed(operation, where, [Given(sides[0], inner)], [sides[1]], 0)
+        except Fault:
+            raise refused from None
+        return self.catalogue.twin(made) if before.coding.dtype == "float32" else made
 
     def _part(self, number: int) -> None:
         part = self.source.parts[number]
@@ -184,6 +214,8 @@ class _Runner:
             return self._unpacked(op, where, given, outputs), ()
         if op.kind in _KEEPING:
             return self._kept(op, where, given, outputs), ()
+        if op.kind == "QUANTIZE" and given[0] is not None and are_twins(given[0].cell.coding, outputs[0].coding):
+            return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
         try:
