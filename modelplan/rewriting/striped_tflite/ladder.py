@@ -11,7 +11,8 @@ from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
 from modelplan.formats.files import fingerprint, read_model
-from modelplan.model import Graph
+from modelplan.model import Graph, Kind
+from modelplan.ops import facts
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
@@ -30,6 +31,7 @@ from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, Mod
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
+from modelplan.rewriting.stripes.ordering import hoisted
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import refusals
 from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
@@ -175,7 +177,9 @@ class _Climb:
         tail = min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
         return Ladder(
             rungs=tuple(self.rungs),
-            chosen=chosen_rung(self.rungs, self.goal, self.model.fits, self.model.measure),
+            chosen=chosen_rung(
+                self.rungs, self.goal, self.model.fits, lambda rung: (self.model.measure(rung), rung.head)
+            ),
             least=min(map(self.model.measure, allowed), default=0),
             bound=least + tail,
             bound_by=reason,
@@ -205,7 +209,7 @@ class _Climb:
         if best != order:
             model, _ = write_striped(self.model.data, striped_program(self.graph, best, (), order))
             yield self.model.rung("order", model, len(order), self.model.macs)
-        orders = list(dict.fromkeys((order, best)))
+        orders = list(dict.fromkeys((self._settled(self.graph, order), self._settled(self.graph, best))))
         if "views" not in without:
             yield self._planned("views", whole, orders, placing.no_overlaps)
         overlaps = self.model.overlaps
@@ -214,7 +218,7 @@ class _Climb:
         if "fold" not in without:
             fewer = folded(self.graph, same_scale(self.model.data))
             if len(fewer.file_ops) < len(order):
-                whole, orders = fewer, [tuple(range(len(fewer.file_ops)))]
+                whole, orders = fewer, [self._settled(fewer.graph, tuple(range(len(fewer.file_ops))))]
                 yield self._planned("fold", whole, orders, overlaps)
         if not without & {"gather", "overlaps"}:
             other = with_dilations(whole, self.model.runtime)
@@ -236,6 +240,14 @@ class _Climb:
             return self.goal.without
         self.remarks.append(f"no rungs behind overlaps: {DECODE} unpacks its weights")
         return self.goal.without | {"fold", "gather", "split"}
+
+    def _settled(self, graph: Graph, order: tuple[int, ...]) -> tuple[int, ...]:
+        """The order with operators at earlier steps where less waits for them then, and variables read late."""
+        if "order" in self.goal.without:
+            return order
+        stateful = any(facts("tflite", op.kind).effects for op in graph.ops)
+        stateful = stateful or any(tensor.kind is Kind.STATE for tensor in graph.tensors)
+        return late_reads(graph, order) if stateful else tuple(hoisted(graph, order))
 
     def _best_order(self) -> tuple[int, ...]:
         options = Options(runtime=TFLM.name, schedule="best", alias="none", allocator="tflm-greedy")
@@ -268,20 +280,36 @@ class _Climb:
             yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.measure)
 
 
+def late_reads(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
+    """An order in which each variable is read right before what it is read for, if nothing assigns to it till then."""
+    settled = list(order)
+    for index in order:
+        op, place = graph.ops[index], settled.index(index)
+        readers = {reader for t in op.writes for reader in graph.readers[t]}
+        if op.kind != "READ_VARIABLE" or not readers or set(op.writes) & set(graph.outputs):
+            continue
+        first = min(map(settled.index, readers))
+        between = [graph.ops[other] for other in settled[place + 1 : first]]
+        if not any(other.kind == "ASSIGN_VARIABLE" and set(other.reads) & set(op.reads) for other in between):
+            settled.insert(first - 1, settled.pop(place))
+    return tuple(settled)
+
+
 def _unplannable(file: FileModel, graph: Graph) -> str:
     """Why the file's memory cannot be planned by this module, empty where it can."""
-    if len(file.subgraphs) != 1:
+    called = [op for subgraph in file.subgraphs for op in subgraph.ops if op.calls]
+    if any(op.kind != "CALL_ONCE" for op in called) or len(file.subgraphs) != 1 + len(called):
         callers = (f"op {i} {op.kind}" for i, op in enumerate(file.subgraphs[0].ops) if op.calls)
-        called = ", ".join(callers) or "no operator of the main graph"
+        listed = ", ".join(callers) or "no operator of the main graph"
         return (
-            f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone;"
+            f"it has {len(file.subgraphs)} subgraphs ({listed} runs others), and these plans are for one alone;"
             " `modelplan fit --only plan` plans such files without stripes"
         )
     if file.compressed:
         return "its weights are compressed by metadata"
     if len(file.subgraphs[0].ops) != len(graph.ops):
         return "its graph has other operators than the file"
-    strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u" or op.calls})
+    strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u"})
     return f"it holds {', '.join(strange)}" if strange else ""
 
 
