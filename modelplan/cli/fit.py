@@ -27,7 +27,8 @@ from modelplan.outputs.reports.proof_report import executed_lines
 from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_fitting import FitRequest, fit
-from modelplan.rewriting.striped_tflite.rungs import RUNGS
+from modelplan.rewriting.striped_tflite.interface import INTERFACES
+from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
@@ -78,7 +79,16 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
     parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
     parser.add_argument(
-        "--without", metavar="RUNG,...", default="", help=f"steps to skip: {', '.join(list(RUNGS)[1:])}"
+        "--without",
+        metavar="RUNG,...",
+        default="",
+        help=f"steps to skip: {', '.join(name for name in RUNGS if name not in UNPLANNED)}",
+    )
+    parser.add_argument(
+        "--interface",
+        choices=INTERFACES,
+        default=INTERFACES[0],
+        help="type of inputs and outputs: the program converts in place of QUANTIZE and DEQUANTIZE (default: as-is)",
     )
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     add_c_array(parser)
@@ -186,6 +196,7 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
         tflm=day_of(arguments.tflm) if arguments.tflm else None,
         max_time=share(arguments.max_time),
         seconds=arguments.seconds,
+        interface=arguments.interface,
     )
 
 

@@ -19,6 +19,7 @@ from modelplan.runtimes.tflm import TFLM
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--tflm": None, "--max-macs": None, "--max-ops": None, "--max-time": "15%",
     "--header": None, "--draw": [], "--target": None, "--c-array": None, "--seconds": None,
+    "--interface": "as-is",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
     "--header": None, "--self-test": None, "--draw": [], "--seed": 0, "--target": None,
-    "--c-array": None, "--seconds": None,
+    "--c-array": None, "--seconds": None, "--interface": "as-is",
 }  # fmt: skip
 
 

@@ -60,14 +60,20 @@ _pool = OpFacts("stream", view_if=when.unit_window, lead=safe_overlap.pooled, sa
 _pool_of_rows = replace(_pool, reads=work.POOLED, rows="window", any_values=True)
 _resize = OpFacts(view_if=when.same_extents, rows="resize", any_values=True)
 _padding = OpFacts(
-    "stream", view_if=when.no_padding, lead=safe_overlap.padded, operands=(1,), passes_on="all", rows="pad"
+    "stream",
+    view_if=when.no_padding,
+    lead=safe_overlap.padded,
+    operands=(1,),
+    passes_on="all",
+    rows="pad",
+    any_values=True,
 )
 _copy = OpFacts(view_if=when.no_growth, passes_on="all")
-_blocks = OpFacts(view_if=when.unit_block, passes_on="all")
+_blocks = OpFacts(view_if=when.unit_block, passes_on="all", rows="blocks", any_values=True)
 _convert = OpFacts("elementwise", view_if=when.same_type, overwrite=(0,), lead=safe_overlap.pointwise, passes_on="all")
 _update = OpFacts("update", overwrite=(0,))
 _select = OpFacts("elementwise", overwrite=(1, 2, 0))
-_slice = OpFacts("stream", lead=safe_overlap.sliced, passes_on="part", reads=work.PICKED)
+_slice = OpFacts("stream", lead=safe_overlap.sliced, passes_on="part", reads=work.PICKED, rows="slice", any_values=True)
 
 OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_NEVER.split(), OpFacts()),

@@ -38,6 +38,8 @@ class FitRequest(Goal):
         max_flash: bytes that the file may have.
         max_time: time of an invocation that may be added, as a share of the model's, as it is expected of the reference
             kernels.
+        interface: type of inputs and outputs, "int8" or "uint8", where the program converts in place of the model's
+            outer QUANTIZE and DEQUANTIZE; "as-is": those of the model.
         without: rungs to skip: "order", "views", "overlaps", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
         processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to

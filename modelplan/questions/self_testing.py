@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy.typing as npt
 
 from modelplan.answers.expected_outputs import ExpectedOutput, SelfTest, WrittenTensor
 from modelplan.checking.verifier.proof import keeps_whole_tensors
+from modelplan.checking.verifier.rewrites.interface import HostSide, host_side
+from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats.tflite.tflite_schema import DTYPES
@@ -87,7 +90,8 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
         ModelError: TFLM does not run one of the files.
         RequestError: tflite-micro is not installed, or the files have other inputs and outputs.
     """
-    if _interface(original) != _interface(model):
+    host = host_side(*map(read_source, (original, model))) if original is not model else HostSide((), ())
+    if _interface(original, host) != _interface(model, host):
         raise RequestError(f"{model.name} has other inputs or outputs than {original.name}")
     needed = arena(model, abi or abi_made_for(model.data, model.name) or USUAL_ABI, kernels)
     if needed.refusals:
@@ -97,7 +101,8 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
     feeds = [generated_inputs(model, seed, run) for run in range(_RUNS)]
     exact = all(map(_is_exact, (original, model)))
     try:
-        outputs = [run for run, _ in tflm_values(planner.without_plan(original.data), feeds)]
+        outputs = [run for run, _ in tflm_values(planner.without_plan(original.data), _as_passed(feeds, host))]
+        outputs = [[y if e is None else e.quantised(y) for y, e in zip_longest(run, host.outputs)] for run in outputs]
         written = _written(model, feeds, outputs, seen=exact and _keeps_whole_tensors(model, kernels))
     except RefusalError as problem:
         raise ModelError(f"{original.name}: no outputs to expect: {problem}") from None
@@ -156,10 +161,19 @@ def _keeps_whole_tensors(model: FileModel, kernels: str) -> bool:
     return planner.read_plan(model) is None or keeps_whole_tensors(offline_subject(model, kernels))
 
 
-def _interface(model: FileModel) -> list[list[tuple[int, int]]]:
-    """Type and bytes of each input, and of each output."""
+def _as_passed(feeds: Sequence[Sequence[bytes]], host: HostSide) -> list[list[bytes]]:
+    """Inputs of a model whose program converts, as they are before that."""
+    return [[x if e is None else e.passed_before(x) for x, e in zip_longest(feed, host.inputs)] for feed in feeds]
+
+
+def _interface(model: FileModel, host: HostSide) -> list[list[tuple[int, int]]]:
+    """Type and bytes of each input, and of each output, but for those that the program converts."""
     main = model.subgraphs[0]
-    return [[(main.tensors[t].type, main.tensors[t].nbytes) for t in ends] for ends in (main.inputs, main.outputs)]
+    sides = ((main.inputs, host.inputs), (main.outputs, host.outputs))
+    return [
+        [(main.tensors[t].type, main.tensors[t].nbytes) if e is None else (0, 0) for t, e in zip_longest(ends, side)]
+        for ends, side in sides
+    ]
 
 
 def _is_exact(model: FileModel) -> bool:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import random
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from random_cnns import random_cnn
+from random_cnns import moving_cnn, random_cnn
 from random_stripes import differences, legal_program, rewritten
 from shares import share
 
 from modelplan import runtimes
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
+from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting.striped_tflite import placing
-from modelplan.runtimes.tflm.runner import INSTALL, installed
+from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
@@ -28,9 +33,20 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
     assert found == []
 
 
+@pytest.mark.slow
+@runtime
+@pytest.mark.parametrize("seed", range(share(30)))
+def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
+    found = differences(seed, tmp_path, moving_cnn)
+    if found is None:
+        pytest.skip("no operator of this network can be split")
+    assert found == []
+
+
+@pytest.mark.parametrize("network", [random_cnn, moving_cnn])
 @pytest.mark.parametrize("seed", range(share(40)))
-def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int) -> None:
-    data = random_cnn(seed)
+def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
+    data = network(seed)
     path = tmp_path / "random.tflite"
     path.write_bytes(data)
     program = legal_program(load_model(str(path)), seed)
@@ -39,3 +55,32 @@ def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int) -
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
     _, planned, _ = rewritten(data, "random", program, overlaps)
     assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
+
+
+@pytest.mark.slow
+@runtime
+@pytest.mark.parametrize("seed", range(share(24)))
+def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(tmp_path: Path, seed: int) -> None:
+    """Each constant that stripes add (begins, sizes, ends, paddings, offsets of loops) is one off in one place."""
+    data = moving_cnn(seed)
+    path = tmp_path / "random.tflite"
+    path.write_bytes(data)
+    program = legal_program(load_model(str(path)), seed)
+    if program is None:
+        pytest.skip("no operator of this network can be split")
+    overlaps, rng = placing.proved_overlaps(runtimes.runtime("tflm", "tflite")), random.Random(seed)
+    places = [i for i, value in enumerate(program.added) if value.numbers and value.dtype == "int32"]
+    wanted, refused = run_tflm(data, rounds=1).outputs, 0
+    for place in rng.sample(places, min(6, len(places))):
+        numbers = list(program.added[place].numbers or ())
+        numbers[rng.randrange(len(numbers))] += rng.choice((-1, 1))
+        changed = copy.deepcopy(program)
+        changed.added[place] = replace(changed.added[place], numbers=tuple(numbers))
+        _, planned, _ = rewritten(data, "random", program, overlaps, written_as=changed)
+        try:
+            assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
+        except (ModelPlanError, AssertionError):
+            refused += 1
+        else:
+            assert run_tflm(planned, rounds=1).outputs == wanted, program.added[place].name
+    assert refused

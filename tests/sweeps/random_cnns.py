@@ -15,7 +15,8 @@ _KINDS = {
     "CONV_2D": (3, 3, 1), "DEPTHWISE_CONV_2D": (4, 3, 2), "AVERAGE_POOL_2D": (1, 2, 5), "MAX_POOL_2D": (17, 2, 5),
     "ADD": (0, 2, 11), "PAD": (34, 2, 22), "CONCATENATION": (2, 2, 10), "RESIZE_BILINEAR": (23, 3, 15),
     "RESIZE_NEAREST_NEIGHBOR": (97, 3, 74), "TRANSPOSE_CONV": (67, 3, 49),
-    "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "LEAKY_RELU": (98, 2, 75),
+    "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
+    "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -147,6 +148,25 @@ class Network:
         y = self.tensor((1, high, wide, deep))
         return self.operator("TRANSPOSE_CONV", [size, weights, x], y, (1, 4, 4), (padding, stride, sh))
 
+    def block(self, x: int, kind: str) -> int:
+        """Some rows, columns and channels of tensor `x`, every second one where it is strided, by masks or numbers."""
+        rng, shape = self.rng, self.shapes[x]
+        begin = [0 if i == 0 or rng.random() < 0.5 else int(rng.integers(0, n // 3 + 1)) for i, n in enumerate(shape)]
+        ends = [n if rng.random() < 0.5 else n - int(rng.integers(0, n // 3 + 1)) for n in shape]
+        if kind == "SLICE":
+            sizes = [e - b for b, e in zip(begin, ends, strict=True)]
+            said = [-1 if e == n and rng.random() < 0.5 else s for s, e, n in zip(sizes, ends, shape, strict=True)]
+            operands = [self.tensor((4,), _INT32, None, np.array(v, dtype=np.int32).tobytes()) for v in (begin, said)]
+            return self.operator(kind, [x, *operands], self.tensor(tuple(sizes)))
+        steps = [int(rng.choice([1, 1, 2])) if 0 < i < 3 and n > 6 else 1 for i, n in enumerate(shape)]
+        masks = [sum((whole and rng.random() < 0.6) << i for i, whole in enumerate(ends_whole)) for ends_whole in (
+            [b == 0 for b in begin], [e == n for e, n in zip(ends, shape, strict=True)])]  # fmt: skip
+        sizes = [-(-(e - b) // s) for b, e, s in zip(begin, ends, steps, strict=True)]
+        negative = [e - n if e < n and rng.random() < 0.3 else e for e, n in zip(ends, shape, strict=True)]
+        numbers = (begin, negative, steps)
+        operands = [self.tensor((4,), _INT32, None, np.array(v, dtype=np.int32).tobytes()) for v in numbers]
+        return self.operator(kind, [x, *operands], self.tensor(tuple(sizes)), (4, 4), tuple(masks))
+
     def turned(self, x: int) -> int:
         """Tensor `x`, whose channels come first, with its channels last."""
         batch, channels, height, width = self.shapes[x]
@@ -173,6 +193,37 @@ class Network:
         buffers = [front.table((0, 8, 8), {}), *self.buffers]
         fields = {0: 3, 1: front.references(codes), 2: front.references([subgraph]), 4: front.references(buffers)}
         return front.file(front.table(MODEL, fields))
+
+
+_MOVED = ("SLICE", "STRIDED_SLICE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "DEEP_PAD")
+
+
+def moving_cnn(seed: int) -> bytes:
+    """A network of windows between operators that only move: slices along all axes, blocks, padding of channels."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    height = 1 if seed % 5 == 3 else int(rng.integers(10, 24))
+    x = first = net.tensor((1, height, int(rng.integers(10, 24)), int(rng.integers(2, 7))))
+    for _ in range(int(rng.integers(2, 5))):
+        x = _moved(net, x, str(rng.choice(_MOVED)))
+        x = net.window(x, str(rng.choice(_DRAWN[:5]))) if rng.random() < 0.8 else net.pad(x)
+    return net.file(first, x)
+
+
+def _moved(net: Network, x: int, kind: str) -> int:
+    shape = net.shapes[x]
+    if kind in ("SLICE", "STRIDED_SLICE"):
+        return net.block(x, kind)
+    if kind == "DEEP_PAD":
+        pads = np.array([[0, 0], [0, 0], [0, 0], net.rng.integers(0, 3, 2)], dtype=np.int32)
+        y = net.tensor((*shape[:3], shape[3] + int(pads.sum())))
+        return net.operator("PAD", [x, net.tensor((4, 2), _INT32, None, pads.tobytes())], y)
+    if kind == "SPACE_TO_DEPTH" and shape[1] % 2 == shape[2] % 2 == 0:
+        y = net.tensor((1, shape[1] // 2, shape[2] // 2, 4 * shape[3]))
+        return net.operator(kind, [x], y, (4,), (2,))
+    if kind == "DEPTH_TO_SPACE" and shape[3] % 4 == 0 and shape[1] > 1:
+        return net.operator(kind, [x], net.tensor((1, 2 * shape[1], 2 * shape[2], shape[3] // 4)), (4,), (2,))
+    return net.window(x, "CONV_2D")
 
 
 def random_cnn(seed: int, shape: tuple[int, ...] | None = None) -> bytes:

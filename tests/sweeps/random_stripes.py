@@ -1,7 +1,7 @@
-"""Random networks computed in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS]
+"""Random networks computed in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [moving]]
 
-Each network is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself. Prints the
-seeds that differ, and exits with 1 if there are any.
+With `moving` they have many operators that only move. Each network is rewritten, run on the tflite-micro wheel with and
+without its plan, and compared with itself. Prints the seeds that differ, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import random_cnn
+from random_cnns import moving_cnn, random_cnn
 
 from modelplan import runtimes
 from modelplan.formats import load_model
@@ -62,12 +63,16 @@ def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
 
 
 def rewritten(
-    data: bytes, name: str, program: TfliteProgram, overlaps: placing.KernelOverlaps
+    data: bytes,
+    name: str,
+    program: TfliteProgram,
+    overlaps: placing.KernelOverlaps,
+    written_as: TfliteProgram | None = None,
 ) -> tuple[bytes, bytes, int]:
-    """The file of a program with its plan, and the head that is predicted."""
+    """The file of a program with its plan, and the head that is predicted; `written_as`: with this one's constants."""
     packing = pack(placing.problem_of(program, overlaps, planner.ALIGNMENT), 200)
     replay_steps(program, packing, overlaps)
-    model, values = write_striped(data, program)
+    model, values = write_striped(data, written_as or program)
     file = read_tflite(model, name)
     place = placing.value_addresses(program, packing)
     planned = write_plan(file, [place.get(value, planner.ONLINE) for value in values])
@@ -88,9 +93,9 @@ def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
     return None
 
 
-def differences(seed: int, folder: Path) -> list[str] | None:
+def differences(seed: int, folder: Path, network: Callable[[int], bytes] = random_cnn) -> list[str] | None:
     """What a random network in stripes does otherwise than before; None where no operator of it can be split."""
-    data, path = random_cnn(seed), folder / "random.tflite"
+    data, path = network(seed), folder / "random.tflite"
     path.write_bytes(data)
     graph = load_model(str(path))
     program = legal_program(graph, seed)
@@ -112,9 +117,10 @@ def differences(seed: int, folder: Path) -> list[str] | None:
 def main() -> int:
     """Runs the seeds and tells which differ."""
     seeds, split, wrong = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 0, 0
+    network = moving_cnn if sys.argv[2:] == ["moving"] else random_cnn
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(seeds):
-            found = differences(seed, Path(folder))
+            found = differences(seed, Path(folder), network)
             split += found is not None
             wrong += bool(found)
             if found:

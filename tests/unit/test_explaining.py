@@ -10,6 +10,7 @@ from pathlib import Path
 
 import graphs
 import pytest
+from striped_files import three_convolutions
 from suggestions import carried_out, predicted, printed
 from tflm_models import Op, S, T, build
 
@@ -108,7 +109,7 @@ def samples(folder: Path) -> list[tuple[ModelFile, Target]]:
     """Models that between them have a place for every change."""
     names = ["transformer_encoder.tflite", "unet_small.tflite", "resnet8.onnx"]
     files = [load_file(str(ROOT / "models" / name)) for name in names]
-    drawn = [padded_model(), batched_model(), called_model()]
+    drawn = [padded_model(), batched_model(), called_model(), three_convolutions(0, None)]
     for number, content in enumerate(drawn):
         path = folder / f"drawn{number}.tflite"
         path.write_bytes(content)

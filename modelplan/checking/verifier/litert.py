@@ -36,6 +36,22 @@ def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = 120) -
     return _run(model, rounds, seed, (), seconds)[0]
 
 
+def litert_given(
+    model: bytes, feeds: Sequence[Sequence[npt.NDArray[np.generic]]], seconds: float = 120
+) -> list[list[npt.NDArray[np.generic]]]:
+    """The outputs of each run, of which `feeds` has every input.
+
+    Raises:
+        LiteRTError: as `litert_outputs`.
+    """
+    with AnsweringProcess(*_PROGRAM) as process:
+        try:
+            values: list[list[npt.NDArray[np.generic]]] = process.ask((model, feeds), seconds)
+        except NoAnswerError as problem:
+            raise LiteRTError(shorten(str(problem), _LONGEST)) from None
+    return values
+
+
 def litert_tensors(
     model: bytes, tensors: Sequence[int], seed: int, seconds: float = 120
 ) -> Mapping[int, npt.NDArray[np.generic]]:

@@ -15,29 +15,48 @@ from modelplan.checking.verifier.random_inputs import random_array
 from modelplan.primitives.answering import answer_questions
 
 
+def answer(asked: tuple[Any, ...]) -> Any:
+    """The outputs of a model for given inputs, or what `run_model` gives."""
+    if len(asked) != 2:
+        return run_model(asked)
+    model, feeds = asked
+    interpreter = _interpreter(model)
+    return [_returned(interpreter, feed) for feed in feeds]
+
+
 def run_model(asked: tuple[bytes, int, int, tuple[int, ...]]) -> tuple[tuple[str, ...], dict[int, Any]]:
     """Digests of the outputs and the values of tensors, for a model, a number of rounds, a seed and tensors."""
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
     model, rounds, seed, tensors = asked
-    interpreter = Interpreter(
-        model_content=model,
-        experimental_preserve_all_tensors=bool(tensors),
-        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-    )
-    interpreter.allocate_tensors()
+    interpreter = _interpreter(model, kept=bool(tensors))
     digests = tuple(_invoked(interpreter, feeds) for feeds in _feeds(interpreter, seed, rounds))
     return digests, {t: interpreter.get_tensor(t) for t in tensors}
 
 
+def _interpreter(model: bytes, *, kept: bool = False) -> Any:
+    """The reference kernels on a model; `kept`: every tensor has memory of its own."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(
+        model_content=model,
+        experimental_preserve_all_tensors=kept,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+    )
+    interpreter.allocate_tensors()
+    return interpreter
+
+
 def _invoked(interpreter: Any, feeds: Sequence[Any]) -> str:
+    digest = hashlib.sha256()
+    for output in _returned(interpreter, feeds):
+        digest.update(output.tobytes())
+    return digest.hexdigest()
+
+
+def _returned(interpreter: Any, feeds: Sequence[Any]) -> list[Any]:
     for details, array in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(details["index"], array)
     interpreter.invoke()
-    digest = hashlib.sha256()
-    for details in interpreter.get_output_details():
-        digest.update(interpreter.get_tensor(details["index"]).tobytes())
-    return digest.hexdigest()
+    return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]
 
 
 def _feeds(interpreter: Any, seed: int, rounds: int) -> Iterator[list[Any]]:
@@ -58,4 +77,4 @@ def _constant(details: Any, extreme: int) -> Any:
 
 
 if __name__ == "__main__":
-    answer_questions(run_model)
+    answer_questions(answer)

@@ -103,6 +103,10 @@ class FrontTables:
         """A vector of 32-bit numbers."""
         return self._vector(4, 4, values, self.builder.PrependInt32)
 
+    def long_numbers(self, values: Sequence[int]) -> int:
+        """A vector of 64-bit numbers."""
+        return self._vector(8, 8, values, self.builder.PrependInt64)
+
     def data(self, content: bytes) -> int:
         """A vector of bytes, aligned to 16."""
         return self._vector(1, 16, content, self.builder.PrependByte)

@@ -182,6 +182,10 @@ def _fit_command(outcome: Outcome) -> str:
     return shlex.join(["modelplan", "fit", model, *build, "--budget", str(limit), "-o", out])
 
 
+#: What is tried elsewhere.
+_MORE = "`modelplan explain` tries more than order and plan: stripes, int8 inputs and outputs, other kernels"
+
+
 def outlook(one: Outcome) -> list[str]:
     """The least changes that would fit, or how far the best is from fitting."""
     if one.needed is not None and one.needed.session is not None:
@@ -194,11 +198,11 @@ def outlook(one: Outcome) -> list[str]:
         return []
     lower = lower_alternatives(one.needed, one.others)
     if not lower or lower[-1].requirement is None:
-        return ["no other order of its operators and no other plan needs less"]
+        return ["no other order of its operators and no other plan needs less", _MORE]
     best = lower[-1].requirement
     missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(lower[-1]) if size > 0]
     least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"
-    return [f"{least}; nothing tried fits"]
+    return [f"{least}; nothing tried fits", _MORE]
 
 
 def session_outlook(one: Outcome, session: SessionMemory) -> list[str]:

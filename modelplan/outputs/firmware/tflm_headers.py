@@ -10,6 +10,7 @@ from modelplan.outputs.report import printable
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.interface_metadata import read_interface
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
 
@@ -53,7 +54,7 @@ def arena_header(
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 
 namespace {namespace} {{
-{declared}
+{declared}{_converted(model)}
 // Head {parts.head} bytes, tail {parts.tail} bytes; {parts.planning} bytes until the plan stands.
 inline constexpr std::size_t kTensorArenaBytes = {size};
 inline constexpr std::size_t kTensorArenaAlignment = {ALIGNMENT};
@@ -73,6 +74,23 @@ inline TfLiteStatus AddOps(OpResolver& resolver) {{
 
 #endif  // {once}
 """
+
+
+def _converted(model: FileModel) -> str:
+    """For each input and output that the program converts its scale and zero point."""
+    lines = []
+    for row in read_interface(model.data):
+        name = f"k{row.side.capitalize()}{row.position}"
+        into = f"round(value / {name}Scale) + {name}ZeroPoint, half away from zero and clamped"
+        back = f"(code - {name}ZeroPoint) * {name}Scale"
+        twin = "128 less" if row.after == "int8" else "128 more"
+        how = (into if row.side == "input" else back) if row.before == "float32" else f"codes {twin} than those"
+        lines += [
+            f"// {row.side} {row.position} {comment(row.name)} is {row.after} where the model has {row.before}: {how}",
+            f"inline constexpr float {name}Scale = {row.scale:.9g}f;",
+            f"inline constexpr int {name}ZeroPoint = {row.zero_point};",
+        ]
+    return "\n".join(["", *lines]) + "\n" if lines else ""
 
 
 def kernels_guard(kernels: str) -> str:

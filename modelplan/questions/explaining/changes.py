@@ -34,6 +34,7 @@ from modelplan.questions.explaining.subjects import (
     with_order,
 )
 from modelplan.rewriting import reordering
+from modelplan.rewriting.striped_tflite.interface import outer_conversions, with_interface
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -271,6 +272,24 @@ def _inputs_overwritten(subject: ModelSubject, _: Place) -> ModelSubject:
     return replace(subject, target=replace(subject.target, runtime=runtime))
 
 
+# -- what the program passes -------------------------------------------------------------------------------------------
+
+
+def _converting(subject: ModelSubject) -> Sequence[Place]:
+    return _fittable(subject) if outer_conversions(subject.graph).inner else ()
+
+
+def _int8_passed(subject: ModelSubject, _: Place) -> ModelSubject:
+    """The file without the conversions at its ends."""
+    if subject.source is None:
+        raise RefusedChangeError("fit rewrites only the unmodified file")
+    changed = with_interface(subject.source.content, subject.graph, "int8")
+    model = read_tflite(changed.content, subject.source.path)
+    ops = tuple(op for number, op in enumerate(subject.ops) if number not in changed.gone)
+    costs = (*subject.costs, *changed.reasons)
+    return replace(subject, graph=changed.graph, model=model, source=None, ops=ops, costs=costs)
+
+
 # -- plans -------------------------------------------------------------------------------------------------------------
 
 
@@ -318,7 +337,7 @@ def _fittable(subject: ModelSubject) -> Sequence[Place]:
     return ("",) if _plannable(subject) and subject.source is not None else ()
 
 
-def _run_fit(*, stripes: bool) -> Callable[[ModelSubject, Place], ModelSubject]:
+def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubject, Place], ModelSubject]:
     """The change that replaces the file by the best that a short search of `modelplan fit --least` finds."""
 
     def make(subject: ModelSubject, _: Place) -> ModelSubject:
@@ -328,7 +347,7 @@ def _run_fit(*, stripes: bool) -> Callable[[ModelSubject, Place], ModelSubject]:
         source, target = subject.source, subject.target
         if subject.deadline is None and len(subject.ops) > _SEARCHED_OPERATORS:
             raise OutOfTimeError
-        found = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels)
+        found = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels, interface)
         fitting = [rung for rung in found.rungs if not rung.refusals and (stripes or rung.name != "split")]
         if not fitting:
             raise RefusedChangeError("; ".join(found.remarks) or "no rewritten file is within 10 % more work")
@@ -346,8 +365,8 @@ def _run_fit(*, stripes: bool) -> Callable[[ModelSubject, Place], ModelSubject]:
     return make
 
 
-@lru_cache(maxsize=2)
-def _short_search(path: str, _fingerprint: str, abi: str, kernels: str) -> Ladder:
+@lru_cache(maxsize=3)
+def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interface: str) -> Ladder:
     """The ladder of a file after so many plans of stripes; the same on each machine, and nothing is proved."""
     from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
     from modelplan.rewriting.striped_tflite.rungs import Goal
@@ -359,7 +378,7 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str) -> Ladde
         if next(plans, None) is None:
             raise KeyboardInterrupt
 
-    goal = Goal(abi=abi, kernels=kernels)
+    goal = Goal(abi=abi, kernels=kernels, interface=interface)
     return ladder.climb(graph, goal, check=check, processes=1, proved=False)
 
 
@@ -396,6 +415,8 @@ CHANGES: dict[str, TriedChange] = {
                "quantise the model to int8", group="type"),
         TriedChange("int16", _floats, _typed("int16"), "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the activations to int16, the weights to int8", group="type"),
+        TriedChange("int8 inputs and outputs", _converting, _int8_passed, "the program converts", Needs.PLATFORM,
+               _FIT + " --interface int8", "fitted.tflite", "interface", 1),
         TriedChange("best order", _orderable, _ordered, "", Needs.NOTHING,
                "modelplan fit --only order {file} -o {out}{target}", "ordered.{format}", "order", 1),
         TriedChange("other kernels", _libraries, _with_library, "", Needs.PLATFORM,
@@ -424,6 +445,9 @@ CHANGES: dict[str, TriedChange] = {
         TriedChange("rewritten without stripes", _fittable, _run_fit(stripes=False), "", Needs.NOTHING,
                _FIT + " --without split", "fitted.tflite", "plan", 2),
         TriedChange("stripes", _fittable, _run_fit(stripes=True), _LONGER, Needs.WORK, _FIT, "fitted.tflite",
+               "plan", 2),
+        TriedChange("stripes, int8 inputs and outputs", _converting, _run_fit(stripes=True, interface="int8"),
+               "the program converts; " + _LONGER, Needs.PLATFORM, _FIT + " --interface int8", "fitted.tflite",
                "plan", 2),
         TriedChange("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
                Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create, the persistent one first",

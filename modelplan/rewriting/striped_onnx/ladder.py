@@ -25,12 +25,13 @@ from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan
-from modelplan.rewriting.striped_onnx.ordering import clustered_order, hoisted
+from modelplan.rewriting.striped_onnx.ordering import clustered_order
 from modelplan.rewriting.striped_onnx.remaking import Skip, late_skips, pooled_skips, with_copies
 from modelplan.rewriting.striped_onnx.slicing import with_slices
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
+from modelplan.rewriting.stripes.ordering import hoisted
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import (
     LEVELS,

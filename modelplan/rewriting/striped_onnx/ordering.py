@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from modelplan.model import Graph
 from modelplan.rewriting.striped_onnx.layers import Reading
 
 #: A value counts as large from this share of the largest one on.
 _LARGE = 1 / 64
 #: An operator joins those that it feeds where its result is at least this share of theirs.
 _ALIKE = 1 / 4
-#: The most operators between the first readers of a value that runs a late reader earlier.
-_NEAR = 12
 
 
 def clustered_order(reading: Reading) -> list[int]:
@@ -83,33 +78,3 @@ def _dying(reading: Reading, ops: set[int], step: dict[int, int], last: int) -> 
     graph = reading.graph
     read = {t for op in ops for t in graph.ops[op].reads if graph.producers[t] >= 0 and graph.producers[t] not in ops}
     return sum(graph.tensors[t].nbytes for t in read if all(step[reader] <= last for reader in graph.readers[t]))
-
-
-def hoisted(graph: Graph) -> list[int]:
-    """The file's order, with operators that shrink a value only they read moved to earlier steps.
-
-    Such as the convolutions beside a backbone: their results wait instead of the maps that these are made of.
-    """
-    order = list(range(len(graph.ops)))
-    for _ in range(len(order)):
-        step = {op: place for place, op in enumerate(order)}
-        found = next(_early(graph, step), None)
-        if found is None:
-            break
-        op, place = found
-        order.remove(op)
-        order.insert(place, op)
-    return order
-
-
-def _early(graph: Graph, step: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """Operators that should run earlier, each with its new place."""
-    for t, readers in enumerate(graph.readers):
-        if len(readers) < 2 or graph.producers[t] < 0 or t in graph.outputs:
-            continue
-        *others, last = sorted(readers, key=step.__getitem__)
-        place = step[others[0]]
-        computed = [step[graph.producers[x]] for x in graph.ops[last].reads if graph.producers[x] >= 0]
-        small = sum(graph.tensors[y].nbytes for y in graph.ops[last].writes) < graph.tensors[t].nbytes
-        if small and max(computed) < place and step[last] > step[others[-1]] + 1 and step[others[-1]] - place < _NEAR:
-            yield last, place

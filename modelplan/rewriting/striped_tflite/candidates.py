@@ -39,9 +39,9 @@ _STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)
 _LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
 #: The most operators in a loop: each makes more rows again. In models of few operators loops are left to the
 #: improvement of plans, which ends lower when it starts from unrolled stripes; larger ones do not get that far.
-_MOST_LOOPED, _FEW_OPS = 6, 48
+_MOST_LOOPED, _FEW_OPS = 24, 48
 #: Rows of a loop's stripe, those of its tiles, into how many parts tiles cut a stripe, and the most tiles of a loop.
-_LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (2, 4, 8), (2, 4, 7, 8), 128
+_LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (2, 4, 8), 256
 #: Tiles are tried where so many rows of a map inside are more than the maps at a region's ends.
 _MUCH = 20
 #: Regions in stripes that are priced.
@@ -175,7 +175,7 @@ def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> RegionLaye
 
 def _in_turn(space: Space, ranges: list[tuple[AnyLayers, int]], floor: int) -> list[tuple[AnyLayers, int]]:
     """The regions, best first, such that each operator above the ceiling has its best ones early."""
-    ranges.sort(key=lambda pair: pair[1] + _ends(pair[0]))
+    ranges.sort(key=lambda pair: (pair[1] + max(_ends(pair[0])), sum(_ends(pair[0]))))
     turn: dict[int, int] = {}
     places: list[int] = []
     for number, (base, _) in enumerate(ranges):
@@ -206,15 +206,15 @@ def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[tup
     except IllegalStripeError:
         return
     across = space.across(first, last, base.inner.union(*map(base.row_operands, base.ops)))
-    if across + _ends(base) < ceiling:
+    if across + max(_ends(base)) < ceiling:
         yield base, across
 
 
-def _ends(base: AnyLayers) -> int:
-    """Bytes of the maps that enter a region or of those that leave it, whichever are more."""
+def _ends(base: AnyLayers) -> tuple[int, int]:
+    """Bytes of the maps that leave a region, and of those that enter it."""
     tensors = base.graph.tensors
     read = {t for op in base.ops for t in base.row_operands(op)} - base.inner
-    return max(sum(tensors[t].nbytes for t in ends) for ends in (base.exits, read))
+    return sum(tensors[t].nbytes for t in base.exits), sum(tensors[t].nbytes for t in read)
 
 
 def _forms(base: AnyLayers) -> Iterator[LoopedStripes | UnrolledStripes]:
@@ -257,7 +257,7 @@ def _width_for_tiles(base: AnyLayers) -> int:
     tensors, axis = base.graph.tensors, base.region.axis
     rows = max(base.row_bytes(t) for t in base.inner)
     shape = tensors[base.output(base.ops[-1])].shape
-    return shape[3 - axis] if axis == 1 and len(shape) == 4 and _MUCH * rows > _ends(base) else 0
+    return shape[3 - axis] if axis == 1 and len(shape) == 4 and _MUCH * rows > min(_ends(base)) else 0
 
 
 def _rolling_forms(base: AnyLayers, region: StripedRegion, pad: frozenset[int]) -> Iterator[RollingStripes]:

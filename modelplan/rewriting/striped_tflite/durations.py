@@ -20,7 +20,7 @@ from modelplan.rewriting.stripes.layers import same_padding
 
 #: Terms of kinds that were not fitted, and nanoseconds of an iteration of a loop beside its operators.
 OTHERS, ITERATION = Terms(150, 3.0), 300.0
-_COPIES = frozenset({"SLICE", "DYNAMIC_UPDATE_SLICE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"})
+_COPIES = frozenset({"SLICE", "STRIDED_SLICE", "DYNAMIC_UPDATE_SLICE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"})
 
 
 def program_time(program: TfliteProgram, known: dict[object, float] | None = None) -> float:

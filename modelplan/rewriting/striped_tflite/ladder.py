@@ -11,19 +11,27 @@ from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
 from modelplan.formats.files import fingerprint, read_model
-from modelplan.model import Graph
+from modelplan.model import Graph, Kind
+from modelplan.ops import facts
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
-from modelplan.primitives.errors import RequestError
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
-from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.interface import (
+    INTERFACES,
+    ChangedInterface,
+    outer_conversions,
+    with_interface,
+)
+from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
+from modelplan.rewriting.stripes.ordering import hoisted
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import refusals
 from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
@@ -77,8 +85,11 @@ def climb(
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
     KeyboardInterrupt, after which the best so far is the answer.
     """
-    if strange := goal.without - (RUNGS.keys() - {"as is"}):
-        raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {', '.join([*RUNGS][1:])}")
+    if strange := goal.without - (RUNGS.keys() - UNPLANNED):
+        named = ", ".join(name for name in RUNGS if name not in UNPLANNED)
+        raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {named}")
+    if goal.interface not in INTERFACES:
+        raise RequestError(f"no interface {goal.interface!r}; there are: {', '.join(INTERFACES)}")
     if goal.objective not in ("arena", "head"):
         raise RequestError(f"no objective {goal.objective!r}; there are: arena, head")
     graph = model if isinstance(model, Graph) else load_model(model)
@@ -87,11 +98,37 @@ def climb(
     data = read_model(graph.source)
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
-    ladder = _Climb(ModelOnTarget(data, graph, graph.source, goal, report, check), processes).ladder()
+    changed = _other_interface(data, graph, goal)
+    if goal.interface == INTERFACES[0] or changed is None:
+        subject = ModelOnTarget(data, graph, graph.source, goal, report, check)
+    else:
+        subject = ModelOnTarget(changed.content, changed.graph, graph.source, goal, report, check, data)
+    ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal)).ladder()
     if ladder.chosen is None or not proved:
         return ladder
     proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
+
+
+def _other_interface(data: bytes, graph: Graph, goal: Goal) -> ChangedInterface | None:
+    """The file with the inputs and outputs that are asked for; where none are, with those that it could have."""
+    if goal.interface != INTERFACES[0]:
+        return with_interface(data, graph, goal.interface)
+    if not outer_conversions(graph).inner:
+        return None
+    try:
+        return with_interface(data, graph, INTERFACES[1])
+    except (ModelError, RequestError):
+        return None  # as its file is, which the next rungs judge
+
+
+def _interface_remarks(changed: ChangedInterface | None, goal: Goal) -> list[str]:
+    if goal.interface != INTERFACES[0]:
+        return list(changed.reasons) if changed else []
+    if changed is None or changed.fewer <= 0:
+        return []
+    said = f"--interface {INTERFACES[1]} is never taken unasked: the program would convert, and its inputs and outputs"
+    return [f"{said} would have {changed.fewer:,} bytes less"]
 
 
 def _proved(ladder: Ladder, goal: Goal) -> Ladder:
@@ -100,7 +137,8 @@ def _proved(ladder: Ladder, goal: Goal) -> Ladder:
     reason = next((verdict.details for verdict in ladder.proof if verdict.outcome == "unproved"), "")
     if not reason or ladder.chosen in (None, as_is):
         return ladder
-    chosen = as_is if goal.budget is None and not as_is.refusals else None
+    whole = goal.budget is None and not as_is.refusals and all(rung.name != "interface" for rung in ladder.rungs)
+    chosen = as_is if whole else None
     least = as_is.arena if goal.objective == "arena" else as_is.head
     remarks = (*ladder.remarks, f"no other rung is taken: a rewritten file {reason}")
     return replace(ladder, chosen=chosen, least=least, remarks=remarks, proof=())
@@ -109,12 +147,12 @@ def _proved(ladder: Ladder, goal: Goal) -> Ladder:
 class _Climb:
     """One ascent: the rungs so far, and what the search for stripes found out."""
 
-    def __init__(self, model: ModelOnTarget, processes: int) -> None:
-        self.model, self.goal, self.graph = model, model.goal, model.graph
+    def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
+        self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.processes = processes or usual_processes()
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
-        self.remarks: list[str] = []
+        self.remarks = list(remarks)
         self.bounds: list[tuple[int, str]] = []
         self.built_bounds: list[int] = []
 
@@ -129,7 +167,9 @@ class _Climb:
         tail = min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
         return Ladder(
             rungs=tuple(self.rungs),
-            chosen=chosen_rung(self.rungs, self.goal, self.model.fits, self.model.measure),
+            chosen=chosen_rung(
+                self.rungs, self.goal, self.model.fits, lambda rung: (self.model.measure(rung), rung.head)
+            ),
             least=min(map(self.model.measure, allowed), default=0),
             bound=least + tail,
             bound_by=reason,
@@ -146,8 +186,8 @@ class _Climb:
             yield rung
 
     def _rungs(self) -> Iterator[Rung]:
+        yield from self._unplanned()
         file = read_tflite(self.model.data, self.model.name)
-        yield self.model.rung("as is", self.model.data, len(self.graph.ops), self.model.macs)
         refused = refusal_lines(refusals(file, self.goal.abi, self.goal.kernels))
         if reason := f"TFLM does not run it: {refused[0]}" if refused else _unplannable(file, self.graph):
             self.remarks.append(f"no other rung: {reason}")
@@ -159,7 +199,7 @@ class _Climb:
         if best != order:
             model, _ = write_striped(self.model.data, striped_program(self.graph, best, (), order))
             yield self.model.rung("order", model, len(order), self.model.macs)
-        orders = list(dict.fromkeys((order, best)))
+        orders = list(dict.fromkeys((self._settled(self.graph, order), self._settled(self.graph, best))))
         if "views" not in without:
             yield self._planned("views", whole, orders, placing.no_overlaps)
         overlaps = self.model.overlaps
@@ -168,7 +208,7 @@ class _Climb:
         if "fold" not in without:
             fewer = folded(self.graph, same_scale(self.model.data))
             if len(fewer.file_ops) < len(order):
-                whole, orders = fewer, [tuple(range(len(fewer.file_ops)))]
+                whole, orders = fewer, [self._settled(fewer.graph, tuple(range(len(fewer.file_ops))))]
                 yield self._planned("fold", whole, orders, overlaps)
         if not without & {"gather", "overlaps"}:
             other = with_dilations(whole, self.model.runtime)
@@ -179,12 +219,25 @@ class _Climb:
         if "split" not in without:
             yield from self._split(whole, orders)
 
+    def _unplanned(self) -> Iterator[Rung]:
+        yield self.model.rung("as is", self.model.original, self.ops, self.model.macs)
+        if self.model.original != self.model.data:
+            yield self.model.rung("interface", self.model.data, len(self.graph.ops), self.model.macs)
+
     def _left_out(self, file: FileModel) -> frozenset[str]:
         """The rungs that are not climbed; of a model that unpacks its weights, those that change operators."""
         if not file.decodes:
             return self.goal.without
         self.remarks.append(f"no rungs behind overlaps: {DECODE} unpacks its weights")
         return self.goal.without | {"fold", "gather", "split"}
+
+    def _settled(self, graph: Graph, order: tuple[int, ...]) -> tuple[int, ...]:
+        """The order with operators at earlier steps where less waits for them then, and variables read late."""
+        if "order" in self.goal.without:
+            return order
+        stateful = any(facts("tflite", op.kind).effects for op in graph.ops)
+        stateful = stateful or any(tensor.kind is Kind.STATE for tensor in graph.tensors)
+        return late_reads(graph, order) if stateful else tuple(hoisted(graph, order))
 
     def _best_order(self) -> tuple[int, ...]:
         options = Options(runtime=TFLM.name, schedule="best", alias="none", allocator="tflm-greedy")
@@ -217,20 +270,36 @@ class _Climb:
             yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.measure)
 
 
+def late_reads(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
+    """An order in which each variable is read right before what it is read for, if nothing assigns to it till then."""
+    settled = list(order)
+    for index in order:
+        op, place = graph.ops[index], settled.index(index)
+        readers = {reader for t in op.writes for reader in graph.readers[t]}
+        if op.kind != "READ_VARIABLE" or not readers or set(op.writes) & set(graph.outputs):
+            continue
+        first = min(map(settled.index, readers))
+        between = [graph.ops[other] for other in settled[place + 1 : first]]
+        if not any(other.kind == "ASSIGN_VARIABLE" and set(other.reads) & set(op.reads) for other in between):
+            settled.insert(first - 1, settled.pop(place))
+    return tuple(settled)
+
+
 def _unplannable(file: FileModel, graph: Graph) -> str:
     """Why the file's memory cannot be planned by this module, empty where it can."""
-    if len(file.subgraphs) != 1:
+    called = [op for subgraph in file.subgraphs for op in subgraph.ops if op.calls]
+    if any(op.kind != "CALL_ONCE" for op in called) or len(file.subgraphs) != 1 + len(called):
         callers = (f"op {i} {op.kind}" for i, op in enumerate(file.subgraphs[0].ops) if op.calls)
-        called = ", ".join(callers) or "no operator of the main graph"
+        listed = ", ".join(callers) or "no operator of the main graph"
         return (
-            f"it has {len(file.subgraphs)} subgraphs ({called} runs others), and these plans are for one alone;"
+            f"it has {len(file.subgraphs)} subgraphs ({listed} runs others), and these plans are for one alone;"
             " `modelplan fit --only plan` plans such files without stripes"
         )
     if file.compressed:
         return "its weights are compressed by metadata"
     if len(file.subgraphs[0].ops) != len(graph.ops):
         return "its graph has other operators than the file"
-    strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u" or op.calls})
+    strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u"})
     return f"it holds {', '.join(strange)}" if strange else ""
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
-from modelplan.ops.conditions import number
+from modelplan.ops.conditions import number, numbers
 from modelplan.ops.macs import element_macs, op_macs
 from modelplan.ops.op_facts import RowRule
 from modelplan.rewriting.striped_tflite.early_padding import padded_early
@@ -27,6 +27,10 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 _WINDOW_OPTIONS = {1: ("h", "height", 1), 2: ("w", "width", 2)}
 #: Types that TFLM's SLICE copies.
 SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})
+#: Operators that take a block of an operand by constants.
+SLICES = frozenset({"SLICE", "STRIDED_SLICE"})
+#: Beyond the end of any axis.
+_TO_THE_END = 2**31 - 1
 _UNMOVED_TYPES = frozenset({"int8", "uint8", "int16", "float32"})
 
 
@@ -133,11 +137,74 @@ def _permuted(graph: Graph, op: Op, axis: int) -> Layer | str:
     return replace(pointwise(y[axis], (0,), (places[axis],)), places=places)
 
 
-def sized(graph: Graph, op: Op, axis: int, rows: int) -> tuple[int, tuple[int, ...]]:
-    """Which operand of an operator that enlarges maps holds the size of its output, and the size for so many rows."""
-    shape = graph.tensors[op.outputs[0]].shape
-    shape = (*shape[:axis], rows, *shape[axis + 1 :])
-    return (0, shape) if op.kind == "TRANSPOSE_CONV" else (1, shape[1:3])
+def steering_operands(graph: Graph, op: Op, computed: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
+    """The constants, by position, by which an operator makes so many rows along each axis that is cut.
+
+    Those of operators that enlarge maps hold the size of the output, those of slices what they take.
+    """
+    if op.kind in SLICES:
+        return _slicing_operands(graph, op, computed)
+    shape = list(graph.tensors[op.outputs[0]].shape)
+    for axis, rows in computed.items():
+        shape[axis] = rows
+    if op.kind == "TRANSPOSE_CONV":
+        return {0: tuple(shape)}
+    return {1: tuple(shape[1:3])} if op.kind.startswith("RESIZE") else {}
+
+
+def _sliced(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A SLICE or STRIDED_SLICE: some of the operand's rows, each one or every so many."""
+    taken = _taken(graph, op)
+    if isinstance(taken, str):
+        return taken
+    first, step = taken[axis]
+    x, y = graph.tensors[op.inputs[0]].shape[axis], graph.tensors[op.outputs[0]].shape[axis]
+    if (first, step, y) == (0, 1, x):
+        return pointwise(y, (0,))
+    return Layer("window", (0,), x, y, stride=step, above=-first)
+
+
+def _taken(graph: Graph, op: Op) -> list[tuple[int, int]] | str:
+    """For each axis the first place that a SLICE or STRIDED_SLICE takes, and how far the next one is."""
+    shape, begin = graph.tensors[op.inputs[0]].shape, numbers(op, "operand 1")
+    step = numbers(op, "operand 3") if op.kind == "STRIDED_SLICE" else (1,) * len(shape)
+    if begin is None or step is None or numbers(op, "operand 2") is None:
+        return "its places are not constant"
+    if any(number(op, name, 0) for name in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask", "offset")):
+        return "it adds or drops axes"
+    if not len(begin) == len(step) == len(shape) or min(step, default=1) < 1:
+        return "it does not go forwards along all axes"
+    mask = number(op, "begin_mask", 0) if op.kind == "STRIDED_SLICE" else 0
+    firsts = (0 if mask >> axis & 1 else at + (at < 0) * shape[axis] for axis, at in enumerate(begin))
+    return [(min(max(at, 0), n), s) for at, n, s in zip(firsts, shape, step, strict=True)]
+
+
+def _slicing_operands(graph: Graph, op: Op, computed: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
+    """The operands that a SLICE or STRIDED_SLICE has for windows that begin where it does, by position.
+
+    `computed` are the rows that it makes along each axis that is cut. To the end of its window is what a
+    STRIDED_SLICE reads there.
+    """
+    begin, ends = list(numbers(op, "operand 1") or ()), list(numbers(op, "operand 2") or ())
+    strided = op.kind == "STRIDED_SLICE"
+    masks, shape = [number(op, name, 0) for name in ("begin_mask", "end_mask")], graph.tensors[op.inputs[0]].shape
+    for axis, rows in computed.items():
+        if not strided:
+            begin[axis], ends[axis] = 0, rows
+        elif begin[axis] * (~masks[0] >> axis & 1) or (ends[axis] < shape[axis] and not masks[1] >> axis & 1):
+            begin[axis], ends[axis] = 0, _TO_THE_END
+    return {1: tuple(begin), 2: tuple(ends)}
+
+
+def _blocks(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A SPACE_TO_DEPTH or DEPTH_TO_SPACE: a row of blocks from some rows, or some rows from a row."""
+    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    if len(x) != 4 or len(y) != 4:
+        return "it is no map of four axes"
+    size = number(op, "block_size", 1)
+    if op.kind == "SPACE_TO_DEPTH":
+        return Layer("window", (0,), x[axis], y[axis], 0, size, size, blocks=True)
+    return Layer("grow", (0,), x[axis], y[axis], 0, size, size, own=True)
 
 
 def _pad(graph: Graph, op: Op, axis: int) -> Layer | str:
@@ -145,9 +212,9 @@ def _pad(graph: Graph, op: Op, axis: int) -> Layer | str:
     pads = op.attribute("operand 1")
     if not isinstance(pads, tuple) or len(pads) != 2 * len(x.shape) or not all(isinstance(v, int) for v in pads):
         return "its paddings are not constant"
-    if any(pads[: 2 * axis]):
-        return "it pads an axis before that of the rows"
     above = int(str(pads[2 * axis]))
+    if x.shape[axis] == y.shape[axis]:
+        return pointwise(y.shape[axis], (0,))
     return Layer("pad", (0,), x.shape[axis], y.shape[axis], above=above)
 
 
@@ -191,6 +258,8 @@ RULES: dict[RowRule, Callable[[Graph, Op, int], Layer | str]] = {
     "resize": _resized,
     "along channels": _along_channels,
     "pad": _pad,
+    "slice": _sliced,
+    "blocks": _blocks,
     "join": _joined,
     "permute": _permuted,
     "spread": _spread,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modelplan.rewriting.striped_tflite.layers import sized, takes_anything
+from modelplan.rewriting.striped_tflite.layers import SLICES, steering_operands, takes_anything
 from modelplan.rewriting.striped_tflite.steps import Block, GroupOffset, TfliteLoop, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.loop_rows import IterationRows, Tiling, tiling
 from modelplan.rewriting.stripes.program import AddedValue
@@ -92,15 +92,19 @@ class _Writer:
             blocks = self._used(x, (index, position), layer.places) if x not in self.held and self.loose else ()
             inputs[position] = self._rows(x, source, runs, f"op{index}_window", layer.places, blocks)
         computed = [axis_rows.computed[index] for axis_rows in self.tiling.both_axes]
-        if layer.kind == "grow":
-            position, size = sized(graph, op, self.base.region.axis, 0)
-            size = (size[0], *computed, size[3]) if len(size) == _RANK else tuple(computed)
-            inputs[position] = self.program.constant(size)
+        if layer.kind == "grow" or op.kind in SLICES:
+            for position, numbers in steering_operands(graph, op, self._cut(computed)).items():
+                if numbers != op.attribute(f"operand {position}"):
+                    inputs[position] = self.program.constant(numbers)
         value = self._map(y, computed, "made")
         self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index))
         self.held[y] = self._rows(
             y, value, [axis_rows.kept[index] for axis_rows in self.tiling.both_axes], f"op{index}_cut"
         )
+
+    def _cut(self, computed: Sequence[int]) -> dict[int, int]:
+        """Rows along the axes that are cut."""
+        return {a: n for a, n in enumerate(computed, 1) if a == self.base.region.axis or self.base.region.columns}
 
     def _rows(
         self, t: int, source: int, runs: Sequence[IterationRows], what: str, places: tuple[int, ...] = (),

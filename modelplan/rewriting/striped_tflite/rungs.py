@@ -40,6 +40,7 @@ from modelplan.runtimes.tflm.refused_operators import refusal_lines
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
     "as is": "the unmodified file",
+    "interface": "the program passes other types: the outer conversions are its own",
     "order": "its best order of operators",
     "views": "an offline plan (addresses in the file, which TFLM takes) in which views share bytes",
     "overlaps": "and outputs run into operands that are still read",
@@ -47,6 +48,8 @@ RUNGS = {
     "gather": "and pointwise convolutions gather a few pixels before they write them",
     "split": "and the largest maps are computed in stripes",
 }
+#: Those whose files have no plan and no operator more than the model.
+UNPLANNED = frozenset({"as is", "interface"})
 #: Tries of the packer for a glance at a plan, for a look at a promising one, and for an answer.
 GLANCE, LOOK, ANSWER = 200, 1500, 15000
 
@@ -57,6 +60,7 @@ class Goal(RewriteGoal):
 
     `max_time` is a share of the time that an invocation is expected to take, `max_ops` and `max_flash` cap the
     operators of the file and its bytes. `tflm` is the day of the TFLM that will run the file, None for the newest.
+    `interface` is the type of inputs and outputs, "int8" or "uint8", that the program converts from and to.
     """
 
     objective: str = "arena"
@@ -68,6 +72,7 @@ class Goal(RewriteGoal):
     seed: int = 0
     tflm: date | None = None
     max_time: float = 0.15
+    interface: str = "as-is"
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,10 @@ class Rung:
 
 
 class ModelOnTarget:
-    """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime."""
+    """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime.
+
+    `original` is the file as it came, where its inputs and outputs had other types.
+    """
 
     def __init__(
         self,
@@ -106,8 +114,10 @@ class ModelOnTarget:
         goal: Goal,
         report: Report = report_nothing,
         check: Callable[[], None] = never_interrupt,
+        original: bytes | None = None,
     ) -> None:
         self.data, self.graph, self.name, self.goal = data, graph, name, goal
+        self.original = data if original is None else original
         self.report, self.check = report, check
         self.macs = graph_macs(graph)
         self.time = sum(op_time(graph, op) for op in range(len(graph.ops)))
@@ -129,7 +139,7 @@ class ModelOnTarget:
         """Whether a rung meets the caps and the target's TFLM runs it; the unmodified file meets all caps."""
         goal = self.goal
         if rung.refusals or rung.name == "as is":
-            return not rung.refusals
+            return not rung.refusals and self.original == self.data
         return (
             (goal.max_ops is None or rung.ops <= goal.max_ops)
             and (goal.max_flash is None or len(rung.model) <= goal.max_flash)
@@ -187,7 +197,7 @@ class ModelOnTarget:
         whole = arena(file, self.goal.abi, self.goal.kernels)
         return Rung(
             name=name, model=model, arena=whole.size(), head=whole.head, tail=whole.tail, macs=macs, ops=ops,
-            added=tuple(added), needs=() if name == "as is" else tuple(needs_of(file, added)),
+            added=tuple(added), needs=() if name in UNPLANNED else tuple(needs_of(file, added)),
             refusals=refusal_lines(whole.refusals),
         )  # fmt: skip
 

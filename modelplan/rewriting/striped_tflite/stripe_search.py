@@ -12,7 +12,7 @@ from typing import Any
 
 from modelplan.model import Graph, bounds
 from modelplan.primitives.workers import Workers
-from modelplan.rewriting.striped_tflite import candidates, costs, durations
+from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
@@ -104,9 +104,14 @@ class StripeSearch:
         self.plans: dict[Regions, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
-        self.least = least_bytes(self.space)
+        self.least = least_bytes(self.space, self._scratch)
         self.buffers = 0
         self.interrupted = False
+
+    def _scratch(self, op: int) -> int:
+        """Bytes of the working buffers that the kernel of an operator asks for as a whole."""
+        alone = replace(self.space.plain, steps=[self.space.plain.steps[self.order.index(op)]])
+        return sum(size for _, size in placing.scratch_of(alone, self.model.runtime, {}))
 
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
@@ -134,7 +139,7 @@ class StripeSearch:
 
     def _search(self, workers: Workers) -> None:
         ceiling = max(self.space.peaks)
-        ranges = candidates.promising_ranges(self.space, ceiling, ceiling // 3)
+        ranges = candidates.promising_ranges(self.space, ceiling, max(ceiling // 3, self.least[0]))
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.candidates += found
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
@@ -417,11 +422,12 @@ def _shift_cuts(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
                 yield moved
 
 
-def least_bytes(space: Space) -> tuple[int, str]:
+def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     """Bytes that every plan of stripes needs in this order of operators, however it cuts rows, and why.
 
-    All inputs are there before the first row is computed, all outputs behind the last. An operator that cannot be split
-    has its operands and its output whole, and beside them whatever was made before and is read behind it.
+    All inputs are there before the first row is computed, all outputs behind the last. An operator that cannot be
+    split, or that makes one row of a whole map, has its operands and its output whole and its working buffers,
+    `scratch`, and beside them whatever was made before and is read behind it.
     """
     graph, tensors = space.graph, space.graph.tensors
     read = sum(tensors[t].nbytes for t in graph.inputs if graph.readers[t])
@@ -429,8 +435,10 @@ def least_bytes(space: Space) -> tuple[int, str]:
     found = [(read, "the inputs of the model"), (computed, "the outputs of the model")]
     for step, peak in enumerate(space.peaks):
         op = space.order[step]
-        if isinstance(space.layers[op], str):
-            found.append((_whole_bytes(space, step, peak), f"{graph.label(op)}, which is not split"))
+        layer = space.layers[op]
+        if isinstance(layer, str) or (layer.rows_out == 1 and layer.reach >= layer.rows_in):
+            needed = _whole_bytes(space, step, peak) + scratch(op)
+            found.append((needed, f"{graph.label(op)}, which is not split"))
     return max(found, key=lambda pair: pair[0])
 
 

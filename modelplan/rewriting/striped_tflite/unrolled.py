@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.model import Op
-from modelplan.rewriting.striped_tflite.layers import sized
+from modelplan.rewriting.striped_tflite.layers import SLICES, steering_operands
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.lowering import StripeLowering
 from modelplan.rewriting.stripes.program import AddedValue, HeldRows
@@ -118,9 +118,10 @@ class _Stripes(StripeLowering):
             inputs[1] = self._paddings(index, window)
         elif layer.kind == "cut":
             inputs[1:] = self._cut_out(index, b - a)
-        elif layer.kind == "grow":
-            position, size = sized(self.graph, op, self.axis, window.computed)
-            inputs[position] = self.program.constant(size)
+        elif layer.kind == "grow" or op.kind in SLICES:
+            for position, numbers in steering_operands(self.graph, op, {self.axis: window.computed}).items():
+                if numbers != op.attribute(f"operand {position}"):
+                    inputs[position] = self.program.constant(numbers)
         elif window.padded or self._is_valid_here(index):
             if window.padded:
                 inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)

@@ -8,7 +8,7 @@ every tensor on the list; numbers of tensors in what stays are changed where the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from modelplan.formats.tflite.flatbuffer_tables import (
     MODEL,
@@ -39,6 +39,8 @@ _OPCODE, _OP_INPUTS, _OP_OUTPUTS, _OPTIONS_TYPE, _OPTIONS, _INTERMEDIATES = 0, 1
 _SHAPE, _TYPE, _BUFFER, _NAME, _VARIABLE, _SIGNATURE = 0, 1, 2, 3, 5, 7
 _DATA = 0
 _TYPES = {"int32": 2, "bool": 6}
+#: Stands for tensors of subgraphs that stay as they are.
+_NO_VALUE = -1
 #: Fields of a table of operator codes, and of SLICE, PAD and CONCATENATION their number, version and kind of options.
 _CODE = (1, 0, 4, 4)
 _ADDED = {
@@ -63,13 +65,14 @@ _BY_NUMBER = "model_control_dependencies"
 def write_striped(model: bytes, program: TfliteProgram) -> tuple[bytes, list[int]]:
     """The file `model` with the program in place of its main graph, and the value behind each of its tensors.
 
-    Tensors are counted over all subgraphs: those of loops, condition and body, stand behind the main graph's.
+    Tensors are counted over all subgraphs. Behind the main graph's stand those of the file's other subgraphs, which
+    stay and are no values (-1), then those of loops, condition and body.
 
     The file carries no offline memory plan: the old one, if any, is for other tensors.
 
     Raises:
         ModelError: it holds what cannot be carried over.
-        RequestError: it has several subgraphs, or operators are bound to numbers in its metadata.
+        RequestError: operators are bound to numbers in its metadata.
     """
     return _Writer(model, program).write()
 
@@ -104,8 +107,7 @@ class _Writer:
         self.old = bytearray(model)
         self.root = root(model)
         subgraphs = tables(model, self.root, _SUBGRAPHS)
-        if len(subgraphs) != 1:
-            raise RequestError(f"found {len(subgraphs)} subgraphs, stripes need a model of one")
+        self.others = subgraphs[1:]
         if get_metadata(model, _BY_NUMBER) is not None:
             raise RequestError(f"the metadata {_BY_NUMBER} names operators by number")
         self.subgraph = subgraphs[0]
@@ -120,13 +122,20 @@ class _Writer:
         """The new number of each value of the main graph that stays or is added."""
         graph = self.program.graph
         used = {t for step in self.program.steps for t in (*step.inputs, *step.outputs)}
-        used |= {*graph.inputs, *graph.outputs}
-        before = {
-            t for table in self.operators for part in (_OP_INPUTS, _OP_OUTPUTS) for t in self._listed(table, part)
-        }
-        old = [t for t in range(len(graph.tensors)) if t in used or t not in before]
+        used |= {*graph.inputs, *graph.outputs, *self._named_elsewhere()}
+        old = [t for t in range(len(graph.tensors)) if t in used]
         added = [len(graph.tensors) + i for i in range(len(self.program.added))]
         return {t: i for i, t in enumerate([*old, *(t for t in added if t in used)])}
+
+    def _named_elsewhere(self) -> Iterator[int]:
+        """The tensors that signatures name, and those in which operators that stay keep what they sum up."""
+        for step in self.program.steps:
+            if self._stays(step):
+                yield from self._listed(self._table(step), _INTERMEDIATES)
+        for signature in tables(self.model, self.root, _SIGNATURES):
+            for entry in (*tables(self.model, signature, 0), *tables(self.model, signature, 1)):
+                at = field(self.model, entry, 1)
+                yield self._int(at) if at else 0
 
     def write(self) -> tuple[bytes, list[int]]:
         self._renumber()
@@ -136,7 +145,8 @@ class _Writer:
         self.buffers = [front.at(at) for at in tables(self.model, self.root, _BUFFERS)]
         self.written: dict[int, int] = {}
         loops = [step.loop for step in self.program.steps if step.loop is not None]
-        values, subgraphs = list(self.number), []
+        kept = sum(len(tables(self.model, other, _TENSORS)) for other in self.others)
+        values, subgraphs = [*self.number, *(_NO_VALUE,) * kept], [front.at(other) for other in self.others]
         for loop in loops:
             for steps, outputs in (((loop.condition,), loop.condition.outputs), (loop.body, loop.outputs)):
                 number = _numbered_values((*loop.inputs, *(t for s in steps for t in (*s.inputs, *s.outputs))))
@@ -156,7 +166,7 @@ class _Writer:
     def _main(self) -> int:
         loops, operators = 0, []
         for step in self.program.steps:
-            operators.append(self._operator(step, self.number, 1 + 2 * loops))
+            operators.append(self._operator(step, self.number, 1 + len(self.others) + 2 * loops))
             loops += step.loop is not None
         changed = {
             _TENSORS: self.front.references([self._tensor(value) for value in self.number]),

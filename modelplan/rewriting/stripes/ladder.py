@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ def climb_rungs(rungs: Iterable[RungT], tried: list[RungT], goal: RewriteGoal, f
 
 
 def chosen_rung(
-    tried: Sequence[RungT], goal: RewriteGoal, fits: Callable[[RungT], bool], need: Callable[[RungT], int]
+    tried: Sequence[RungT], goal: RewriteGoal, fits: Callable[[RungT], bool], need: Callable[[RungT], Any]
 ) -> RungT | None:
     """The first rung that fits a budget, with no budget the one of least need; None where none fits."""
     fitting = [rung for rung in tried if fits(rung)]

@@ -141,7 +141,7 @@ def _fitting(layer: Layer, run: IterationRows) -> tuple[IterationRows, tuple[int
     """The least window that makes the rows of `run` as they are, how many wrong rows come first, how many it makes."""
     ends = [(start, start + run.extent) for start in run.starts]
     least = [input_window(layer, a, b, pad=layer.paddable) for a, b in ends]
-    made_of = _enlarged if layer.kind == "grow" else rows_of_window
+    made_of = {"grow": _enlarged, "pad": _bordered}.get(layer.kind, rows_of_window)
     window, found = _common_window(
         ends, [(w.lo, w.hi) for w in least], layer.rows_in, lambda a, b, lo, hi: made_of(layer, a, b, lo, hi)
     )
@@ -185,6 +185,15 @@ def _enlarged(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int]
     return (skip, computed) if skip >= 0 and skip + b - a <= computed else None
 
 
+def _bordered(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int] | None:
+    """`rows_of_window` of a PAD, which puts its borders around every window: they count where the map has them too."""
+    above, below = layer.above, layer.rows_out - layer.rows_in - layer.above
+    skip, computed = a - lo, above + hi - lo + below
+    if skip < 0 or skip + b - a > computed or (lo > 0 and skip < above):
+        return None
+    return None if hi < layer.rows_in and skip + b - a > computed - below else (skip, computed)
+
+
 def _uncut_chain(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
     """The rows of a chain of operators in which each takes all rows of the one before."""
     _check_chain(base)
@@ -215,7 +224,7 @@ def _check_chain(base: LoopLayers) -> None:
 def _rows_made(layer: Layer, height: int) -> int:
     """The number of rows that an operator computes from a window."""
     if layer.kind != "window":
-        return height
+        return height + (layer.rows_out - layer.rows_in) * (layer.kind == "pad")
     return -(-height // layer.stride) if layer.own else (height - layer.reach) // layer.stride + 1
 
 

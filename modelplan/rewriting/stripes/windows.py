@@ -30,6 +30,8 @@ class Layer:
     `axes` are the axes of the rows in these operands, empty where they are that of the output; `places` all axes of an
     operand that become the axes of the output, empty where they are the same.
 
+    A window of `blocks` has a multiple of `stride` rows.
+
     `products` of floats are summed up for each of the `columns` that a row of a convolution has, where that matters.
     """
 
@@ -48,6 +50,7 @@ class Layer:
     places: tuple[int, ...] = ()
     products: int = 0
     columns: int = 0
+    blocks: bool = False
 
     @property
     def bordered(self) -> bool:
@@ -150,6 +153,8 @@ def rows_of_window(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int,
     if layer.kind == "pointwise":
         return (a - i0, i1 - i0) if i0 <= a and b <= i1 else None
     n = i1 - i0
+    if layer.blocks and n % layer.stride:
+        return None
     computed = -(-n // layer.stride) if layer.own else (n - layer.reach) // layer.stride + 1
     above = max((computed - 1) * layer.stride + layer.reach - n, 0) // 2 if layer.own else 0
     shift, rest = divmod(i0 - above + layer.above, layer.stride)

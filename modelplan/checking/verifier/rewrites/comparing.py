@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, Unproved, row_words
+from modelplan.checking.verifier.rewrites.interface import HostSide, host_side
 from modelplan.checking.verifier.rewrites.reading import Cell, Source, surroundings_of
 from modelplan.checking.verifier.rewrites.running import Trace, fault_of, trace_run
 from modelplan.primitives.errors import RequestError
+from modelplan.runtimes.tflm.interface_metadata import INTERFACE
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Both runs, in which equal rows have equal coordinates."""
+    """Both runs, in which equal rows have equal coordinates; `host` is what the second file's program converts."""
 
     catalogue: Catalogue
     original: Trace
     rewritten: Trace
+    host: HostSide
 
 
 def compare_rows(original: Source, rewritten: Source) -> Compared:
@@ -27,7 +30,8 @@ def compare_rows(original: Source, rewritten: Source) -> Compared:
         Unproved: an operator is not known, or the first file contradicts itself.
         RequestError: the files have other inputs or outputs, or seem to be swapped.
     """
-    _check_interface(original, rewritten)
+    host = host_side(original, rewritten)
+    _check_interface(original, rewritten, host)
     catalogue = Catalogue()
     try:
         first = trace_run(original, catalogue)
@@ -35,26 +39,28 @@ def compare_rows(original: Source, rewritten: Source) -> Compared:
         raise Unproved(f"cannot be proved: {original.name} itself cannot be followed: {fault}") from None
     pieces = max((base.uses for base in catalogue.bases), default=0)
     catalogue.close()
-    second = trace_run(rewritten, catalogue)
+    second = trace_run(rewritten, catalogue, host)
     _check_not_swapped(original, rewritten, pieces, max((base.uses for base in catalogue.bases), default=0))
-    for position, (wanted, content) in enumerate(zip(first.outputs, second.outputs, strict=True)):
+    for position, (wanted, content) in enumerate(zip(first.outputs, second.returned, strict=True)):
         cell = rewritten.parts[0].cells[rewritten.parts[0].outputs[position]]
         _check_output(catalogue, rewritten, cell, wanted, content)
-    _check_same_around(original, rewritten)
-    if first.keeping != second.keeping:
-        raise Fault("the file", "runs operators that keep values between runs in another order or number")
-    return Compared(catalogue, first, second)
+    _check_same_around(original, rewritten, host)
+    for variable in {kept[0] for kept in (*first.keeping, *second.keeping)}:
+        sides = ([kept for kept in trace.keeping if kept[0] == variable] for trace in (first, second))
+        if next(sides) != next(sides):
+            raise Fault("the file", "runs operators that keep values between runs in another order or number")
+    return Compared(catalogue, first, second, host)
 
 
-def _check_interface(original: Source, rewritten: Source) -> None:
+def _check_interface(original: Source, rewritten: Source, host: HostSide) -> None:
     for what in ("inputs", "outputs"):
         cells = [[part.cells[t] for t in getattr(part, what)] for part in (original.parts[0], rewritten.parts[0])]
         if len(cells[0]) != len(cells[1]):
             raise RequestError(
                 f"{rewritten.name} is no rewrite of {original.name}: it has {len(cells[1])} {what}, not {len(cells[0])}"
             )
-        for position, (a, b) in enumerate(zip(*cells, strict=True)):
-            for name in ("name", "shape", "coding"):
+        for position, (a, b, end) in enumerate(zip(*cells, getattr(host, what), strict=True)):
+            for name in ("name", "shape") if end is not None else ("name", "shape", "coding"):
                 if getattr(a, name) != getattr(b, name):
                     raise RequestError(
                         f"{rewritten.name} is no rewrite of {original.name}: {what[:-1]} {position} has"
@@ -62,9 +68,12 @@ def _check_interface(original: Source, rewritten: Source) -> None:
                     )
 
 
-def _check_same_around(original: Source, rewritten: Source) -> None:
+def _check_same_around(original: Source, rewritten: Source, host: HostSide) -> None:
     """Checks what programs find beside the operators: signatures with their names, and metadata but for the plan."""
     before, after = surroundings_of(original), surroundings_of(rewritten)
+    if host.converts:
+        for said in (before, after):
+            said.pop(f"metadata {INTERFACE!r}", None)
     for what in sorted(before.keys() | after.keys()):
         if what not in after:
             raise Fault("the file", f"has no {what}, which the model has")

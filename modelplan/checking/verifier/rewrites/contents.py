@@ -10,7 +10,7 @@ be made, but never be kept.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,7 @@ class Catalogue:
         self.bases: list[Base] = []
         self.number: dict[Hashable, int] = {}
         self.closed: int | None = None
+        self.twins: dict[int, int] = {}
 
     def close(self) -> None:
         """Marks all maps and rows so far as computed by the first file; later ones are foreign."""
@@ -147,6 +148,18 @@ class Catalogue:
         """The content of a tensor that holds all rows of a map in their order."""
         number = self.base(kind, fields, len(shape), made_by, name)
         return Content(number, tuple(self.coordinates(number, a, each_row(n)) for a, n in enumerate(shape)))
+
+    def twin(self, content: Content) -> Content:
+        """The same rows with codes of the other type of 8 bits, 128 apart; that of a twin is what it is the twin of."""
+        if content.base == NOTHING:
+            return content
+        if content.base not in self.twins:
+            base = self.bases[content.base]
+            other = len(self.bases)
+            fields = (("the twin of", content.base),)
+            self.bases.append(Base("twin", fields, base.made_by, base.name, base.windows, [0] * len(base.windows)))
+            self.twins |= {content.base: other, other: content.base}
+        return replace(content, base=self.twins[content.base])
 
     def coordinates(self, base: int, axis: int, windows: Sequence[Window]) -> Axis:
         """The coordinate of each window along an axis of a base."""

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from modelplan.checking.verifier.litert import INSTALL as INSTALL_LITERT
-from modelplan.checking.verifier.litert import LiteRTError, litert_installed, litert_outputs
+from modelplan.checking.verifier.litert import LiteRTError, litert_given, litert_installed, litert_outputs
+from modelplan.checking.verifier.random_inputs import random_array
 from modelplan.checking.verifier.rewrites.comparing import Compared, compare_rows
 from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
+from modelplan.checking.verifier.rewrites.interface import CODES, Array, HostConversion, HostSide
 from modelplan.checking.verifier.rewrites.memory import replay_memory
-from modelplan.checking.verifier.rewrites.reading import Source, read_source
+from modelplan.checking.verifier.rewrites.reading import Cell, Source, read_source
 from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
+from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_values, tflm_version
 
 _ROUNDS = 2
 #: Said of a file whose plan counts on the order of kernels that the wheel does not have.
 _UNPLANNED = "without the plan, which holds for {} kernels only"
 #: What a run of a file gives: something of each invocation's outputs that is equal where the outputs are.
 Outputs = Sequence[object]
+#: How the model, and how the rewritten file, is run.
+Runs = tuple[Callable[[bytes], Outputs], Callable[[bytes], Outputs]]
+#: The inputs of each invocation.
+Feeds = Sequence[Sequence[Array]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ def execute_on_tflm(
     """
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
-    heads = []
+    heads: list[int] = []
     plain = for_reference_kernels(rewritten.model, kernels)
     unplanned = plain is not rewritten.model
     rewritten = replace(rewritten, model=plain)
@@ -61,7 +70,14 @@ def execute_on_tflm(
         heads.append(done.head)
         return done.outputs
 
-    said = _compare(original, rewritten, compared, run, effort)
+    def run_given(data: bytes, feeds: Feeds) -> list[list[Array]]:
+        heads.append(run_tflm(data, rounds=0).head)
+        return [outputs for outputs, _ in tflm_values(data, [[x.tobytes() for x in feed] for feed in feeds])]
+
+    runs: Runs = (run, run)
+    if compared.host.converts:
+        runs = converted_runs(original, rewritten, compared.host, effort.seed, run_given)
+    said = _compare(original, rewritten, compared, runs, effort)
     predicted = planner.predicted_head(rewritten.model)  # with reference kernels, which the wheel has
     if planner.padded(heads[1]) != planner.padded(predicted):
         raise BrokenPlanError(f"TFLM reports a head of {heads[1]:,} bytes, predicted are {predicted:,}")
@@ -100,36 +116,83 @@ def execute_on_litert(
     """
     if not litert_installed():
         raise Skipped(f"ai-edge-litert is not installed; {INSTALL_LITERT}")
-    said = _compare(original, rewritten, compared, lambda data: _on_litert(data, effort.seed), effort)
+    runs: Runs = (lambda data: _on_litert(data, effort.seed),) * 2
+    if compared.host.converts:
+        runs = converted_runs(original, rewritten, compared.host, effort.seed, _given_to_litert)
+    said = _compare(original, rewritten, compared, runs, effort)
     return Executed(said, "the file on LiteRT's reference kernels, which know no plan")
 
 
-def _compare(
-    original: Source, rewritten: Source, compared: Compared, run: Callable[[bytes], Outputs], effort: ExecutionEffort
-) -> str:
+def converted_runs(
+    original: Source,
+    rewritten: Source,
+    host: HostSide,
+    seed: int,
+    run: Callable[[bytes, Feeds], list[list[Array]]],
+) -> Runs:
+    """How each of two files is run on the same inputs, which the program converts for the second as its outputs.
+
+    Inputs are random, some beyond what the codes can say; all at the least, the middle and the greatest value.
+    """
+    rng, main = np.random.default_rng(seed), original.parts[0]
+    ends = list(zip((main.cells[t] for t in main.inputs), host.inputs, strict=True))
+    places = [None] * _ROUNDS + [-0.1, 0.5, 1.1]
+    feeds = [[_values(cell, end, rng, place) for cell, end in ends] for place in places]
+    passed = [[x if e is None else e.quantised(x) for x, e in zip(feed, host.inputs, strict=True)] for feed in feeds]
+
+    def run_converted(data: bytes) -> Outputs:
+        found = run(data, passed)
+        outputs = host.outputs if data == rewritten.model.data else (None,) * len(found[0])
+        return _digests([y if e is None else e.restored(y) for y, e in zip(ys, outputs, strict=True)] for ys in found)
+
+    return lambda data: _digests(run(data, feeds)), run_converted
+
+
+def _values(cell: Cell, end: HostConversion | None, rng: np.random.Generator, place: float | None) -> Array:
+    """Values for an input; `place` is where all of them lie between the least and the greatest code."""
+    if end is None or cell.coding.dtype != "float32":
+        return random_array(cell.coding.dtype, cell.shape, rng)
+    low, high = CODES[end.inner.coding.dtype]
+    shares = rng.uniform(-0.1, 1.1, cell.shape) if place is None else np.full(cell.shape, place)
+    steps = low + shares * (high - low) - end.inner.coding.zero
+    return (steps * end.inner.coding.scales[0]).astype(np.float32)
+
+
+def _digests(runs: Iterable[Sequence[Array]]) -> list[str]:
+    return [hashlib.sha256(b"".join(np.ascontiguousarray(y).tobytes() for y in ys)).hexdigest() for ys in runs]
+
+
+def _given_to_litert(data: bytes, feeds: Feeds) -> list[list[Array]]:
+    try:
+        return litert_given(data, feeds)
+    except LiteRTError as problem:
+        raise RefusalError(f"LiteRT: {problem}") from None
+
+
+def _compare(original: Source, rewritten: Source, compared: Compared, runs: Runs, effort: ExecutionEffort) -> str:
     began = time.monotonic()
-    count = _equal_runs("the outputs", original.model.data, rewritten.model.data, run)
+    count = _equal_runs("the outputs", original.model.data, rewritten.model.data, runs)
     cuts = region_ends(original, rewritten, compared)
     done = 0
     for cut in cuts:
         if effort.seconds is not None and time.monotonic() - began > effort.seconds:
             break
         ends = cut_off(original, *cut.original), cut_off(rewritten, *cut.rewritten)
-        count += _equal_runs(f"the map {cut.name!r}", *ends, run)
+        count += _equal_runs(f"the map {cut.name!r}", *ends, runs)
         done += 1
     left = f" of {len(cuts)}, the rest left out after {effort.seconds:g} seconds" if done < len(cuts) else ""
     ends_said = f", cut off at the end of {done} regions too{left}" if cuts else ""
     return f"{count} runs bit-equal{ends_said}"
 
 
-def _equal_runs(what: str, before: bytes, after: bytes, run: Callable[[bytes], Outputs]) -> int:
+def _equal_runs(what: str, before: bytes, after: bytes, runs: Runs) -> int:
     """Runs both; returns how many runs were equal."""
     try:
-        wanted = run(before)
+        wanted = runs[0](before)
     except RefusalError as reason:
         raise Skipped(f"the model does not run by itself: {reason}") from None
     try:
-        found = run(after)
+        found = runs[1](after)
     except RefusalError as reason:
         raise BrokenPlanError(f"the rewritten model does not run: {reason}") from None
     for number, (a, b) in enumerate(zip(wanted, found, strict=True)):

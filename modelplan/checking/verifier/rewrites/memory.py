@@ -144,6 +144,10 @@ class _Memory:
         if event.passes:
             self._pass(event, writer)
             return
+        for t in event.overwrites:
+            span = self._span(t)
+            if span is not None:
+                self.bytes[span[0] : span[1]], self.writer[span[0] : span[1]] = JUNK, writer
         if event.copies:
             self._move(event, masks, writer)
             return

@@ -30,7 +30,7 @@ _ELEMENTWISE = {
 #: Operators with rows, and the operand that has them.
 _WINDOWS = {
     "CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "MAX_POOL_2D": 0, "AVERAGE_POOL_2D": 0, "TRANSPOSE_CONV": 2,
-    "RESIZE_NEAREST_NEIGHBOR": 0, "RESIZE_BILINEAR": 0,
+    "RESIZE_NEAREST_NEIGHBOR": 0, "RESIZE_BILINEAR": 0, "SPACE_TO_DEPTH": 0, "DEPTH_TO_SPACE": 0,
 }  # fmt: skip
 #: Types whose elements steer nothing.
 _DATA = {"int8", "uint8", "int16", "float32"}

@@ -79,6 +79,8 @@ def _counted(source: Source, compared: Compared) -> str:
     ]
     if trace.iterations:
         counts.append(_many(sum(trace.iterations.values()), "iteration"))
+    if compared.host.converts:
+        counts.append(f"equal where the program converts: {compared.host}")
     return ", ".join(counts)
 
 

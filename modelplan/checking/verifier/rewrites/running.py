@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, zip_longest
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from modelplan.checking.verifier.rewrites.contents import (
     unproved,
     unwritten,
 )
+from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, conversion_operation, twin_of
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, is_moving, moved
-from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart
+from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import WindowOperand, same_in_both, spread_of
 
 #: Most operators that a run may take, loops counted out.
@@ -37,11 +38,16 @@ _KEEPING = {
 }  # fmt: skip
 
 
+#: Those of them that read or assign the variable that operand 0 names.
+_ON_VARIABLES = {"READ_VARIABLE", "ASSIGN_VARIABLE"}
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One run of an operator, or one copy between an operator and the subgraph that it calls.
 
     Tensors are counted over all subgraphs. `copies` are there where it only moves; `iteration` counts from 1.
+    `overwrites` are tensors of a subgraph that it runs, which may hold anything then.
     """
 
     op: Operation
@@ -50,22 +56,24 @@ class Event:
     writes: tuple[tuple[int, Content], ...]
     copies: tuple[ElementCopy, ...] = ()
     passes: bool = False
+    overwrites: tuple[int, ...] = ()
 
 
 @dataclass
 class Trace:
-    """All that happened in a run, and what its inputs and outputs were."""
+    """All that happened in a run, and what its inputs and outputs were; `returned` are these as the model has them."""
 
     inputs: list[Content] = field(default_factory=list)
     outputs: list[Content] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     values: dict[int, Content] = field(default_factory=dict)
-    keeping: list[Hashable] = field(default_factory=list)
+    keeping: list[tuple[Content | None, str, Hashable]] = field(default_factory=list)
+    returned: list[Content] = field(default_factory=list)
     iterations: Counter[int] = field(default_factory=Counter)
 
 
-def trace_run(source: Source, catalogue: Catalogue) -> Trace:
-    """Runs a file on unknown inputs.
+def trace_run(source: Source, catalogue: Catalogue, host: HostSide | None = None) -> Trace:
+    """Runs a file on unknown inputs, whose program converts them and the outputs where `host` says so.
 
     Raises:
         Fault: an operator reads or writes outside of a tensor, or computes what the catalogue's first file does not.
@@ -73,7 +81,7 @@ def trace_run(source: Source, catalogue: Catalogue) -> Trace:
 
     Cost: O(operators run x extents of their tensors).
     """
-    return _Runner(source, catalogue).run()
+    return _Runner(source, catalogue).run(host or HostSide((), ()))
 
 
 class _Runner:
@@ -85,20 +93,48 @@ class _Runner:
         self.running: list[int] = []
         self.constants: dict[int, Content] = {}
 
-    def run(self) -> Trace:
+    def run(self, host: HostSide) -> Trace:
         main = self.source.parts[0]
-        for position, t in enumerate(main.inputs):
-            cell = main.cells[t]
+        for position, (t, end) in enumerate(zip_longest(main.inputs, host.inputs)):
+            cell = main.cells[t] if end is None else end.outer
             fields = [("position", position), ("coding", cell.coding), ("shape", cell.shape)]
             content = self.catalogue.whole("input", fields, cell.shape, "the caller", cell.name)
+            if end is not None:
+                content = self._converted(f"the program, for input {position},", content, end.outer, end.inner)
             self.held[0][t] = content
             self.trace.inputs.append(content)
         self._part(0)
         self.trace.outputs = [self._content(0, t) for t in main.outputs]
+        ends = zip_longest(self.trace.outputs, host.outputs)
+        self.trace.returned = [
+            made if end is None else self._converted(f"the program, for output {i},", made, end.inner, end.outer)
+            for i, (made, end) in enumerate(ends)
+        ]
         self.trace.values = {
             main.cells[t].number: value for t, value in self.held[0].items() if isinstance(value, Content)
         }
         return self.trace
+
+    def _converted(self, where: str, content: Content, before: Cell, after: Cell) -> Content:
+        """A tensor that the program converts as the model does; codes of the other type of 8 bits stand for the same.
+
+        Raises:
+            Fault: the model has no such conversion.
+        """
+        if are_twins(before.coding, after.coding):
+            return self.catalogue.twin(content)
+        operation = conversion_operation("QUANTIZE" if before.coding.dtype == "float32" else "DEQUANTIZE")
+        try:
+            return self._computed(operation, where, [Given(before, content)], [after], 0)
+        except Fault as fault:
+            refused = fault
+        sides = [replace(cell, coding=twin_of(cell.coding)) if cell.coding.scales else cell for cell in (before, after)]
+        inner = content if before.coding.dtype == "float32" else self.catalogue.twin(content)
+        try:
+            made = self._computed(operation, where, [Given(sides[0], inner)], [sides[1]], 0)
+        except Fault:
+            raise refused from None
+        return self.catalogue.twin(made) if before.coding.dtype == "float32" else made
 
     def _part(self, number: int) -> None:
         part = self.source.parts[number]
@@ -108,9 +144,28 @@ class _Runner:
                 raise unproved(op, f"the file runs more than {_MOST_STEPS:,} operators")
             if op.kind == "WHILE":
                 self._loop(op)
+            elif op.kind == "CALL_ONCE":
+                self._initialise(op)
             else:
                 self._step(part, op)
         self.running.pop()
+
+    def _initialise(self, op: Operation) -> None:
+        """A CALL_ONCE that assigns constants to variables before anything reads or assigns one.
+
+        It runs in the first invocation only; what its tensors lie over is counted as lost in each.
+        """
+        parts = self.source.parts
+        if len(op.calls) != 1 or not 0 < op.calls[0] < len(parts) or self.iteration or self.running != [0]:
+            raise unproved(op, "calls a subgraph that does not exist, or stands in a loop")
+        part = parts[op.calls[0]]
+        if self.trace.keeping or any(other.kind not in ("VAR_HANDLE", "ASSIGN_VARIABLE") for other in part.ops):
+            raise unproved(op, "does more than to give variables their first values before they are used")
+        constants = [(cell.data and digest_of(cell.data), cell.coding, cell.shape) for cell in part.cells]
+        steps = tuple((other.kind, other.options, other.inputs, other.outputs) for other in part.ops)
+        self.trace.keeping.append((None, op.kind, (steps, tuple(constants))))
+        overwritten = tuple(cell.number for cell in part.cells)
+        self.trace.events.append(Event(op, self._where(op), (), (), overwrites=overwritten))
 
     def _where(self, op: Operation) -> str:
         loop = f", iteration {self.iteration[-1]}" if self.iteration else ""
@@ -149,7 +204,7 @@ class _Runner:
             raise unproved(op, "a custom operator" if op.custom else "calls subgraphs that depend on data")
         number, cells = op.subgraph, part.cells
         outputs = [cells[t] for t in op.outputs if t >= 0]
-        if len(outputs) != len(op.outputs) or not outputs:
+        if len(outputs) != len(op.outputs) or (not outputs and op.kind != "ASSIGN_VARIABLE"):
             raise unproved(op, "has no output or an absent one")
         given = [self._operands(number, t) if t >= 0 else None for t in op.inputs]
         reads = tuple((x.cell.number, x.content) for x in given if x is not None)
@@ -184,6 +239,8 @@ class _Runner:
             return self._unpacked(op, where, given, outputs), ()
         if op.kind in _KEEPING:
             return self._kept(op, where, given, outputs), ()
+        if op.kind == "QUANTIZE" and given[0] is not None and are_twins(given[0].cell.coding, outputs[0].coding):
+            return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
         try:
@@ -239,17 +296,23 @@ class _Runner:
     def _kept(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[Content, ...]:
-        """An operator that keeps values: a function of its operands and of its place among all such operators."""
-        turn = len(self.trace.keeping)
+        """An operator that keeps values: a function of its operands and of its place among those on the same ones.
+
+        A VAR_HANDLE only names a variable, by its options. Operators without one count as on the same values.
+        """
         options = [(f"option {name}", value) for name, value in same_in_both(op)]
-        fields = [("turn", turn), *options]
+        if op.kind == "VAR_HANDLE":
+            return self._whole(op, where, given, outputs, options)
+        variable = given[0].content if op.kind in _ON_VARIABLES and given and given[0] is not None else None
+        turn = sum(kept[0] == variable for kept in self.trace.keeping)
+        fields: list[tuple[str, Hashable]] = [("variable", variable), ("turn", turn), *options]
         for i, x in enumerate(given):
             kept = x is None or x.cell.variable
             fields.append((f"operand {i}", x and (x.cell.name if kept else x.content, x.cell.coding)))
         if self.iteration:
             raise unproved(op, "keeps values between runs and stands in a loop")
         contents = self._whole(op, where, given, outputs, fields)
-        self.trace.keeping.append((op.kind, tuple(fields)))
+        self.trace.keeping.append((variable, op.kind, tuple(fields)))
         return contents
 
     def _unpacked(

@@ -91,6 +91,29 @@ def _without(x: WindowOperand, axes: Sequence[int]) -> Hashable:
     return (x.content.base, x.cell.coding, tuple(a for i, a in enumerate(x.content.axes) if i not in axes))
 
 
+def _gathered_blocks(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """SPACE_TO_DEPTH: a row of blocks is made of all rows of these, each in its place."""
+    x, size = operands[0], op.option("BlockSize")
+    if x is None or len(x.content.axes) != 4 or size < 1 or any(len(axis) % size for axis in x.content.axes[1:3]):
+        return None
+    batch, *both = x.content.axes[:3]
+    axes = (tuple(axis[i : i + size] for i in range(0, len(axis), size)) for axis in both)
+    spread = (tuple((s,) for s in batch), *axes, each_row(output.shape[-1]))
+    return WindowSpread(spread, (("operand 0", _without(x, (0, 1, 2))),))
+
+
+def _scattered_blocks(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """DEPTH_TO_SPACE: each row of a block is made of one row, by the channels of its place in the block."""
+    x, size = operands[0], op.option("BlockSize")
+    if x is None or len(x.content.axes) != 4 or size < 1:
+        return None
+    batch, *both = x.content.axes[:3]
+    places = [(EDGE,) * k for k in range(size)]
+    axes = (tuple((*places[k], s, *places[size - 1 - k]) for s in axis for k in range(size)) for axis in both)
+    spread = (tuple((s,) for s in batch), *axes, each_row(output.shape[-1]))
+    return WindowSpread(spread, (("operand 0", _without(x, (0, 1, 2))),))
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """The window of a kernel along one axis: `zero` is the padding that counts as beyond the border, or None."""
@@ -311,6 +334,8 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"), _pool),
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), _along_last),
     "TRANSPOSE_CONV": _transposed_convolution,
+    "SPACE_TO_DEPTH": _gathered_blocks,
+    "DEPTH_TO_SPACE": _scattered_blocks,
     "CONCATENATION": _joined,
     "TRANSPOSE": _permuted,
     "RESIZE_NEAREST_NEIGHBOR": _nearest,
@@ -319,7 +344,7 @@ _RULES: dict[str, Rule] = {
 #: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
 _WHOLE = {
     "FULLY_CONNECTED", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
-    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "BATCH_MATMUL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE",
+    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "BATCH_MATMUL",
     "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "PACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
     "GATHER_ND", "TILE", "BROADCAST_TO", "BROADCAST_ARGS", "MIRROR_PAD", "PAD", "PADV2", "CUMSUM", "SHAPE", "RANK",
     "FILL", "CONV_3D", "CONV_3D_TRANSPOSE", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "TOPK_V2", "ONE_HOT", "RANGE",
