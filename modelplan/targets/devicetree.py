@@ -253,7 +253,7 @@ def _addresses(node: TreeNode, missing: Sequence[str]) -> Iterator[Interval]:
     assert parent is not None
     found = cells(where, missing)
     wide = _cell_count(parent, "#address-cells", where), _cell_count(parent, "#size-cells", where)
-    if not found or len(found) % sum(wide):
+    if not found or not sum(wide) or len(found) % sum(wide):
         raise ModelError(f"{where.place}: reg has {len(found)} cells, expected a multiple of {wide[0]} + {wide[1]}")
     for at in range(0, len(found), sum(wide)):
         start = _joined(found[at : at + wide[0]])
@@ -265,7 +265,10 @@ def _addresses(node: TreeNode, missing: Sequence[str]) -> Iterator[Interval]:
 def _cell_count(node: TreeNode, name: str, where: Line) -> int:
     if name not in node.properties:
         raise ModelError(f"{where.place}: {node.name} does not say its {name}; is an included file missing?")
-    return cells(node.properties[name], ())[0]
+    found = cells(node.properties[name], ())
+    if not found:
+        raise ModelError(f"{node.properties[name].place}: {name} has no value")
+    return found[0]
 
 
 def _joined(values: Sequence[int]) -> int:

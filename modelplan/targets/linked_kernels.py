@@ -13,6 +13,7 @@ from typing import Any
 from modelplan.formats.files import read_bytes
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.targets.occupied import DAMAGE
 
 _CMSIS_NN = re.compile(
     r"arm_(?:convolve|depthwise_conv|fully_connected|batch_matmul|avgpool|max_pool|softmax|elementwise|maximum|minimum|"
@@ -63,7 +64,7 @@ def linked_kernels(path: str) -> LinkedKernels | None:
         names = _functions(elf)
         attributes = _attributes(elf)
         machine = elf["e_machine"]
-    except (ELFError, ValueError, KeyError, AttributeError) as problem:
+    except (ELFError, *DAMAGE) as problem:
         raise ModelError(f"{path}: not a whole ELF file: {problem}") from None
     cortex_m = attributes.get("TAG_CPU_ARCH_PROFILE"), attributes.get("TAG_ABI_ENUM_SIZE")
     abi = "cortex-m" if cortex_m == (_PROFILE_M, _SMALL_ENUMS) else _ABIS.get(machine, "")

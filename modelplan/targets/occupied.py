@@ -18,6 +18,8 @@ from modelplan.targets.device import ARENA_ALIGNMENT, Block, Device, Interval, R
 INSTALL = "pip install 'modelplan[targets]'"
 #: The symbol that counts as the arena where none is named and the program has it.
 ARENA_SYMBOL = "tensor_arena"
+#: What pyelftools raises where a table of a damaged file points nowhere.
+DAMAGE = (ValueError, KeyError, AttributeError, OverflowError, IndexError, TypeError)
 #: Sections without a place in memory; a map does not say which these are.
 _NOT_LOADED = re.compile(
     r"\.(?:debug|stab|comment|line|note\.GNU-stack|xt\.|xtensa\.info|tbss|gnu\.(?:attributes|warning|lto|debuglto)|"
@@ -98,7 +100,7 @@ def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], l
         sections = [_section(one) for one in elf.iter_sections() if _in_memory(one)]
         table: Any = elf.get_section_by_name(".symtab")
         arenas = {_symbol(one) for one in table.iter_symbols() if _is_arena(one, wanted)} if table else set()
-    except (ELFError, ValueError, KeyError, AttributeError) as problem:
+    except (ELFError, *DAMAGE) as problem:
         raise ModelError(f"{path}: not a whole ELF file: {problem}") from None
     if not sections:
         raise ModelError(f"{path}: no section has a place in memory; is it linked?")
@@ -164,7 +166,10 @@ def read_map(path: str) -> Device:
     regions = [_mapped_region(*row) for row in _MEMORY.findall(rows) if row[0] != "*default*" and int(row[2], 16)]
     if not regions:
         raise ModelError(f"{path}: its `Memory Configuration` has no region: the linker script declares none")
-    return Device(path.rpartition("/")[2], "map of GNU ld", tuple(regions), path)
+    try:
+        return Device(path.rpartition("/")[2], "map of GNU ld", tuple(regions), path)
+    except ValueError as problem:
+        raise ModelError(f"{path}: {problem}") from None
 
 
 def _mapped_region(name: str, start: str, size: str, attributes: str) -> Region:

@@ -80,6 +80,8 @@ def _region(path: str, variant: str, entry: dict[str, Any]) -> Region:
     if not isinstance(place, dict) or not all(isinstance(place.get(end), int) for end in ("start", "end")):
         raise ModelError(f"{path}: variant {variant}: a {entry['kind']} region has no range with start and end")
     start, end = place["start"], place["end"]
+    if not 0 <= start <= end <= 1 << 64:
+        raise ModelError(f"{path}: variant {variant}: the range of a {entry['kind']} region is no range of 64 bits")
     name = str(entry.get("name") or f"{entry['kind']}@{start:#x}")
     access = entry.get("access") or {}
     kind: Kind = "nvm" if access.get("write") is False else _KINDS[entry["kind"]]

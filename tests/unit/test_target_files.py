@@ -472,3 +472,19 @@ def test_a_device_is_asked_for_once(tmp_path: Path) -> None:
     assert device_of(Wanted(f"from:{path}#RAM"))[1] == "RAM"
     with pytest.raises(RequestError, match="no region 'ROM'; there are: RAM"):
         chosen_block(Wanted(f"from:{path}#ROM"))
+
+
+def test_damaged_files_are_refused_by_their_place(tmp_path: Path) -> None:
+    twice = "Memory Configuration\n\nRAM 0x0 0x10 xrw\nRAM 0x20 0x10 xrw\n\nLinker script and memory map\n"
+    with pytest.raises(ModelError, match=r"x\.map: two regions are called RAM"):
+        read_map(written(tmp_path, twice, "x.map"))
+    for cells, reason in (("", "#address-cells has no value"), ("<0>", "reg has 2 cells, expected a multiple of 0")):
+        tree = f"/dts-v1/; / {{ #address-cells = {cells or '<>'}; #size-cells = <0>; m@0 {{ reg = <0 1>; "
+        tree += 'compatible = "mmio-sram"; }; };'
+        with pytest.raises(ModelError, match=rf"x\.dts:.*{reason}"):
+            read_devicetree(written(tmp_path, tree, "x.dts"), {}, ())
+    parts = (DATA / "parts.yaml").read_text().replace("0x20020000", "9" * 5000)
+    with pytest.raises(ModelError):
+        read_probe_rs(written(tmp_path, parts, "x.yaml"), "ACME1")
+    with pytest.raises(ModelError, match="no range of 64 bits"):
+        read_probe_rs(written(tmp_path, parts.replace("9" * 5000, "0x" + "9" * 50), "x.yaml"), "ACME1")

@@ -150,10 +150,10 @@ def place_name(subject: ModelSubject, place: Place) -> str:
     if isinstance(place, str):
         return place
     if isinstance(place, tuple):
-        kinds = {subject.graph.ops[subject.place(op)].kind: None for op in place if op in subject.ops}
+        kinds = {subject.graph.ops[subject.place(op)].kind: None for op in place if op in subject.places}
         more = f" and {len(place) - _NAMED} more" if len(place) > _NAMED else ""
         return " ".join((f"ops {', '.join(map(str, place[:_NAMED]))}{more}", *kinds))
-    return subject.graph.label(subject.place(place)) if place in subject.ops else f"op {place}"
+    return subject.graph.label(subject.place(place)) if place in subject.places else f"op {place}"
 
 
 # -- operators that go -------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from modelplan.model import Graph, bounds
 from modelplan.model.model_file import ModelFile, Target
@@ -77,9 +78,14 @@ class ModelSubject:
         Raises:
             RefusedChangeError: another change took it away.
         """
-        if op not in self.ops:
+        if op not in self.places:
             raise RefusedChangeError("another change took the operator away")
-        return self.ops.index(op)
+        return self.places[op]
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """Where each operator of the file stands in the graph."""
+        return {op: place for place, op in enumerate(self.ops)}
 
 
 @dataclass(frozen=True, slots=True)
