@@ -47,8 +47,8 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
     for option, default in _FOREIGN.items():
         if getattr(arguments, option[2:].replace("-", "_")) != default:
             raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
-    if arguments.kernels not in (None, "portable"):
-        raise RequestError(f"--kernels {arguments.kernels}: plain C has portable kernels")
+    if arguments.kernels not in (None, *C.library_names):
+        raise RequestError(f"--kernels {arguments.kernels}: plain C has {', '.join(C.library_names)}")
     if not arguments.output.endswith(".c"):
         raise RequestError(f"{arguments.output}: expected a name that ends in .c")
     if arguments.seed < 0:
@@ -78,6 +78,7 @@ def _request(arguments: Namespace) -> FitCRequest:
         budget=parse_memory(arguments.budget) if arguments.budget else None,
         name=arguments.name or "",
         section=arguments.section or "",
+        kernels=arguments.kernels or C.kernels,
         pushed=arguments.input == "rows",
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),

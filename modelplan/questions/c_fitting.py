@@ -26,6 +26,8 @@ class FitCRequest(CGoal):
         budget: bytes of static memory that there are; None asks for the least.
         name: what all public names begin with; empty: the output's.
         section: of the buffer, for the linker; empty: none.
+        kernels: who computes: "portable" kernels in the file, or CMSIS-NN where it can: "cmsis-c", "cmsis-dsp",
+            "cmsis-mve", or "cmsis-nn" for any of them.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
         max_macs: not used: nothing is computed twice.
         max_flash: bytes that the tables may have.
@@ -37,6 +39,7 @@ class FitCRequest(CGoal):
     output: str = "net.c"
     name: str = ""
     section: str = ""
+    kernels: str = "portable"
 
 
 def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
@@ -69,12 +72,13 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: no self-test, for nothing fits")
     model, program = _model(request), ladder.chosen.program
-    runs = expected_c_runs(model.file, model.operators, program, request.seed)
-    return c_self_test(model.file, model.operators, program, _names(request), runs, request.seed)
+    operators = ladder.chosen.operators
+    runs = expected_c_runs(model.file, operators, program, request.seed)
+    return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
 
 
 def _model(request: FitCRequest) -> CModel:
-    return CModel(load_model(request.path), load_tflite(request.path))
+    return CModel(load_model(request.path), load_tflite(request.path), request.kernels)
 
 
 def _names(request: FitCRequest) -> CNames:
@@ -82,19 +86,19 @@ def _names(request: FitCRequest) -> CNames:
     return CNames(identifier(request.name or stem), f"{stem}.h", request.section)
 
 
-def c_requirement(file: ModelFile) -> Requirement:
+def c_requirement(file: ModelFile, kernels: str) -> Requirement:
     """The memory of a file as plain C that holds its input and computes whole rows; operators without C refuse it."""
     basis = (
         "plain C as `modelplan fit --runtime c` writes it: the input is held, rows are kept as long as they are read"
     )
     try:
-        model = CModel(file.graph, read_tflite(file.content, file.path))
+        model = CModel(file.graph, read_tflite(file.content, file.path), kernels)
         goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}))
         ladder = c_ladder(model, goal, CNames("net", "net.h"))
     except ModelError as problem:
-        return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels="portable")
+        return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels=kernels)
     if ladder.chosen is None:
         raise TypeError("a ladder without a budget chose nothing")
     ram, buffer = ladder.chosen.ram, ladder.chosen.program.nbytes
     parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
-    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels="portable")
+    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels=kernels)

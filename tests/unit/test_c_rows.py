@@ -23,16 +23,16 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 
 @cache
 def planned(
-    name: str, fused: int, parts: int = 1, *, backward: bool = False, pushed: bool = False
+    name: str, fused: int, parts: int = 1, *, backward: bool = False, pushed: bool = False, kernels: str = "portable"
 ) -> tuple[Source, CProgram]:
     """A model whose first operators run together, and the plan."""
     path = str(MODELS / name)
     file = load_tflite(path)
-    model = CModel(load_model(path), file)
+    model = CModel(load_model(path), file, kernels)
     graph = StagedGraph(model.rows, RowPlanOptions(pushed))
     stages = [StageChoice(0, fused, parts, backward)]
     stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
-    return read_source(file), placed_program(graph, stages, 300)
+    return read_source(file), replace(placed_program(graph, stages, 300), kernels=kernels)
 
 
 def changed(program: CProgram, change: Callable[[Step], Step | None]) -> Iterator[CProgram]:
@@ -136,3 +136,28 @@ def test_a_buffer_that_is_too_small_and_an_output_elsewhere_are_caught() -> None
     values: list[StoredValue] = list(program.values)
     values[last] = replace(values[last], offset=values[last].offset + 1)
     assert rows_verdict(source, replace(program, values=tuple(values))).outcome == "broken"
+
+
+def test_plans_of_cmsis_nn_are_right_and_its_working_memory_is_its_own() -> None:
+    source, program = planned("ds_cnn_kws.tflite", 4, 2, kernels="cmsis-dsp")
+    assert rows_verdict(source, program).outcome == "ok"
+    assert program.scratch
+    calls = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and s.scratch >= 0]
+    for index in {call.operator for call in calls}:
+        read = next(call for call in calls if call.operator == index).reads[0]
+
+        def onto(step: Step, index: int = index, read: RowsRead = read) -> Step | None:
+            if not isinstance(step, KernelCall) or step.operator != index:
+                return None
+            return replace(step, scratch=read.address)
+
+        faulty = list(changed(program, onto))
+        assert any(rows_verdict(source, other).outcome == "broken" for other in faulty)
+
+
+def test_a_library_computes_several_rows_only_apart_from_what_it_reads() -> None:
+    source, program = planned("ds_cnn_kws.tflite", 1)
+    joined = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and s.writes[0].rows > 1]
+    assert joined
+    assert rows_verdict(source, program).outcome == "ok"
+    assert rows_verdict(source, replace(program, kernels="cmsis-dsp")).outcome == "broken"

@@ -170,8 +170,10 @@ class _RowReplay:
         count = call.writes[0].rows if call.writes else 1
         if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
             raise self._broken("results of different rows")
-        if count > 1 and op.kind in _SEVERAL_KERNELS:
+        library = self.program.kernels != "portable" and op.kind not in POINTWISE
+        if count > 1 and (library or op.kind in _SEVERAL_KERNELS):
             self._check_apart(call, count)
+        self._use_scratch(call)
         self._check_extents(call, rules)
         for row in range(count if any(rules) else 1):
             self._row(op, call, rules, row)
@@ -190,6 +192,24 @@ class _RowReplay:
         """Whether a tensor is in the buffer: no constant, and none that is kept elsewhere from run to run."""
         cell = self.cells[tensor]
         return cell.data is None and not cell.variable and cell.coding.dtype != "resource"
+
+    def _use_scratch(self, call: KernelCall) -> None:
+        """Checks that working memory lies apart from results, and forgets what stood there."""
+        if call.operator not in self.program.scratch:
+            return
+        span = self._span(call.scratch, self.program.scratch[call.operator])
+        for write in call.writes:
+            end = write.address + self._written_bytes(call, write)
+            if write.address < span.stop and span.start < end:
+                raise self._broken(f"writes {self.cells[write.tensor].label} over its working memory")
+        self.owner[span] = _NOTHING
+
+    def _written_bytes(self, call: KernelCall, write: RowsWritten) -> int:
+        """The bytes from a result's address to the end of what a call computes."""
+        shape = self._map(write.tensor)
+        if call.columns:
+            return (call.columns[1] - call.columns[0]) * shape.column_bytes
+        return write.rows * shape.row_bytes
 
     def _check_apart(self, call: KernelCall, count: int) -> None:
         """Checks that no result lies on an operand, for operators that are computed part after part."""

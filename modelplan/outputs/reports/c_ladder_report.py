@@ -29,6 +29,14 @@ def _fused(rung: CRung) -> str:
     return " + ".join(str(count) for count in rung.fused) + " operators" if rung.fused else "nothing"
 
 
+def _scratch(rung: CRung) -> str:
+    """What the kernels need of it as working memory."""
+    if rung.program.kernels == "portable":
+        return "portable kernels need no scratch"
+    most = max(rung.program.scratch.values(), default=0)
+    return f"kernels of {rung.program.kernels} work in up to {most:,} bytes of it"
+
+
 def c_verdict(ladder: CLadder, goal: CGoal) -> list[Section]:
     """What was chosen and what it needs, or why nothing fits."""
     if ladder.chosen is None:
@@ -36,7 +44,7 @@ def c_verdict(ladder: CLadder, goal: CGoal) -> list[Section]:
         what = "nothing keeps the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
         return [Section("", (f"{what}; the least RAM of any rung is {human(least)}",))]
     rung, program = ladder.chosen, ladder.chosen.program
-    lines = [f"RAM            {human(rung.ram)}, all static; portable kernels need no scratch"]
+    lines = [f"RAM            {human(rung.ram)}, all static; {_scratch(rung)}"]
     gap = program.nbytes - program.bound
     placed = (
         "proven: no placement of these rows is lower" if not gap else f"{gap:,} bytes above the bound of these rows"

@@ -46,7 +46,8 @@ class OperatorRows:
 
     `operands` are tensors. `in_place` are the numbers of operands each element of which may lie where the same element
     of the result does. `scratch` is working memory in bytes. What runs `alone` keeps its place among all operators,
-    since it reads or sets what the network remembers; a `single` kernel computes one row after the other in a call.
+    since it reads or sets what the network remembers; a `single` kernel computes several rows in a call, `in_order` one
+    after the other.
     """
 
     operands: tuple[int, ...]
@@ -56,6 +57,7 @@ class OperatorRows:
     scratch: int = 0
     alone: bool = False
     single: bool = True
+    in_order: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +135,16 @@ def operator_rows(operator: COperator) -> OperatorRows:
     alone = any(isinstance(place, StateReference) for place in places)
     single = len(operator.kernels) == 1
     facts = operator.by_rows, operator.in_place, operator.scratch
-    return OperatorRows(tensors, tuple(windows), *facts, alone=alone, single=single)
+    return OperatorRows(tensors, tuple(windows), *facts, alone=alone, single=single, in_order=operator.in_order)
 
 
 def _columns(operator: COperator) -> AxisWindow | None:
     """How columns of a result depend on those of the operand; None where the kernel computes whole rows only."""
     numbers = {key: n for key, n in operator.kernels[0].parameters.items() if isinstance(n, int)}
-    if len(operator.kernels) > 1 or not {"kernel_width", "stride_width", "pad_left", "out_width"} <= numbers.keys():
+    known = {"stride_width", "pad_left", "out_width"} <= numbers.keys()
+    if len(operator.kernels) > 1 or not known or not operator.by_columns:
         return None
-    span = (numbers["kernel_width"] - 1) * numbers.get("dilation_width", 1) + 1
+    span = (numbers.get("kernel_width", 1) - 1) * numbers.get("dilation_width", 1) + 1
     return AxisWindow(span, numbers["stride_width"], numbers["pad_left"])
 
 

@@ -13,8 +13,14 @@ from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, 
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.rewriting.standalone_c.c_text import C_TYPES, aligned_columns, comment, number, table_text
+from modelplan.rewriting.standalone_c.cmsis_calls import CMSIS_PATHS, cmsis_includes
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, rows_of
-from modelplan.rewriting.standalone_c.kernel_sources import all_sources, kernel_name, parameter_names
+from modelplan.rewriting.standalone_c.kernel_sources import (
+    all_sources,
+    kernel_name,
+    parameter_names,
+    takes_scratch,
+)
 from modelplan.rewriting.standalone_c.stage_writing import StageText
 from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
 from modelplan.rewriting.standalone_c.state_writing import reset_function, state_memory, state_pointer
@@ -156,6 +162,7 @@ class _Writer:
             "",
             *(["#include <float.h>", "#include <math.h>"] if uses_floats else []),
             "#include <string.h>",
+            *([cmsis_includes(self.program.kernels)] if self.program.kernels in CMSIS_PATHS else []),
         ]
         return "\n".join(lines)
 
@@ -177,9 +184,18 @@ class _Writer:
             value = self.program.values[v]
             part = f", {value.nbytes} in all" if value.slides else ""
             rows.append((str(value.offset), str(value.capacity), self._title(value.tensors[0]) + part))
+        for index, address in self._scratch.items():
+            rows.append((str(address), str(self.program.scratch[index]), f"scratch of op {index}"))
         lines = ["/* The buffer:", *(f" *   {line}" for line in aligned_columns(rows)), " */", "enum {"]
         offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in range(len(self.program.values))]
+        offsets += [f"    SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
         return "\n".join([*lines, ",\n".join(offsets), "};"])
+
+    @cached_property
+    def _scratch(self) -> dict[int, int]:
+        """Where the working memory of operators lies."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return {s.operator: s.scratch for s in steps if s.scratch >= 0}
 
     def _at(self, value: int) -> str:
         return f"AT_{self.program.values[value].tensors[0]}"
@@ -220,7 +236,7 @@ class _Writer:
     def _widest(self) -> int:
         """The bytes of the widest element, to whose multiple the buffer begins."""
         dtypes = (DTYPES[self.tensors[t].type] for value in self.program.values for t in value.tensors)
-        return max((ELEMENT_BYTES[d] for d in dtypes), default=1)
+        return max((4 if self._scratch else 1, *(ELEMENT_BYTES[d] for d in dtypes)))
 
     def _table(self, index: int, table: ConstTable) -> str:
         """The name of a table, which is defined where it is new."""
@@ -361,7 +377,9 @@ class _Writer:
             size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
             target = writes[kernel.result] + (f" + n * {size}" if batch else "")
         numbers = rows if operator.by_rows else map(str, kernel.whole)
-        call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target))});"
+        place = f"RAM + SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
+        scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
+        call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target, *scratch))});"
         if columns:
             left, count = columns
             return [
