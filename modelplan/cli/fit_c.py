@@ -11,7 +11,7 @@ from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
 from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.c_fitting import FitCRequest, fit_c, fitted_self_test
+from modelplan.questions.c_fitting import FitCRequest, compiled_rung, fit_c, fitted_self_test
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 
@@ -58,7 +58,9 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
     request = _request(arguments)
     ladder = fit_c(request, progress)
     progress("")
-    terminal.show([report.c_rungs_section(arguments.model, ladder, request), *report.c_verdict(ladder, request)])
+    compiled = compiled_rung(request, ladder)
+    verdict = report.c_verdict(ladder, request, compiled)
+    terminal.show([report.c_rungs_section(arguments.model, ladder, request), *verdict])
     if ladder.chosen is None:
         return 1
     files.write(arguments.output, ladder.chosen.files.source)

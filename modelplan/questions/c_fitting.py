@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
 from modelplan.model import Part, Requirement
@@ -14,6 +15,9 @@ from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
+
+if TYPE_CHECKING:
+    from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,16 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     operators = ladder.chosen.operators
     runs = expected_c_runs(model.file, operators, program, request.seed)
     return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
+
+
+def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:
+    """Code and stack of what was chosen; None where nothing was, or no compiler takes it."""
+    from modelplan.checking.verifier.c_compiling import compiled_network  # here, since compilers take time to ask
+
+    if ladder.chosen is None:
+        return None
+    files = ladder.chosen.files
+    return compiled_network(files.source, files.header, _names(request).header)
 
 
 def _model(request: FitCRequest) -> CModel:
