@@ -172,7 +172,7 @@ class _RowReplay:
             raise self._broken("results of different rows")
         library = self.program.kernels != "portable" and op.kind not in POINTWISE
         if count > 1 and (library or op.kind in _SEVERAL_KERNELS):
-            self._check_apart(call, count)
+            self._check_apart(op, call, count)
         self._use_scratch(call)
         self._check_extents(call, rules)
         for row in range(count if any(rules) else 1):
@@ -211,12 +211,15 @@ class _RowReplay:
             return (call.columns[1] - call.columns[0]) * shape.column_bytes
         return write.rows * shape.row_bytes
 
-    def _check_apart(self, call: KernelCall, count: int) -> None:
+    def _check_apart(self, op: Operation, call: KernelCall, count: int) -> None:
         """Checks that no result lies on an operand, for operators that are computed part after part."""
+        parts = self._joined_parts(op)
         for write in call.writes:
             end = write.address + count * self._map(write.tensor).row_bytes
             for read in call.reads:
-                if read.address < end and write.address < read.address + read.rows * self._map(read.tensor).row_bytes:
+                size = read.rows * self._map(read.tensor).row_bytes
+                placed = (read.address - write.address, size) in parts
+                if not placed and read.address < end and write.address < read.address + size:
                     raise self._broken(f"writes {self.cells[write.tensor].label} over operands that are still read")
 
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
@@ -262,9 +265,20 @@ class _RowReplay:
                     a < address + count
                     and address < b
                     and not self._in_place(op, call, write, (a, b), (address, count))
+                    and (a - address, b - a) not in self._joined_parts(op)
                 ):
                     raise self._broken(f"writes {self.cells[write.tensor].label} over what the same row still reads")
             self._write(write.tensor, first, address, count)
+
+    def _joined_parts(self, op: Operation) -> list[Span]:
+        """(offset, bytes) of operands that are runs of the result, one behind the other."""
+        if op.kind != "CONCATENATION":
+            return []
+        shape = self.cells[op.outputs[0]].shape
+        sizes = [self._size(t) for t in op.inputs]
+        if any(n != 1 for n in shape[: op.option("Axis") % len(shape)]):
+            return []
+        return [(sum(sizes[:i]), size) for i, size in enumerate(sizes)]
 
     def _in_place(self, op: Operation, call: KernelCall, write: RowsWritten, read: Span, result: Span) -> bool:
         """Whether an element-wise operator may write there: on the element that it reads, or in front of it."""

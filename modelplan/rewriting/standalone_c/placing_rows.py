@@ -127,7 +127,11 @@ class TickTrace:
         return RowsRead(use.tensor, value, view.real(first, end - first, shape.rows), end - first, above, span[0])
 
     def _allow(self, call: KernelCall, uses: Sequence[OperandUse], left: int) -> None:
-        """Lets an element-wise result lie on its operand, or before it."""
+        """Lets an element-wise result lie on its operand, or before it, and operands where a result has them."""
+        for position, offset in self.graph.rows.operators[call.operator].parts:
+            read, write = call.reads[position], call.writes[0]
+            distance = read.address - write.address - offset
+            self.overlaps.append(AllowedOverlap(read.value, write.value, self.ticks, distance, exact=True))
         for position in self.graph.rows.operators[call.operator].in_place:
             write = call.writes[0]
             read, shape = call.reads[position], uses[position].shape

@@ -21,6 +21,7 @@ from modelplan.rewriting.standalone_c.kernel_sources import (
     parameter_names,
     takes_scratch,
 )
+from modelplan.rewriting.standalone_c.row_graph import element_count
 from modelplan.rewriting.standalone_c.stage_writing import StageText
 from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
 from modelplan.rewriting.standalone_c.state_writing import reset_function, state_memory, state_pointer
@@ -197,6 +198,20 @@ class _Writer:
         steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
         return {s.operator: s.scratch for s in steps if s.scratch >= 0}
 
+    @cached_property
+    def _parts_in_place(self) -> dict[int, set[int]]:
+        """For operators that join operands the parts that lie in the result already."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return {
+            s.operator: {
+                kernel
+                for kernel, (operand, offset) in enumerate(self.operators[s.operator].parts)
+                if s.reads[operand].address == s.writes[0].address + offset
+            }
+            for s in steps
+            if self.operators[s.operator].parts
+        }
+
     def _at(self, value: int) -> str:
         return f"AT_{self.program.values[value].tensors[0]}"
 
@@ -305,7 +320,8 @@ class _Writer:
         writes = [self._pointer(o.tensor, p) for o, p in zip(operator.results, results, strict=True)]
         lines: list[str] = []
         for position in range(len(operator.kernels)):
-            lines += self._kernel_call(operator, position, reads, writes, rows, columns)
+            if position not in self._parts_in_place.get(index, ()):
+                lines += self._kernel_call(operator, position, reads, writes, rows, columns)
         return [*lines, *self._seen(operator, writes, rows[2] if rows else "", columns)]
 
     def _seen(
@@ -331,7 +347,8 @@ class _Writer:
         operator = self.operators[step.operator]
         lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
         for position, kernel in enumerate(operator.kernels):
-            lines += self._call(step, operator, position, kernel)
+            if position not in self._parts_in_place.get(operator.index, ()):
+                lines += self._call(step, operator, position, kernel)
         writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
         computed = str(step.writes[0].rows) if step.writes else ""
         return [*lines, *self._seen(operator, writes, computed, None)]
@@ -377,17 +394,19 @@ class _Writer:
             size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
             target = writes[kernel.result] + (f" + n * {size}" if batch else "")
         numbers = rows if operator.by_rows else map(str, kernel.whole)
+        counted = element_count(operator) if columns else ""
+        pixel = self.tensors[operator.results[0].tensor].shape[-1] if counted else 0
+        if columns and counted:
+            sources = [f"{source} + {columns[0]} * {pixel}" for source in sources]
         place = f"RAM + SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
         scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
         call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target, *scratch))});"
         if columns:
             left, count = columns
-            return [
-                f"struct {name}_params p = {parameters};",
-                f"p.pad_left -= {left} * p.stride_width;",
-                f"p.out_width = {count};",
-                call,
-            ]
+            changed = [f"p.pad_left -= {left} * p.stride_width;", f"p.out_width = {count};"]
+            if counted:
+                changed = [f"p.{counted} = {count} * {pixel};"]
+            return [f"struct {name}_params p = {parameters};", *changed, call]
         if not batch:
             return [call]
         return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", f"    {call}", "}"]
