@@ -135,9 +135,8 @@ def operator_rows(operator: COperator) -> OperatorRows:
     places = [place for kernel in operator.kernels for place in (*kernel.operands, kernel.result)]
     alone = any(isinstance(place, StateReference) for place in places)
     single = len(operator.kernels) == 1
-    facts = operator.by_rows, operator.in_place, operator.scratch
-    how = {"alone": alone, "single": single, "in_order": operator.in_order}
-    return OperatorRows(tensors, tuple(windows), *facts, **how, parts=operator.parts)
+    facts = operator.by_rows, operator.in_place, operator.scratch, alone, single, operator.in_order, operator.parts
+    return OperatorRows(tensors, tuple(windows), *facts)
 
 
 def _columns(operator: COperator) -> AxisWindow | None:
