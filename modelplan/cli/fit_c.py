@@ -11,7 +11,7 @@ from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
 from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.c_fitting import FitCRequest, fit_c, fitted_self_test
+from modelplan.questions.c_fitting import FitCRequest, compiled_rung, fit_c, fitted_self_test
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 
@@ -48,8 +48,8 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
     for option, default in _FOREIGN.items():
         if getattr(arguments, option[2:].replace("-", "_")) != default:
             raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
-    if arguments.kernels not in (None, "portable"):
-        raise RequestError(f"--kernels {arguments.kernels}: plain C has portable kernels")
+    if arguments.kernels not in (None, *C.library_names):
+        raise RequestError(f"--kernels {arguments.kernels}: plain C has {', '.join(C.library_names)}")
     if not arguments.output.endswith(".c"):
         raise RequestError(f"{arguments.output}: expected a name that ends in .c")
     if arguments.seed < 0:
@@ -59,7 +59,9 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
     request = _request(arguments)
     ladder = fit_c(request, progress)
     progress("")
-    terminal.show([report.c_rungs_section(arguments.model, ladder, request), *report.c_verdict(ladder, request)])
+    compiled = compiled_rung(request, ladder)
+    verdict = report.c_verdict(ladder, request, compiled)
+    terminal.show([report.c_rungs_section(arguments.model, ladder, request), *verdict])
     if ladder.chosen is None:
         return 1
     files.write(arguments.output, ladder.chosen.files.source)
@@ -79,6 +81,7 @@ def _request(arguments: Namespace) -> FitCRequest:
         budget=parse_memory(arguments.budget) if arguments.budget else None,
         name=arguments.name or "",
         section=arguments.section or "",
+        kernels=arguments.kernels or C.kernels,
         pushed=arguments.input == "rows",
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),

@@ -7,7 +7,8 @@ beginning of the buffer. Whatever a step reads or writes is named by its address
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 
@@ -111,7 +112,8 @@ class CProgram:
     """All of a plan: `nbytes` of buffer, of which no placement of the same rows needs less than `bound`.
 
     `inputs` and `outputs` are the values that hold those of the graph, in its order. `pushed` says that the caller
-    hands over the rows of the input one after the other.
+    hands over the rows of the input one after the other. `scratch` are the bytes of working memory of operators, and
+    `kernels` names the library that computes.
     """
 
     values: tuple[StoredValue, ...]
@@ -121,3 +123,5 @@ class CProgram:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     pushed: bool = False
+    scratch: Mapping[int, int] = field(default_factory=dict)
+    kernels: str = "portable"

@@ -89,7 +89,7 @@ def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
     """What the runtime needs to run a file whose plan is already proved, or that carries none."""
     runtime = target.runtime
     if runtime.name == C.name and file.graph.format == "tflite":
-        return c_requirement(file)
+        return c_requirement(file, runtime.kernels)
     if runtime.requires is None or file.graph.format != runtime.default_for:
         return planned_by_itself(file.graph, runtime)
     return runtime.requires(file.content, file.path, target.abi, runtime.kernels)

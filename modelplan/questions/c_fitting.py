@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
 from modelplan.model import Part, Requirement
@@ -14,6 +15,9 @@ from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
+
+if TYPE_CHECKING:
+    from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,8 @@ class FitCRequest(CGoal):
         budget: bytes of static memory that there are; None asks for the least.
         name: what all public names begin with; empty: the output's.
         section: of the buffer, for the linker; empty: none.
+        kernels: who computes: "portable" kernels in the file, or CMSIS-NN where it can: "cmsis-c", "cmsis-dsp",
+            "cmsis-mve", or "cmsis-nn" for any of them.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
         max_macs: not used: nothing is computed twice.
         max_flash: bytes that the tables may have.
@@ -37,6 +43,7 @@ class FitCRequest(CGoal):
     output: str = "net.c"
     name: str = ""
     section: str = ""
+    kernels: str = "portable"
 
 
 def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
@@ -69,12 +76,23 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: no self-test, for nothing fits")
     model, program = _model(request), ladder.chosen.program
-    runs = expected_c_runs(model.file, model.operators, program, request.seed)
-    return c_self_test(model.file, model.operators, program, _names(request), runs, request.seed)
+    operators = ladder.chosen.operators
+    runs = expected_c_runs(model.file, operators, program, request.seed)
+    return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
+
+
+def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:
+    """Code and stack of what was chosen; None where nothing was, or no compiler takes it."""
+    from modelplan.checking.verifier.c_compiling import compiled_network  # here, since compilers take time to ask
+
+    if ladder.chosen is None:
+        return None
+    files = ladder.chosen.files
+    return compiled_network(files.source, files.header, _names(request).header)
 
 
 def _model(request: FitCRequest) -> CModel:
-    return CModel(load_model(request.path), load_tflite(request.path))
+    return CModel(load_model(request.path), load_tflite(request.path), request.kernels)
 
 
 def _names(request: FitCRequest) -> CNames:
@@ -82,19 +100,19 @@ def _names(request: FitCRequest) -> CNames:
     return CNames(identifier(request.name or stem), f"{stem}.h", request.section)
 
 
-def c_requirement(file: ModelFile) -> Requirement:
+def c_requirement(file: ModelFile, kernels: str) -> Requirement:
     """The memory of a file as plain C that holds its input and computes whole rows; operators without C refuse it."""
     basis = (
         "plain C as `modelplan fit --runtime c` writes it: the input is held, rows are kept as long as they are read"
     )
     try:
-        model = CModel(file.graph, read_tflite(file.content, file.path))
+        model = CModel(file.graph, read_tflite(file.content, file.path), kernels)
         goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}))
         ladder = c_ladder(model, goal, CNames("net", "net.h"))
     except ModelError as problem:
-        return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels="portable")
+        return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels=kernels)
     if ladder.chosen is None:
         raise TypeError("a ladder without a budget chose nothing")
     ram, buffer = ladder.chosen.ram, ladder.chosen.program.nbytes
     parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
-    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels="portable")
+    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels=kernels)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelplan.model import KernelLibrary, Runtime
+from modelplan.model import Graph, KernelLibrary, Op, Runtime
 from modelplan.runtimes.tflm import TFLM
+
+_PORTABLE = "portable"
+
+
+def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
+    """Bytes of each working buffer of an operator: as in TFLM, none with portable kernels."""
+    return TFLM.scratch(graph, op, library) if TFLM.scratch and library != _PORTABLE else ()
+
 
 _SHARING = replace(
     TFLM.sharing,
@@ -22,11 +30,13 @@ C = Runtime(
     state="arena",
     allocator="modelplan",
     source="the C that modelplan writes: a buffer whose offsets are planned, no tail; each map at a multiple of 4",
-    kernels="portable",
+    scratch=_scratch,
+    kernels=_PORTABLE,
     unpacked=TFLM.unpacked,
     sharing=_SHARING,
     libraries=(
-        KernelLibrary("portable", "modelplan's own in C99, without scratch", sequential=True, plain_loops=True),
+        KernelLibrary(_PORTABLE, "modelplan's own in C99, without scratch", sequential=True, plain_loops=True),
+        *(replace(library, sequential=False, leads={}) for library in TFLM.libraries if "cmsis" in library.name),
     ),
     runs=("tflite",),
 )

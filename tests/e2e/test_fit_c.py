@@ -110,7 +110,7 @@ def test_the_analysis_says_what_rows_need() -> None:
     path = str(MODELS / "ds_cnn_kws.tflite")
     rows = fit_c(FitCRequest(path, without=frozenset({"maps", "overlaps", "parts"}))).chosen
     assert rows is not None
-    assert c_requirement(load_file(path)).arena == rows.ram
+    assert c_requirement(load_file(path), "portable").arena == rows.ram
 
 
 def test_refusals_name_what_is_missing() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from modelplan.model.c_program import CProgram, KernelCall, RowsRead, RowsWritten, Stage, StoredValue
+from modelplan.rewriting.standalone_c.cmsis_calls import cmsis_operators
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.operator_table import c_operator
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
@@ -30,12 +32,15 @@ int main(void)
 """
 
 
-def c_operators(model: FileModel) -> dict[int, COperator]:
-    return {index: c_operator(model, index) for index in range(len(model.subgraphs[0].ops))}
+def c_operators(model: FileModel, kernels: str = "portable") -> dict[int, COperator]:
+    operators = {index: c_operator(model, index) for index in range(len(model.subgraphs[0].ops))}
+    return operators if kernels == "portable" else cmsis_operators(model, operators, kernels)
 
 
-def apart(model: FileModel, operators: Mapping[int, COperator], rng: random.Random | None = None) -> CProgram:
-    """Every tensor has memory of its own; with `rng` operators compute random slices of their rows."""
+def apart(
+    model: FileModel, operators: Mapping[int, COperator], rng: random.Random | None = None, kernels: str = "portable"
+) -> CProgram:
+    """All tensors and working memory lie apart; with `rng` operators compute random slices of their rows."""
     main = model.subgraphs[0]
     used = {*main.inputs, *main.outputs}
     for op in operators.values():
@@ -50,16 +55,19 @@ def apart(model: FileModel, operators: Mapping[int, COperator], rng: random.Rand
         number[t] = len(values)
         values.append(StoredValue((t,), size, size, offset))
         offset += size
-    stages = []
+    stages, scratch = [], {i: op.scratch for i, op in operators.items() if op.scratch}
     for index, op in operators.items():
+        work = -(-offset // 8) * 8 if op.scratch else -1
+        offset = work + op.scratch if op.scratch else offset
         steps, row, all_rows = [], 0, op.results[0].rows if op.results else 1
         while row < all_rows:
             count = rng.randint(1, all_rows - row) if rng and op.by_rows else all_rows - row
-            steps.append(_call(index, op, row, count, values, number))
+            steps.append(replace(_call(index, op, row, count, values, number), scratch=work))
             row += count
         stages.append(Stage((index,), tuple(steps)))
     inputs, outputs = (tuple(number[t] for t in end) for end in (main.inputs, main.outputs))
-    return CProgram(tuple(values), tuple(stages), offset, offset, inputs, outputs)
+    ends = offset, offset, inputs, outputs
+    return CProgram(tuple(values), tuple(stages), *ends, scratch=scratch, kernels=kernels)
 
 
 def _call(

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tflm_models import Op, S, T, build
 
 from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
@@ -16,6 +17,7 @@ from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, Ste
 from modelplan.rewriting.standalone_c.ladder import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
@@ -23,16 +25,16 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 
 @cache
 def planned(
-    name: str, fused: int, parts: int = 1, *, backward: bool = False, pushed: bool = False
+    name: str, fused: int, parts: int = 1, *, backward: bool = False, pushed: bool = False, kernels: str = "portable"
 ) -> tuple[Source, CProgram]:
     """A model whose first operators run together, and the plan."""
     path = str(MODELS / name)
     file = load_tflite(path)
-    model = CModel(load_model(path), file)
+    model = CModel(load_model(path), file, kernels)
     graph = StagedGraph(model.rows, RowPlanOptions(pushed))
     stages = [StageChoice(0, fused, parts, backward)]
     stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
-    return read_source(file), placed_program(graph, stages, 300)
+    return read_source(file), replace(placed_program(graph, stages, 300), kernels=kernels)
 
 
 def changed(program: CProgram, change: Callable[[Step], Step | None]) -> Iterator[CProgram]:
@@ -136,3 +138,84 @@ def test_a_buffer_that_is_too_small_and_an_output_elsewhere_are_caught() -> None
     values: list[StoredValue] = list(program.values)
     values[last] = replace(values[last], offset=values[last].offset + 1)
     assert rows_verdict(source, replace(program, values=tuple(values))).outcome == "broken"
+
+
+def test_plans_of_cmsis_nn_are_right_and_its_working_memory_is_its_own() -> None:
+    source, program = planned("ds_cnn_kws.tflite", 4, 2, kernels="cmsis-dsp")
+    assert rows_verdict(source, program).outcome == "ok"
+    assert program.scratch
+    calls = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and s.scratch >= 0]
+    for index in {call.operator for call in calls}:
+        read = next(call for call in calls if call.operator == index).reads[0]
+
+        def onto(step: Step, index: int = index, read: RowsRead = read) -> Step | None:
+            if not isinstance(step, KernelCall) or step.operator != index:
+                return None
+            return replace(step, scratch=read.address)
+
+        faulty = list(changed(program, onto))
+        assert any(rows_verdict(source, other).outcome == "broken" for other in faulty)
+
+
+def test_a_library_computes_several_rows_only_apart_from_what_it_reads() -> None:
+    source, program = planned("ds_cnn_kws.tflite", 1)
+    joined = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and s.writes[0].rows > 1]
+    assert joined
+    assert rows_verdict(source, program).outcome == "ok"
+    assert rows_verdict(source, replace(program, kernels="cmsis-dsp")).outcome == "broken"
+
+
+def joined_rows(axis: int, folder: Path) -> tuple[Source, CModel, CProgram]:
+    """Two pools of one map become one map of all of their rows, or of all of their columns."""
+    shape = [1, 8, 8, 16]
+    shape[axis] *= 2
+    options = {"FilterHeight": 1, "FilterWidth": 1, "StrideH": 1, "StrideW": 1}
+    small = T("int8", (1, 8, 8, 16))
+    ops = (
+        Op("MAX_POOL_2D", (0,), (1,), options, "Pool2DOptions"),
+        Op("AVERAGE_POOL_2D", (0,), (2,), options, "Pool2DOptions"),
+        Op("CONCATENATION", (1, 2), (3,), {"Axis": axis}, "ConcatenationOptions"),
+    )
+    path = folder / "join.tflite"
+    path.write_bytes(build(S((small, small, small, T("int8", tuple(shape))), ops, (0,), (3,))))
+    file = load_tflite(path)
+    model = CModel(load_model(path), file)
+    stages = [StageChoice(i, i + 1, 1, False) for i in range(3)]
+    return read_source(file), model, placed_program(StagedGraph(model.rows, RowPlanOptions()), stages, 300)
+
+
+def test_operands_that_are_runs_of_a_joined_map_lie_in_it(tmp_path: Path) -> None:
+    source, model, program = joined_rows(1, tmp_path)
+    assert program.nbytes == 2 * 8 * 8 * 16 + 8 * 16  # the result, and a row by which a pool is ahead
+    assert rows_verdict(source, program).outcome == "ok"
+    text = c_files(model.file, model.operators, program, CNames("net", "net.h")).source
+    assert "copy_block_bytes(&op" not in text
+    source, _, program = joined_rows(2, tmp_path)
+    assert program.nbytes > 2 * 8 * 8 * 16 + 8 * 16
+    assert rows_verdict(source, program).outcome == "ok"
+
+
+def test_an_operand_beside_its_place_in_a_joined_map_is_caught(tmp_path: Path) -> None:
+    source, _, program = joined_rows(1, tmp_path)
+
+    def moved(step: Step) -> Step | None:
+        if not isinstance(step, KernelCall) or len(step.reads) < 2:
+            return None
+        return replace(step, writes=(replace(step.writes[0], address=step.writes[0].address + 16),))
+
+    faulty = list(changed(replace(program, nbytes=program.nbytes + 16), moved))
+    assert [rows_verdict(source, other).outcome for other in faulty] == ["broken"]
+
+
+def test_sums_are_computed_by_parts_of_rows() -> None:
+    source, program = planned("resnet8.tflite", 4, 4)
+    sums = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and len(s.reads) > 1]
+    assert any(call.columns for call in sums)
+    assert rows_verdict(source, program).outcome == "ok"
+
+    def farther(step: Step) -> Step | None:
+        if not isinstance(step, KernelCall) or step.columns is None or len(step.reads) < 2:
+            return None
+        return replace(step, columns=(step.columns[0] + 1, step.columns[1] + 1))
+
+    assert all(rows_verdict(source, other).outcome == "broken" for other in changed(program, farther))

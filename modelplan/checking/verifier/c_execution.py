@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -24,6 +25,8 @@ _RUNS = 6
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _SECONDS = 600
+#: What a network includes that calls CMSIS-NN, and the environment's name for the folder of the library.
+_LIBRARY_HEADER, _LIBRARY_FOLDER = "arm_nnfunctions.h", "MODELPLAN_CMSIS_NN"
 #: The least and the largest byte of an element, in memory order, of types whose extremes are run.
 _EXTREMES = {"int8": (b"\x80", b"\x7f"), "int16": (b"\x00\x80", b"\xff\x7f")}
 
@@ -66,20 +69,34 @@ def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     interface = interface_of(read_text(path.with_suffix(".h")), str(path.with_suffix(".h")))
+    library = _library() if _LIBRARY_HEADER in read_text(path) else None
     feeds = [generated_inputs(model, seed, run) for run in range(_RUNS)] + list(_extreme(model))
     wanted = [
         b"".join(output.tobytes() for output in outputs) for outputs, _ in tflm_values(without_plan(model.data), feeds)
     ]
-    done = _run(compiler, path, interface, b"".join(b"".join(feed) for feed in feeds))
+    done = _run(compiler, path, interface, b"".join(b"".join(feed) for feed in feeds), library)
     if done.returncode:
         raise BrokenPlanError(f"{path}: stops with {done.stderr.decode(errors='replace')[:400]}")
     if done.stdout != b"".join(wanted):
         size = max(len(wanted[0]), 1)
         at = next(i for i, run in enumerate(wanted) if done.stdout[i * size : (i + 1) * size] != run)
         raise BrokenPlanError(f"{path}: outputs of run {at} differ from TFLM's")
+    kernels = f"CMSIS-NN in {library}" if library else "portable kernels"
     return Executed(
-        f"outputs of {len(feeds)} runs are equal, with sanitizers", f"portable kernels by {compiler}", planned=True
+        f"outputs of {len(feeds)} runs are equal, with sanitizers", f"{kernels} by {compiler}", planned=True
     )
+
+
+def _library() -> Path:
+    """The folder of CMSIS-NN.
+
+    Raises:
+        Skipped: nothing says where it is.
+    """
+    folder = Path(os.environ.get(_LIBRARY_FOLDER, ""))
+    if not (folder / "Include" / _LIBRARY_HEADER).is_file():
+        raise Skipped(f"the file calls CMSIS-NN; {_LIBRARY_FOLDER}=FOLDER says where its Include and Source are")
+    return folder
 
 
 def _extreme(model: FileModel) -> Iterator[list[bytes]]:
@@ -91,11 +108,19 @@ def _extreme(model: FileModel) -> Iterator[list[bytes]]:
             yield [_EXTREMES[DTYPES[tensor.type]][end] * tensor.elements for tensor in tensors]
 
 
-def _run(compiler: str, path: Path, interface: CInterface, inputs: bytes) -> subprocess.CompletedProcess[bytes]:
+def _run(
+    compiler: str, path: Path, interface: CInterface, inputs: bytes, library: Path | None
+) -> subprocess.CompletedProcess[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         main, program = Path(folder) / "main.c", Path(folder) / "net"
         main.write_text("\n".join(_main(path.with_suffix(".h").name, interface)))
-        command = [compiler, *_FLAGS, f"-I{path.parent}", str(main), str(path), "-lm", "-o", str(program)]
+        files = [str(main), str(path)]
+        if library:
+            files += [f"-I{library / 'Include'}", "-DARM_NN_ENABLE_F16=0", "-DARM_NN_ENABLE_F32=0"]
+            files.append("-fno-sanitize=undefined")  # the library shifts negative numbers
+            sources = sorted(library.glob("Source/*/*.c"))
+            files += [str(p) for p in sources if not re.search(r"_f(16|32|lt)\.c$", p.name)]
+        command = [compiler, *_FLAGS, f"-I{path.parent}", *files, "-lm", "-o", str(program)]
         built = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
         if built.returncode:
             raise RequestError(f"{path} does not compile: {built.stderr[:400]}")

@@ -170,8 +170,10 @@ class _RowReplay:
         count = call.writes[0].rows if call.writes else 1
         if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
             raise self._broken("results of different rows")
-        if count > 1 and op.kind in _SEVERAL_KERNELS:
-            self._check_apart(call, count)
+        library = self.program.kernels != "portable" and op.kind not in POINTWISE
+        if count > 1 and (library or op.kind in _SEVERAL_KERNELS):
+            self._check_apart(op, call, count)
+        self._use_scratch(call)
         self._check_extents(call, rules)
         for row in range(count if any(rules) else 1):
             self._row(op, call, rules, row)
@@ -191,12 +193,33 @@ class _RowReplay:
         cell = self.cells[tensor]
         return cell.data is None and not cell.variable and cell.coding.dtype != "resource"
 
-    def _check_apart(self, call: KernelCall, count: int) -> None:
+    def _use_scratch(self, call: KernelCall) -> None:
+        """Checks that working memory lies apart from results, and forgets what stood there."""
+        if call.operator not in self.program.scratch:
+            return
+        span = self._span(call.scratch, self.program.scratch[call.operator])
+        for write in call.writes:
+            end = write.address + self._written_bytes(call, write)
+            if write.address < span.stop and span.start < end:
+                raise self._broken(f"writes {self.cells[write.tensor].label} over its working memory")
+        self.owner[span] = _NOTHING
+
+    def _written_bytes(self, call: KernelCall, write: RowsWritten) -> int:
+        """The bytes from a result's address to the end of what a call computes."""
+        shape = self._map(write.tensor)
+        if call.columns:
+            return (call.columns[1] - call.columns[0]) * shape.column_bytes
+        return write.rows * shape.row_bytes
+
+    def _check_apart(self, op: Operation, call: KernelCall, count: int) -> None:
         """Checks that no result lies on an operand, for operators that are computed part after part."""
+        parts = self._joined_parts(op)
         for write in call.writes:
             end = write.address + count * self._map(write.tensor).row_bytes
             for read in call.reads:
-                if read.address < end and write.address < read.address + read.rows * self._map(read.tensor).row_bytes:
+                size = read.rows * self._map(read.tensor).row_bytes
+                placed = (read.address - write.address, size) in parts
+                if not placed and read.address < end and write.address < read.address + size:
                     raise self._broken(f"writes {self.cells[write.tensor].label} over operands that are still read")
 
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
@@ -242,9 +265,20 @@ class _RowReplay:
                     a < address + count
                     and address < b
                     and not self._in_place(op, call, write, (a, b), (address, count))
+                    and (a - address, b - a) not in self._joined_parts(op)
                 ):
                     raise self._broken(f"writes {self.cells[write.tensor].label} over what the same row still reads")
             self._write(write.tensor, first, address, count)
+
+    def _joined_parts(self, op: Operation) -> list[Span]:
+        """(offset, bytes) of operands that are runs of the result, one behind the other."""
+        if op.kind != "CONCATENATION":
+            return []
+        shape = self.cells[op.outputs[0]].shape
+        sizes = [self._size(t) for t in op.inputs]
+        if any(n != 1 for n in shape[: op.option("Axis") % len(shape)]):
+            return []
+        return [(sum(sizes[:i]), size) for i, size in enumerate(sizes)]
 
     def _in_place(self, op: Operation, call: KernelCall, write: RowsWritten, read: Span, result: Span) -> bool:
         """Whether an element-wise operator may write there: on the element that it reads, or in front of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,9 +69,9 @@ def row_reads(op: Operation, cells: tuple[Cell, ...], position: int, result: Cel
     rule = _RULES.get(op.kind)
     if rule is not None:
         return rule(op, cells, position, result)
-    if op.kind in POINTWISE or op.kind in _LINE_BY_LINE:
-        return _same(x, result)
-    return None
+    if op.kind in POINTWISE:
+        return _same_columns(x, result)
+    return _same(x, result) if op.kind in _LINE_BY_LINE else None
 
 
 def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) -> RowReads | None:
@@ -93,6 +93,7 @@ def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) 
     return RowReads(rows, rule.stride, rule.dilation, columns)
 
 
+_MAP_DIMENSIONS = 4
 #: Numbers that say how a map is padded, and operands of a PAD and its result.
 _MAP_PADS, _PAD_OPERANDS = 8, 3
 
@@ -110,6 +111,14 @@ def _same(x: Cell, result: Cell) -> RowReads | None:
     rows = _extent(result)
     alike = rows > 1 and _extent(x) == rows
     return RowReads(tuple((i,) for i in range(rows))) if alike else None
+
+
+def _same_columns(x: Cell, result: Cell) -> RowReads | None:
+    """Element by element, where both have the same shape; else row by row."""
+    rows = _same(x, result)
+    if rows is None or x.shape != result.shape or len(x.shape) != _MAP_DIMENSIONS:
+        return rows
+    return replace(rows, columns=tuple((i,) for i in range(x.shape[2])))
 
 
 def _padded(_op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:

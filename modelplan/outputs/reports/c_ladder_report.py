@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
 from modelplan.rewriting.standalone_c.ladder import C_RUNGS, CGoal, CLadder, CRung
+
+if TYPE_CHECKING:
+    from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
 def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
@@ -29,14 +34,22 @@ def _fused(rung: CRung) -> str:
     return " + ".join(str(count) for count in rung.fused) + " operators" if rung.fused else "nothing"
 
 
-def c_verdict(ladder: CLadder, goal: CGoal) -> list[Section]:
+def _scratch(rung: CRung) -> str:
+    """What the kernels need of it as working memory."""
+    if rung.program.kernels == "portable":
+        return "portable kernels need no scratch"
+    most = max(rung.program.scratch.values(), default=0)
+    return f"kernels of {rung.program.kernels} work in up to {most:,} bytes of it"
+
+
+def c_verdict(ladder: CLadder, goal: CGoal, compiled: CompiledNetwork | None = None) -> list[Section]:
     """What was chosen and what it needs, or why nothing fits."""
     if ladder.chosen is None:
         least = min((rung.ram for rung in ladder.rungs), default=0)
         what = "nothing keeps the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
         return [Section("", (f"{what}; the least RAM of any rung is {human(least)}",))]
     rung, program = ladder.chosen, ladder.chosen.program
-    lines = [f"RAM            {human(rung.ram)}, all static; portable kernels need no scratch"]
+    lines = [f"RAM            {human(rung.ram)}, all static; {_scratch(rung)}"]
     gap = program.nbytes - program.bound
     placed = (
         "proven: no placement of these rows is lower" if not gap else f"{gap:,} bytes above the bound of these rows"
@@ -46,6 +59,10 @@ def c_verdict(ladder: CLadder, goal: CGoal) -> list[Section]:
         over = program.nbytes - rung.bound
         reached = f"{over:,} bytes below" if over else "reached"
         lines.append(f"bound          {human(rung.bound)} for all choices of what runs together: {reached}")
+    if compiled:
+        flash = f"{compiled.code:,} bytes of code and {compiled.tables:,} of tables"
+        lines.append(f"flash          {flash}, by {compiled.compiler}")
+        lines.append(f"stack          {compiled.stack:,} bytes at most, by the same")
     lines.append("MACs           as in the model: nothing is computed twice")
     lines += [f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof]
     return [Section("", tuple(lines))]

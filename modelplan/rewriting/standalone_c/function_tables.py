@@ -65,17 +65,23 @@ def _exponential_of_quarter(a: int) -> int:
 
 def softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
     """The exponents of all differences from a line's largest number that count."""
-    beta, scale = float(r.option("Beta")), r.quantised(r.input(0))[0]
-    real = min(beta * scale * (1 << (31 - _DIFFERENCE_BITS)), float(_MOST))
-    r.require(holds=real > 1, why=f"a scale of {scale} and beta {beta}, which TFLM's kernel does not take")
-    multiplier, shift = quantized_multiplier(real)
-    radius = math.floor(((1 << _DIFFERENCE_BITS) - 1) * 2.0 ** (31 - _DIFFERENCE_BITS) / 2.0**shift)
+    multiplier, shift, radius = softmax_scale(r)
     count = min(radius, 255) + 1
     values = [exponential(high_product(wrapped(-d << shift), multiplier), _DIFFERENCE_BITS) for d in range(count)]
     (result, zero), low = r.quantised(r.output()), LIMITS[r.dtype(r.output())][0]
     off = abs(result + 1 / (2 * low))
     r.require(holds=zero == low and off <= 1e-3 / abs(low) / 2, why=f"a result of scale {result}, zero point {zero}")
     return {"exponentials": const_table("exponentials", "int32_t", values), "differences": count}
+
+
+def softmax_scale(r: OperatorReader) -> tuple[int, int, int]:
+    """By what differences are multiplied and shifted before their exponents are taken, and the largest that counts."""
+    beta, scale = float(r.option("Beta")), r.quantised(r.input(0))[0]
+    real = min(beta * scale * (1 << (31 - _DIFFERENCE_BITS)), float(_MOST))
+    r.require(holds=real > 1, why=f"a scale of {scale} and beta {beta}, which TFLM's kernel does not take")
+    multiplier, shift = quantized_multiplier(real)
+    radius = math.floor(((1 << _DIFFERENCE_BITS) - 1) * 2.0 ** (31 - _DIFFERENCE_BITS) / 2.0**shift)
+    return multiplier, shift, radius
 
 
 def reciprocal_of_sum(value: int) -> int:

@@ -120,6 +120,12 @@ class COperator:
 
     `view`: the result is the operand's bytes as they are, no code is needed where both have the same memory.
     `scratch` are bytes of working memory.
+
+    `parts` are (operand, offset) of operands that become the result's bytes from there on as they are: kernel i copies
+    part i, which is not needed where the operand lies there already.
+
+    A kernel that is not `in_order` computes several rows in an order of its own, so in a call of several rows results
+    and operands lie apart. One without `by_columns` computes whole rows only.
     """
 
     index: int
@@ -131,6 +137,9 @@ class COperator:
     in_place: tuple[int, ...] = ()
     view: bool = False
     scratch: int = 0
+    in_order: bool = True
+    by_columns: bool = True
+    parts: tuple[tuple[int, int], ...] = ()
 
 
 def row_operand(tensor: int, shape: tuple[int, ...], nbytes: int, window: RowWindow | None = None) -> RowOperand:

@@ -15,6 +15,11 @@ _FOLDER = Path(__file__).with_name("kernels")
 _USES = re.compile(r"\A/\* uses: (.*) \*/\n")
 _FIELD = re.compile(r"^    (?:const )?\w+ \*?(\w+);", re.MULTILINE)
 
+#: What a variant calls of CMSIS-NN, of several functions with the same arguments.
+_LIBRARY_FUNCTIONS = {
+    "any": "arm_depthwise_conv_s8", "3x3": "arm_depthwise_conv_3x3_s8", "opt": "arm_depthwise_conv_s8_opt",
+    "average": "arm_avgpool_s8", "max": "arm_max_pool_s8",
+}  # fmt: skip
 _INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32}
 
 
@@ -23,6 +28,8 @@ def _words(variant: str) -> dict[str, str]:
 
     Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
     """
+    if variant in _LIBRARY_FUNCTIONS:
+        return {"FUNCTION": _LIBRARY_FUNCTIONS[variant]}
     whole, _, out = variant.partition("_to_")
     element = whole.removesuffix("_short")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
@@ -69,6 +76,11 @@ def _aligned(text: str) -> str:
             place = head.index("(") + 1 if head.startswith("static ") else len(head) - len(head.lstrip())
             lines[i] = " " * place + line.lstrip()
     return "\n".join(lines)
+
+
+def takes_scratch(source: str, variant: str) -> bool:
+    """Whether the last argument of a kernel is its working memory."""
+    return "void *scratch" in kernel_text(source, variant)[0]
 
 
 @cache

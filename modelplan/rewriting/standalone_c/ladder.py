@@ -13,11 +13,13 @@ from modelplan.model import Graph
 from modelplan.model.c_program import CProgram
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.rewriting.standalone_c.cmsis_calls import CMSIS_PATHS, cmsis_operators, faster_operators
 from modelplan.rewriting.standalone_c.folding import without_pads
 from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import c_operator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, operator_rows, row_graph
+from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
@@ -46,7 +48,7 @@ class CGoal(RewriteGoal):
 
 @dataclass(frozen=True, slots=True)
 class CRung:
-    """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables.
+    """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
 
     `bound` is what no other stages with as many parts of rows need less than; None where that is not known.
     """
@@ -57,6 +59,7 @@ class CRung:
     ram: int
     flash: int
     parts: int
+    operators: Mapping[int, COperator]
     bound: int | None = None
 
     @property
@@ -76,14 +79,19 @@ class CLadder:
 
 @dataclass
 class CModel:
-    """A model that becomes C, with its operators."""
+    """A model that becomes C, with its operators: those that run, and those that run where there is memory to spare."""
 
     graph: Graph
     file: FileModel
+    kernels: str = "portable"
     operators: Mapping[int, COperator] = field(init=False)
+    faster: Mapping[int, COperator] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.operators = without_pads(self.graph, dict(enumerate(_operators(self.file))))
+        self.operators, self.faster = without_pads(self.graph, dict(enumerate(_operators(self.file)))), {}
+        if self.kernels in CMSIS_PATHS:
+            self.faster = faster_operators(self.file, self.operators, self.kernels)
+            self.operators = cmsis_operators(self.file, self.operators, self.kernels)
 
     @cached_property
     def rows(self) -> RowGraph:
@@ -167,5 +175,8 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
 def _rung(
     name: str, model: CModel, program: CProgram, names: CNames, parts: int = 1, bound: int | None = None
 ) -> CRung:
-    files = c_files(model.file, model.operators, program, names)
-    return CRung(name, program, files, files.ram, files.tables, parts, bound)
+    program = replace(program, kernels=model.kernels)
+    program, faster = with_spare_scratch(program, model.rows, model.faster)
+    operators = {**model.operators, **faster}
+    files = c_files(model.file, operators, program, names)
+    return CRung(name, program, files, files.ram, files.tables, parts, operators, bound)

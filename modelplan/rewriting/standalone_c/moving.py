@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -155,7 +155,12 @@ def concatenation(r: OperatorReader) -> COperator:
         r.require(holds=part.shape == source.shape, why=f"operand {position} of shape {list(source.shape)}")
         moves.append(_Move(position, 0, source, source.array, target, part))
         at += source.shape[axis]
-    return _moved(r, moves)
+    joined = _moved(r, moves)
+    dynamic = [position for position in range(len(moves)) if not r.is_constant(position)]
+    runs = prod(target.shape[:axis]) == 1 and len(dynamic) == len(moves) == len(set(r.op.inputs))
+    if joined.by_rows or not runs:
+        return joined
+    return replace(joined, parts=tuple((i, target.begin(move.target_part)) for i, move in enumerate(moves)))
 
 
 def split(r: OperatorReader) -> COperator:

@@ -21,7 +21,8 @@ from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem, pack
 
-_SCRATCH_ALIGNMENT = 16
+#: Kernels keep 32-bit numbers in their scratch.
+_SCRATCH_ALIGNMENT = 4
 
 
 @dataclass
@@ -126,7 +127,11 @@ class TickTrace:
         return RowsRead(use.tensor, value, view.real(first, end - first, shape.rows), end - first, above, span[0])
 
     def _allow(self, call: KernelCall, uses: Sequence[OperandUse], left: int) -> None:
-        """Lets an element-wise result lie on its operand, or before it."""
+        """Lets an element-wise result lie on its operand, or before it, and operands where a result has them."""
+        for position, offset in self.graph.rows.operators[call.operator].parts:
+            read, write = call.reads[position], call.writes[0]
+            distance = read.address - write.address - offset
+            self.overlaps.append(AllowedOverlap(read.value, write.value, self.ticks, distance, exact=True))
         for position in self.graph.rows.operators[call.operator].in_place:
             write = call.writes[0]
             read, shape = call.reads[position], uses[position].shape
@@ -227,7 +232,8 @@ def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPac
         for choice, steps in zip(choices, trace.stages, strict=True)
     )
     inputs, outputs = (tuple(rows.value_of[t] for t in ts) for ts in (rows.graph.inputs, rows.graph.outputs))
-    return CProgram(values, stages, packing.height, packing.load, inputs, outputs, graph.options.pushed)
+    scratch = {index: rows.operators[index].scratch for index in trace.scratch}
+    return CProgram(values, stages, packing.height, packing.load, inputs, outputs, graph.options.pushed, scratch)
 
 
 def _based(steps: Sequence[Step], bases: Sequence[int]) -> Iterator[Step]:
@@ -279,4 +285,15 @@ def _both(a: Step, b: Step, graph: StagedGraph) -> KernelCall | None:
         if more.address - made.address != made.rows * graph.rows.shape(made.tensor).row_bytes:
             return None
         writes.append(RowsWritten(made.tensor, made.value, made.first, made.rows + more.rows, made.address))
+    if not graph.rows.operators[a.operator].in_order and not _apart(reads, writes, graph):
+        return None
     return KernelCall(a.operator, tuple(reads), tuple(writes), None, a.scratch)
+
+
+def _apart(reads: Sequence[RowsRead], writes: Sequence[RowsWritten], graph: StagedGraph) -> bool:
+    """Whether no result shares a byte with an operand."""
+    spans = [
+        [(x.address, x.address + x.rows * graph.rows.shape(x.tensor).row_bytes) for x in side]
+        for side in (reads, writes)
+    ]
+    return all(a[0] >= b[1] or b[0] >= a[1] for a in spans[0] for b in spans[1])

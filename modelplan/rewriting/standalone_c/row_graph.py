@@ -45,8 +45,9 @@ class OperatorRows:
     """How an operator is computed row by row: a window for each dynamic operand, None where it reads all of it.
 
     `operands` are tensors. `in_place` are the numbers of operands each element of which may lie where the same element
-    of the result does. `scratch` is working memory in bytes. What runs `alone` keeps its place among all operators,
-    since it reads or sets what the network remembers; a `single` kernel computes one row after the other in a call.
+    of the result does; `parts` are (operand, offset) of those that become the result's bytes from there on. `scratch`
+    is working memory in bytes. What runs `alone` keeps its place among all operators, since it reads or sets what the
+    network remembers; a `single` kernel computes several rows in a call, `in_order` one after the other.
     """
 
     operands: tuple[int, ...]
@@ -56,6 +57,8 @@ class OperatorRows:
     scratch: int = 0
     alone: bool = False
     single: bool = True
+    in_order: bool = True
+    parts: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +135,31 @@ def operator_rows(operator: COperator) -> OperatorRows:
     places = [place for kernel in operator.kernels for place in (*kernel.operands, kernel.result)]
     alone = any(isinstance(place, StateReference) for place in places)
     single = len(operator.kernels) == 1
-    facts = operator.by_rows, operator.in_place, operator.scratch
-    return OperatorRows(tensors, tuple(windows), *facts, alone=alone, single=single)
+    facts = operator.by_rows, operator.in_place, operator.scratch, alone, single, operator.in_order, operator.parts
+    return OperatorRows(tensors, tuple(windows), *facts)
 
 
 def _columns(operator: COperator) -> AxisWindow | None:
     """How columns of a result depend on those of the operand; None where the kernel computes whole rows only."""
     numbers = {key: n for key, n in operator.kernels[0].parameters.items() if isinstance(n, int)}
-    if len(operator.kernels) > 1 or not {"kernel_width", "stride_width", "pad_left", "out_width"} <= numbers.keys():
+    if element_count(operator):
+        return AxisWindow()
+    known = {"stride_width", "pad_left", "out_width"} <= numbers.keys()
+    if len(operator.kernels) > 1 or not known or not operator.by_columns:
         return None
-    span = (numbers["kernel_width"] - 1) * numbers.get("dilation_width", 1) + 1
+    span = (numbers.get("kernel_width", 1) - 1) * numbers.get("dilation_width", 1) + 1
     return AxisWindow(span, numbers["stride_width"], numbers["pad_left"])
+
+
+def element_count(operator: COperator) -> str:
+    """The parameter that says how many elements of a row are computed, each from the same ones of all operands."""
+    kernel = operator.kernels[0]
+    if not operator.by_columns or len(operator.in_place) != len(operator.operands) or len(operator.kernels) > 1:
+        return ""
+    if "elements" in kernel.parameters:
+        return "elements"
+    merged = [kernel.parameters.get(key) for key in ("width", "a_channel", "b_channel")] == [1, 1, 1]
+    return "channels" if merged and len(operator.operands) == 2 else ""
 
 
 def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], views: frozenset[int]) -> RowGraph:

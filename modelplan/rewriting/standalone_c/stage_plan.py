@@ -171,19 +171,27 @@ class StagedGraph:
             self._loads[choice] = known, exact
         return known
 
+    def _more(self, number: int) -> int:
+        """The bytes of an operator's scratch, less those of operands that may lie in its result."""
+        if number == CALLER:
+            return 0
+        operator = self.rows.operators[number]
+        shared = {self.rows.value_of[operator.operands[position]] for position, _ in operator.parts}
+        return operator.scratch - sum(self.nbytes[value] for value in shared)
+
     def _measured(self, stage: StageGranules, most: int) -> tuple[int, bool]:
         progress = StageProgress(stage, self.nbytes)
         kept = dict.fromkeys(progress.end, 0)
         total = peak = stage.passing + sum(progress.end.values())
         for granule in stage.granules:
             touched = {use.value for use in stage.operators[granule.operator].uses} - stage.held
-            scratch = self.rows.operators[granule.operator].scratch if granule.operator != CALLER else 0
+            more = self._more(granule.operator)
             for value, _, _, end in progress.written(granule):
                 total += end - progress.end[value]
                 progress.end[value] = end
                 if value in stage.inner and value not in stage.readers:
                     touched.add(value)
-            peak = max(peak, total + scratch)
+            peak = max(peak, total + more)
             if peak > most:
                 return peak, False
             progress.finish(granule)

@@ -13,8 +13,15 @@ from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, 
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.rewriting.standalone_c.c_text import C_TYPES, aligned_columns, comment, number, table_text
+from modelplan.rewriting.standalone_c.cmsis_calls import CMSIS_PATHS, cmsis_includes
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, rows_of
-from modelplan.rewriting.standalone_c.kernel_sources import all_sources, kernel_name, parameter_names
+from modelplan.rewriting.standalone_c.kernel_sources import (
+    all_sources,
+    kernel_name,
+    parameter_names,
+    takes_scratch,
+)
+from modelplan.rewriting.standalone_c.row_graph import element_count
 from modelplan.rewriting.standalone_c.stage_writing import StageText
 from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
 from modelplan.rewriting.standalone_c.state_writing import reset_function, state_memory, state_pointer
@@ -156,6 +163,7 @@ class _Writer:
             "",
             *(["#include <float.h>", "#include <math.h>"] if uses_floats else []),
             "#include <string.h>",
+            *([cmsis_includes(self.program.kernels)] if self.program.kernels in CMSIS_PATHS else []),
         ]
         return "\n".join(lines)
 
@@ -177,9 +185,32 @@ class _Writer:
             value = self.program.values[v]
             part = f", {value.nbytes} in all" if value.slides else ""
             rows.append((str(value.offset), str(value.capacity), self._title(value.tensors[0]) + part))
+        for index, address in self._scratch.items():
+            rows.append((str(address), str(self.program.scratch[index]), f"scratch of op {index}"))
         lines = ["/* The buffer:", *(f" *   {line}" for line in aligned_columns(rows)), " */", "enum {"]
         offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in range(len(self.program.values))]
+        offsets += [f"    SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
         return "\n".join([*lines, ",\n".join(offsets), "};"])
+
+    @cached_property
+    def _scratch(self) -> dict[int, int]:
+        """Where the working memory of operators lies."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return {s.operator: s.scratch for s in steps if s.scratch >= 0}
+
+    @cached_property
+    def _parts_in_place(self) -> dict[int, set[int]]:
+        """For operators that join operands the parts that lie in the result already."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return {
+            s.operator: {
+                kernel
+                for kernel, (operand, offset) in enumerate(self.operators[s.operator].parts)
+                if s.reads[operand].address == s.writes[0].address + offset
+            }
+            for s in steps
+            if self.operators[s.operator].parts
+        }
 
     def _at(self, value: int) -> str:
         return f"AT_{self.program.values[value].tensors[0]}"
@@ -220,7 +251,7 @@ class _Writer:
     def _widest(self) -> int:
         """The bytes of the widest element, to whose multiple the buffer begins."""
         dtypes = (DTYPES[self.tensors[t].type] for value in self.program.values for t in value.tensors)
-        return max((ELEMENT_BYTES[d] for d in dtypes), default=1)
+        return max((4 if self._scratch else 1, *(ELEMENT_BYTES[d] for d in dtypes)))
 
     def _table(self, index: int, table: ConstTable) -> str:
         """The name of a table, which is defined where it is new."""
@@ -289,7 +320,8 @@ class _Writer:
         writes = [self._pointer(o.tensor, p) for o, p in zip(operator.results, results, strict=True)]
         lines: list[str] = []
         for position in range(len(operator.kernels)):
-            lines += self._kernel_call(operator, position, reads, writes, rows, columns)
+            if position not in self._parts_in_place.get(index, ()):
+                lines += self._kernel_call(operator, position, reads, writes, rows, columns)
         return [*lines, *self._seen(operator, writes, rows[2] if rows else "", columns)]
 
     def _seen(
@@ -315,7 +347,8 @@ class _Writer:
         operator = self.operators[step.operator]
         lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
         for position, kernel in enumerate(operator.kernels):
-            lines += self._call(step, operator, position, kernel)
+            if position not in self._parts_in_place.get(operator.index, ()):
+                lines += self._call(step, operator, position, kernel)
         writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
         computed = str(step.writes[0].rows) if step.writes else ""
         return [*lines, *self._seen(operator, writes, computed, None)]
@@ -361,15 +394,19 @@ class _Writer:
             size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
             target = writes[kernel.result] + (f" + n * {size}" if batch else "")
         numbers = rows if operator.by_rows else map(str, kernel.whole)
-        call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target))});"
+        counted = element_count(operator) if columns else ""
+        pixel = self.tensors[operator.results[0].tensor].shape[-1] if counted else 0
+        if columns and counted:
+            sources = [f"{source} + {columns[0]} * {pixel}" for source in sources]
+        place = f"RAM + SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
+        scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
+        call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target, *scratch))});"
         if columns:
             left, count = columns
-            return [
-                f"struct {name}_params p = {parameters};",
-                f"p.pad_left -= {left} * p.stride_width;",
-                f"p.out_width = {count};",
-                call,
-            ]
+            changed = [f"p.pad_left -= {left} * p.stride_width;", f"p.out_width = {count};"]
+            if counted:
+                changed = [f"p.{counted} = {count} * {pixel};"]
+            return [f"struct {name}_params p = {parameters};", *changed, call]
         if not batch:
             return [call]
         return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", f"    {call}", "}"]

@@ -83,7 +83,7 @@ def _columns_int8(patch: int, path: Path) -> int:
     return 4 * rounded_up(patch, 16) if path.mve else 4 * rounded_up(patch, 4)
 
 
-def _conv_bytes(w: CmsisWindow, path: Path) -> int:
+def conv_bytes(w: CmsisWindow, path: Path) -> int:
     """What an 8-bit convolution asks for."""
     if w.pointwise:
         return 0
@@ -122,7 +122,7 @@ def _conv(p: Preparation, path: Path) -> None:
     weighted.convolution_data(p, source.dtype, 0)
     w = _window(p, source, weights, result)
     if source.dtype == "int8":
-        p.scratch_if_any(_conv_bytes(w, path))
+        p.scratch_if_any(conv_bytes(w, path))
     elif source.dtype == "int16":
         zero_point(p, source, "input 0")
         zero_point(p, result, "output")
@@ -155,7 +155,7 @@ def _depthwise_bytes(w: CmsisWindow, source: Operand, weights: Operand, path: Pa
         # As a convolution of one channel. CMSIS-NN looks at a stride that TFLM leaves unset: the larger answer holds.
         alike = replace(w, filter_channels=1, stride=(4, 4))
         other = replace(alike, stride=(1, 1))
-        return max(_conv_bytes(alike, path), _conv_bytes(other, path)) + taps * outputs
+        return max(conv_bytes(alike, path), conv_bytes(other, path)) + taps * outputs
     if w.channels != outputs or source.shape[0] != 1 or w.dilation != (1, 1):
         return 0
     if path.mve:
