@@ -14,6 +14,7 @@ from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.subjects import Measure, subject_of
 from modelplan.questions.model_fitting import FitRequest
 from modelplan.runtimes import with_kernels
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 
 #: Changes that plan anew are tried, searches are not.
@@ -45,7 +46,7 @@ def changes_that_fit(request: FitRequest, path: str) -> tuple[Suggestion, ...]:
 
 def _plain_c(file: ModelFile, budget: int, needed: Requirement) -> tuple[Suggestion, ...]:
     """The model as plain C; nothing where an operator of it has no C."""
-    ours = c_requirement(file)
+    ours = c_requirement(file, C.kernels)
     if ours.refusals:
         return ()
     output = f"{Path(file.path).stem}.c"
