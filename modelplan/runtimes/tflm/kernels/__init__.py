@@ -150,13 +150,14 @@ def shared_leads(libraries: Sequence[KernelSet]) -> Mapping[str, Lead] | None:
     known = [library.leads for library in libraries if library.leads is not None]
     if len(known) < len(libraries) or any(leads.keys() != known[0].keys() for leads in known):
         return None
+    return {kind: partial(_shared_lead, [leads[kind] for leads in known]) for kind in known[0]}
 
-    def shared(kind: str, graph: Graph, op: Op, operand: int) -> int | None:
-        found = [leads[kind](graph, op, operand) for leads in known]
-        largest = [lead for lead in found if lead is not None]
-        return max(largest) if len(largest) == len(found) else None
 
-    return {kind: partial(shared, kind) for kind in known[0]}
+def _shared_lead(leads: Sequence[Lead], graph: Graph, op: Op, operand: int) -> int | None:
+    """The largest of the leads of an operand, None where one of `leads` allows no overlap."""
+    bytes_ahead = [lead(graph, op, operand) for lead in leads]
+    known = [ahead for ahead in bytes_ahead if ahead is not None]
+    return max(known) if len(known) == len(bytes_ahead) else None
 
 
 def most_scratch(of_libraries: Iterable[Sequence[int]]) -> tuple[int, ...]:
