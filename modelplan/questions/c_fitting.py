@@ -17,6 +17,7 @@ from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 if TYPE_CHECKING:
+    from modelplan.answers.drawing import Drawing
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
@@ -79,6 +80,19 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     operators = ladder.chosen.operators
     runs = expected_c_runs(model.file, operators, program, request.seed)
     return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
+
+
+def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:
+    """The plan of what was chosen, as figures show it.
+
+    Raises:
+        ModelError: nothing was chosen.
+    """
+    from modelplan.rewriting.standalone_c.drawn_program import drawing_of  # here, since few ask for figures
+
+    if ladder.chosen is None:
+        raise ModelError(f"{request.path}: nothing to draw, for nothing fits")
+    return drawing_of(ladder.chosen.program, _model(request).rows, request.path)
 
 
 def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:
