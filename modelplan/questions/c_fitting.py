@@ -14,6 +14,7 @@ from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
 from modelplan.rewriting.standalone_c.writing import CNames
+from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 if TYPE_CHECKING:
@@ -129,4 +130,4 @@ def c_requirement(file: ModelFile, kernels: str) -> Requirement:
         raise TypeError("a ladder without a budget chose nothing")
     ram, buffer = ladder.chosen.ram, ladder.chosen.program.nbytes
     parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
-    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels=kernels)
+    return Requirement(ram, buffer, parts, basis, macro=RAM_MACRO, kernels=kernels)
