@@ -5,21 +5,25 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from modelplan.cli import files, terminal
+from modelplan.cli import files, model_options, terminal
+from modelplan.cli.drawn_outputs import figures_asked, write_figures
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
 from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.c_fitting import FitCRequest, compiled_rung, fit_c, fitted_self_test
+from modelplan.questions.c_fitting import FitCRequest, compiled_rung, drawn_rung, fit_c, fitted_self_test
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
 
 #: Options of other runtimes with their defaults.
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--tflm": None, "--max-macs": None, "--max-ops": None, "--max-time": "15%",
-    "--header": None, "--draw": [], "--target": None, "--c-array": None, "--seconds": None,
-    "--interface": "as-is",
+    "--header": None, "--c-array": None, "--seconds": None, "--interface": "as-is",
 }  # fmt: skip
 
 
@@ -56,7 +60,11 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
         raise RequestError(f"--seed is {arguments.seed}, expected at least 0")
     header = str(Path(arguments.output).with_suffix(".h"))
     files.check_outputs([header, arguments.self_test], [arguments.model, arguments.output])
-    request = _request(arguments)
+    figures = figures_asked(arguments, "Drawing")
+    chosen = model_options.chosen_target(arguments)
+    if chosen:
+        terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
+    request = _request(arguments, chosen)
     ladder = fit_c(request, progress)
     progress("")
     compiled = compiled_rung(request, ladder)
@@ -70,15 +78,21 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
     if arguments.self_test:
         files.write(arguments.self_test, fitted_self_test(request, ladder))
         written += f"; the self-test to {arguments.self_test}"
+    if figures:
+        write_figures(figures, drawn_rung(request, ladder))
     terminal.show([Section("", (f"written to {written}",))])
     return 0
 
 
-def _request(arguments: Namespace) -> FitCRequest:
+def _request(arguments: Namespace, target: Chosen | None) -> FitCRequest:
+    """The request that the options make; a target has as much memory as is not taken."""
+    stated = parse_memory(arguments.budget) if arguments.budget else None
+    if target and stated is None and not arguments.least:
+        stated = target.budget
     return FitCRequest(
         arguments.model,
         output=arguments.output,
-        budget=parse_memory(arguments.budget) if arguments.budget else None,
+        budget=stated,
         name=arguments.name or "",
         section=arguments.section or "",
         kernels=arguments.kernels or C.kernels,

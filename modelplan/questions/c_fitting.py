@@ -14,9 +14,11 @@ from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
 from modelplan.rewriting.standalone_c.writing import CNames
+from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 if TYPE_CHECKING:
+    from modelplan.answers.drawing import Drawing
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
@@ -81,6 +83,19 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
 
 
+def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:
+    """The plan of what was chosen, as figures show it.
+
+    Raises:
+        ModelError: nothing was chosen.
+    """
+    from modelplan.rewriting.standalone_c.drawn_program import drawing_of  # here, since few ask for figures
+
+    if ladder.chosen is None:
+        raise ModelError(f"{request.path}: nothing to draw, for nothing fits")
+    return drawing_of(ladder.chosen.program, _model(request).rows, request.path)
+
+
 def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:
     """Code and stack of what was chosen; None where nothing was, or no compiler takes it."""
     from modelplan.checking.verifier.c_compiling import compiled_network  # here, since compilers take time to ask
@@ -115,4 +130,4 @@ def c_requirement(file: ModelFile, kernels: str) -> Requirement:
         raise TypeError("a ladder without a budget chose nothing")
     ram, buffer = ladder.chosen.ram, ladder.chosen.program.nbytes
     parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
-    return Requirement(ram, buffer, parts, basis, macro="NET_RAM_BYTES", kernels=kernels)
+    return Requirement(ram, buffer, parts, basis, macro=RAM_MACRO, kernels=kernels)

@@ -8,6 +8,8 @@ from modelplan.model import Graph, KernelLibrary, Op, Runtime
 from modelplan.runtimes.tflm import TFLM
 
 _PORTABLE = "portable"
+#: What a header calls the bytes of the buffer, where nothing else is said.
+RAM_MACRO = "NET_RAM_BYTES"
 
 
 def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:

@@ -201,6 +201,46 @@ def test_the_caller_names_the_memory_or_its_section(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "net"]).returncode == 0
 
 
+#: A program whose networks run in turn in the same memory.
+TWO = """
+#include "memory.h"
+#include "kws.h"
+#include "image.h"
+signed char shared[KWS_RAM_BYTES > IMAGE_RAM_BYTES ? KWS_RAM_BYTES : IMAGE_RAM_BYTES];
+int main(void)
+{
+    kws_invoke();
+    image_invoke();
+    return (const void *)kws_output() < (const void *)image_output() + sizeof shared ? 0 : 1;
+}
+"""
+
+
+def test_two_networks_share_memory_by_a_macro_and_together_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"kws": "ds_cnn_kws", "image": "resnet8"}
+    for prefix, name in names.items():
+        output = str(tmp_path / f"{prefix}.c")
+        arguments = ["--runtime", "c", "--without", "rows,parts", "-o", output]
+        assert main(["fit", str(MODELS / f"{name}.tflite"), *arguments]) == 0
+    (tmp_path / "memory.h").write_text("extern signed char shared[];\n")
+    (tmp_path / "main.c").write_text(TWO)
+    shared = ["-include", "memory.h", "-DKWS_RAM=shared", "-DIMAGE_RAM=shared"]
+    command = ["cc", "-std=gnu99", "-Wall", "-Werror", *SANITIZERS, *shared, "main.c", "kws.c", "image.c", "-o", "two"]
+    subprocess.run([*command, "-lm"], cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "two"]).returncode == 0
+    models = [str(MODELS / f"{name}.tflite") for name in names.values()]
+    capsys.readouterr()
+    assert main(["together", *models, "--runtime", "c"]) == 2
+    assert "-DPREFIX_RAM=shared" in capsys.readouterr().err
+
+
+def test_explain_says_that_its_peak_is_of_whole_maps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(MODELS / "ds_cnn_kws.tflite"), "--runtime", "c"]) == 0
+    assert "The peak below is that of whole maps" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [False, True])
 def test_the_self_test_of_a_fitted_network_passes(rows: bool, tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 """Random networks as plain C in random stages, proved, compiled and compared with TFLM map by map.
 
-python tests/sweeps/c_plans.py COUNT [FIRST] prints what differs and which operators have no kernel.
+python tests/sweeps/c_plans.py COUNT [FIRST [KERNELS]] prints what differs and which operators have no kernel. KERNELS are
+"portable", or "cmsis-c" or "cmsis-nn" by the library in the folder MODELPLAN_TFLM_KIT.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from random_cnns import random_cnn
@@ -22,6 +25,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.ladder import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
+from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
@@ -42,37 +46,42 @@ def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> CProgr
     return placed_program(graph, stages, 100, draw.randrange(100))
 
 
-def fault_of(content: bytes, seed: int, folder: Path) -> str:
+def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable") -> str:
     """What is wrong with a plan of a network; empty where nothing is."""
     path = folder / "net.tflite"
     path.write_bytes(content)
     file, draw = load_tflite(str(path)), random.Random(seed)
-    model, names = CModel(load_model(str(path)), file), CNames("net", "net.h")
-    program = random_stages(model, draw, pushed=draw.random() < 0.5)
+    model, names = CModel(load_model(str(path)), file, kernels), CNames("net", "net.h")
+    program = replace(random_stages(model, draw, pushed=draw.random() < 0.5), kernels=kernels)
+    program, faster = with_spare_scratch(program, model.rows, model.faster)
+    operators = {**model.operators, **faster}
     verdict = rows_verdict(read_source(file), program)
     if verdict.outcome != "ok":
         return verdict.details
-    runs = expected_c_runs(file, model.operators, program, seed, runs=2)
-    (folder / "test.c").write_text(c_self_test(file, model.operators, program, names, runs, seed))
-    (folder / names.header).write_text(c_files(file, model.operators, program, names).header)
-    return _run(folder)
+    runs = expected_c_runs(file, operators, program, seed, runs=2)
+    (folder / "test.c").write_text(c_self_test(file, operators, program, names, runs, seed))
+    (folder / names.header).write_text(c_files(file, operators, program, names).header)
+    return _run(folder, kernels)
 
 
-def _run(folder: Path) -> str:
-    built = subprocess.run(["cc", *FLAGS, "test.c", "-lm", "-o", "t"], cwd=folder, capture_output=True, text=True)
+def _run(folder: Path, kernels: str) -> str:
+    kit = Path(os.environ.get("MODELPLAN_TFLM_KIT", ""))
+    library = [f"-I{kit}/src/cmsis-nn/Include", f"{kit}/lib/host-cmsis-c.a"] if kernels != "portable" else []
+    command = ["cc", *FLAGS, "test.c", *library, "-lm", "-o", "t"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if built.returncode:
         return built.stderr[:1000]
     done = subprocess.run(["./t"], cwd=folder, capture_output=True, text=True)
     return "" if done.returncode == 0 and "PASS" in done.stdout else (done.stdout + done.stderr)[:1000]
 
 
-def faults(seeds: Sequence[int]) -> tuple[dict[int, str], int]:
+def faults(seeds: Sequence[int], kernels: str = "portable") -> tuple[dict[int, str], int]:
     """What is wrong, by seed, and how many networks have an operator without a kernel."""
     wrong, refused = {}, 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             try:
-                fault = fault_of(random_cnn(seed), seed, Path(folder))
+                fault = fault_of(random_cnn(seed), seed, Path(folder), kernels)
             except ModelError:
                 refused += 1
                 continue
@@ -83,7 +92,7 @@ def faults(seeds: Sequence[int]) -> tuple[dict[int, str], int]:
 
 if __name__ == "__main__":
     count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    found, without = faults(range(first, first + count))
+    found, without = faults(range(first, first + count), sys.argv[3] if len(sys.argv) > 3 else "portable")
     print(f"{count - without} networks, {without} refused, {len(found)} wrong")
     for seed, what in found.items():
         print(seed, what)

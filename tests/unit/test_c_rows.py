@@ -14,6 +14,7 @@ from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, Step, StoredValue, ValueShift
+from modelplan.rewriting.standalone_c.drawn_program import drawing_of
 from modelplan.rewriting.standalone_c.ladder import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
@@ -219,3 +220,14 @@ def test_sums_are_computed_by_parts_of_rows() -> None:
         return replace(step, columns=(step.columns[0] + 1, step.columns[1] + 1))
 
     assert all(rows_verdict(source, other).outcome == "broken" for other in changed(program, farther))
+
+
+@pytest.mark.parametrize(("name", "fused", "parts"), [("ds_cnn_kws.tflite", 4, 2), ("resnet8.tflite", 4, 1)])
+def test_a_figure_shows_as_much_alive_as_there_is_memory(name: str, fused: int, parts: int) -> None:
+    path = str(MODELS / name)
+    _, program = planned(name, fused, parts)
+    drawing = drawing_of(program, CModel(load_model(path), load_tflite(path)).rows, name)
+    assert program.bound <= drawing.height <= program.nbytes
+    assert drawing.peak <= program.nbytes
+    assert len(drawing.problem) > len(program.values)
+    assert len(drawing.ops) > sum(len(stage.steps) for stage in program.stages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from commands import run
 
 from modelplan.model.model_file import Target
 from modelplan.questions.alternatives import load_file, unmodified_requirement
-from modelplan.runtimes import with_kernels
+from modelplan.runtimes import RUNTIMES, with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.kernels import KERNELS, LIBRARY_GROUPS, spoken_kernels
 
@@ -52,3 +53,14 @@ def test_files_for_cmsis_nn_say_so(models: Path, tmp_path: Path) -> None:
     assert "cmsis-nn kernels" in said
     assert "esp-nn" not in said.replace("modelplan", "")
     assert run("verify", packed).returncode == 0
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_runtime_of_any_kernels_goes_to_other_processes(name: str) -> None:
+    runtime = with_kernels(TFLM, name)
+    assert pickle.loads(pickle.dumps(runtime)).name == runtime.name
+
+
+def test_every_runtime_goes_to_other_processes() -> None:
+    for runtime in RUNTIMES.values():
+        assert pickle.loads(pickle.dumps(runtime)).name == runtime.name

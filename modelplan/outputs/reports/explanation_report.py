@@ -18,6 +18,7 @@ from modelplan.answers.explanation import (
 from modelplan.outputs.report import Report, Section, Table, folded_apart
 from modelplan.outputs.reports.arena_report import headline, settings_section
 from modelplan.primitives.units import counted, human
+from modelplan.runtimes.c import RAM_MACRO
 
 _MOST_ROWS = 12
 #: Places of a change that does not help which are named.
@@ -42,6 +43,9 @@ def need_sections(explanation: Explanation) -> Report:
         return [first]
     session = explanation.needed.session
     above = [first, settings_section(session)] if session else [first]
+    if explanation.needed.macro == RAM_MACRO:
+        rows = f"`modelplan fit {explanation.model} --runtime c -o net.c --draw net.map.svg` shows what is kept of them"
+        above.append(Section("", (f"The peak below is that of whole maps; {rows}.",)))
     return [*above, *peak_sections(explanation.peak)]
 
 

@@ -17,6 +17,7 @@ from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.arena import most_planned, refusals
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -111,8 +112,13 @@ def parts_of(files: Mapping[str, ModelFile], relation: Relation, request: ShareR
 
     Raises:
         ModelError: TFLM would not run a model; names the operators.
-        RequestError: a model carries a plan and is in a pipeline, or a name that does not exist.
+        RequestError: a model carries a plan and is in a pipeline, a name that does not exist, or plain C.
     """
+    if request.runtime == C.name:
+        raise RequestError(
+            "networks in plain C keep rows, which are no tensors to share; where they run in turn compile each with "
+            "-DPREFIX_RAM=shared, an array with the largest PREFIX_RAM_BYTES of their headers"
+        )
     guarded = _guarded(relation)
     piped = {place.model for pipe in relation.pipes for place in (pipe.source, pipe.target)}
     bound = piped | {place.model for place in relation.kept}

@@ -53,8 +53,8 @@ def _busy(program: CProgram, rows: RowGraph, wanted: set[int]) -> dict[int, Byte
         live[program.values[v].offset : program.values[v].offset + program.values[v].nbytes] = True
     busy: dict[int, Bytes] = {}
     for step in reversed([step for stage in program.stages for step in stage.steps]):
-        writes = list(_written(step, rows))
-        reads = list(_read(step, rows))
+        writes = [span for _, span in bytes_written(step, rows)]
+        reads = [span for _, span in bytes_read(step, rows)]
         if isinstance(step, KernelCall) and step.operator in wanted:
             during = busy.setdefault(step.operator, np.zeros(program.nbytes, dtype=np.bool_))
             during |= live
@@ -67,22 +67,33 @@ def _busy(program: CProgram, rows: RowGraph, wanted: set[int]) -> dict[int, Byte
     return busy
 
 
-def _written(step: Step, rows: RowGraph) -> Iterator[slice]:
+def bytes_written(step: Step, rows: RowGraph) -> Iterator[tuple[int, slice]]:
+    """The values that a step writes, each with its bytes of the buffer."""
     if isinstance(step, KernelCall):
         for write in step.writes:
             shape = rows.shape(write.tensor)
             size = write.rows * shape.row_bytes
             if step.columns:
                 size = (step.columns[1] - step.columns[0]) * shape.column_bytes
-            yield slice(write.address, write.address + size)
+            yield write.value, slice(write.address, write.address + size)
     else:
         at = step.to if isinstance(step, ValueShift) else step.address
-        yield slice(at, at + step.nbytes)
+        yield step.value, slice(at, at + step.nbytes)
 
 
-def _read(step: Step, rows: RowGraph) -> Iterator[slice]:
+def bytes_read(step: Step, rows: RowGraph) -> Iterator[tuple[int, slice]]:
+    """The values that a step reads, each with its bytes of the buffer."""
     if isinstance(step, KernelCall):
-        for read in step.reads:
-            yield slice(read.address, read.address + read.rows * rows.shape(read.tensor).row_bytes)
+        windows = rows.operators[step.operator].windows
+        for read, window in zip(step.reads, windows, strict=True):
+            shape = rows.shape(read.tensor)
+            if not step.columns or window is None or window.columns is None:
+                yield read.value, slice(read.address, read.address + read.rows * shape.row_bytes)
+                continue
+            across = window.columns
+            left = max(step.columns[0] * across.stride - across.before, 0)
+            right = min((step.columns[1] - 1) * across.stride - across.before + across.reach, shape.columns)
+            for first in range(read.address, read.address + read.rows * shape.row_bytes, shape.row_bytes):
+                yield read.value, slice(first + left * shape.column_bytes, first + right * shape.column_bytes)
     elif isinstance(step, ValueShift):
-        yield slice(step.address, step.address + step.nbytes)
+        yield step.value, slice(step.address, step.address + step.nbytes)
