@@ -10,7 +10,7 @@ from modelplan.outputs.report import printable
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.runtimes.tflm.interface_metadata import read_interface
+from modelplan.runtimes.tflm.interface_metadata import INTERFACE, read_interface
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
 
@@ -78,7 +78,9 @@ inline TfLiteStatus AddOps(OpResolver& resolver) {{
 
 def _converted(model: FileModel) -> str:
     """For each input and output that the program converts its scale and zero point."""
-    lines = []
+    lines: list[str] = []
+    if INTERFACE.encode() not in model.data:
+        return ""
     for row in read_interface(model.data):
         name = f"k{row.side.capitalize()}{row.position}"
         into = f"round(value / {name}Scale) + {name}ZeroPoint, half away from zero and clamped"
