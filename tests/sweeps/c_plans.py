@@ -1,7 +1,7 @@
 """Random networks as plain C in random stages, proved, compiled and compared with TFLM map by map.
 
-python tests/sweeps/c_plans.py COUNT [FIRST [KERNELS]] prints what differs and which operators have no kernel. KERNELS are
-"portable", or "cmsis-c" or "cmsis-nn" by the library in the folder MODELPLAN_TFLM_KIT.
+python tests/sweeps/c_plans.py COUNT [FIRST [KERNELS]] prints what differs and which operators have no kernel. KERNELS
+are "portable", or "cmsis-c" or "cmsis-nn" by the library in the folder MODELPLAN_TFLM_KIT.
 """
 
 from __future__ import annotations
