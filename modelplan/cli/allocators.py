@@ -22,19 +22,22 @@ KINDS = {
     "baseline": "No reuse.",
 }
 
+#: What is not repeated for each allocator.
+USUAL_COST = "O(n log n + n k log k)"
+
 HEAD = """# Allocators
 
 Written by `modelplan allocators --markdown docs/allocators.md` from the table in
 `modelplan/planning/allocators`; do not edit.
 
 Every answer of every row is checked by the referee. n is the number of buffers, k the number of those that conflict
-with one. An allocator refuses a problem with a demand that it does not honour: alignment, pins, overlaps (pairs that
-may share some bytes), conflicts (pairs that must not share bytes although their lifetimes are apart). Rigid groups
-(buffers at fixed distances) and meetings (pairs that may share bytes at some distances) are honoured by `modelplan` and
-`best` alone. A row `X-fixed` is `X` without the faults listed for it. Alignment is what the original rounds to by
-itself; `run` keeps to the alignments of the problem. Unsound behaviour of an original is never reproduced; the
-module says where there was any. Where a search has no lower answer of its own than `first-fit-size`, the offsets of
-that row are shown; every table, chart and file says so, and what the search itself had.
+with one. Where nothing else is said, an allocator costs O(n log n + n k log k) and guarantees nothing. It refuses a
+problem with a demand that it does not honour: alignment, pins, overlaps (pairs that may share some bytes), conflicts
+(pairs that must not share bytes although their lifetimes are apart). Rigid groups (buffers at fixed distances) and
+meetings (pairs that may share bytes at some distances) are honoured by `modelplan` and `best` alone. Alignment is what
+the original rounds to by itself; a placement keeps to the alignments of the problem. Unsound behaviour of an original is
+never reproduced. Where a search has no lower answer of its own than `first-fit-size`, the offsets of that row are shown;
+every table, chart and file says so, and what the search itself had.
 """
 
 
@@ -56,26 +59,35 @@ def run(arguments: Namespace) -> int:
 
 
 def guide() -> str:
-    """The page docs/allocators.md: the table of allocators by kind."""
+    """The page docs/allocators.md: the allocators by kind; one without faults stands in the entry of its original."""
     ranked = sorted(ALLOCATORS.values(), key=lambda row: list(KINDS).index(row.kind))
     parts = [HEAD]
     for kind, rows in groupby(ranked, key=lambda row: row.kind):
         parts.append(f"\n## {kind.capitalize()}\n\n{KINDS[kind]}\n")
-        parts.extend(map(_entry, rows))
+        originals = (row for row in rows if row.name.removesuffix("-fixed") == row.name)
+        parts.extend(_entry(list(group)) for _, group in groupby(originals, key=_facts))
     return "".join(parts)
 
 
-def _entry(row: Allocator) -> str:
-    facts = {
+def _facts(row: Allocator) -> dict[str, str]:
+    """What is said of an allocator, but for its source."""
+    return {
+        "": row.summary,
         "also called": row.also_called,
-        "guarantees": row.guarantees,
-        "cost": row.cost,
+        "guarantees": "" if row.guarantees == "none" else row.guarantees,
+        "cost": "" if row.cost == USUAL_COST else row.cost,
         "refuses": ", ".join(sorted(USUAL_DEMANDS - row.honours)),
         "alignment": f"{row.alignment:,}" if row.alignment > 1 else "",
         "faults reproduced": row.quirks,
+        "without these faults": f"`{row.name}-fixed`" if f"{row.name}-fixed" in ALLOCATORS else "",
         "left out": row.omits,
-        "source": row.source,
     }
+
+
+def _entry(rows: list[Allocator]) -> str:
+    """The part on allocators of which the same is said."""
+    facts = _facts(rows[0]) | {"source": "; ".join(dict.fromkeys(row.source for row in rows))}
+    summary = facts.pop("")
     lines = [f"* {name}: {value}" for name, value in facts.items() if value]
-    summary = f"{row.summary}\n\n" if row.summary else ""
-    return f"\n### {row.name}\n\n{summary}" + "\n".join(lines) + "\n"
+    names = ", ".join(row.name for row in rows)
+    return f"\n### {names}\n\n{summary}" + "\n\n" * bool(summary) + "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from modelplan.cli import files, model_options, terminal
@@ -29,66 +30,13 @@ from modelplan.targets.choosing import Wanted, chosen_block, device_of
 from modelplan.targets.device import Device, blocks
 from modelplan.targets.table import DEVICES
 
-HEAD = """# Targets
+HEAD = """# Devices
 
-Written by `modelplan targets --markdown docs/targets.md` from the table in `modelplan/targets/table.py`; do not edit.
-
-A target is a device with its memory: `modelplan check MODEL --target NAME`. What counts is the largest contiguous
-block of memory that a program writes, never the sum: regions whose addresses adjoin are one block unless a reserve
-lies between. External memory counts only where it is chosen, as `NAME#REGION`. An arena starts at a multiple of 16
-bytes. An accelerator's scratchpad counts where there is no other memory.
-
-What is reserved is never a fact of a chip but the habit of its software; `--reserve REGION=BYTES` replaces it,
-`REGION=BYTES@end` at the other end. The ABI and the kernels hold where `--abi` and `--kernels` are not given.
+Written by `modelplan targets --markdown docs/devices.md` from the table in `modelplan/targets/table.py`; do not edit.
+[Targets](targets.md) says what counts and how a board of one's own is described.
 
 P marks a primary source: a datasheet, a devicetree, a linker script, a vendor's documentation. S marks the table of
-somebody else. Where the size of a device's memory is not known, `analyze` gives the number and says why nothing tells
-whether it fits; `check` refuses the device with the reason.
-
-## From a file
-
-Better than any table is what the project itself has:
-
-* `from:memory.ld`: the `MEMORY` of a GNU ld script, with its expressions, `INCLUDE` and preprocessor.
-  `--define NAME=VALUE` gives values to names that it leaves open, `--include DIR` says where included files lie.
-  A region is memory that a program writes where its attributes hold `w`; one without attributes has to be chosen by
-  `#REGION`. One whose name speaks of external memory (`ext`, `psram`, `sdram`, `ddr`, `qspi`, `hyper`) is external.
-* `from:app.map`: the regions as ld evaluated them.
-* `from:build/zephyr/zephyr.dts`: the memory nodes of a devicetree; a source works too where its includes are found.
-* `from:STM32H7_Series.yaml#STM32H743ZI`: a part from a target file of probe-rs.
-* `from:vela.ini#Dedicated_Sram_384KB`: a memory mode of the Ethos-U.
-* `board.toml`: a device of one's own, with the fields of a region as `modelplan/targets/device.py` names them.
-
-* A board or a family by the name that people use (`pico`, `stm32h7`, `cortex-m7`, `esp32c3`), in any case: ABI and
-  kernels follow from it; the memory only where it is one board.
-
-`--used app.elf` or `--used app.map` subtracts what the program occupies: the largest gap is what is left for the
-arena. The arena's own symbol (`--arena-symbol`, by default `tensor_arena` where the program has it) counts as free,
-and what the linker has put behind it without a gap moves up when it grows: then the arena's bytes and the free bytes
-behind are one block. Where a section is at a fixed address right behind the arena, that is more than a link gives. A
-map tells the size of the arena only of a program that was compiled with `-fdata-sections`. A stack or a heap without
-a section is not seen; `--reserve` it. YAML and ELF files need `pip install 'modelplan[targets]'`.
-
-An ELF file with symbols also tells the kernel library and the ABI, in place of the target's: CMSIS-NN by its functions
-(`arm_convolve_s8`), with DSP instructions or Helium by the build attributes of the program; ESP-NN (`esp_nn_...`); or
-TFLM's own kernels. Two libraries, ESP-NN of the ESP32-S3, whose version no symbol names, and functions that contradict
-the attributes stand for all libraries. Kernels of a library that is not known here are named: no number is for them.
-`--kernels` and `--abi` win.
-
-```toml
-name = "my-board"
-abi = "cortex-m"
-kernels = "cmsis-dsp"
-[[region]]
-name = "sram"
-base = 0x20000000
-size = 262144
-reserved = 16384
-reserved_for = "the radio"
-```
-
-For `memories`, `spill` and `stream` a region may state `read_bandwidth`, `write_bandwidth` (bytes per second) and
-`latency_ns`, and a table `[dma]` the engine: `channels`, `depth` (copies under way), `bandwidth`, `latency_ns`.
+somebody else.
 """
 
 
@@ -164,10 +112,14 @@ def as_json(device: Device) -> dict[str, Any]:
 
 
 def guide() -> str:
-    """The page docs/targets.md."""
+    """The page docs/devices.md."""
     rows = "".join(map(_line, DEVICES.values()))
     head = "| target | device | largest block | ABI | kernels | source |\n|---|---|---:|---|---|---|\n"
-    return f"{HEAD}\n## The table\n\n{head}{rows}\n## Regions\n{''.join(map(_entry, DEVICES.values()))}"
+    regions = "".join(
+        f"\n### {', '.join(device.name for device in group)}\n\n{entry}"
+        for entry, group in groupby(DEVICES.values(), key=_entry)
+    )
+    return f"{HEAD}\n## The table\n\n{head}{rows}\n## Regions\n{regions}"
 
 
 def _line(device: Device) -> str:
@@ -179,10 +131,11 @@ def _line(device: Device) -> str:
 
 
 def _entry(device: Device) -> str:
+    """What is said of a device below its name."""
     facts = [text for text in (device.no_arena and f"no figure for an arena: {device.no_arena}", device.note) if text]
     lines = [f"* {text}\n" for text in facts]
     for region in device.regions:
         place = "" if region.base is None else f" at {region.base:#x}"
         about = "".join(f"; {fact}" for fact in region_facts(region))
         lines.append(f"* `{region.name}` ({region.kind}): {region.size:,} bytes{place}, {brief(region.size)}{about}\n")
-    return f"\n### {device.name}\n\n{''.join(lines)}"
+    return "".join(lines)

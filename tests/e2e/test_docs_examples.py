@@ -39,6 +39,11 @@ def test_there_are_examples_and_no_mark_is_lost() -> None:
     assert marks == len(EXAMPLES) >= 8
 
 
+def test_no_page_is_too_long_to_be_read_at_once() -> None:
+    words = {page.name: len(page.read_text().split()) for page in PAGES}
+    assert {name: count for name, count in words.items() if count > 2500} == {}
+
+
 def test_every_page_stands_in_the_site() -> None:
     listed = re.findall(r"^ +- .*: (\S+\.md)$|^  - .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(name for pair in listed for name in pair if name) == [page.name for page in PAGES]

@@ -66,6 +66,14 @@ def test_the_table_lists_every_report_and_every_script() -> None:
     assert {Path(command.split()[0]).name for command in ROWS.values()} == scripts
 
 
+def test_the_figures_of_the_first_page_stand_in_the_reports() -> None:
+    for name, says in re.findall(
+        r"^\| `([^`]+)`[^|]* \| [^|]+ \| ([^|]+) \|", (REPORTS / "README.md").read_text(), re.M
+    ):
+        report = (REPORTS / name).read_text()
+        assert [figure for figure in re.findall(r"\d+[,.]\d[\d,.]*\d|\d{3,}", says) if figure not in report] == [], name
+
+
 @pytest.mark.parametrize("name", [name for name in ROWS if name.endswith(".md")])
 def test_a_report_is_made_by_its_command(name: str) -> None:
     first, empty, title = (REPORTS / name).read_text().splitlines()[:3]

@@ -89,7 +89,7 @@ def _row(fit: str, order: str) -> Allocator:
     return Allocator(
         f"{fit}-fit-{order}",
         partial(_place, order, FITS[fit]),
-        f"{fit} fit by {order}",
+        f"{fit} fit",
         "offsets",
         "load for equal sizes" if order == "start" else "none",
         "O(n log n + n k log k)",
