@@ -78,7 +78,8 @@ def test_the_lowest_heights_and_ours() -> None:
     ("text", "found"),
     [
         ("glow=a.svg", ("glow", "a.svg", ".map.svg")),
-        ("b.png", ("", "b.png", ".map.png")),
+        ("b.png", ("", "b.png", ".standing.png")),
+        ("b.map.png", ("", "b.map.png", ".map.png")),
         ("glow=b.lifetimes.png", ("glow", "b.lifetimes.png", ".lifetimes.png")),
         ("./a=b.map.svg", ("", "./a=b.map.svg", ".map.svg")),
     ],
