@@ -35,9 +35,9 @@ with one. Where nothing else is said, an allocator costs O(n log n + n k log k) 
 problem with a demand that it does not honour: alignment, pins, overlaps (pairs that may share some bytes), conflicts
 (pairs that must not share bytes although their lifetimes are apart). Rigid groups (buffers at fixed distances) and
 meetings (pairs that may share bytes at some distances) are honoured by `modelplan` and `best` alone. Alignment is what
-the original rounds to by itself; a placement keeps to the alignments of the problem. Unsound behaviour of an original is
-never reproduced. Where a search has no lower answer of its own than `first-fit-size`, the offsets of that row are shown;
-every table, chart and file says so, and what the search itself had.
+the original rounds to by itself; a placement keeps to the alignments of the problem. Unsound behaviour of an original
+is never reproduced. Where a search has no lower answer of its own than `first-fit-size`, the offsets of that row are
+shown; every table, chart and file says so, and what the search itself had.
 """
 
 
