@@ -1,10 +1,16 @@
-"""Hooks of mkdocs: links that leave docs/ become plain text, and `pages.md` embeds the pages that were drawn."""
+"""Hooks of mkdocs: links that leave docs/ become plain text, and two pages are filled when the site is built.
+
+`pages.md` embeds the pages that were drawn, `options.md` gets the help of every command.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import Any
+
+from modelplan.cli import parser_of
+from modelplan.cli.command_table import COMMANDS, MODES
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "pages"
 
@@ -13,7 +19,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The text of a page as the site shows it."""
     if page.file.src_uri == "pages.md":
         markdown += "".join(map(embedded, sorted(PAGES.glob("*.html")))) or "\nThis build has none.\n"
+    if page.file.src_uri == "options.md":
+        markdown += "".join(map(helped, [*COMMANDS, *(mode.module for mode in MODES if not mode.first)]))
     return re.sub(r"\[([^\]]+)\]\(\.\./[^)]+\)", r"`\1`", markdown)
+
+
+def helped(command: str) -> str:
+    """A heading, and what `--help` of a command prints."""
+    parser = parser_of(command)
+    return f"\n## {parser.prog}\n\n```text\n{parser.format_help()}```\n"
 
 
 def embedded(path: Path) -> str:

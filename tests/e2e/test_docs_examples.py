@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import modelplan
+from modelplan.cli import parser_of
+from modelplan.cli.command_table import MODULES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -54,7 +56,7 @@ def test_the_api_page_has_every_public_name() -> None:
     assert sorted(shown) == sorted(modelplan.__all__)
 
 
-def test_the_site_loads_nothing_from_outside(tmp_path: Path) -> None:
+def test_the_site_loads_nothing_from_outside_and_its_search_finds_every_option(tmp_path: Path) -> None:
     missing = [name for name in ("mkdocs", "material", "mkdocstrings") if find_spec(name) is None]
     if missing and not os.environ.get("MODELPLAN_DOCS"):  # CI installs the extra and says so
         pytest.skip(f"not installed: {', '.join(missing)}; pip install 'modelplan[docs]'")
@@ -70,3 +72,9 @@ def test_the_site_loads_nothing_from_outside(tmp_path: Path) -> None:
         assert loaded
         assert not [link for link in loaded if re.match(r"(?:https?:)?//", link)], page
     assert "A memory plan of" in (tmp_path / "api.html").read_text()
+    index = (tmp_path / "search" / "search_index.json").read_text()
+    options = {
+        option for command in MODULES for action in parser_of(command)._actions for option in action.option_strings
+    }
+    assert len(options) > 100
+    assert [option for option in sorted(options) if option not in index] == []
