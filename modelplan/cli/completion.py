@@ -15,9 +15,9 @@ from typing import Any
 from modelplan.cli import files
 from modelplan.cli.command_table import COMMANDS
 from modelplan.cli.help import topics
+from modelplan.planning import schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.planning.allocators import ALLOCATORS
-from modelplan.planning.schedulers import SCHEDULERS
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES
@@ -85,7 +85,7 @@ def _known(command: str) -> dict[str, Sequence[str]]:
         "allocator": tuple(ALLOCATORS),
         "kernels": libraries,
         "runtime": tuple(RUNTIMES),
-        "schedule": tuple(SCHEDULERS),
+        "schedule": schedulers.names(),
         "topic": tuple(sorted({*topics(), *COMMANDS})),
     }
     plural = {f"{name}s": known[name] for name in ("allocator", "runtime", "schedule")} if command == "sweep" else {}

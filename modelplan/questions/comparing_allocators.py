@@ -14,9 +14,9 @@ from modelplan.formats.files import read_model
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.model.model_file import ModelFile
 from modelplan.planning import pipeline
-from modelplan.planning.allocators import ALLOCATORS, place
+from modelplan.planning.allocators import ALLOCATORS, OWN_NAMES, allocator, place
 from modelplan.planning.allocators.systems.idealloc import hardness
-from modelplan.primitives.errors import RequestError
+from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.model_request import (
     ModelRequest,
@@ -84,14 +84,18 @@ def allocator_answers(problem: Problem, budget: Budget, placements: dict[str, Pl
     into `placements` under its name.
     """
     nothing = Problem.of(())
-    for row in ALLOCATORS.values():
-        begin = time.perf_counter()
+    for name in ALLOCATORS:
+        begin, kind = time.perf_counter(), "offsets"
         try:
-            place(nothing, row.name)
+            row = allocator(name)
+            kind = row.kind
+            place(nothing, name)
             begin = time.perf_counter()
-            placement = place(problem, row.name, budget)
-        except RequestError as refusal:
-            yield Row(row.name, row.kind, None, round((time.perf_counter() - begin) * 1e6), why=str(refusal))
+            placement = place(problem, name, budget)
+        except (RequestError, BrokenPlanError) as refusal:
+            if isinstance(refusal, BrokenPlanError) and name in OWN_NAMES:
+                raise
+            yield Row(name, kind, None, round((time.perf_counter() - begin) * 1e6), why=str(refusal))
             continue
         taken = round((time.perf_counter() - begin) * 1e6)
         if placement.ended == "cancelled":  # a search that keeps its best on Ctrl-C; the command ends all the same

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+
+import numpy as np
 
 from modelplan.checking import referee
 from modelplan.model import Budget, Placement, Problem, bounds
+from modelplan.planning import entry_points
 from modelplan.planning.allocators import contiguous_lists
-from modelplan.planning.allocators.table import EVERY_DEMAND, Allocator, Demand
-from modelplan.primitives.errors import RequestError
+from modelplan.planning.allocators.table import EVERY_DEMAND, USUAL_DEMANDS, Allocator, Demand
+from modelplan.primitives.errors import BrokenPlanError, RequestError
 
 
 def _best(problem: Problem, budget: Budget) -> Placement:
@@ -20,7 +24,8 @@ def _best(problem: Problem, budget: Budget) -> Placement:
     """
     bound, answers = bounds.load_bound(problem), list[Placement]()
     try:
-        for row in (*(a for a in ALLOCATORS.values() if a.fast), ALLOCATORS[DEFAULT]):
+        fast = [row for row in map(ALLOCATORS.__getitem__, OWN_NAMES) if row.fast]
+        for row in (*fast, ALLOCATORS[DEFAULT]):
             if not _refusal(row, problem):
                 answers.append(_run(row, problem, budget))
                 if bounds.height(problem, answers[-1]) <= bound:
@@ -80,25 +85,68 @@ ROWS_OF = {
 }
 
 
+#: The names of the rows of this package.
+OWN_NAMES = (BEST.name, *(name for names in ROWS_OF.values() for name in names.split()))
+
+
 class _Table(Mapping[str, Allocator]):
-    """Rows by name. Knows the names; imports a module when one of its rows is asked for."""
+    """Rows by name. Knows the names; imports a module when one of its rows is asked for.
+
+    Behind the own rows stand those of packages with entry points of the group `modelplan.allocators`; a name that is
+    taken stays with the own row.
+    """
 
     def __init__(self) -> None:
         self._home = {BEST.name: ""} | {name: module for module, names in ROWS_OF.items() for name in names.split()}
         self._rows = {BEST.name: BEST}
 
     def __getitem__(self, name: str) -> Allocator:
-        home = self._home[name]
-        if name not in self._rows:
-            for row in import_module(f"{__name__}.{home}").ROWS:
+        if name in self._rows:
+            return self._rows[name]
+        if name in self._home:
+            for row in import_module(f"{__name__}.{self._home[name]}").ROWS:
                 self._rows.update({variant.name: variant for variant in row.variants})
+        else:
+            entry = entry_points.installed(entry_points.ALLOCATORS)[name]
+            row = _row_of(name, entry_points.loaded(entry), entry_points.package_of(entry))
+            self._rows[name] = replace(row, run=entry_points.guarded(entry, row.run))
         return self._rows[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._home or name in entry_points.installed(entry_points.ALLOCATORS)
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._home)
+        yield from self._home
+        yield from (name for name in entry_points.installed(entry_points.ALLOCATORS) if name not in self._home)
 
     def __len__(self) -> int:
-        return len(self._home)
+        return sum(1 for _ in self)
+
+
+#: An allocator of one's own: the offset of each buffer, or a placement.
+OwnAllocator = Callable[[Problem, Budget], Placement | Sequence[int]]
+
+
+def _row_of(name: str, own: OwnAllocator, source: str = "a caller") -> Allocator:
+    """The row of an allocator that is not in the table: the referee checks it, its claims are not believed."""
+    if not callable(own):
+        raise RequestError(f"allocator {name!r} is no function of a problem and a budget, but {type(own).__name__}")
+    honours = frozenset(getattr(own, "honours", USUAL_DEMANDS))
+    return Allocator(name, partial(_own_placement, own), source, "offsets", "none", "not known", honours=honours)
+
+
+def _own_placement(run: OwnAllocator, problem: Problem, budget: Budget) -> Placement:
+    """The offsets of an allocator of one's own, without bounds and proofs that nobody has checked."""
+    if not len(problem):
+        return Placement(np.zeros(0, dtype=np.int64))
+    answer = run(problem, budget)
+    if isinstance(answer, Placement):
+        unproved = answer.ended in ("budget", "deadline", "cancelled", "memory")
+        return replace(answer, lower_bound=0, ended=answer.ended if unproved else "complete", found_by="")
+    offsets = np.asarray(answer)
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
+        raise BrokenPlanError(f"{answer!r:.60} is no integer offset for each of {len(problem)} buffers")
+    return Placement(offsets.astype(np.int64))
 
 
 ALLOCATORS: Mapping[str, Allocator] = _Table()
@@ -117,16 +165,22 @@ def allocator(name: str) -> Allocator:
     return ALLOCATORS[name]
 
 
-def place(problem: Problem, name: str = DEFAULT, budget: Budget | None = None) -> Placement:
-    """A placement of `problem` by the allocator `name`, checked by the referee, its bound raised to the load bound.
+def place(problem: Problem, name: str | OwnAllocator = DEFAULT, budget: Budget | None = None) -> Placement:
+    """A placement of `problem`, checked by the referee, its bound raised to the load bound.
 
     A capacity is a question, not a demand: whether the answer fits is `height(problem, placement) <= capacity`.
+
+    Args:
+        problem: the buffers.
+        name: the allocator: a name of the table, or a function that takes the problem and the budget and returns the
+            offset of each buffer. Its attribute `honours` may name the demands that it knows of.
+        budget: steps, seconds and the height that is enough.
 
     Raises:
         RequestError: unknown name, or the allocator cannot honour a demand of the problem.
         BrokenPlanError: the allocator answered wrongly.
     """
-    row = allocator(name)
+    row = allocator(name) if isinstance(name, str) else _row_of(getattr(name, "__name__", "own"), name)
     if reason := _refusal(row, problem):
         raise RequestError(reason)
     answer = _run(row, problem, budget or Budget())

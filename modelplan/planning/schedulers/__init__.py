@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from modelplan.checking import referee
-from modelplan.model import Aliases, Budget, Graph, Runtime, Schedule, bounds
-from modelplan.planning import lifetimes
+from modelplan.model import Aliases, Budget, Graph, OrderProblem, Runtime, Schedule, bounds
+from modelplan.planning import entry_points, lifetimes
 from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
 from modelplan.planning.schedulers.problem import order_problem
 from modelplan.planning.schedulers.unpacking import with_late_unpacking
-from modelplan.primitives.errors import RequestError
+from modelplan.primitives.errors import BrokenPlanError, RequestError
 
 #: Two seconds of one core of 2023.
 BEST_STEPS = 60_000_000
@@ -54,14 +54,19 @@ def order(graph: Graph, aliases: Aliases, runtime: Runtime, name: str = BEST, bu
     return next(orders(graph, aliases, runtime, name, budget))
 
 
+def names() -> tuple[str, ...]:
+    """The schedulers by name: those of the table, then those of packages with entry points of their group."""
+    return tuple(dict.fromkeys((*SCHEDULERS, *entry_points.installed(entry_points.SCHEDULERS))))
+
+
 def require_schedule(name: str) -> None:
     """Checks that there is a schedule called `name`.
 
     Raises:
         RequestError: there is none; the message lists the names.
     """
-    if name not in SCHEDULERS:
-        raise RequestError(f"no schedule {name!r}; there are: {', '.join(SCHEDULERS)}")
+    if name not in SCHEDULERS and name not in names():
+        raise RequestError(f"no schedule {name!r}; there are: {', '.join(names())}")
 
 
 def orders(
@@ -83,8 +88,11 @@ def orders(
     pairs = tuple(precedences)
     asked = "order problem", aliases, runtime, pairs
     problem = graph.memoised(asked, lambda: order_problem(graph, aliases, runtime, pairs))
-    answer = solve(problem, _limited(SCHEDULERS[name].effort, budget))
+    answer = solve(problem, _limited(SCHEDULERS[name if name in SCHEDULERS else "file"].effort, budget))
     referee.check_flow(problem, answer.witness)
+    if name not in SCHEDULERS:
+        yield _installed_order(graph, aliases, runtime, name, problem, answer)
+        return
     sequence = answer.order if name == "file" else with_late_unpacking(graph, answer.order)
     least = peak(graph, sequence, aliases, runtime)
     first = Schedule(
@@ -94,6 +102,23 @@ def orders(
     for sequence in dict.fromkeys(with_late_unpacking(graph, one) for one in answer.alternatives):
         if peak(graph, sequence, aliases, runtime) == least:
             yield replace(first, order=sequence)
+
+
+def _installed_order(
+    graph: Graph, aliases: Aliases, runtime: Runtime, name: str, problem: OrderProblem, answer: OrderAnswer
+) -> Schedule:
+    """The order of another package's scheduler, checked, with the bound of `answer`."""
+    entry = entry_points.installed(entry_points.SCHEDULERS)[name]
+    listed = entry_points.guarded(entry, entry_points.loaded(entry))(graph)
+    sequence = tuple(map(int, listed))
+    step = {op: at for at, op in enumerate(sequence)}
+    if sorted(sequence) != list(range(problem.ops)):
+        raise BrokenPlanError(f"schedule {name!r}: {len(sequence)} operators, not each of the {problem.ops} once")
+    for before, after in problem.edges:
+        if step[before] > step[after]:
+            raise BrokenPlanError(f"schedule {name!r}: {graph.label(after)} runs before {graph.label(before)}")
+    least = peak(graph, sequence, aliases, runtime)
+    return Schedule(sequence, least, min(answer.flow_bound, least), name, "flow certificate", answer.witness)
 
 
 def peak(graph: Graph, sequence: Sequence[int], aliases: Aliases, runtime: Runtime) -> int:

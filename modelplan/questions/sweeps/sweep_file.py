@@ -105,7 +105,7 @@ def table_of(words: Words, inputs: Mapping[str, Words] | None = None) -> RunTabl
         tuple(_blocks(words.get("targets", ()))),
         _names(words, "runtimes", runtimes.RUNTIMES),
         _names(words, "kernels", libraries),
-        _names(words, "schedules", schedulers.SCHEDULERS),
+        _names(words, "schedules", schedulers.names()),
         _names(words, "alias", MODES),
         _names(words, "allocators", allocators.ALLOCATORS),
         *_open(words),
