@@ -55,6 +55,7 @@ def _broadcasting(kind: str, small: tuple[int, ...], *, first: bool) -> bytes:
     return tflite_models.model(tflite_models.Sub(tensors, ops, (0, 1), (5,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ADD", "MUL", "SUB", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"])
 def test_no_output_takes_the_place_of_an_operand_that_is_repeated(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "net.tflite"
