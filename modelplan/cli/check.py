@@ -77,7 +77,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def _add_limits(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--budget", metavar="BYTES", help="such as 64KiB or 1MiB (default: the largest block of the target)"
+        "--budget",
+        "--capacity",
+        metavar="BYTES",
+        help="such as 64KiB or 1MiB (default: the largest block of the target)",
     )
     parser.add_argument(
         "--growth",

@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     goal = parser.add_mutually_exclusive_group()
-    goal.add_argument("--budget", metavar="BYTES", help="the cheapest rung that needs no more, like 64KiB")
+    goal.add_argument("--budget", "--capacity", metavar="BYTES", help="the cheapest rung that needs no more")
     goal.add_argument("--least", action="store_true", help="the lowest need found")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument(

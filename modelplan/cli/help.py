@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -33,13 +34,15 @@ def run(arguments: Namespace) -> int:
         show_page(pages[topic].read_text(encoding="utf-8"))
     elif topic in MODULES:
         arguments.parser_of(topic).print_help()
-    elif topic.lower() in words:
-        show_page(words[topic.lower()])
+    elif entries := meant_entries(topic.lower(), words):
+        show_page("\n".join(entries))
     else:
         if topic.lower() in SPOKEN:
             raise RequestError(f"no topic {topic!r}; did you mean `modelplan {SPOKEN[topic.lower()]}`?")
         known = {*pages, *COMMANDS, *words}
-        meant = did_you_mean(topic, known) or f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}"
+        meant = did_you_mean(topic, known) or (
+            f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}; and the words {', '.join(sorted(words))}"
+        )
         raise RequestError(f"no topic {topic!r}{meant}")
     return 0
 
@@ -48,6 +51,17 @@ def glossary(page: str) -> dict[str, str]:
     """The entries of the glossary by their words in lower case, each with its heading."""
     entries = page.split("\n## ")[1:]
     return {entry.partition("\n")[0].lower(): f"## {entry.strip()}\n" for entry in entries}
+
+
+def meant_entries(topic: str, words: dict[str, str]) -> list[str]:
+    """The entry of a word, in the singular or plural too; of a phrase those of the words in it.
+
+    >>> meant_entries("abi 32", {"abi": "## ABI"})
+    ['## ABI']
+    """
+    within = [word for word in words if re.search(rf"\b{re.escape(word.removesuffix('s'))}s?\b", topic)]
+    longest = [word for word in within if not any(word in other and word != other for other in within)]
+    return [words[topic]] if topic in words else [words[word] for word in longest]
 
 
 def topics() -> dict[str, Path]:

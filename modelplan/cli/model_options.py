@@ -132,7 +132,10 @@ def add_abi(parser: ArgumentParser | _ArgumentGroup, default: str | None = USUAL
 def add_capacity(parser: ArgumentParser) -> None:
     """Adds the memory there is, in place of a target's block."""
     parser.add_argument(
-        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB (default: the block of the target)"
+        "--capacity",
+        "--budget",
+        metavar="BYTES",
+        help="the memory there is, such as 64KiB (default: the block of the target)",
     )
 
 

@@ -33,7 +33,9 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument("--alias", metavar="MODE", help="runtime, none, views, safe or max (default: as analyze)")
     model_options.add_allocator(parser)
     parser.add_argument("--max-macs", metavar="SHARE", default="20%", help="extra work, such as 20%% (the default)")
-    parser.add_argument("--budget", metavar="BYTES", help="the memory there is, such as 64KiB; exit 1 if none fits")
+    parser.add_argument(
+        "--budget", "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB; exit 1 if none fits"
+    )
     parser.add_argument(
         "--seconds",
         type=float,

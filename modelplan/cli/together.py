@@ -41,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_budget(parser)
     model_options.add_abi(parser)
     parser.add_argument(
-        "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB: exit 1 if it is too small"
+        "--capacity", "--budget", metavar="BYTES", help="the memory there is, such as 64KiB: exit 1 if it is too small"
     )
     _add_outputs(parser)
 

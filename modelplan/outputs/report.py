@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from unicodedata import east_asian_width
 
 #: Characters of a line where no terminal says how wide it is.
 WIDTH = 120
@@ -61,9 +63,10 @@ def _lines(section: Section, width: int) -> list[str]:
 def _wrapped(line: str, width: int) -> list[str]:
     """The line, and what is too long for it indented below."""
     folds, line = not isinstance(line, Pasted), printable(line)
-    if len(line) <= width or not folds:
+    if terminal_width(line) <= width or not folds:
         return [line]
-    return textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False) or [""]
+    wide = terminal_width(line) - len(line)
+    return textwrap.wrap(line, max(width - wide, width // 2), subsequent_indent="    ", break_on_hyphens=False) or [""]
 
 
 def printable(text: str) -> str:
@@ -72,12 +75,30 @@ def printable(text: str) -> str:
 
 
 def folded(text: str, width: int = LONGEST) -> str:
-    """A printable name of at most `width` characters, its middle left out when it is longer."""
+    """A printable name of at most `width` columns, its middle left out when it is longer.
+
+    >>> folded("一二三四五六", 9)
+    '一二…五六'
+    """
     text = printable(text)
-    if len(text) <= width:
+    if terminal_width(text) <= width:
         return text
     head = (width - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+    return f"{_beginning(text, head)}…{_beginning(text[::-1], width - 1 - head)[::-1]}"
+
+
+def terminal_width(text: str) -> int:
+    """The columns of a terminal that a text takes: two for each wide character, as of Chinese or Japanese."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def _columns_of(character: str) -> int:
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
+def _beginning(text: str, width: int) -> str:
+    """As much of the beginning of a text as has room in so many columns."""
+    return text[: sum(end <= width for end in accumulate(map(_columns_of, text)))]
 
 
 def folded_apart(texts: Sequence[str], width: int = LONGEST) -> list[str]:
@@ -106,21 +127,22 @@ def _cut_apart(names: set[str], width: int) -> Iterable[tuple[str, str]]:
 def _without(name: str, head: int, same: int, width: int) -> str:
     """The first `head` characters of the name, an ellipsis, and those from `same` on; their last where not all fit."""
     rest, room = name[same:], width - 1 - head
-    return f"{name[:head]}…{rest if len(rest) <= room else f'{rest[: room - 2]}…{rest[-1]}'}"
+    cut = f"{name[:head]}…{rest if len(rest) <= room else f'{rest[: room - 2]}…{rest[-1]}'}"
+    return folded(cut, width)
 
 
 def _aligned(table: Table, width: int) -> list[str]:
     headings = tuple(h.removeprefix(">") for h in table.headings)
     rows = [headings, *(tuple(map(printable, row)) for row in table.rows)]
-    widths = _narrowed([max(map(len, column)) for column in zip(*rows, strict=True)], width)
+    widths = _narrowed([max(map(terminal_width, column)) for column in zip(*rows, strict=True)], width)
     right = [h.startswith(">") for h in table.headings]
-    columns = [folded_apart(column, w) for column, w in zip(zip(*rows, strict=True), widths, strict=True)]
+    cut = [folded_apart(column, w) for column, w in zip(zip(*rows, strict=True), widths, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
-        padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True))
-        return "  ".join(padded).rstrip()
+        rooms = ((c, " " * (w - terminal_width(c)), r) for c, w, r in zip(cells, widths, right, strict=True))
+        return "  ".join(room + c if r else c + room for c, room, r in rooms).rstrip()
 
-    first, *others = map(line, zip(*columns, strict=True))
+    first, *others = map(line, zip(*cut, strict=True))
     return [first, line(["-" * w for w in widths]), *others] if any(headings) else others
 
 

@@ -7,10 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import tflite_models
 from commands import run
+from tflite_models import FLOAT32
 
 from modelplan import cli
+from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.durations import _inside
+from modelplan.rewriting.striped_tflite.ladder import climb
+from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.rewriting.stripes.layers import same_padding
 
 
@@ -31,7 +36,45 @@ def test_models_are_answered_or_refused(edges: Path, models: Path, tmp_path: Pat
         ("fit", "--only", "plan", model, "-o", out, "--alias", "safe", "--force"),
         ("diff", model, models / "ds_cnn_kws.tflite"),
     ):
-        assert run(*words).returncode <= 4
+        assert run(*words).returncode <= 3, words
+
+
+@pytest.mark.parametrize("kernels", ["reference", "cmsis", "esp-nn"])
+def test_a_rung_is_chosen_that_its_proof_accepts(edges: Path, tmp_path: Path, kernels: str) -> None:
+    words = ("fit", edges / "maximum_overlap.tflite", "--least", "-o", tmp_path / "a.tflite", "--kernels", kernels)
+    done = run(*words)
+    assert (done.returncode, "proof          memory: ok" in done.stdout, "no rung" in done.stdout) == (0, True, False)
+
+
+def _broadcasting(kind: str, small: tuple[int, ...], *, first: bool) -> bytes:
+    """kind(-a, -b) and the map again, of a map and an operand that is repeated along some axes."""
+    shapes = (small, (1, 6, 5, 4)) if first else ((1, 6, 5, 4), small)
+    tensors = [(name, FLOAT32, shape, None) for name, shape in zip("abcdef", (*shapes, *shapes, *2 * [(1, 6, 5, 4)]),
+                                                                   strict=True)]  # fmt: skip
+    ops = [("NEG", (0,), (2,), ()), ("NEG", (1,), (3,), ()), (kind, (2, 3), (4,), ())]
+    ops.append(("ADD", (4, 3 if first else 2), (5,), ()))
+    return tflite_models.model(tflite_models.Sub(tensors, ops, (0, 1), (5,)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ADD", "MUL", "SUB", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"])
+def test_no_output_takes_the_place_of_an_operand_that_is_repeated(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "net.tflite"
+    for small in ((1, 6, 5, 1), (1, 1, 1, 4), (1, 6, 1, 4), (4,), (1, 6, 5, 4)):
+        for first in (True, False):
+            path.write_bytes(_broadcasting(kind, small, first=first))
+            ladder = climb(path, Goal(), processes=1)
+            assert {verdict.outcome for verdict in ladder.proof} <= {"ok"}
+            assert not any(remark.startswith("no rung") for remark in ladder.remarks), (small, first, ladder.remarks)
+
+
+def test_a_rung_that_its_proof_rejects_is_left_out(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "unlike", lambda *_: "")
+    ladder = climb(edges / "maximum_overlap.tflite", Goal(), processes=1)
+    assert ladder.chosen is not None
+    assert ladder.chosen.name == "views"
+    assert ladder.proof
+    assert "no rung overlaps: the rewritten model is not equal to the model: op 1 MAXIMUM" in "".join(ladder.remarks)
 
 
 def test_pipes_and_devices_are_no_models(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ def test_a_command_is_a_topic_and_another_word_is_refused() -> None:
     assert "no topic 'nothing'; there are: allocators, analyze" in done.stderr
 
 
+def test_a_phrase_of_an_answer_is_explained_by_its_words() -> None:
+    assert run("help", "ABI", "32").stdout == run("help", "abi").stdout
+    assert run("help", "stripe").stdout == run("help", "stripes").stdout
+    assert run("help", "views").stdout == run("help", "view").stdout
+    both = run("help", "jointly optimal (flow certificate)").stdout
+    assert both.startswith("## Flow certificate")
+    assert "## Jointly optimal" in both
+
+
 def test_words_that_people_use_lead_to_the_command() -> None:
     for word, words in SPOKEN.items():
         assert words.split()[0] in COMMANDS

@@ -21,6 +21,10 @@ OpRow = tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Start = Callable[[flatbuffers.Builder, int], object]
 
 
+#: Kinds whose options are called otherwise than they are.
+_NAMED_OTHERWISE = {"MAXIMUM": "MaximumMinimum", "MINIMUM": "MaximumMinimum"}
+
+
 @dataclass
 class Sub:
     """A subgraph: tensors as (name, type, shape, constant values or None), operators as (kind, ins, outs, calls)."""
@@ -78,7 +82,7 @@ class _Writer:
             tflite.CallOptionsStart(self.b)
             tflite.CallOptionsAddSubgraph(self.b, calls[0])
             return tflite.BuiltinOptions.CallOptions, tflite.CallOptionsEnd(self.b)
-        name = {"ADD": "Add", "MUL": "Mul", "LESS": "Less"}[kind]
+        name = _NAMED_OTHERWISE.get(kind, kind.title().replace("_", ""))
         getattr(tflite, f"{name}OptionsStart")(self.b)
         return getattr(tflite.BuiltinOptions, f"{name}Options"), getattr(tflite, f"{name}OptionsEnd")(self.b)
 

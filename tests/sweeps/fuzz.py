@@ -405,6 +405,9 @@ def main() -> int:
         folder = Path(name)
         made = kind.make(folder)
         files = sorted(arguments.files) or made
+        _prepared()
+        for file in files:
+            broken(kind, file, folder)  # undamaged, so that each batch starts with the modules that it uses
         seeds = range(first, first + arguments.cases)
         done, failures = run(kind, files, seeds, folder, time.monotonic() + arguments.seconds, arguments.keep)
     print(f"{done} cases from {len(files)} files, {failures} broke the promise")

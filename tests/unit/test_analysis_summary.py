@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from commands import run
+from onnx import TensorProto, helper
+
+from modelplan.outputs.report import terminal_width
 
 #: Lines and columns of the report; lines with commands to paste may be longer.
 _LINES, _COLUMNS = 25, 80
@@ -26,7 +29,7 @@ def check_short(model: Path, *options: str) -> None:
     assert len(lines) <= _LINES, done.stdout
     for line in lines:
         if "modelplan " not in line:
-            assert len(line) <= _COLUMNS, line
+            assert terminal_width(line) <= _COLUMNS, line
     if done.returncode == 0:
         assert lines[-1].startswith(f"  modelplan explain {model}  #")
 
@@ -35,6 +38,17 @@ def check_short(model: Path, *options: str) -> None:
 def test_the_projects_models_are_answered_in_25_lines(models: Path, options: tuple[str, ...]) -> None:
     for model in sorted(models.glob("*.tflite")):
         check_short(model, *options)
+
+
+@pytest.mark.parametrize("name", ["stage/block/layer_" * 60, "很长的名字层" * 60])
+def test_long_and_wide_names_are_answered_in_25_lines(tmp_path: Path, name: str) -> None:
+    nodes = [helper.make_node("Relu", [f"{name}{i}"], [f"{name}{i + 1}"], name=f"{name}{i}") for i in range(6)]
+    ends = [helper.make_tensor_value_info(f"{name}{i}", TensorProto.FLOAT, [1, 8, 16, 16]) for i in (0, 6)]
+    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:])
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    check_short(path, "--measure", "0")
+    check_short(path, "--runtime", "generic")
 
 
 @pytest.mark.slow

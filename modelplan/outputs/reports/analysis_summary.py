@@ -11,8 +11,8 @@ from shlex import quote
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
 from modelplan.answers.explanation import Suggestion
 from modelplan.answers.summary import summary
-from modelplan.model import Graph, SessionMemory, SessionNeed
-from modelplan.outputs.report import Pasted, Report, Section, Table, folded_apart
+from modelplan.model import Graph, SessionMemory
+from modelplan.outputs.report import Pasted, Report, Section, Table, folded, folded_apart
 from modelplan.outputs.reports.analysis_report import fit_command, reasons_sections, requirement_section
 from modelplan.primitives.units import counted
 from modelplan.runtimes.c import C
@@ -21,6 +21,8 @@ from modelplan.runtimes.c import C
 _ROWS = 3
 #: Where the table of kernel libraries has more rows than this, one change less is shown.
 _LONG_TABLE = 5
+#: Characters of a line above the peak, which may quote names and what a runtime said.
+_LONGEST_LINE = 300
 
 
 def summary_sections(stage: SizedFile) -> Report:
@@ -39,7 +41,8 @@ def _headline(stage: SizedFile) -> Section:
     section = requirement_section(stage)
     if stage.requirement.refusals:
         return section
-    return replace(section, lines=(_contents(stage), *section.lines))
+    lines = (line if isinstance(line, Pasted) else folded(line, _LONGEST_LINE) for line in section.lines)
+    return replace(section, lines=(_contents(stage), *lines))
 
 
 def _contents(stage: SizedFile) -> str:
@@ -68,7 +71,7 @@ def _peak(stage: RunFile) -> Report:
     parts = stage.requirement.macro and stage.requirement.head < figures.height
     of = "Peak of whole maps, of which the plan keeps parts," if parts else "Peak"
     of = "Peak of the planned activations" if session else of
-    title = f"{of} at step {figures.peak_step}: {figures.peak_op}, {figures.activations:,} bytes alive"
+    title = f"{of} at step {figures.peak_step}: {folded(figures.peak_op)}, {figures.activations:,} bytes alive"
     peak = Section(title, (), Table((">", ">", ""), tuple(rows)))
     return [*([_settings(session)] if session else []), peak]
 
@@ -78,12 +81,8 @@ def _settings(session: SessionMemory) -> Section:
     if not session.others:
         return Section("Less by settings alone: none of those that were tried")
     least = {one.most: one for one in reversed(session.others)}
-    lines = [_setting(least[most], session.usual.most - most) for most in sorted(least)[:_ROWS]]
+    lines = [f"{session.usual.most - most:,} bytes less: {least[most].settings}" for most in sorted(least)[:_ROWS]]
     return Section("Less by settings alone (the lines of code: modelplan explain)", tuple(lines))
-
-
-def _setting(one: SessionNeed, less: int) -> str:
-    return f"{one.most:,} bytes, {less:,} less: {one.settings}"
 
 
 def _advice(analysis: Analysis) -> Report:

@@ -25,6 +25,8 @@ _MOST_ROWS = 12
 _MOST_PLACES = 3
 #: Characters of the name of a tensor at the peak, beside who made it and who keeps it.
 _NAME = 28
+#: Said of a change that is searched here for a short time only.
+_BRIEFLY = "in a short search; `fit` searches longer"
 SCHEMA = 1
 #: The lists of suggestions, by the most that they ask for.
 _TITLES = {
@@ -179,7 +181,8 @@ def advice_sections(advice: Advice, head: int) -> Report:
         found.append(Section("What would help", (f"nothing that was tried needs less than a head of {human(head)}",)))
     tried = list[str]()
     if advice.same:
-        tried.append(f"no saving: {'; '.join(_grouped(advice.same))}")
+        briefly = [f"{name} ({_BRIEFLY})" if name.startswith("stripes") else name for name in advice.same]
+        tried.append(f"no saving: {'; '.join(_grouped(briefly))}")
     reasons = dict.fromkeys(reason for _, reason in advice.refused)
     for reason in reasons:
         names = _grouped([name for name, why in advice.refused if why == reason])

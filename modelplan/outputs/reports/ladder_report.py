@@ -23,7 +23,7 @@ _MORE_MACS, _MORE_TIME = 0.2, 0.3
 
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
     """The rungs with what each needs and costs."""
-    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">time", ">operators", ">flash", ">copied", "what changes")
+    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">time", ">ops", ">flash", ">copied")
     rows = tuple(
         (
             rung.name + " *" * (rung is ladder.chosen),
@@ -35,7 +35,6 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
             f"{rung.ops}",
             f"{len(rung.model):,}",
             f"{rung.copied:,}",
-            RUNGS[rung.name],
         )
         for rung in ladder.rungs
     )
@@ -46,7 +45,7 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
 
 def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     """What was chosen and what it needs, or why nothing fits."""
-    lines = []
+    lines = [f"{rung.name:14} {RUNGS[rung.name]}" for rung in ladder.rungs[1:]]
     if ladder.chosen is not None:
         lines += [f"stripes        {line}" for line in ladder.chosen.regions]
         lines += _needs(ladder.chosen, goal)

@@ -68,7 +68,7 @@ def refusal(context: SharingContext, index: int, operand: int, group: str) -> st
     x, y = op.inputs[operand], op.outputs[0]
     return (
         _unplanned(context, x, y)
-        or _unlike(context, x, y)
+        or unlike(context.graph, x, y)
         or _shared_operand(context, op, x, y, group, context.graph.tensors[y].shape)
         or _kept(context, x)
         or _misplaced(context, x, y)
@@ -111,9 +111,9 @@ def _unplanned(context: SharingContext, x: int, y: int) -> str:
     return "" if home[x] != home[y] else "7: they share memory already"
 
 
-def _unlike(context: SharingContext, x: int, y: int) -> str:
+def unlike(graph: Graph, x: int, y: int) -> str:
     """Why the two cannot share bytes: their sizes, element widths or shapes differ; else empty."""
-    a, b, sizes = context.graph.tensors[x], context.graph.tensors[y], context.graph.sizes
+    a, b, sizes = graph.tensors[x], graph.tensors[y], graph.sizes
     if sizes[x] != sizes[y] or BITS.get(a.dtype) != BITS.get(b.dtype):
         return f"1: {a.nbytes} bytes of {a.dtype} for {b.nbytes} bytes of {b.dtype}"
     if not _alike(a.shape, b.shape):

@@ -15,7 +15,7 @@ from modelplan.model import Graph, Kind
 from modelplan.ops import facts
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
-from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.striped_tflite import placing
@@ -83,7 +83,7 @@ def climb(
     """The ladder of a model for a goal; `proved`: the file that it chooses is proved to compute what the model does.
 
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
-    KeyboardInterrupt, after which the best so far is the answer.
+    KeyboardInterrupt, after which the best so far is the answer. A rung whose file breaks the proof is left out.
     """
     if strange := goal.without - (RUNGS.keys() - UNPLANNED):
         named = ", ".join(name for name in RUNGS if name not in UNPLANNED)
@@ -106,7 +106,15 @@ def climb(
     ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal)).ladder()
     if ladder.chosen is None or not proved:
         return ladder
-    proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
+    try:
+        proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
+    except BrokenPlanError as problem:
+        name = ladder.chosen.name
+        if name in UNPLANNED:
+            raise
+        remaining = climb(graph, replace(goal, without=goal.without | {name}), report, check, processes)
+        remark = f"no rung {name}: {problem}; a defect of modelplan, please report it with the model"
+        return replace(remaining, remarks=(*remaining.remarks, remark))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
 
 

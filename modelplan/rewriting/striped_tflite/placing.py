@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from modelplan.model import Graph, Kind, Problem, Runtime
+from modelplan.planning.aliasing.legality import unlike
 from modelplan.planning.aliasing.overlapping import kernel_overlaps
 from modelplan.planning.aliasing.rules import overwrites
 from modelplan.rewriting.striped_tflite.steps import (
@@ -111,8 +112,10 @@ def _of_rows(program: TfliteProgram, step: TfliteStep) -> Iterator[KernelOverlap
 def _known_overlaps(graph: Graph, runtime: Runtime) -> Iterator[KernelOverlap]:
     for operand, overlap in kernel_overlaps(graph, 0, "safe", runtime):
         yield KernelOverlap(operand, overlap.lead, exact=False)
+    op = graph.ops[0]
     for operand, _ in overwrites(graph, 0, "safe", runtime):
-        yield KernelOverlap(operand, 0, exact=True)
+        if not unlike(graph, op.inputs[operand], op.outputs[0]):  # an operand that is broadcast is read again
+            yield KernelOverlap(operand, 0, exact=True)
 
 
 def allowed_overlaps(program: TfliteProgram, overlaps: KernelOverlaps) -> Iterator[AllowedOverlap]:
