@@ -52,8 +52,18 @@ class Chart {
     /** @type {Map<any, string>} The ticks that each figure has. */
     this.ticks = new Map();
     this.drawn = this.inside = 0;
+    /** The most letters of the name of an operator below its step. */
+    this.longest = LONGEST;
     /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.ranks = this.arrows = this.overlap = this.overflow = null;
     this.build();
+    const phone = matchMedia("(max-width: 620px)");
+    const narrow = () => {
+      for (const f of [this.upper, this.lower]) f.setv({ min_border_left: phone.matches ? 56 : 84, min_border_right: phone.matches ? 4 : 14 });
+      for (const f of [this.upper, this.lower]) f.left[0].axis_label_standoff = phone.matches ? 0 : 5;
+      this.longest = phone.matches ? LONGEST / 2 + 1 : LONGEST;
+    };
+    narrow();
+    phone.addEventListener("change", narrow);
     const both = new Bokeh.Document();
     both.add_root(this.upper);
     both.add_root(this.lower);
@@ -179,14 +189,6 @@ class Chart {
     const box = this.element.getBoundingClientRect();
     const f = this.view?.frame?.bbox;
     return f ? { left: box.left + f.left, top: box.top + f.top, width: f.width, height: f.height } : { left: box.left, top: box.top, width: box.width, height: box.height };
-  }
-
-  /** The part of a buffer that is in sight, in pixels of the page: x0 is left, y0 is above. @param {number} i @returns {Sight} */
-  boxOf(i) {
-    const f = this.frame, w = this.window, p = this.plan;
-    const across = (/** @type {number} */ x) => f.left + (f.width * (Math.min(Math.max(x, w.x0), w.x1) - w.x0)) / (w.x1 - w.x0);
-    const down = (/** @type {number} */ y) => f.top + (f.height * (w.y1 - Math.min(Math.max(y, w.y0), w.y1))) / (w.y1 - w.y0);
-    return { x0: across(p.start[i]), x1: across(p.end[i]), y0: down(p.high[i]), y1: down(p.low[i]) };
   }
 
   /** Time and address under a point of the window; null outside of the plot. @param {number} px @param {number} py */
@@ -435,7 +437,7 @@ class Chart {
       axis.setv({ ticker: this.numbers, major_label_overrides: new Map(), major_label_orientation: "horizontal", axis_label: "step" });
       return;
     }
-    const names = Array.from({ length: last - first }, (_, k) => first + k).map((step) => /** @type {[number, string]} */ ([step + 0.5, `${cut(p.stepName(step).replace(/^op \d+ /, ""))} ${count(step)}`]));
+    const names = Array.from({ length: last - first }, (_, k) => first + k).map((step) => /** @type {[number, string]} */ ([step + 0.5, `${cut(p.stepName(step).replace(/^op \d+ /, ""), this.longest)} ${count(step)}`]));
     const ticker = new Bokeh.FixedTicker({ ticks: names.map(([t]) => t) });
     axis.setv({ ticker, major_label_overrides: new Map(names), major_label_orientation: Math.PI / 2, axis_label: "step and operator" });
   }
@@ -486,7 +488,7 @@ function ndarray(pixels, height, width) {
   return Object.assign(pixels, { shape: [height, width], dtype: "uint32", dimension: 2 });
 }
 
-/** The name of an operator, cut in the middle where it is long. @param {string} name */
-function cut(name) {
-  return name.length <= LONGEST ? name : `${name.slice(0, LONGEST / 2 - 1)}…${name.slice(-LONGEST / 2)}`;
+/** The name of an operator, cut in the middle where it is long. @param {string} name @param {number} most */
+function cut(name, most) {
+  return name.length <= most ? name : `${name.slice(0, most / 2 - 1)}…${name.slice(-most / 2)}`;
 }

@@ -7,6 +7,7 @@ const plans = data.views.map((_, k) => new Plan(data, k));
 const chart = new Chart(get("curve"), get("map"));
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const TOUCH = matchMedia("(hover: none)");
 
 /** @type {{view: number, step: number, picked: number, query: string, theme: string, tab: string, rank: number, hints: boolean, sort: {column: number, down: boolean}}} */
 const state = { view: 0, step: 0, picked: -1, query: "", theme: dark.matches ? "dark" : "light", tab: "live", rank: 0, hints: true, sort: { column: 1, down: true } };
@@ -23,7 +24,7 @@ const HINTS = [
   "What is alive at a step? Click the step on the curve; the peaks are numbered by height.",
   ...(data.field ? ["What does another allocator do? Click its bar."] : plans.length > 1 ? ["What does another plan change? Choose it above the map, then look into Changes."] : []),
 ];
-const TABS = ["live", "all", "changes", "ops", "facts", "field"];
+const TABS = ["live", "all", "graph", "changes", "ops", "facts", "field"];
 
 /** The plan in sight. */
 const plan = () => plans[state.view];
@@ -44,6 +45,8 @@ function refresh() {
   operators.show(p.steps);
   buffers.show();
   showChanges();
+  showGraph();
+  tell(-1);
   const rank = p.peakAt(state.step);
   get("where").textContent = `${rank < 0 ? "" : `peak ${count(rank + 1)} of ${count(p.peaks.length)}${p.equal(rank)} · `}${brief(p.live[state.step] ?? 0)} alive at ${p.stepLabel(state.step)}`;
   get("where").title = get("where").textContent;
@@ -59,6 +62,11 @@ function hints() {
 /** Shows what the plan has otherwise than the first; only where that is looked at, since it goes through all buffers. */
 function showChanges() {
   if (state.tab === "changes" && plans.length > 1) get("changes").replaceChildren(...changesPanel(plans[0], plan(), { pick, pickGone: (j) => { turnTo(0, j); choose("live"); }, picked: state.picked }));
+}
+
+/** Shows the operators around that of the step, where they are looked at. */
+function showGraph() {
+  if (state.tab === "graph") showAround(get("graph"), plan(), state.step, { pick, goto, picked: state.picked });
 }
 
 /** The steps that write and read the picked buffer. */
@@ -86,6 +94,7 @@ function frame() {
   get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), ...(c.claimed.length ? [entry(make("span", { className: "swatch claimed" }), "another model may use it at any time")] : []), entry(free, "free"));
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldChart(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
+  get("tab-graph").hidden = !p.graph || !c.order.length;
   get("about").textContent = c.about + (c.twins.length ? ` · the same plan as: ${c.twins.join(", ")}` : "");
   get("about").title = get("about").textContent;
   get("summary").replaceChildren(...summaryOf(p).map((line) => make("p", {}, line)));
@@ -244,5 +253,6 @@ function choose(tab) {
   buffers.show();
   reveal();
   showChanges();
+  showGraph();
   remember();
 }

@@ -4,7 +4,7 @@
 
 /**
  * @typedef {{tensors: string[], type: number[], bytes: number[], types: string[], op_kind: number[], op_name: string[],
- *   reads: number[][], writes: number[][], others: number[], kinds: string[], inputs: number[], outputs: number[]}} Graph
+ *   reads: number[][], writes: number[][], others: number[][], kinds: string[], inputs: number[], outputs: number[]}} Graph
  * @typedef {{name: string, about: string, twins: string[], facts: [string, string][], graph: number, order: number[], op_labels: string[], op_callers: number[], steps: number,
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],

@@ -5,7 +5,6 @@
 /** Clicks and hovering over a chart. @param {HTMLElement} box @param {boolean} map */
 function pointer(box, map) {
   let down = [0, 0];
-  const tip = get("tip");
   const step = (/** @type {{clientX: number}} */ e) => {
     const f = chart.frame;
     const w = chart.window;
@@ -19,35 +18,22 @@ function pointer(box, map) {
     const i = at ? plan().at(at.x, at.y) : state.picked;
     const stays = map && i >= 0 && plan().start[i] <= state.step && state.step < plan().end[i];
     if (!stays && s >= 0 && s < plan().steps) state.step = s;
-    tip.hidden = true;
-    tip.dataset.clicked = `${state.view}-${i}`;
     pick(i);
     if (map) box.focus({ preventScroll: true });
   }, true);
   box.addEventListener("pointermove", (e) => {
     const at = map && !e.buttons && !moving ? chart.under(e.clientX, e.clientY) : null;
-    const i = at ? plan().at(at.x, at.y) : -1;
-    const clicked = tip.dataset.clicked === `${state.view}-${i}`;
-    if (!clicked) delete tip.dataset.clicked;
-    tip.hidden = i < 0 || clicked;
-    if (tip.hidden) return;
-    if (tip.dataset.buffer !== `${state.view}-${i}`) tip.replaceChildren(...tipOf(plan(), i));
-    tip.dataset.buffer = `${state.view}-${i}`;
-    setBeside(tip, e.clientX, e.clientY, chart.boxOf(i));
+    tell(at ? plan().at(at.x, at.y) : -1);
   }, true);
-  box.addEventListener("pointerleave", () => { tip.hidden = true; delete tip.dataset.clicked; });
+  box.addEventListener("pointerleave", () => tell(-1));
 }
 
-/** Sets an element beside the pointer, where of the four sides it covers least of a box, and does not leave the page.
- * @param {HTMLElement} tip @param {number} x @param {number} y @param {Sight} box in pixels of the page */
-function setBeside(tip, x, y, box) {
-  const [w, h] = [tip.offsetWidth, tip.offsetHeight];
-  const common = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ from, /** @type {number} */ to) => Math.max(0, Math.min(b, to) - Math.max(a, from));
-  const places = [[x + 14, y + 18], [x + 14, y - h - 12], [x - w - 14, y + 18], [x - w - 14, y - h - 12]];
-  const found = places.map(([left, top]) => [Math.max(8, Math.min(left, innerWidth - w - 8)), Math.max(8, Math.min(top, innerHeight - h - 8))]).map(([left, top]) => ({ left, top, covered: common(left, left + w, box.x0, box.x1) * common(top, top + h, box.y0, box.y1), under: left < x && x < left + w && top < y && y < top + h }));
-  const best = found.reduce((a, b) => (Number(b.under) - Number(a.under) || b.covered - a.covered) < 0 ? b : a);
-  tip.style.left = `${best.left}px`;
-  tip.style.top = `${best.top}px`;
+/** Says above the map what lies under the pointer, or else which buffer is chosen. @param {number} i */
+function tell(i) {
+  const tip = get("tip"), shown = i >= 0 ? i : state.picked;
+  if (tip.dataset.buffer === `${state.view}-${shown}`) return;
+  tip.dataset.buffer = `${state.view}-${shown}`;
+  tip.replaceChildren(...(shown < 0 ? [`${TOUCH.matches ? "Tap" : "Point at"} a buffer of the map to read here what it is.`] : tipOf(plan(), shown)));
 }
 
 /** Makes what stays: the switch, the table of the field, the keys. */
