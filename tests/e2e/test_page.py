@@ -786,3 +786,61 @@ def test_the_table_of_buffers_is_copied_as_it_is_sorted_and_filtered(browser: Br
     browser.run("navigator.clipboard.writeText = async () => { throw new Error('no') }")
     browser.run("document.querySelector('#all-copy').click()")
     browser.wait("return document.querySelector('#all-copy').textContent === 'Not allowed'")
+
+
+def test_models_have_tabs_of_their_own(browser: Browser, files: Path) -> None:
+    path = files / "models.html"
+    root = Path(__file__).resolve().parents[2] / "models"
+    models = tuple(sorted(root.glob("*.tflite"))[:2])
+    done = modelplan("analyze", *models, "--kernels", "reference", "--draw", path)
+    assert done.returncode == 0, done.stderr
+    assert all(model.name in done.stdout for model in models)
+    browser.open(path)
+    names = [model.stem for model in models]
+    assert browser.texts("#models button span") == names
+    for name in names:
+        browser.run("[...document.querySelectorAll('#models button')].find(b => b.title === arguments[0]).click()", name)
+        assert browser.text("h1") == name
+        assert browser.text("#models [aria-checked=true] span") == name
+        assert "tflite" in browser.text("#subtitle")
+        shown = browser.run("return [...document.querySelectorAll('#switch button')].filter(b => !b.hidden).length")
+        assert shown == browser.run("return siblings(plan()).length") > 1
+        assert browser.run("return state.step === plan().peaks[0].start && state.picked === -1")
+        # Another plan is compared with the first of its own model.
+        browser.run("choose('changes'); turnTo(plans.indexOf(siblings(plan())[1]))")
+        first = browser.run("return siblings(plan())[0].name")
+        assert f'against "{first}"' in browser.text("#changes")
+        assert browser.text("h1") == name
+    browser.run("document.querySelector('#models [aria-checked=true]').focus()")
+    browser.press("\ue012")  # left
+    assert browser.text("h1") == names[0]
+    assert browser.run("return document.activeElement.title") == names[0]
+    one = modelplan("analyze", *models, "--draw", files / "models.svg")
+    assert one.returncode == 2
+    assert "is a page of all" in one.stderr
+
+
+def test_what_is_lost_to_fragmentation_is_hatched_and_gone_to(browser: Browser, fitted: Path, person: Path) -> None:
+    browser.open(fitted)
+    rows = browser.run("return plan().columns.lost")
+    assert rows
+    assert browser.run("return chart.sources.lost.data.l.length") == len(rows)
+    bound = browser.run("return plan().columns.bound")
+    for start, end, low, high in rows:  # nothing lies there, and something above the bound does
+        alive = browser.run(
+            "const [from, to] = arguments, p = plan(); const found = [];"
+            "for (let s = from; s < to; s++) found.push(p.aliveAt(s).map(i => [p.low[i], p.high[i]])); return found",
+            start,
+            end,
+        )
+        assert 0 <= low < high <= bound
+        assert all(max(top for _, top in step) > bound for step in alive)
+        assert not any(a < high and low < b for step in alive for a, b in step)
+    browser.run("goto(9); document.querySelector('#legend button').click()")
+    most = browser.run("return mostLost(plan())")
+    assert browser.run("return state.step") == most["step"]
+    assert "lost to fragmentation" in browser.text("#legend")
+    assert "Lost to fragmentation" in browser.text("#summary")
+    browser.open(person)
+    assert browser.run("return plan().columns.lost") == []
+    assert "fragmentation" not in browser.text("#legend")

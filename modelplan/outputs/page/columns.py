@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from modelplan.answers.drawing import lost_areas
 from modelplan.answers.page_views import Page, View
 from modelplan.model import Graph, Tensor, bounds
 from modelplan.outputs.report import printable
@@ -113,6 +114,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
     merges = [m for m in view.merges if m.tensor in tensors and m.into in tensors]
     return {
         "name": view.name,
+        "model": [shown(line) for line in view.model],
         "about": view.about,
         "twins": view.twins,
         "facts": view.facts,
@@ -157,6 +159,7 @@ def _needs(view: View) -> dict[str, Any]:
         "banks": [[shown(name), base] for name, base in drawing.banks],
         "regions": [[shown(band.name), band.base, band.used, band.size] for band in view.bands],
         "copies": [[a.source, a.target, a.issued, a.due, a.start, a.end, a.size] for a in view.arrows],
+        "lost": lost_areas(drawing),
         "claimed": [list(row) for row in drawing.claimed],
         "models": [[step, shown(name)] for step, name in drawing.models],
     }

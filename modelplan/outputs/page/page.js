@@ -28,6 +28,10 @@ const TABS = ["live", "all", "graph", "changes", "ops", "facts", "field"];
 
 /** The plan in sight. */
 const plan = () => plans[state.view];
+/** The plans of the model of a plan, in their order. @param {Plan} p */
+const siblings = (p) => plans.filter((q) => q.columns.model[0] === p.columns.model[0]);
+/** The names of the models, where there are several. */
+const models = [...new Set(plans.map((p) => p.columns.model[0]))].filter((name) => name !== undefined);
 
 // What the page shows ------------------------------------------------------------------------------------------------
 
@@ -61,7 +65,8 @@ function hints() {
 
 /** Shows what the plan has otherwise than the first; only where that is looked at, since it goes through all buffers. */
 function showChanges() {
-  if (state.tab === "changes" && plans.length > 1) get("changes").replaceChildren(...changesPanel(plans[0], plan(), { pick, pickGone: (j) => { turnTo(0, j); choose("live"); }, picked: state.picked }));
+  const [first, ...others] = siblings(plan());
+  if (state.tab === "changes" && others.length) get("changes").replaceChildren(...changesPanel(first, plan(), { pick, pickGone: (j) => { turnTo(plans.indexOf(first), j); choose("live"); }, picked: state.picked }));
 }
 
 /** Shows the operators around that of the step, where they are looked at. */
@@ -91,9 +96,20 @@ function frame() {
   const entry = (/** @type {Node} */ patch, /** @type {string} */ text) => make("li", {}, patch, explained(text));
   const free = make("span", { className: "swatch" });
   free.style.background = chart.colour().free;
-  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), ...(c.claimed.length ? [entry(make("span", { className: "swatch claimed" }), "another model may use it at any time")] : []), entry(free, "free"));
+  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), ...(c.claimed.length ? [entry(make("span", { className: "swatch claimed" }), "another model may use it at any time")] : []), entry(free, "free"), ...lostEntry(p));
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldChart(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
+  const several = siblings(p).length > 1;
+  get("tab-changes").hidden = !several || data.field !== null;
+  if (models.length) {
+    get("title").textContent = p.columns.model[0];
+    get("subtitle").textContent = get("subtitle").title = p.columns.model[1] ?? "";
+  }
+  for (const [k, b] of [...get("models").children].entries()) {
+    b.setAttribute("aria-checked", String(models[k] === p.columns.model[0]));
+    b.tabIndex = models[k] === p.columns.model[0] ? 0 : -1;
+  }
+  get("switch").hidden = models.length ? !several : data.field !== null && plans.length > 6;
   get("tab-graph").hidden = !p.graph || !c.order.length;
   get("about").textContent = c.about + (c.twins.length ? ` · the same plan as: ${c.twins.join(", ")}` : "");
   get("about").title = get("about").textContent;
@@ -102,7 +118,15 @@ function frame() {
   for (const [k, b] of [...get("switch").children].entries()) {
     b.setAttribute("aria-checked", String(k === state.view));
     b.tabIndex = k === state.view ? 0 : -1;
+    b.hidden = models.length > 0 && plans[k].columns.model[0] !== p.columns.model[0];
   }
+}
+
+/** What is lost to fragmentation, with a button that goes where most is. @param {Plan} p */
+function lostEntry(p) {
+  const { step, bytes } = mostLost(p);
+  const button = make("button", { type: "button", className: "link", title: "Go to the step at which most is lost", onclick: () => goto(step) }, `${brief(bytes)} at ${p.stepLabel(step)}`);
+  return bytes ? [make("li", {}, make("span", { className: "swatch lost" }), explained("lost to fragmentation"), button)] : [];
 }
 
 /** The plan in sentences. @param {Plan} p */
@@ -116,6 +140,8 @@ function summaryOf(p) {
   if (c.tail) lines.push(`With the ${human(c.tail)} that the runtime keeps for itself the arena is ${human(whole)}.`);
   if (c.capacity !== null) lines.push(c.fits ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
   if (top) lines.push(`Most is alive at ${p.stepLabel(top.start)}: ${human(top.bytes)}. Alive there: ${p.aliveAt(top.start).slice(0, 8).map((i) => `${p.label(i)} ${brief(p.size[i])}`).join("; ")}.`);
+  const lost = mostLost(p);
+  if (lost.bytes) lines.push(`Lost to fragmentation: ${human(lost.bytes)} at ${p.stepLabel(lost.step)}.`);
   if (p.peaks[1]) lines.push(`The second-highest peak is ${p.stepLabel(p.peaks[1].start)} with ${human(p.peaks[1].bytes)}.`);
   return lines;
 }
@@ -199,20 +225,22 @@ function turnTo(number, buffer) {
   if (number === state.view || !plans[number]) return;
   const from = plan();
   const to = plans[number];
-  const fitted = same(chart.window, chart.whole(from));
+  const another = from.columns.model[0] !== to.columns.model[0];
+  const fitted = another || same(chart.window, chart.whole(from));
   state.view = number;
-  state.picked = buffer ?? (state.picked < 0 ? -1 : to.twin(from, state.picked));
+  state.picked = another ? -1 : buffer ?? (state.picked < 0 ? -1 : to.twin(from, state.picked));
   const op = from.columns.order[state.step];
   const moved = from.graph === to.graph && op !== undefined ? to.stepOf.get(op) : undefined;
   state.step = Math.min(to.steps - 1, moved ?? Math.round((state.step * to.steps) / from.steps));
   if (buffer !== undefined) state.step = to.start[buffer];
+  else if (another) state.step = to.peaks[0]?.start ?? 0;
   search(state.query);
   chart.show(to, fitted ? chart.whole(to) : chart.window);
   frame();
   chart.pairs = null;
   chart.light(state.picked, { ...litSteps(), cursor: state.step }, matches);
-  const done = () => { moving = 0; refresh(); reveal(); };
-  if (calm.matches) return done();
+  const done = () => { moving = 0; if (get(`tab-${state.tab}`).hidden) choose("live"); refresh(); reveal(); };
+  if (calm.matches || another) return done();
   const begin = performance.now();
   const run = ++moving;
   const tick = (/** @type {number} */ now) => {

@@ -46,17 +46,22 @@ function build() {
   if (data.change) get("verdict").textContent = verdictOf(plans[0], plans[plans.length - 1]);
   if (plans.length > 1)
     get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.planned + p.columns.tail)))));
-  get("switch").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+  const first = (/** @type {string} */ name) => plans.findIndex((p) => p.columns.model[0] === name);
+  get("models").hidden = models.length < 2;
+  get("models").replaceChildren(...models.map((name) => make("button", { type: "button", role: "radio", title: name, onclick: () => turnTo(first(name)) }, make("span", {}, name), make("small", {}, brief(plans[first(name)].columns.planned + plans[first(name)].columns.tail)))));
+  const byKey = (/** @type {string} */ id, /** @type {() => number[]} */ choices) => get(id).addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
     if (!by) return;
     e.preventDefault();
-    turnTo((state.view + by + plans.length) % plans.length);
-    get("switch").children[state.view].focus();
+    const all = choices();
+    const at = Math.max(all.indexOf(state.view), all.findIndex((k) => id === "models" && plans[k].columns.model[0] === plan().columns.model[0]));
+    turnTo(all[(at + by + all.length) % all.length]);
+    get(id).querySelector("[aria-checked=true]").focus();
   });
+  byKey("switch", () => siblings(plan()).map((p) => plans.indexOf(p)));
+  byKey("models", () => models.map(first));
   get("tab-field").hidden = !data.field;
-  get("tab-changes").hidden = plans.length < 2 || data.field !== null;
   get("tab-field").tabIndex = -1;
-  if (data.field && plans.length > 6) get("switch").hidden = true;
   const told = [...KEYS, ...MAP_KEYS].filter((row) => row[1]).map(([key, what]) => [make("dt", {}, make("kbd", {}, key.replace("Arrow", ""))), make("dd", {}, what)]);
   const close = make("button", { type: "button", className: "leave", onclick: () => get("keys").close() }, "Close");
   const words = make("dl", {}, ...Object.entries(WORDS).flatMap(([word, what]) => [make("dt", {}, word), make("dd", {}, what)]));
