@@ -799,7 +799,8 @@ def test_models_have_tabs_of_their_own(browser: Browser, files: Path) -> None:
     names = [model.stem for model in models]
     assert browser.texts("#models button span") == names
     for name in names:
-        browser.run("[...document.querySelectorAll('#models button')].find(b => b.title === arguments[0]).click()", name)
+        button = "[...document.querySelectorAll('#models button')].find(b => b.title === arguments[0])"
+        browser.run(f"{button}.click()", name)
         assert browser.text("h1") == name
         assert browser.text("#models [aria-checked=true] span") == name
         assert "tflite" in browser.text("#subtitle")

@@ -99,9 +99,7 @@ def test_a_buffer_that_holds_the_output_is_called_after_it(browser: Browser, tmp
     assert "op 2 CONV_2D (step 2): t3" in browser.texts("#details .writer")
 
 
-def test_a_click_keeps_what_is_told_and_a_step_at_which_the_buffer_is_alive(
-    browser: Browser, stripes: Path
-) -> None:
+def test_a_click_keeps_what_is_told_and_a_step_at_which_the_buffer_is_alive(browser: Browser, stripes: Path) -> None:
     browser.open(stripes)
     i, step, x, y = browser.run(
         "pick(-1); const p = plan(), f = chart.frame, w = chart.window;"
