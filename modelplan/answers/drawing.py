@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Kinds of buffers in the order in which figures stack and list them.
 KINDS = ("input", "output", "activation", "shared", "state", "scratch", "buffer")
+#: Of how many buffers at most it is traced what is lost to fragmentation.
+_MOST_TRACED = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +207,42 @@ def _bytes_of_two(drawing: Drawing) -> tuple[IntArray, IntArray, IntArray, IntAr
     both = (size > 0) & (start < end)
     later = np.where(problem.start[a] > problem.start[b], a, b)
     return later[both], start[both], end[both], size[both]
+
+
+def lost_areas(drawing: Drawing) -> list[tuple[int, int, int, int]]:
+    """What is lost to fragmentation: free bytes below the lower bound while some buffer lies above that.
+
+    With these bytes in one piece that buffer could lie lower. None is listed of more than 10,000 buffers, since each
+    would be too small to see, and none that is smaller than the alignment.
+
+    Returns:
+        Rows of first step, end, low address, end.
+    """
+    problem, low = drawing.problem, drawing.placement.offsets
+    bound = drawing.lower_bound
+    rows = np.stack([problem.start, problem.end, low, low + problem.size], axis=1)[problem.size > 0]
+    if not bound or len(problem) > _MOST_TRACED or not (rows[:, 3] > bound).any():
+        return []
+    rows = np.concatenate([rows, np.array(drawing.claimed, dtype=np.int64).reshape(-1, 4)])
+    least = int(problem.alignment.max(initial=1))
+    found: list[tuple[int, int, int, int]] = []
+    since: dict[tuple[int, int], int] = {}
+    for step, _ in [*pairwise(np.unique(rows[:, :2]).tolist()), (int(rows[:, 1].max()), 0)]:
+        gaps = _gaps(rows[(rows[:, 0] <= step) & (step < rows[:, 1])], bound, least)
+        found += [(since.pop(gap), step, *gap) for gap in sorted(since.keys() - gaps)]
+        since |= dict.fromkeys(gaps - since.keys(), step)
+    return found
+
+
+def _gaps(alive: IntArray, bound: int, least: int) -> set[tuple[int, int]]:
+    """The free ranges of addresses below the bound, from `least` bytes, where something lies above it."""
+    if not (alive[:, 3] > bound).any():
+        return set()
+    alive = alive[np.argsort(alive[:, 2])]
+    begins = np.concatenate([[0], np.maximum.accumulate(alive[:, 3])])
+    ends = np.minimum(np.concatenate([alive[:, 2], [bound]]), bound)
+    wide = ends - begins >= max(least, 1)
+    return {*zip(begins[wide].tolist(), ends[wide].tolist(), strict=True)}
 
 
 def kind_of(graph: Graph, buffer: Buffer) -> str:

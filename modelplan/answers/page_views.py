@@ -64,6 +64,7 @@ class View:
     their tensors, so that bytes alive are counted once however many buffers have them. `op_labels` are what the page
     calls the operators of `graph`, where that is not their number and kind; `op_callers` the operator whose body each
     one stands in, or -1. `given` are the buffers whose addresses the plan in the file gives.
+    `model` is, where the page has several models, the name of that of the plan and a line below it.
     """
 
     name: str
@@ -81,6 +82,7 @@ class View:
     op_labels: tuple[str, ...] = ()
     op_callers: tuple[int, ...] = ()
     given: tuple[int, ...] = ()
+    model: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +137,18 @@ def _same(view: View, other: View) -> bool:
 def page_of(plan: Plan) -> Page:
     """The page of one plan alone."""
     return Page(plan.graph.name, subtitle(plan), (view_of(plan, "this plan", ""),), plan.made_by)
+
+
+def page_of_models(pages: Sequence[Page], paths: Sequence[str]) -> Page:
+    """One page of several: a tab for each model, with the plans of its own page.
+
+    `paths` name the models where two have the same title.
+    """
+    titles = [page.title for page in pages]
+    names = titles if len({*titles}) == len(titles) else paths
+    named = [(view, (name, page.subtitle)) for name, page in zip(names, pages, strict=True) for view in page.views]
+    views = tuple(replace(view, model=model) for view, model in named)
+    return Page(f"{len(pages)} models", "", views, pages[0].made_by)
 
 
 def page_of_drawing(drawn: Drawing) -> Page:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.answers.analysis import Analysis, PlannedFile, SizedFile
+from modelplan.answers.page_views import Page, page_of_models
 from modelplan.cli import files, model_options, overlays, terminal
 from modelplan.cli.drawing import drawing_process, pictures_of
 from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked
@@ -77,10 +78,14 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     models, named = files.models_of(arguments.models), [arguments.json, arguments.csv, *arguments.draw]
     named += outputs_of_c_array(arguments.c_array)
-    if len(models) > 1 and any((*named, arguments.overlay, *arguments.why_not)):
+    single = [name for name in named if name not in arguments.draw or not name.endswith(PAGE)]
+    if len(models) > 1 and any((*single, arguments.overlay, *arguments.why_not)):
         raise RequestError(
-            f"{len(models)} models, but --json, --csv, --draw, --overlay, --c-array and --why-not are for one"
+            f"{len(models)} models, but --json, --csv, --overlay, --c-array, --why-not and figures of --draw are for"
+            f" one; --draw FILE{PAGE} is a page of all"
         )
+    if len(models) > 1 and arguments.draw and (arguments.out or arguments.verbose or ranges_of(arguments.dim)):
+        raise RequestError(f"--draw of {len(models)} models goes without --out, --verbose and a range of --dim")
     if arguments.out and len({folder_name(model) for model in models}) < len(models):
         raise RequestError("two of the models have the same name, so --out would write one over the other")
     files.check_outputs(named, models)
@@ -94,17 +99,23 @@ def run(arguments: Namespace) -> int:
 
 
 def show_sizes(arguments: Namespace, models: Sequence[str], chosen: Chosen | None) -> int:
-    """Shows what each of several models needs as a row of one table."""
+    """Shows what each of several models needs as a row of one table, and draws the page of all."""
     sized: list[SizedFile] = []
+    pages: dict[str, Page] = {}
 
     def size(path: str) -> int:
         request = model_options.request_of(AnalyzeRequest, arguments, path, chosen, advice=False)
-        sized.append(next(analysis_stages(request)))
+        stages = analysis_stages(request)
+        sized.append(next(stages))
+        if arguments.draw:
+            pages[path] = analysis_page(request, next(stage for stage in stages if isinstance(stage, PlannedFile)))
         return 1 if sized[-1].requirement.refusals else 0
 
     code = terminal.each(models, size)
     if sized:
         terminal.show([sizes_section(sized)])
+    for output in arguments.draw if pages else ():
+        files.write(output, render(page_of_models(tuple(pages.values()), tuple(pages)), PAGE))
     return code
 
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from modelplan.answers.allocator_field import Field, Mark
 from modelplan.answers.sweep_summary import SweepFindings
 from modelplan.cli import files, terminal
-from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
+from modelplan.cli.drawn_outputs import add_draw, write_figures
+from modelplan.outputs import figure_suffixes, suffix_of
 from modelplan.outputs.reports import sweep_report
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import human
+from modelplan.primitives.units import counted, human
 from modelplan.primitives.version import __version__
 from modelplan.questions.sweeps.run_table import USUAL
 from modelplan.questions.sweeps.summing import summarized
@@ -28,31 +29,35 @@ def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("results", metavar="RESULTS.parquet", help="what `modelplan sweep` wrote")
     parser.add_argument("--against", metavar="OLDER.parquet", help="an earlier result; exit 1 where something is worse")
-    add_draw(parser, "Field", page=False)
+    also = ", and x.field.svg: each setting by bytes and time"
+    add_draw(parser, "SweepMatrix", also, page=False)
     parser.add_argument("--matrix", metavar="FILE", help="every model and target as CSV; - for standard output")
     parser.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    figures = figures_asked(arguments, "Field", page=False)
+    fields = [path for path in arguments.draw if path.endswith(tuple(figure_suffixes("Field")))]
+    figures = [(path, suffix_of(path, "SweepMatrix")) for path in arguments.draw if path not in fields]
     outputs = [*arguments.draw, arguments.matrix, arguments.json]
     files.check_outputs(outputs, [arguments.results, *filter(None, [arguments.against])])
     from modelplan.questions.sweeps.store import read_rows
 
     older = read_rows(Path(arguments.against)) if arguments.against else None
     found = summarized(arguments.results, read_rows(Path(arguments.results)), older)
-    if arguments.draw and not found.settings.plans:
-        raise RequestError(
-            f"--draw {arguments.draw}: no model has a plan in every setting, so there is nothing to draw"
-        )
+    for path in fields if not found.settings.plans else ():
+        raise RequestError(f"--draw {path}: no model has a plan in every setting, so there is nothing to draw")
     if "-" not in outputs:
         terminal.show(sweep_report.sections(found))
     if arguments.json:
         files.write(arguments.json, json.dumps({"schema": sweep_report.SCHEMA} | asdict(found), indent=1) + "\n")
     if arguments.matrix:
         files.write(arguments.matrix, sweep_report.matrix(found))
-    write_figures(figures, settings_field(found))
+    if figures:
+        from modelplan.outputs.figures.sweep_matrix import SweepMatrix
+
+        write_figures(figures, SweepMatrix(found))
+    write_figures([(path, suffix_of(path, "Field")) for path in fields], settings_field(found))
     return int(found.changes is not None and bool(found.changes.worse))
 
 
@@ -62,7 +67,11 @@ def settings_field(found: SweepFindings) -> Field:
     marks = tuple(
         Mark(cost.name, _kind(cost.allocator), cost.height, round(cost.seconds * 1e6)) for cost in settings.costs
     )
-    facts = f"{settings.plans:,} plans by each of {len(marks)} settings  ·  lower bound {human(settings.bound)}"
+    facts = (
+        f"{settings.plans:,} plans by each of {counted(len(marks), 'setting')}  ·  lower bound {human(settings.bound)}"
+    )
+    if len(marks) == 1:
+        facts += "  ·  one setting alone, so there is nothing to compare"
     title = f"{Path(found.title).name}: memory against time of planning"
     made_by = f"modelplan {__version__}"
     return Field(title, settings.plans, settings.bound, marks, (), made_by, facts)

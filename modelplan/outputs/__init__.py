@@ -111,6 +111,7 @@ OUTPUTS = (
     _figure(".front", "Front", "front_chart", "the bytes of each plan against the work it adds"),
     _figure(".ladder", "LadderChart", "ladder_chart", "what each step of fit needs: head, tail, budget, bound"),
     _figure(".standing", "Standing", "standing_chart", "how high each allocator ends, and two maps"),
+    _figure(".matrix", "SweepMatrix", "sweep_matrix", "which model fits which target, with bytes"),
     _figure(".field", "Field", "field_chart", "every allocator by height and time"),
     _figure(".map", "RegionPlan", "region_map", "addresses in each memory on one time axis"),
     _figure(".arenas", "RegionPlan", "arenas_map", "TFLM's two arenas in their memories"),

@@ -128,12 +128,15 @@ def test_what_changed_is_told_when_the_page_opens(browser: Browser, files: Path,
     arenas = [brief.removesuffix(" KiB") for brief in browser.texts("#switch button small")]
     assert verdict.startswith(f"{arenas[0]} KiB (")
     assert f"before, {arenas[-1]} KiB (" in verdict
-    first = seen(browser, "#changes table + p + table tbody tr:not(.group)")[0]
-    assert first.startswith("re_lu_1")
-    assert "moved from 8,000 to" in first
-    assert any("written over re_lu_1" in text for text in browser.texts("#changes td.words"))
-    click(browser, "moved from 0 to")
-    assert browser.run("return state.picked") >= 0
+    rows = browser.texts("#changes .told [role=button]")
+    assert len(rows) == 5
+    assert rows[0] == "re_lu_1 (7.81 KiB) moved from address 0 to 1,792."
+    assert rows[1].startswith("re_lu_1_2 (7.81 KiB) is now written over 7.44 KiB of re_lu_1")
+    browser.run("document.querySelectorAll('#changes .told [role=button]')[1].click()")
+    assert browser.run("return plan().shorts[state.picked]") == "re_lu_1_2"
+    chosen = browser.text("#changes .told .on")
+    assert "moved from 8,000 to 1,408" in chosen
+    assert "by op 1 DEPTHWISE_CONV_2D (step 1) while that reads it: 7.44 KiB" in chosen
     assert seen(browser, "#details h2")
 
 
@@ -151,7 +154,7 @@ def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(b
     shift = "old.start[i] += 2; old.end[i] += 2; const key = q.opKey.bind(q); old.opKey = (s) => key(s - 2);"
     assert browser.run(f"{names}{shift} return sameLife(old, i, q, i)")
     assert not browser.run(f"{names} old.end[i] += 1; return sameLife(old, i, q, i)")
-    gone = "{buffer: -1, gone: 0, name: '', bytes: 1, words: ['gone']}"
+    gone = "{buffer: -1, gone: 0, name: '', bytes: 1, says: 'is gone', words: ['gone']}"
     told = browser.run(f"return countOf([{gone}], plans[0], plans[1])")
     old, now = browser.run("return [plans[0].n, plans[1].n]")
     assert told == f"{old} buffers before, 1 gone; {now} after: {now} as before."
@@ -159,10 +162,10 @@ def test_renumbered_steps_are_no_change_and_a_buffer_that_is_gone_can_be_shown(b
     within = browser.run("return document.querySelector('#changes').innerText")
     tensors = browser.run("return plans[0].columns.members.filter(row => typeof row !== 'string').length")
     assert f"{tensors} now in the bytes of others; {now} after" in within  # scratch alone is gone
-    browser.run("plans[1].holder = () => -1; opened.set('gone', true); showChanges()")
-    rows = "[...document.querySelectorAll('#changes table + p + table tbody tr:not(.group)')]"
-    shown = f"const row = {rows}.find(r => r.textContent.endsWith('gone')); row.click(); return row.cells[0].title"
-    name = browser.run(shown)
+    browser.run("plans[1].holder = () => -1; showChanges()")
+    rows = "[...document.querySelectorAll('#changes .told [role=button]')]"
+    shown = f"const row = {rows}.find(r => r.textContent.endsWith('is gone.')); row.click(); return row.title"
+    name = browser.run(shown).splitlines()[0]
     assert browser.run("return [state.view, plan().label(state.picked)]") == [0, name]
 
 
@@ -186,35 +189,37 @@ def test_names_that_are_cut_keep_what_differs(browser: Browser, person: Path) ->
     assert browser.run("return new Set(plan().shorts).size") == browser.run("return plan().n")
 
 
-def test_many_changes_are_grouped_by_kind_and_opened_by_key(browser: Browser, files: Path) -> None:
+def test_changes_are_told_from_the_largest_and_all_are_opened_by_key(browser: Browser, files: Path) -> None:
     browser.open(files / "diff.html", "#tab=changes")
-    groups, changes = browser.run(
-        "const all = changedBuffers(plans[0], plan());"
-        "return [groupsOf(all).map(g => [g.kind, g.bytes, g.rows.map(r => [r.kind, r.bytes])]), all.length]"
+    changes = browser.run("return changedBuffers(plans[0], plan())")
+    assert [one["bytes"] for one in changes] == sorted((one["bytes"] for one in changes), reverse=True)
+    assert len(changes) > 5
+    rows = "return [...document.querySelectorAll('#changes .told [role=button] b')].map(e => e.textContent)"
+    names = browser.run(
+        "const name = c => (c.gone < 0 ? plan() : plans[0]).shorts[Math.max(c.buffer, c.gone)];"
+        "return changedBuffers(plans[0], plan()).map(name)"
     )
-    assert sum(len(rows) for _, _, rows in groups) == changes > 5
-    assert [total for _, total, _ in groups] == sorted((total for _, total, _ in groups), reverse=True)
-    assert all(total == sum(size for _, size in rows) for _, total, rows in groups)
-    assert all(kind == own for kind, _, rows in groups for own, _ in rows)
-    # Few changes are all shown.
-    rows = "return document.querySelectorAll('#changes tbody tr[tabindex]').length"
-    assert browser.run(rows) == changes
-    # Of many, the kinds are; Enter opens one, and it stays open.
-    many = (
+    assert browser.run(rows) == names[:5]
+    more = "#changes button.more"
+    assert browser.text(more) == f"All {len(changes)} changes"
+    browser.run(f"document.querySelector('{more}').focus()")
+    browser.press("\ue007")
+    assert browser.run("return document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert browser.run(rows) == names
+    browser.run("refresh()")
+    assert browser.run(rows) == names
+    # Of very many the largest are listed, and the others counted.
+    browser.run(
         "const one = changedBuffers;"
         "changedBuffers = (a, b) => Array.from({length: 100}, () => one(a, b)).flat(); showChanges()"
     )
-    browser.run(many)
-    assert browser.run(rows) == 0
-    heads = browser.texts("#changes button.group")
-    assert heads == [f"{100 * len(rows):,} {kind}" for kind, _, rows in groups]
-    browser.run("document.querySelector('#changes button.group').focus()")
-    browser.press("\ue007")
-    assert browser.run("return document.activeElement.getAttribute('aria-expanded')") == "true"
-    assert browser.run(rows) == min(100 * len(groups[0][2]), 500)
-    browser.run("refresh()")
-    assert browser.run(rows) > 0
-    browser.run("document.querySelector('#changes tbody tr[tabindex]').click()")
-    assert browser.run("return state.picked") >= 0
-    browser.run("document.querySelector('#changes button.group').click()")
-    assert browser.run(rows) == 0
+    assert len(browser.run(rows)) == 500
+    assert f"and {100 * len(changes) - 500:,} smaller ones" in browser.text("#changes")
+    browser.run(f"document.querySelector('{more}').click()")
+    assert len(browser.run(rows)) == 5
+
+
+def test_what_was_so_before_is_no_change(browser: Browser, files: Path) -> None:
+    browser.open(files / "diff.html")
+    assert browser.run("return changedBuffers(plans[1], plans[1])") == []
+    assert browser.run("return writtenOver(plans[1]).length") > 0

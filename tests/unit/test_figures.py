@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 from types import ModuleType
 from xml.etree import ElementTree
 
 import graphs
 import numpy as np
 import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
 from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runtime, Schedule, place
-from modelplan.answers.drawing import KINDS, Drawing, live_by_kind, of_plan, of_problem
+from modelplan.answers.drawing import KINDS, Drawing, live_by_kind, lost_areas, of_plan, of_problem
 from modelplan.model import Buffer, BufferKind
+from modelplan.model.bounds import load_bound
 from modelplan.outputs import outputs_of, render, suffix_of
 from modelplan.outputs.figures import axes, canvas, lettering, lifetime_chart, memory_curve, memory_map, reuse_chart
 from modelplan.outputs.figures.canvas import WARNING, Sheet
@@ -196,7 +200,7 @@ def test_a_long_flat_rectangle_has_its_size_beside_its_name() -> None:
 def test_the_name_of_a_file_tells_the_figure() -> None:
     assert suffix_of("reports/net.curve.png", "Drawing") == ".curve.png"
     assert suffix_of("net.png", "Drawing") == ".map.png"
-    with pytest.raises(RequestError, match=r"net\.jpg: cannot tell .* \.map\.svg, "):
+    with pytest.raises(RequestError, match=r"net\.jpg: cannot tell .*\.svg, .*\(\.map, "):
         suffix_of("net.jpg", "Drawing")
     drawing = DRAWINGS["ten"]()
     assert render(drawing, ".curve.svg") == canvas.svg(memory_curve.draw, drawing)
@@ -316,22 +320,56 @@ def test_a_long_curve_keeps_its_peaks() -> None:
     assert memory_curve.envelope(times, live, 5000)[0] is times
 
 
-def test_groups_cover_all_rows_once() -> None:
-    for name in ("empty", "ten", "thousand"):
+def test_the_largest_buffers_are_named_and_all_where_there_is_room() -> None:
+    for name in ("empty", "ten", "hundred", "thousand"):
         drawing = DRAWINGS[name]()
-        groups = lifetime_chart.groups(drawing, lifetime_chart.in_order(drawing))
-        rows = [row for group in groups for row in range(group.first, group.last)]
-        assert rows == list(range(len(drawing.problem)))
-    assert groups[0].name.endswith("more")
+        order = lifetime_chart.in_order(drawing)
+        named = lifetime_chart.named_rows(drawing, order)
+        rows = [one.row for one in named]
+        size = drawing.problem.size[order]
+        apart = lifetime_chart._rows_each(len(order))
+        assert rows == (list(range(len(order))) if len(order) <= 64 else sorted(set(rows)))
+        assert all(b - a >= apart for a, b in pairwise(rows))
+        assert all(one.size == brief(int(size[one.row])) for one in named)
+        # Whoever has no name lies beside a larger one that has.
+        for row in set(range(len(order))) - set(rows):
+            assert any(abs(other - row) < apart and size[other] >= size[row] for other in rows)
+    assert len(named) > 30
 
 
-def test_a_group_of_rows_shows_the_largest_and_no_sum() -> None:
-    drawing = DRAWINGS["thousand"]()
-    order = lifetime_chart.in_order(drawing)
-    for group in lifetime_chart.groups(drawing, order):
-        largest = int(drawing.problem.size[order[group.first : group.last]].max())
-        assert group.size == f"≤ {brief(largest)}"
-        assert largest <= drawing.planned
+@given(strategies.problems(most=10, alignments=(1, 4)), st.integers(0, 1 << 16))
+def test_what_is_lost_to_fragmentation_is_every_free_byte_below_the_bound(problem: Problem, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    offsets, top = np.zeros(len(problem), dtype=np.int64), 0
+    for i in random.permutation(len(problem)).tolist():  # each above the last, with holes
+        offsets[i] = -(-(top + int(random.integers(0, 9))) // 4) * 4
+        top = int(offsets[i] + problem.size[i])
+    bound = load_bound(problem)
+    drawing = of_problem("p", problem, Placement(offsets, lower_bound=bound))
+    least = int(problem.alignment.max(initial=1))
+    expected = set()
+    for step in range(drawing.steps):
+        alive = (problem.start <= step) & (step < problem.end) & (problem.size > 0)
+        used = {b for i in np.flatnonzero(alive) for b in range(int(offsets[i]), int(offsets[i] + problem.size[i]))}
+        free = [b not in used for b in range(bound)]
+        if max(used, default=0) >= bound:
+            for held, run in groupby(range(bound), key=free.__getitem__):
+                found = [*run]
+                expected |= {(step, b) for b in found if held and len(found) >= least}
+    rows = lost_areas(drawing)
+    listed = [(step, b) for start, end, low, high in rows for step in range(start, end) for b in range(low, high)]
+    assert len(listed) == len({*listed})
+    assert {*listed} == expected
+
+
+def test_what_is_lost_to_fragmentation_is_hatched_and_told() -> None:
+    problem = graphs.problem([(40, 0, 2), (30, 1, 3)])
+    drawing = of_problem("p", problem, Placement(np.array([0, 50]), lower_bound=70))
+    assert lost_areas(drawing) == [(1, 2, 40, 50), (2, 3, 0, 50)]
+    for at, words in ((50, True), (40, False)):
+        with canvas.style():
+            sheet = memory_map.draw(replace(drawing, placement=Placement(np.array([0, at]), lower_bound=70)))
+        assert any("lost to fragmentation" in text.get_text() for text in sheet.figure.texts) is words
 
 
 @pytest.mark.slow

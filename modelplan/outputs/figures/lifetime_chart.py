@@ -1,8 +1,8 @@
 """The lifetime chart: one bar for each buffer, in order of start, its colour the share of the peak that it takes.
 
 conv1      24 KiB  |####|
-conv2      12 KiB  |   ####|        Where rows are too many to name, neighbours share a label:
-add        12 KiB  |      ##|       the largest of them, how many more there are, their bytes.
+conv2      12 KiB  |   ####|        Where rows are too many to name all of them,
+add        12 KiB  |      ##|       the largest have their names, as many as there is room for.
                    +---------> step
 
 Where operators run on several streams, a lane for each stream above the bars shows at which steps it runs one.
@@ -10,14 +10,12 @@ Where operators run on several streams, a lane for each stream above the bars sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from modelplan.answers.drawing import Drawing
-from modelplan.model import IntArray, Problem
+from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import MUTED, SMALL, Margins, Sheet
 from modelplan.primitives.units import brief
@@ -43,11 +41,10 @@ _LANE_COLOURS = ("#4d7f17", "#b3590b", "#6a4c93", "#0072b2", "#8c2d3f", "#5c5c5c
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Rows `first` to `last` (exclusive) with the name and the size of the largest, which stand beside them."""
+class NamedRow:
+    """A row, counted from the top, with the name and the size of its buffer, which stand beside it."""
 
-    first: int
-    last: int
+    row: int
     name: str
     size: str
 
@@ -58,13 +55,13 @@ def draw(drawing: Drawing) -> Sheet:
     Cost: O(n log n), with at most 64 labels however many buffers there are.
     """
     order = in_order(drawing)
-    found = groups(drawing, order)
+    found = named_rows(drawing, order)
     entries = [axes.Entry(text, {"facecolor": colour, "linewidth": 0}) for _, colour, text in CLASSES]
     entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
     sheet = _sheet(drawing, found, entries)
-    _draw_bands(sheet, found, len(order))
+    _draw_guides(sheet, drawing, found, order)
     _draw_bars(sheet, drawing, order)
-    _write_groups(sheet, found, len(order))
+    _write_names(sheet, found, len(order))
     _draw_lanes(sheet, drawing)
     axes.head(sheet, drawing, "lifetimes", entries)
     axes.step_axis(sheet, drawing)
@@ -78,45 +75,46 @@ def in_order(drawing: Drawing) -> IntArray:
     return np.lexsort((np.arange(len(problem)), -problem.end, problem.start))
 
 
-def groups(drawing: Drawing, order: IntArray) -> list[Group]:
-    """At most 64 runs of rows, all as long but the last, each with its label."""
-    each = _rows_each(len(order))
-    cuts = [*range(0, len(order), each), len(order)]
+def named_rows(drawing: Drawing, order: IntArray) -> list[NamedRow]:
+    """The rows that have names, from the top: all where there is room, else those of the largest buffers."""
+    apart = _rows_each(len(order))
+    size = drawing.problem.size[order]
+    taken = np.zeros(len(order), dtype=bool)
+    chosen: list[int] = []
+    for row in np.argsort(-size, kind="stable").tolist():
+        if not taken[row]:
+            chosen.append(row)
+            taken[max(row - apart + 1, 0) : row + apart] = True
     forms = lettering.forms(drawing.problem.names)
-    return [_group(drawing.problem, forms, order[first:last], first) for first, last in pairwise(cuts)]
+    names = (lettering.fitting(forms[order[row]], _LONGEST_NAME, SMALL) for row in sorted(chosen))
+    return [NamedRow(row, name, brief(int(size[row]))) for row, name in zip(sorted(chosen), names, strict=True)]
 
 
 def _rows_each(rows: int) -> int:
-    """The number of rows that share a label."""
+    """How many rows take as much height as a name."""
     return max(-(-rows // _MOST_ROWS), 1)
 
 
-def _group(problem: Problem, forms: Sequence[Sequence[str]], rows: IntArray, first: int) -> Group:
-    others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
-    room = _LONGEST_NAME - lettering.width(others, SMALL)
-    largest = int(rows[np.argmax(problem.size[rows])])
-    name = lettering.fitting(forms[largest], room, SMALL)
-    most = "≤ " if len(rows) > 1 else ""
-    return Group(first, first + len(rows), name + others, most + brief(int(problem.size[largest])))
-
-
-def _sheet(drawing: Drawing, found: list[Group], entries: list[axes.Entry]) -> Sheet:
+def _sheet(drawing: Drawing, found: list[NamedRow], entries: list[axes.Entry]) -> Sheet:
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
     rows = len(drawing.problem)
     height = max(rows / _rows_each(rows), 3) * _ROW
     lanes = len(_lanes(drawing)) * _LANE + _GAP if drawing.streams else 0.0
-    names = [*(group.name for group in found), *(f"stream {stream}" for stream in _lanes(drawing))]
-    left = 12 + lettering.widest(names, SMALL) + 10 + lettering.widest((group.size for group in found), SMALL) + 8
+    names = [*(row.name for row in found), *(f"stream {stream}" for stream in _lanes(drawing))]
+    left = 12 + lettering.widest(names, SMALL) + 10 + lettering.widest((row.size for row in found), SMALL) + 8
     above = axes.head_height(drawing, entries, width + left)
     margins = Margins(left, 24, above, axes.foot_height(drawing, width / drawing.steps))
     top = max(len(drawing.problem), 1)
     return canvas.sheet(margins, width, height + lanes, drawing.steps, top * (1 + lanes / height))
 
 
-def _draw_bands(sheet: Sheet, found: list[Group], rows: int) -> None:
-    """A faint ground behind every other group leads the eye from the label to the bars."""
-    bands = [(0, rows - group.last, sheet.steps, rows - group.first) for group in found[::2]]
-    sheet.boxes(np.array(bands, dtype=np.float64).reshape(-1, 4), facecolor="#f6f6f4", linewidth=0, zorder=0)
+def _draw_guides(sheet: Sheet, drawing: Drawing, found: list[NamedRow], order: IntArray) -> None:
+    """A faint ground that leads the eye from every other name to its bar."""
+    half = 0.5 if len(found) == len(order) else max(0.5, 0.5 / sheet.per_unit)
+    rows = [(len(order) - 0.5 - named.row, drawing.problem.start[order[named.row]]) for named in found[::2]]
+    ends = [sheet.steps if len(found) == len(order) else start for _, start in rows]
+    guides = [(0, middle - half, end, middle + half) for (middle, _), end in zip(rows, ends, strict=True)]
+    sheet.boxes(np.array(guides, dtype=np.float64).reshape(-1, 4), facecolor="#ededea", linewidth=0, zorder=0)
 
 
 def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
@@ -135,14 +133,14 @@ def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
     sheet.boxes(peak, facecolor="none", rasterized=rows > canvas.DENSE, zorder=2.5, **canvas.AT_PEAK)
 
 
-def _write_groups(sheet: Sheet, found: list[Group], rows: int) -> None:
-    """Beside the middle of the rows; a last group that is shorter pushes its neighbours a little."""
+def _write_names(sheet: Sheet, found: list[NamedRow], rows: int) -> None:
+    """Beside the middle of each row; names that would touch push each other a little."""
     upwards = found[::-1]
-    middles = [sheet.y(rows - (group.first + group.last) / 2) for group in upwards]
+    middles = [sheet.y(rows - 0.5 - named.row) for named in upwards]
     heights = [lettering.line_height(SMALL)] * len(upwards)
-    for group, y in zip(upwards, axes.spread(middles, heights), strict=True):
-        sheet.write(12, y, group.name, SMALL)
-        sheet.write(sheet.margins.left - 6, y, group.size, SMALL, ha="right", color=MUTED)
+    for named, y in zip(upwards, axes.spread(middles, heights), strict=True):
+        sheet.write(12, y, named.name, SMALL)
+        sheet.write(sheet.margins.left - 6, y, named.size, SMALL, ha="right", color=MUTED)
 
 
 def _lanes(drawing: Drawing) -> list[int]:

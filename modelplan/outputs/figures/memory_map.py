@@ -10,14 +10,15 @@ address ^   +-------+        A buffer alive in [start, end) at [offset, offset +
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.answers.drawing import Drawing
+from modelplan.answers.drawing import Drawing, lost_areas
 from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import FREE, MUTED, SMALL, WARNING, Area, Boxes, Sheet
@@ -37,6 +38,8 @@ _LEAST_SHARE = 0.2
 _MOST_LEADERS, _LEADER_ROOM, _AWAY = 6, 150.0, 9.0
 _BACKGROUND = {"facecolor": "white", "alpha": 0.9, "linewidth": 0, "pad": 1.0}
 _STRIPED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "\\\\\\\\\\\\"}
+#: Free bytes below the lower bound while a buffer lies above it.
+_LOST = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.0, "hatch": "xxxx", "alpha": 0.45}
 #: Bytes that another model may use at any time.
 _CLAIMED = {"facecolor": FREE, "edgecolor": "#c4c4bf", "linewidth": 0.0, "hatch": "////"}
 #: A part of a join or split in the bytes of the whole.
@@ -65,6 +68,7 @@ def draw(drawing: Drawing) -> Sheet:
     sheet.boxes(np.array([[0, 0, drawing.steps, drawing.planned]], dtype=np.float64), facecolor=FREE, linewidth=0)
     sheet.boxes(np.array([(a, low, b, high) for a, b, low, high in drawing.claimed], dtype=np.float64).reshape(-1, 4),
                 zorder=1, **_CLAIMED)  # fmt: skip
+    sheet.boxes(lost_boxes(drawing), zorder=1.5, **_LOST)
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
@@ -98,6 +102,11 @@ def overflow(drawing: Drawing) -> Boxes:
     return boxes[boxes[:, 3] > boxes[:, 1]]
 
 
+def lost_boxes(drawing: Drawing) -> Boxes:
+    """The areas that are lost to fragmentation."""
+    return np.array([(a, low, b, high) for a, b, low, high in lost_areas(drawing)], dtype=np.float64).reshape(-1, 4)
+
+
 def common_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
     """Pairs of buffers that an allowed overlap lets share bytes, and for each pair the area that they share."""
     return _areas(drawing, drawing.problem.overlaps[:, :2])
@@ -123,6 +132,9 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
     if drawing.at_peak.any():
         entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
+    if most := _most_lost(drawing):
+        words = f"lost to fragmentation: {brief(most[0])} at step {most[1]:,}"
+        entries.append(axes.Entry(words, _LOST | {"linewidth": 0.4}))
     if drawing.claimed:
         entries.append(axes.Entry("another model may use it at any time", _CLAIMED | {"linewidth": 0.4}))
     if len(common_areas(drawing)[1]):
@@ -133,6 +145,16 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
         style = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.8, "hatch": "//////"}
         entries.append(axes.Entry("beyond the capacity", style))
     return entries
+
+
+def _most_lost(drawing: Drawing) -> tuple[int, int] | None:
+    """The most bytes that are lost to fragmentation at a step, and the first such step; None where none are."""
+    change = Counter[int]()
+    for start, end, low, high in lost_areas(drawing):
+        change[start] += high - low
+        change[end] -= high - low
+    lost = accumulate(change[step] for step in sorted(change))
+    return max(zip(lost, sorted(change), strict=True), key=lambda row: (row[0], -row[1]), default=None)
 
 
 def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:

@@ -55,6 +55,7 @@ class BufferGrid {
     get("all-head").replaceChildren(...this.heads);
     get("all-name").addEventListener("input", () => this.ask({ name: get("all-name").value }));
     get("all-step").addEventListener("input", () => this.ask({ step: stepOf(get("all-step").value) }));
+    get("all-copy").onclick = () => copyText(tableText(o.plan(), this.rows)).then(() => this.copied("Copied"), () => this.copied("Not allowed"));
     get("all-grid").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.key(e));
     for (const id of ["all-name", "all-step"])
       get(id).addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
@@ -115,6 +116,12 @@ class BufferGrid {
     if (get("all-count").textContent !== words) get("all-count").textContent = words;
   }
 
+  /** Says on the button for a while what became of the copy. @param {string} words */
+  copied(words) {
+    get("all-copy").textContent = words;
+    setTimeout(() => (get("all-copy").textContent = "Copy table"), 1500);
+  }
+
   /** Brings the chosen buffer into sight. */
   reveal() {
     const at = this.places.get(this.o.picked());
@@ -146,6 +153,30 @@ class BufferGrid {
     e.stopPropagation();
     this.o.pick(this.rows[Math.max(0, Math.min(last, to))]);
   }
+}
+
+/** Rows of the list as lines of a table: columns parted by tabs, bytes and steps as plain numbers.
+ * @param {Plan} p @param {Iterable<number>} rows */
+function tableText(p, rows) {
+  const ops = (/** @type {number[]} */ list) => list.map((op) => p.opLabel(op)).join(", ");
+  const head = ["buffer", "kind", "type", "bytes", "first step", "last step", "address", "end", "written by", "read by"];
+  const lines = Array.from(rows, (i) => {
+    const base = p.regionAt(p.low[i])?.[1] ?? 0;
+    const type = p.chiefs[i] >= 0 ? /** @type {Graph} */ (p.graph).types[/** @type {Graph} */ (p.graph).type[p.chiefs[i]]] : "";
+    const around = p.graph && p.columns.order.length ? [ops(p.writersOf(i)), ops(p.readersOf(i))] : ["", ""];
+    return [p.label(i), p.kind(i), type, p.size[i], p.start[i], p.end[i] - 1, p.low[i] - base, p.high[i] - base, ...around].map((cell) => String(cell).replace(/[\t\n]/g, " ")).join("\t");
+  });
+  return [head.join("\t"), ...lines, ""].join("\n");
+}
+
+/** Puts a text where other programs paste from. @param {string} text */
+async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = /** @type {HTMLTextAreaElement} */ (make("textarea", { value: text, className: "unseen" })); // a page that came by http has no clipboard
+  document.body.append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
 }
 
 /** The end of a long name, as on the map: numbers that tell layers apart are mostly there. @param {string} name @param {number} most */

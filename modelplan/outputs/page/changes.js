@@ -2,15 +2,13 @@
 "use strict";
 /** What a plan has otherwise than another: figures, and buffer by buffer. */
 
-/** @typedef {{buffer: number, gone: number, kind: string, name: string, bytes: number, words: string[]}} Change */
-/** @typedef {{kind: string, bytes: number, rows: Change[]}} Group */
+/** @typedef {{buffer: number, gone: number, name: string, bytes: number, says: string, words: string[]}} Change */
 
-/** Up to how many changes are all shown; where there are more, only their kinds are, until one is opened. */
-const MOST_OPEN = 20;
-/** How many changes of a kind are listed. */
+/** How many changes are told at first, and how many are listed at most. */
+const LARGEST = 5;
 const MOST_LISTED = 500;
-/** Which kinds of changes somebody opened (true) or closed. @type {Map<string, boolean>} */
-const opened = new Map();
+/** Whether somebody asked for all changes. */
+let allChanges = false;
 
 /** A difference of bytes. @param {number} n */
 function signed(n) {
@@ -44,52 +42,45 @@ function changedFigures(old, now) {
 }
 
 /** The buffers that came, went, moved or changed, largest first; one that is gone has the number -1, and `gone` is
- * its number in the old plan.
+ * its number in the old plan. `says` is the weightiest of what changed as the end of a sentence, `words` are all of it.
  * @param {Plan} old @param {Plan} now @returns {Change[]} */
 function changedBuffers(old, now) {
-  const into = new Map(writtenOver(now).map((row) => [row[0], overlapWords(now, row[0], row[1], row[2], now.shorts)]));
+  const into = new Map(writtenOver(now).map((row) => [row[0], row]));
+  const before = new Set(writtenOver(old).map(([i, j]) => `${i} ${j}`));
   /** @type {Change[]} */ const found = [];
   const met = new Set();
   for (let i = 0; i < now.n; i++) {
     const j = old.twin(now, i);
-    /** What changed: the kind, and words on it. @type {[string, string][]} */ const parts = [];
-    if (j < 0) parts.push(["new", "new"]);
+    /** What changed, the weightiest first: the end of a sentence, and the same with numbers. @type {[string, string][]} */ const parts = [];
+    if (j < 0) parts.push(["is new", "new"]);
     else {
       met.add(j);
-      if (old.size[j] !== now.size[i]) parts.push(["of another size", `${count(old.size[j])} → ${count(now.size[i])} B`]);
-      if (old.low[j] !== now.low[i]) parts.push(["moved", `moved from ${count(old.low[j])} to ${count(now.low[i])}`]);
-      if (!sameLife(old, j, now, i)) parts.push(["alive in other steps", `alive in steps ${count(old.start[j])} to ${count(old.end[j] - 1)} → ${count(now.start[i])} to ${count(now.end[i] - 1)}`]);
+      const [a, b] = [old.size[j], now.size[i]];
+      if (a !== b) parts.push([`${b < a ? "shrank" : "grew"} from ${brief(a)} to ${brief(b)}`, `${count(a)} → ${count(b)} B`]);
       const joined = now.tensors(i).length - old.tensors(j).length;
-      if (joined > 0 && now.graph === old.graph) parts.push(["shared with more tensors", `shares its bytes with ${joined} more tensor${joined > 1 ? "s" : ""}`]);
+      if (joined > 0 && now.graph === old.graph) parts.push([`also holds ${joined} more tensor${joined > 1 ? "s" : ""}`, `shares its bytes with ${joined} more tensor${joined > 1 ? "s" : ""}`]);
     }
     const over = into.get(i);
-    if (over) parts.push(["partly in the bytes of another", over]);
-    if (parts.length) found.push({ buffer: i, gone: -1, kind: joinedKinds(parts.map((part) => part[0])), name: now.label(i), bytes: now.size[i], words: parts.map((part) => part[1]) });
+    if (over && !before.has(`${j} ${old.twin(now, over[1])}`)) parts.push([`is now written over ${brief(over[2])} of ${now.shorts[over[1]]}`, overlapWords(now, over[0], over[1], over[2], now.shorts)]);
+    if (j >= 0 && !sameLife(old, j, now, i)) {
+      const [a, b] = [old, now].map((p, k) => { const at = k ? i : j; return spanWords(p.start[at], p.end[at] - 1); });
+      parts.push([`is alive in ${b}, not ${a}`, `alive in ${a} → ${b}`]);
+    }
+    if (j >= 0 && old.low[j] !== now.low[i]) parts.push([`moved from address ${count(old.low[j])} to ${count(now.low[i])}`, `moved from ${count(old.low[j])} to ${count(now.low[i])}`]);
+    if (parts.length) found.push({ buffer: i, gone: -1, name: now.label(i), bytes: now.size[i], says: parts[0][0], words: parts.map((part) => part[1]) });
   }
   for (let j = 0; j < old.n; j++) {
     if (met.has(j)) continue;
     const within = [now.twin(old, j), ...old.tensors(j).map((t) => now.holder(/** @type {Graph} */ (old.graph).tensors[t]))].find((i) => i >= 0);
-    found.push({ buffer: -1, gone: j, kind: within === undefined ? "gone" : "now in the bytes of another", name: old.label(j), bytes: old.size[j], words: [within === undefined ? "gone" : `now in the bytes of ${now.label(within)}`] });
+    const says = within === undefined ? "is gone" : `now lies in the bytes of ${now.shorts[within]}`;
+    found.push({ buffer: -1, gone: j, name: old.label(j), bytes: old.size[j], says, words: [within === undefined ? "gone" : `now in the bytes of ${now.label(within)}`] });
   }
   return found.sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
 }
 
-/** Kinds of changes as one: "moved, alive in other steps and of another size". @param {string[]} kinds */
-function joinedKinds(kinds) {
-  const sorted = [...kinds].sort((a, b) => Number(b === "moved") - Number(a === "moved") || (a < b ? -1 : 1));
-  return sorted.length > 1 ? `${sorted.slice(0, -1).join(", ")} and ${sorted[sorted.length - 1]}` : sorted[0];
-}
-
-/** Changes by their kind, the kind with the most bytes first. @param {Change[]} changed @returns {Group[]} */
-function groupsOf(changed) {
-  /** @type {Map<string, Group>} */ const found = new Map();
-  for (const one of changed) {
-    const group = found.get(one.kind) ?? { kind: one.kind, bytes: 0, rows: [] };
-    found.set(one.kind, group);
-    group.bytes += one.bytes;
-    group.rows.push(one);
-  }
-  return [...found.values()].sort((a, b) => b.bytes - a.bytes || (a.kind < b.kind ? -1 : 1));
+/** Steps in words. @param {number} from @param {number} to */
+function spanWords(from, to) {
+  return from === to ? `step ${count(from)}` : `steps ${count(from)} to ${count(to)}`;
 }
 
 /** Whether a buffer lives from the same operator to the same, whatever their numbers.
@@ -150,34 +141,33 @@ function changesPanel(old, now, o) {
   const table = (/** @type {string} */ label, /** @type {string[][]} */ rows) => make("table", { "aria-label": label, className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["31%", "22.5%", "22.5%", "24%"], [1, 2, 3]), make("tbody", {}, ...rows.map(cells)));
   const figures = changedFigures(old, now), memory = figures.filter((row) => row[3]), other = figures.filter((row) => !row[3]);
   const changed = changedBuffers(old, now);
-  const bodies = groupsOf(changed).map((group) => groupBody(group, changed.length <= MOST_OPEN, old, now, o));
   const words = countOf(changed, old, now);
-  const buffers = make("table", { "aria-label": "Buffers that changed" }, head(["change", "bytes", ""], ["34%", "18%", "48%"], [1]), ...bodies);
-  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`)), table("Bytes that changed", memory), make("p", {}, words), ...(changed.length ? [buffers] : []), ...(other.length ? [make("p", {}, "Other figures that changed:"), table("Other figures that changed", other)] : [])];
+  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`)), table("Bytes that changed", memory), make("p", {}, words), ...largestFirst(changed, old, now, o), ...(other.length ? [make("p", {}, "Other figures that changed:"), table("Other figures that changed", other)] : [])];
 }
 
-/** The changes of one kind as rows under a row that opens and closes them; rows that are closed are not made.
- * @param {Group} group @param {boolean} few @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, pickGone: (j: number) => void, picked: number}} o */
-function groupBody(group, few, old, now, o) {
-  const open = opened.get(group.kind) ?? (few || group.rows.some((one) => one.buffer >= 0 && one.buffer === o.picked));
-  const body = make("tbody", {});
-  const fill = (/** @type {boolean} */ shown) => {
-    const button = make("button", { type: "button", className: "group", "aria-expanded": String(shown), onclick: () => { opened.set(group.kind, !shown); fill(!shown); body.querySelector("button")?.focus(); } }, `${count(group.rows.length)} ${group.kind}`);
-    const name = make("th", { scope: "rowgroup", colSpan: 3 }, button, make("span", { className: "sum" }, brief(group.bytes)));
-    const rows = shown ? group.rows.slice(0, MOST_LISTED).map((one) => changeRow(one, old, now, o)) : [];
-    const more = shown && group.rows.length > rows.length ? [make("tr", {}, make("td", { colSpan: 3 }, `and ${count(group.rows.length - rows.length)} more`))] : [];
-    body.replaceChildren(make("tr", { className: "group" }, name), ...rows, ...more);
+/** The changes as sentences, the largest alone until somebody asks for all.
+ * @param {Change[]} changed @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, pickGone: (j: number) => void, picked: number}} o */
+function largestFirst(changed, old, now, o) {
+  const box = make("div", {});
+  const fill = () => {
+    const shown = changed.slice(0, allChanges ? MOST_LISTED : LARGEST);
+    const button = make("button", { type: "button", className: "more", "aria-expanded": String(allChanges), onclick: () => { allChanges = !allChanges; fill(); box.querySelector("button")?.focus(); } }, allChanges ? `Only the ${LARGEST} largest` : `All ${count(changed.length)} changes`);
+    const rest = allChanges && changed.length > shown.length ? [make("p", {}, `and ${count(changed.length - shown.length)} smaller ones`)] : [];
+    box.replaceChildren(make("div", { role: "list", className: "told", "aria-label": "Buffers that changed" }, ...shown.map((one) => changeRow(one, old, now, o))), ...rest, ...(changed.length > LARGEST ? [button] : []));
   };
-  fill(open);
-  return body;
+  fill();
+  return changed.length ? [box] : [];
 }
 
-/** A changed buffer as a row; a click or Enter shows it on the map.
+/** A changed buffer as a sentence, with all that changed below it once it is chosen; a click or Enter shows it on the map.
  * @param {Change} one @param {Plan} old @param {Plan} now @param {{pick: (i: number) => void, pickGone: (j: number) => void, picked: number}} o */
 function changeRow(one, old, now, o) {
-  const row = make("tr", { className: one.buffer >= 0 && one.buffer === o.picked ? "on" : "", tabIndex: 0, "aria-label": `${one.name}: ${one.words.join("; ")}` }, make("td", { title: one.name, className: "name" }, one.gone >= 0 ? old.shorts[one.gone] : now.shorts[one.buffer]), make("td", { className: "number" }, count(one.bytes)), make("td", { className: "words" }, ...one.words.map((word) => make("div", {}, word))));
+  const on = one.buffer >= 0 && one.buffer === o.picked;
+  const name = one.gone >= 0 ? old.shorts[one.gone] : now.shorts[one.buffer];
+  const more = on && one.words.length > 1 ? one.words.map((word) => make("small", {}, word)) : [];
+  const row = make("div", { className: on ? "on" : "", tabIndex: 0, role: "button", title: [one.name, ...one.words].join("\n") }, make("b", {}, ...breakable(name)), ` (${brief(one.bytes)}) ${one.says}.`, ...more);
   const show = () => (one.gone < 0 ? o.pick(one.buffer) : o.pickGone(one.gone));
   row.onclick = show;
   row.onkeydown = (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), e.stopPropagation(), show());
-  return row;
+  return make("div", { role: "listitem" }, row);
 }

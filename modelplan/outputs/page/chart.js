@@ -52,8 +52,18 @@ class Chart {
     /** @type {Map<any, string>} The ticks that each figure has. */
     this.ticks = new Map();
     this.drawn = this.inside = 0;
-    /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.ranks = this.arrows = this.overlap = this.overflow = null;
+    /** The most letters of the name of an operator below its step. */
+    this.longest = LONGEST;
+    /** @type {any} */ this.image = this.boxes = this.names = this.area = this.line = this.spot = this.ranks = this.arrows = this.overlap = this.gaps = this.overflow = null;
     this.build();
+    const phone = matchMedia("(max-width: 620px)");
+    const narrow = () => {
+      for (const f of [this.upper, this.lower]) f.setv({ min_border_left: phone.matches ? 56 : 84, min_border_right: phone.matches ? 4 : 14 });
+      for (const f of [this.upper, this.lower]) f.left[0].axis_label_standoff = phone.matches ? 0 : 5;
+      this.longest = phone.matches ? LONGEST / 2 + 1 : LONGEST;
+    };
+    narrow();
+    phone.addEventListener("change", narrow);
     const both = new Bokeh.Document();
     both.add_root(this.upper);
     both.add_root(this.lower);
@@ -70,9 +80,9 @@ class Chart {
     const source = () => new Bokeh.ColumnDataSource({ data: {} });
     const low = this.lower;
     const quad = { left: { field: "l" }, right: { field: "r" }, bottom: { field: "b" }, top: { field: "t" } };
-    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), beyond: source(), tail: source(), claimed: source(), bands: source(), labels: source(), curve: source(), spot: source(), ranks: source(), arrows: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
+    this.sources = { free: source(), image: source(), boxes: source(), marks: source(), common: source(), lost: source(), beyond: source(), tail: source(), claimed: source(), bands: source(), labels: source(), curve: source(), spot: source(), ranks: source(), arrows: source(), ends: source(), levels: source(), levelNames: source(), picked: source(), bands2: source() };
     const s = this.sources;
-    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", beyond: "lrbt", tail: "lrbtc", claimed: "lrbt", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ranks: "xyn", arrows: "xyXY", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
+    for (const [name, columns] of Object.entries({ free: "lrbtc", boxes: "lrbtcoa", common: "lrbt", lost: "lrbt", beyond: "lrbt", tail: "lrbtc", claimed: "lrbt", bands: "lrbtc", bands2: "lrbtc", marks: "lrbtc", picked: "lrbtc", labels: "xyna", curve: "xy", spot: "xy", ranks: "xyn", arrows: "xyXY", ends: "", levels: "xyXYc", levelNames: "xyncg" })) s[name].data = empty(columns);
     s.image.data = { image: [], x: [], y: [], w: [], h: [] };
     low.quad({ ...quad, fill_color: { field: "c" }, line_color: null, source: s.free });
     low.quad({ ...quad, fill_color: null, line_color: null, hatch_pattern: "/", hatch_alpha: 0.25, hatch_weight: 0.7, hatch_scale: 12, source: s.claimed });
@@ -87,6 +97,7 @@ class Chart {
     });
     const striped = (/** @type {string} */ pattern, /** @type {any} */ rows) => low.quad({ ...quad, fill_alpha: 0.1, hatch_pattern: pattern, hatch_alpha: 0.5, hatch_scale: 14, hatch_weight: 0.8, line_width: 0.8, source: rows });
     this.overlap = striped("\\", s.common);
+    this.gaps = striped("x", s.lost);
     this.overflow = striped("/", s.beyond);
     low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.16, line_color: null, source: s.tail });
     low.quad({ ...quad, fill_color: { field: "c" }, fill_alpha: 0.15, line_color: { field: "c" }, line_alpha: 0.7, source: s.bands });
@@ -145,12 +156,15 @@ class Chart {
     const claimed = empty("lrbt");
     for (const [start, end, bottom, top] of c.claimed) add(claimed, start, end, bottom, top);
     s.claimed.data = claimed;
+    const lost = empty("lrbt");
+    for (const [start, end, bottom, top] of c.lost) add(lost, start, end, bottom, top);
+    s.lost.data = lost;
     s.tail.data = c.tail ? { l: [0], r: [plan.steps], b: [c.planned], t: [c.planned + c.tail], c: [ink.muted] } : empty("lrbtc");
     /** @type {[number, string, string][]} */
     const levels = c.regions.length ? [] : [[c.planned, `planned${c.planned === c.bound ? " = lower bound" : ""} ${brief(c.planned)}`, c.planned === c.bound ? ink.accent : ink.ink]];
     if (c.planned !== c.bound && c.bound) levels.push([c.bound, `lower bound ${brief(c.bound)}`, ink.accent]);
     if (c.capacity !== null) levels.push([c.capacity, `capacity ${brief(c.capacity)}`, ink.warn]);
-    if (c.tail) levels.push([c.planned + c.tail, `arena ${brief(c.planned + c.tail)}, ${brief(c.tail)} of it kept by the runtime`, ink.muted]);
+    if (c.tail) levels.push([c.planned + c.tail, `arena ${brief(c.planned + c.tail)}${this.longest < LONGEST ? "" : `, ${brief(c.tail)} of it kept by the runtime`}`, ink.muted]);
     for (const [name, base, used, size] of c.regions) levels.push([base, `${name}: ${brief(used)} used of ${brief(size)}`, ink.ink]);
     for (const [name, base] of c.banks) levels.push([base, name, ink.muted]);
     this.levels = levels;
@@ -179,14 +193,6 @@ class Chart {
     const box = this.element.getBoundingClientRect();
     const f = this.view?.frame?.bbox;
     return f ? { left: box.left + f.left, top: box.top + f.top, width: f.width, height: f.height } : { left: box.left, top: box.top, width: box.width, height: box.height };
-  }
-
-  /** The part of a buffer that is in sight, in pixels of the page: x0 is left, y0 is above. @param {number} i @returns {Sight} */
-  boxOf(i) {
-    const f = this.frame, w = this.window, p = this.plan;
-    const across = (/** @type {number} */ x) => f.left + (f.width * (Math.min(Math.max(x, w.x0), w.x1) - w.x0)) / (w.x1 - w.x0);
-    const down = (/** @type {number} */ y) => f.top + (f.height * (w.y1 - Math.min(Math.max(y, w.y0), w.y1))) / (w.y1 - w.y0);
-    return { x0: across(p.start[i]), x1: across(p.end[i]), y0: down(p.high[i]), y1: down(p.low[i]) };
   }
 
   /** Time and address under a point of the window; null outside of the plot. @param {number} px @param {number} py */
@@ -412,6 +418,7 @@ class Chart {
     }
     for (const { glyph } of this.hatches) glyph.glyph.hatch_color = { value: ink.edge };
     this.overlap.glyph.setv({ hatch_color: { value: ink.muted }, fill_color: { value: ink.muted }, line_color: { value: ink.muted } });
+    this.gaps.glyph.setv({ hatch_color: { value: ink.warn }, fill_color: { value: null }, line_color: { value: null } });
     this.overflow.glyph.setv({ hatch_color: { value: ink.warn }, fill_color: { value: ink.warn }, line_color: { value: ink.warn } });
     this.names.glyph.text_color = { value: theme === "dark" ? "#ffffff" : "#16191d" };
     this.arrows.line_color = { value: ink.ink };
@@ -435,7 +442,7 @@ class Chart {
       axis.setv({ ticker: this.numbers, major_label_overrides: new Map(), major_label_orientation: "horizontal", axis_label: "step" });
       return;
     }
-    const names = Array.from({ length: last - first }, (_, k) => first + k).map((step) => /** @type {[number, string]} */ ([step + 0.5, `${cut(p.stepName(step).replace(/^op \d+ /, ""))} ${count(step)}`]));
+    const names = Array.from({ length: last - first }, (_, k) => first + k).map((step) => /** @type {[number, string]} */ ([step + 0.5, `${cut(p.stepName(step).replace(/^op \d+ /, ""), this.longest)} ${count(step)}`]));
     const ticker = new Bokeh.FixedTicker({ ticks: names.map(([t]) => t) });
     axis.setv({ ticker, major_label_overrides: new Map(names), major_label_orientation: Math.PI / 2, axis_label: "step and operator" });
   }
@@ -486,7 +493,7 @@ function ndarray(pixels, height, width) {
   return Object.assign(pixels, { shape: [height, width], dtype: "uint32", dimension: 2 });
 }
 
-/** The name of an operator, cut in the middle where it is long. @param {string} name */
-function cut(name) {
-  return name.length <= LONGEST ? name : `${name.slice(0, LONGEST / 2 - 1)}…${name.slice(-LONGEST / 2)}`;
+/** The name of an operator, cut in the middle where it is long. @param {string} name @param {number} most */
+function cut(name, most) {
+  return name.length <= most ? name : `${name.slice(0, most / 2 - 1)}…${name.slice(-most / 2)}`;
 }

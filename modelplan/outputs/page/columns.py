@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from modelplan.answers.drawing import lost_areas
 from modelplan.answers.page_views import Page, View
-from modelplan.model import Graph, bounds
+from modelplan.model import Graph, Tensor, bounds
 from modelplan.outputs.report import printable
 
 #: The longest name that the page carries, in characters, and how many of them are the end.
@@ -79,23 +80,28 @@ def _planned(views: Iterable[View], graph: Graph) -> dict[int, int]:
 
 
 def _graph(graph: Graph, tensors: dict[int, int]) -> dict[str, Any]:
-    """Tensors with memory and operators of a graph; what an operator reads besides is counted only."""
+    """Tensors with memory and operators of a graph; of what an operator reads besides there are the types."""
     types, kinds = Words(), Words()
     rows = [graph.tensors[t] for t in tensors]
+    others = [[types.number(_type(graph.tensors[t])) for t in op.reads if t not in tensors] for op in graph.ops]
     return {
         "tensors": [shown(t.name) for t in rows],
-        "type": [types.number(f"{t.dtype}[{', '.join(map(str, t.shape))}]") for t in rows],
-        "bytes": [t.nbytes for t in rows],
+        "type": [types.number(_type(t)) for t in rows],
         "types": types.listed,
+        "bytes": [t.nbytes for t in rows],
         "op_kind": [kinds.number(shown(op.kind)) for op in graph.ops],
         "op_name": [shown(op.name) for op in graph.ops],
         "reads": [[tensors[t] for t in op.reads if t in tensors] for op in graph.ops],
         "writes": [[tensors[t] for t in op.writes if t in tensors] for op in graph.ops],
-        "others": [sum(t not in tensors for t in op.reads) for op in graph.ops],
+        "others": others,
         "kinds": kinds.listed,
         "inputs": [tensors[t] for t in graph.inputs if t in tensors],
         "outputs": [tensors[t] for t in graph.outputs if t in tensors],
     }
+
+
+def _type(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
 
 
 def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[str, Any]:
@@ -108,6 +114,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
     merges = [m for m in view.merges if m.tensor in tensors and m.into in tensors]
     return {
         "name": view.name,
+        "model": [shown(line) for line in view.model],
         "about": view.about,
         "twins": view.twins,
         "facts": view.facts,
@@ -152,6 +159,7 @@ def _needs(view: View) -> dict[str, Any]:
         "banks": [[shown(name), base] for name, base in drawing.banks],
         "regions": [[shown(band.name), band.base, band.used, band.size] for band in view.bands],
         "copies": [[a.source, a.target, a.issued, a.due, a.start, a.end, a.size] for a in view.arrows],
+        "lost": lost_areas(drawing),
         "claimed": [list(row) for row in drawing.claimed],
         "models": [[step, shown(name)] for step, name in drawing.models],
     }

@@ -22,8 +22,8 @@ from modelplan.outputs.page.columns import columns_of, shown
 _BOKEHJS, _PARTS = Path(_core.__file__).parent / "bokehjs", ("bokeh.min.js", "bokeh-api.min.js")
 #: The page's own scripts, in the order in which they are run: each uses what stands before it.
 SCRIPTS = (
-    "plans.js", "looks.js", "lettering.js", "rows.js", "chart.js", "words.js", "panels.js", "buffers.js", "changes.js",
-    "field.js", "page.js", "search.js", "keys.js", "address.js", "start.js",
+    "plans.js", "looks.js", "lettering.js", "rows.js", "chart.js", "words.js", "panels.js", "buffers.js", "graph.js",
+    "changes.js", "field.js", "page.js", "search.js", "keys.js", "address.js", "start.js",
 )  # fmt: skip
 
 

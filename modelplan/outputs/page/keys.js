@@ -43,6 +43,7 @@ const KEYS = [
   ["t", "light or dark", () => { chosenTheme = true; dress(state.theme === "dark" ? "light" : "dark"); }],
   ["l", "live set", () => choose("live")],
   ["a", "all buffers", () => { choose("all"); get("all-grid").focus(); }],
+  ["r", "the operators around that of the step", () => get("tab-graph").hidden || choose("graph")],
   ["c", "changes", () => get("tab-changes").hidden || choose("changes")],
   ["o", "operators", () => choose("ops")],
   ["g", "to the map", () => get("map").focus()],

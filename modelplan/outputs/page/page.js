@@ -7,6 +7,7 @@ const plans = data.views.map((_, k) => new Plan(data, k));
 const chart = new Chart(get("curve"), get("map"));
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const TOUCH = matchMedia("(hover: none)");
 
 /** @type {{view: number, step: number, picked: number, query: string, theme: string, tab: string, rank: number, hints: boolean, sort: {column: number, down: boolean}}} */
 const state = { view: 0, step: 0, picked: -1, query: "", theme: dark.matches ? "dark" : "light", tab: "live", rank: 0, hints: true, sort: { column: 1, down: true } };
@@ -23,10 +24,14 @@ const HINTS = [
   "What is alive at a step? Click the step on the curve; the peaks are numbered by height.",
   ...(data.field ? ["What does another allocator do? Click its bar."] : plans.length > 1 ? ["What does another plan change? Choose it above the map, then look into Changes."] : []),
 ];
-const TABS = ["live", "all", "changes", "ops", "facts", "field"];
+const TABS = ["live", "all", "graph", "changes", "ops", "facts", "field"];
 
 /** The plan in sight. */
 const plan = () => plans[state.view];
+/** The plans of the model of a plan, in their order. @param {Plan} p */
+const siblings = (p) => plans.filter((q) => q.columns.model[0] === p.columns.model[0]);
+/** The names of the models, where there are several. */
+const models = [...new Set(plans.map((p) => p.columns.model[0]))].filter((name) => name !== undefined);
 
 // What the page shows ------------------------------------------------------------------------------------------------
 
@@ -44,6 +49,8 @@ function refresh() {
   operators.show(p.steps);
   buffers.show();
   showChanges();
+  showGraph();
+  tell(-1);
   const rank = p.peakAt(state.step);
   get("where").textContent = `${rank < 0 ? "" : `peak ${count(rank + 1)} of ${count(p.peaks.length)}${p.equal(rank)} · `}${brief(p.live[state.step] ?? 0)} alive at ${p.stepLabel(state.step)}`;
   get("where").title = get("where").textContent;
@@ -58,7 +65,13 @@ function hints() {
 
 /** Shows what the plan has otherwise than the first; only where that is looked at, since it goes through all buffers. */
 function showChanges() {
-  if (state.tab === "changes" && plans.length > 1) get("changes").replaceChildren(...changesPanel(plans[0], plan(), { pick, pickGone: (j) => { turnTo(0, j); choose("live"); }, picked: state.picked }));
+  const [first, ...others] = siblings(plan());
+  if (state.tab === "changes" && others.length) get("changes").replaceChildren(...changesPanel(first, plan(), { pick, pickGone: (j) => { turnTo(plans.indexOf(first), j); choose("live"); }, picked: state.picked }));
+}
+
+/** Shows the operators around that of the step, where they are looked at. */
+function showGraph() {
+  if (state.tab === "graph") showAround(get("graph"), plan(), state.step, { pick, goto, picked: state.picked });
 }
 
 /** The steps that write and read the picked buffer. */
@@ -83,9 +96,21 @@ function frame() {
   const entry = (/** @type {Node} */ patch, /** @type {string} */ text) => make("li", {}, patch, explained(text));
   const free = make("span", { className: "swatch" });
   free.style.background = chart.colour().free;
-  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), ...(c.claimed.length ? [entry(make("span", { className: "swatch claimed" }), "another model may use it at any time")] : []), entry(free, "free"));
+  get("legend").replaceChildren(...present.map((k) => entry(swatch(lookOf(p, k), state.theme, patterns), c.labels[k])), ...(writtenOver(p).length ? [entry(make("span", { className: "swatch shared" }), "bytes of several buffers at once")] : []), ...(c.claimed.length ? [entry(make("span", { className: "swatch claimed" }), "another model may use it at any time")] : []), entry(free, "free"), ...lostEntry(p));
   get("facts").replaceChildren(definitions([...c.facts, ["buffers", count(p.n)], ["steps", count(p.steps)]]));
   if (data.field) get("field").replaceChildren(...fieldChart(data.field, plans.map((q) => q.name), p.name, (k) => { turnTo(k); }));
+  const several = siblings(p).length > 1;
+  get("tab-changes").hidden = !several || data.field !== null;
+  if (models.length) {
+    get("title").textContent = p.columns.model[0];
+    get("subtitle").textContent = get("subtitle").title = p.columns.model[1] ?? "";
+  }
+  for (const [k, b] of [...get("models").children].entries()) {
+    b.setAttribute("aria-checked", String(models[k] === p.columns.model[0]));
+    b.tabIndex = models[k] === p.columns.model[0] ? 0 : -1;
+  }
+  get("switch").hidden = models.length ? !several : data.field !== null && plans.length > 6;
+  get("tab-graph").hidden = !p.graph || !c.order.length;
   get("about").textContent = c.about + (c.twins.length ? ` · the same plan as: ${c.twins.join(", ")}` : "");
   get("about").title = get("about").textContent;
   get("summary").replaceChildren(...summaryOf(p).map((line) => make("p", {}, line)));
@@ -93,7 +118,15 @@ function frame() {
   for (const [k, b] of [...get("switch").children].entries()) {
     b.setAttribute("aria-checked", String(k === state.view));
     b.tabIndex = k === state.view ? 0 : -1;
+    b.hidden = models.length > 0 && plans[k].columns.model[0] !== p.columns.model[0];
   }
+}
+
+/** What is lost to fragmentation, with a button that goes where most is. @param {Plan} p */
+function lostEntry(p) {
+  const { step, bytes } = mostLost(p);
+  const button = make("button", { type: "button", className: "link", title: "Go to the step at which most is lost", onclick: () => goto(step) }, `${brief(bytes)} at ${p.stepLabel(step)}`);
+  return bytes ? [make("li", {}, make("span", { className: "swatch lost" }), explained("lost to fragmentation"), button)] : [];
 }
 
 /** The plan in sentences. @param {Plan} p */
@@ -107,6 +140,8 @@ function summaryOf(p) {
   if (c.tail) lines.push(`With the ${human(c.tail)} that the runtime keeps for itself the arena is ${human(whole)}.`);
   if (c.capacity !== null) lines.push(c.fits ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
   if (top) lines.push(`Most is alive at ${p.stepLabel(top.start)}: ${human(top.bytes)}. Alive there: ${p.aliveAt(top.start).slice(0, 8).map((i) => `${p.label(i)} ${brief(p.size[i])}`).join("; ")}.`);
+  const lost = mostLost(p);
+  if (lost.bytes) lines.push(`Lost to fragmentation: ${human(lost.bytes)} at ${p.stepLabel(lost.step)}.`);
   if (p.peaks[1]) lines.push(`The second-highest peak is ${p.stepLabel(p.peaks[1].start)} with ${human(p.peaks[1].bytes)}.`);
   return lines;
 }
@@ -190,20 +225,22 @@ function turnTo(number, buffer) {
   if (number === state.view || !plans[number]) return;
   const from = plan();
   const to = plans[number];
-  const fitted = same(chart.window, chart.whole(from));
+  const another = from.columns.model[0] !== to.columns.model[0];
+  const fitted = another || same(chart.window, chart.whole(from));
   state.view = number;
-  state.picked = buffer ?? (state.picked < 0 ? -1 : to.twin(from, state.picked));
+  state.picked = another ? -1 : buffer ?? (state.picked < 0 ? -1 : to.twin(from, state.picked));
   const op = from.columns.order[state.step];
   const moved = from.graph === to.graph && op !== undefined ? to.stepOf.get(op) : undefined;
   state.step = Math.min(to.steps - 1, moved ?? Math.round((state.step * to.steps) / from.steps));
   if (buffer !== undefined) state.step = to.start[buffer];
+  else if (another) state.step = to.peaks[0]?.start ?? 0;
   search(state.query);
   chart.show(to, fitted ? chart.whole(to) : chart.window);
   frame();
   chart.pairs = null;
   chart.light(state.picked, { ...litSteps(), cursor: state.step }, matches);
-  const done = () => { moving = 0; refresh(); reveal(); };
-  if (calm.matches) return done();
+  const done = () => { moving = 0; if (get(`tab-${state.tab}`).hidden) choose("live"); refresh(); reveal(); };
+  if (calm.matches || another) return done();
   const begin = performance.now();
   const run = ++moving;
   const tick = (/** @type {number} */ now) => {
@@ -244,5 +281,6 @@ function choose(tab) {
   buffers.show();
   reveal();
   showChanges();
+  showGraph();
   remember();
 }

@@ -239,12 +239,11 @@ function keeper(plan, i, ops) {
   return "the runtime, to the end of the run";
 }
 
-/** Three short lines on a buffer, for the tooltip; the panel beside the map has the rest. @param {Plan} plan @param {number} i */
+/** A line on a buffer, above the map; the panel beside the map has the rest. @param {Plan} plan @param {number} i */
 function tipOf(plan, i) {
   const t = plan.tensors(i).length ? plan.chiefs[i] : undefined;
   const g = plan.graph;
   const more = plan.tensors(i).length - 1;
   const what = g && t !== undefined && !more ? g.types[g.type[t]] : more > 0 ? `${more + 1} tensors` : plan.kind(i);
-  const lines = [`${human(plan.size[i])} · ${what}`, `steps ${count(plan.start[i])} to ${count(plan.end[i] - 1)} · address ${place(plan, i)}`];
-  return [make("b", {}, cutMiddle(plan.label(i), 38)), ...lines.map((line) => make("span", {}, line))];
+  return [make("b", {}, cutMiddle(plan.shorts[i], 38)), ` ${human(plan.size[i])} · ${what} · steps ${count(plan.start[i])} to ${count(plan.end[i] - 1)} · address ${place(plan, i)}`];
 }

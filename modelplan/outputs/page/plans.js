@@ -4,12 +4,12 @@
 
 /**
  * @typedef {{tensors: string[], type: number[], bytes: number[], types: string[], op_kind: number[], op_name: string[],
- *   reads: number[][], writes: number[][], others: number[], kinds: string[], inputs: number[], outputs: number[]}} Graph
- * @typedef {{name: string, about: string, twins: string[], facts: [string, string][], graph: number, order: number[], op_labels: string[], op_callers: number[], steps: number,
+ *   reads: number[][], writes: number[][], others: number[][], kinds: string[], inputs: number[], outputs: number[]}} Graph
+ * @typedef {{name: string, model: string[], about: string, twins: string[], facts: [string, string][], graph: number, order: number[], op_labels: string[], op_callers: number[], steps: number,
  *   start: number[], end: number[], size: number[], offset: number[], kind: number[], labels: string[],
  *   members: (number[]|string)[], pinned: number[], merges: number[][], rules: string[], overlaps: number[][],
  *   conflicts: number, capacity: number|null, ops: string[], bound: number, height: number, planned: number, peak: number,
- *   banks: [string, number][], models: [number, string][], claimed: number[][], tail: number, parts: boolean, given: number[], fits: boolean,
+ *   banks: [string, number][], models: [number, string][], claimed: number[][], lost: number[][], tail: number, parts: boolean, given: number[], fits: boolean,
  *   regions: [string, number, number, number][], copies: number[][]}} Columns
  * @typedef {{title: string, subtitle: string, made_by: string, graphs: Graph[], views: Columns[],
  *   change: boolean, field: {bound: number, rows: [string, string, number, string][], refused: string[]}|null}} Page
@@ -277,6 +277,15 @@ class Plan {
     const space = low - this.high[under];
     return `on top of ${this.label(under)}, alive with it in ${shared}${space ? `, ${count(space)} B above its end` : ""}; no gap below has room for it`;
   }
+}
+
+/** The first step at which most bytes are lost to fragmentation, and how many. @param {Plan} p */
+function mostLost(p) {
+  const lost = new Float64Array(p.steps + 1);
+  for (const [start, end, low, high] of p.columns.lost) { lost[start] += high - low; lost[end] -= high - low; }
+  for (let s = 1; s <= p.steps; s++) lost[s] += lost[s - 1];
+  const bytes = lost.reduce((a, b) => Math.max(a, b), 0);
+  return { step: lost.indexOf(bytes), bytes };
 }
 
 /** @param {number[]} row pairs of tensor and distance */

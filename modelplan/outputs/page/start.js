@@ -5,7 +5,6 @@
 /** Clicks and hovering over a chart. @param {HTMLElement} box @param {boolean} map */
 function pointer(box, map) {
   let down = [0, 0];
-  const tip = get("tip");
   const step = (/** @type {{clientX: number}} */ e) => {
     const f = chart.frame;
     const w = chart.window;
@@ -19,35 +18,22 @@ function pointer(box, map) {
     const i = at ? plan().at(at.x, at.y) : state.picked;
     const stays = map && i >= 0 && plan().start[i] <= state.step && state.step < plan().end[i];
     if (!stays && s >= 0 && s < plan().steps) state.step = s;
-    tip.hidden = true;
-    tip.dataset.clicked = `${state.view}-${i}`;
     pick(i);
     if (map) box.focus({ preventScroll: true });
   }, true);
   box.addEventListener("pointermove", (e) => {
     const at = map && !e.buttons && !moving ? chart.under(e.clientX, e.clientY) : null;
-    const i = at ? plan().at(at.x, at.y) : -1;
-    const clicked = tip.dataset.clicked === `${state.view}-${i}`;
-    if (!clicked) delete tip.dataset.clicked;
-    tip.hidden = i < 0 || clicked;
-    if (tip.hidden) return;
-    if (tip.dataset.buffer !== `${state.view}-${i}`) tip.replaceChildren(...tipOf(plan(), i));
-    tip.dataset.buffer = `${state.view}-${i}`;
-    setBeside(tip, e.clientX, e.clientY, chart.boxOf(i));
+    tell(at ? plan().at(at.x, at.y) : -1);
   }, true);
-  box.addEventListener("pointerleave", () => { tip.hidden = true; delete tip.dataset.clicked; });
+  box.addEventListener("pointerleave", () => tell(-1));
 }
 
-/** Sets an element beside the pointer, where of the four sides it covers least of a box, and does not leave the page.
- * @param {HTMLElement} tip @param {number} x @param {number} y @param {Sight} box in pixels of the page */
-function setBeside(tip, x, y, box) {
-  const [w, h] = [tip.offsetWidth, tip.offsetHeight];
-  const common = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ from, /** @type {number} */ to) => Math.max(0, Math.min(b, to) - Math.max(a, from));
-  const places = [[x + 14, y + 18], [x + 14, y - h - 12], [x - w - 14, y + 18], [x - w - 14, y - h - 12]];
-  const found = places.map(([left, top]) => [Math.max(8, Math.min(left, innerWidth - w - 8)), Math.max(8, Math.min(top, innerHeight - h - 8))]).map(([left, top]) => ({ left, top, covered: common(left, left + w, box.x0, box.x1) * common(top, top + h, box.y0, box.y1), under: left < x && x < left + w && top < y && y < top + h }));
-  const best = found.reduce((a, b) => (Number(b.under) - Number(a.under) || b.covered - a.covered) < 0 ? b : a);
-  tip.style.left = `${best.left}px`;
-  tip.style.top = `${best.top}px`;
+/** Says above the map what lies under the pointer, or else which buffer is chosen. @param {number} i */
+function tell(i) {
+  const tip = get("tip"), shown = i >= 0 ? i : state.picked;
+  if (tip.dataset.buffer === `${state.view}-${shown}`) return;
+  tip.dataset.buffer = `${state.view}-${shown}`;
+  tip.replaceChildren(...(shown < 0 ? [`${TOUCH.matches ? "Tap" : "Point at"} a buffer of the map to read here what it is.`] : tipOf(plan(), shown)));
 }
 
 /** Makes what stays: the switch, the table of the field, the keys. */
@@ -60,17 +46,22 @@ function build() {
   if (data.change) get("verdict").textContent = verdictOf(plans[0], plans[plans.length - 1]);
   if (plans.length > 1)
     get("switch").replaceChildren(...plans.map((p, k) => make("button", { type: "button", role: "radio", title: p.columns.about || p.name, onclick: () => turnTo(k) }, make("span", {}, p.name), make("small", {}, brief(p.columns.planned + p.columns.tail)))));
-  get("switch").addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+  const first = (/** @type {string} */ name) => plans.findIndex((p) => p.columns.model[0] === name);
+  get("models").hidden = models.length < 2;
+  get("models").replaceChildren(...models.map((name) => make("button", { type: "button", role: "radio", title: name, onclick: () => turnTo(first(name)) }, make("span", {}, name), make("small", {}, brief(plans[first(name)].columns.planned + plans[first(name)].columns.tail)))));
+  const byKey = (/** @type {string} */ id, /** @type {() => number[]} */ choices) => get(id).addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
     if (!by) return;
     e.preventDefault();
-    turnTo((state.view + by + plans.length) % plans.length);
-    get("switch").children[state.view].focus();
+    const all = choices();
+    const at = Math.max(all.indexOf(state.view), all.findIndex((k) => id === "models" && plans[k].columns.model[0] === plan().columns.model[0]));
+    turnTo(all[(at + by + all.length) % all.length]);
+    get(id).querySelector("[aria-checked=true]").focus();
   });
+  byKey("switch", () => siblings(plan()).map((p) => plans.indexOf(p)));
+  byKey("models", () => models.map(first));
   get("tab-field").hidden = !data.field;
-  get("tab-changes").hidden = plans.length < 2 || data.field !== null;
   get("tab-field").tabIndex = -1;
-  if (data.field && plans.length > 6) get("switch").hidden = true;
   const told = [...KEYS, ...MAP_KEYS].filter((row) => row[1]).map(([key, what]) => [make("dt", {}, make("kbd", {}, key.replace("Arrow", ""))), make("dd", {}, what)]);
   const close = make("button", { type: "button", className: "leave", onclick: () => get("keys").close() }, "Close");
   const words = make("dl", {}, ...Object.entries(WORDS).flatMap(([word, what]) => [make("dt", {}, word), make("dd", {}, what)]));
