@@ -11,14 +11,18 @@ from modelplan.model import Part, Requirement
 from modelplan.model.model_file import ModelFile
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.c_text import identifier
-from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
+from modelplan.rewriting.standalone_c.cmsis_calls import stated_kernels
+from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, c_ladder
+from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
+    from modelplan.answers.proof_verdict import Verdict
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
@@ -104,6 +108,15 @@ def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | No
         return None
     files = ladder.chosen.files
     return compiled_network(files.source, files.header, _names(request).header)
+
+
+def source_verdict(path: str, source: str, header: str) -> Verdict:
+    """The verdict of the plan that a C source states, of a .tflite file.
+
+    Raises:
+        ModelError: the file cannot be read, or operators in it cannot become C; names them all.
+    """
+    return stated_verdict(CModel(load_model(path), load_tflite(path), stated_kernels(source)), source, header)
 
 
 def _model(request: FitCRequest) -> CModel:

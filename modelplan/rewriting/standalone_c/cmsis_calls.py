@@ -230,3 +230,10 @@ def faster_operators(model: FileModel, operators: Mapping[int, COperator], kerne
     calls = _calls(model, operators, kernels)
     fast = {i: _FASTER[call.kernel.source](call) for i, call in calls.items() if call.kernel.source in _FASTER}
     return {i: operator for i, operator in fast.items() if operator is not None}
+
+
+def stated_kernels(source: str) -> str:
+    """The library that a source of a network calls, or "portable"."""
+    if _HEADER not in source:
+        return "portable"
+    return next((name for name, (_, path) in _OTHER_PATH.items() if f"CMSIS-NN with {path}" in source), "cmsis-nn")
