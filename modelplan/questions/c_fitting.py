@@ -13,7 +13,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.c_text import identifier
-from modelplan.rewriting.standalone_c.cmsis_calls import stated_kernels
+from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, c_ladder
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames
@@ -36,8 +36,8 @@ class FitCRequest(CGoal):
         budget: bytes of static memory that there are; None asks for the least.
         name: what all public names begin with; empty: the output's.
         section: of the buffer, for the linker; empty: none.
-        kernels: who computes: "portable" kernels in the file, or CMSIS-NN where it can: "cmsis-c", "cmsis-dsp",
-            "cmsis-mve", or "cmsis-nn" for any of them.
+        kernels: who computes: "portable" kernels in the file, or a library where it can: "esp-nn", or CMSIS-NN as
+            "cmsis-c", "cmsis-dsp", "cmsis-mve", or "cmsis-nn" for any of them.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
         max_macs: not used: nothing is computed twice.
         max_flash: bytes that the tables may have.

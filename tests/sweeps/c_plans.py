@@ -1,7 +1,7 @@
 """Random networks as plain C in random stages, proved, compiled and compared with TFLM map by map.
 
 python tests/sweeps/c_plans.py COUNT [FIRST [KERNELS]] prints what differs and which operators have no kernel. KERNELS
-are "portable", or "cmsis-c" or "cmsis-nn" by the library in the folder MODELPLAN_TFLM_KIT.
+are "portable", or "cmsis-c", "cmsis-nn" or "esp-nn" by the library in the folder MODELPLAN_TFLM_KIT.
 """
 
 from __future__ import annotations
@@ -66,7 +66,12 @@ def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable")
 
 def _run(folder: Path, kernels: str) -> str:
     kit = Path(os.environ.get("MODELPLAN_TFLM_KIT", ""))
-    library = [f"-I{kit}/src/cmsis-nn/Include", f"{kit}/lib/host-cmsis-c.a"] if kernels != "portable" else []
+    library = []
+    if kernels == "esp-nn":
+        library = ["-w", f"-I{kit}/src/esp-nn/include", f"-I{kit}/src/esp-nn/src/common", "-fno-sanitize=undefined"]
+        library += [str(path) for end in ("ansi", "opt") for path in (kit / "src/esp-nn/src").glob(f"*/*_{end}.c")]
+    elif kernels != "portable":
+        library = [f"-I{kit}/src/cmsis-nn/Include", f"{kit}/lib/host-cmsis-c.a"]
     command = ["cc", *FLAGS, "test.c", *library, "-lm", "-o", "t"]
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if built.returncode:

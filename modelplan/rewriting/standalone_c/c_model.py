@@ -8,8 +8,8 @@ from functools import cached_property
 
 from modelplan.model import Graph
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.standalone_c.cmsis_calls import CMSIS_PATHS, cmsis_operators, faster_operators
 from modelplan.rewriting.standalone_c.folding import without_pads
+from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
 from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import c_operator
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, operator_rows, row_graph
@@ -27,10 +27,8 @@ class CModel:
     faster: Mapping[int, COperator] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.operators, self.faster = without_pads(self.graph, dict(enumerate(_operators(self.file)))), {}
-        if self.kernels in CMSIS_PATHS:
-            self.faster = faster_operators(self.file, self.operators, self.kernels)
-            self.operators = cmsis_operators(self.file, self.operators, self.kernels)
+        operators = without_pads(self.graph, dict(enumerate(_operators(self.file))))
+        self.operators, self.faster = library_operators(self.file, operators, self.kernels)
 
     @cached_property
     def rows(self) -> RowGraph:
