@@ -11,14 +11,18 @@ from modelplan.model import Part, Requirement
 from modelplan.model.model_file import ModelFile
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.c_text import identifier
-from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CModel, c_ladder
+from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
+from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, c_ladder
+from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
+    from modelplan.answers.proof_verdict import Verdict
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
@@ -32,8 +36,8 @@ class FitCRequest(CGoal):
         budget: bytes of static memory that there are; None asks for the least.
         name: what all public names begin with; empty: the output's.
         section: of the buffer, for the linker; empty: none.
-        kernels: who computes: "portable" kernels in the file, or CMSIS-NN where it can: "cmsis-c", "cmsis-dsp",
-            "cmsis-mve", or "cmsis-nn" for any of them.
+        kernels: who computes: "portable" kernels in the file, or a library where it can: "esp-nn", or CMSIS-NN as
+            "cmsis-c", "cmsis-dsp", "cmsis-mve", or "cmsis-nn" for any of them.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
         max_macs: not used: nothing is computed twice.
         max_flash: bytes that the tables may have.
@@ -104,6 +108,15 @@ def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | No
         return None
     files = ladder.chosen.files
     return compiled_network(files.source, files.header, _names(request).header)
+
+
+def source_verdict(path: str, source: str, header: str) -> Verdict:
+    """The verdict of the plan that a C source states, of a .tflite file.
+
+    Raises:
+        ModelError: the file cannot be read, or operators in it cannot become C; names them all.
+    """
+    return stated_verdict(CModel(load_model(path), load_tflite(path), stated_kernels(source)), source, header)
 
 
 def _model(request: FitCRequest) -> CModel:

@@ -11,7 +11,7 @@ from modelplan.answers.proof import Proof
 from modelplan.answers.proof_verdict import Verdict
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.c_execution import LEVEL as C_LEVEL
-from modelplan.checking.verifier.c_execution import execute_c
+from modelplan.checking.verifier.c_execution import execute_c, interface_of
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
@@ -20,7 +20,7 @@ from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of
-from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.file import FileModel, load_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
 
 
@@ -142,15 +142,28 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
 
 
 def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
-    """Compares what a network in plain C computes with what TFLM does."""
-    model = load_tflite(request.path)
+    """Proves the plan that a network in plain C states, and compares what it computes with what TFLM does."""
+    from modelplan.questions.c_fitting import source_verdict  # here, since few files are C
+
+    model, path = load_tflite(request.path), Path(against)
+    source, header = read_text(path), read_text(path.with_suffix(".h"))
+    interface_of(header, str(path.with_suffix(".h")))
+    verdicts = [source_verdict(request.path, source, header)]
+    if verdicts[0].outcome != "broken":
+        verdicts.append(_run_beside_tflm(request, model, path))
+    words = {"broken": "does not compute what {} does", "unproved": "is not proved equal to {}"}
+    failed = [v for outcome in words for v in verdicts if v.outcome == outcome]
+    fault = f"{against} {words[failed[0].outcome].format(request.path)}: {failed[0].details}" if failed else ""
+    return Proof(request.path, tuple(verdicts), fault, against)
+
+
+def _run_beside_tflm(request: VerifyRequest, model: FileModel, path: Path) -> Verdict:
+    """The verdict of what a file in plain C computes."""
     if request.quick:
-        return Proof(request.path, (Verdict(C_LEVEL, "skipped", "--quick: no kernel was run"),), "", against)
+        return Verdict(C_LEVEL, "skipped", "--quick: no kernel was run")
     try:
-        verdict = Verdict(C_LEVEL, "ok", *execute_c(model, Path(against), request.seed))
+        return Verdict(C_LEVEL, "ok", *execute_c(model, path, request.seed))
     except BrokenPlanError as problem:
-        verdict = Verdict(C_LEVEL, "broken", str(problem))
+        return Verdict(C_LEVEL, "broken", str(problem))
     except Skipped as reason:
-        verdict = Verdict(C_LEVEL, "skipped", str(reason))
-    fault = f"{against} does not compute what {request.path} does: {verdict.details}"
-    return Proof(request.path, (verdict,), fault if verdict.outcome == "broken" else "", against)
+        return Verdict(C_LEVEL, "skipped", str(reason))

@@ -7,14 +7,14 @@ from dataclasses import replace
 from modelplan.model import Graph, KernelLibrary, Op, Runtime
 from modelplan.runtimes.tflm import TFLM
 
-_PORTABLE = "portable"
+_PORTABLE, _ESP_NN = "portable", "esp-nn"
 #: What a header calls the bytes of the buffer, where nothing else is said.
 RAM_MACRO = "NET_RAM_BYTES"
 
 
 def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
-    """Bytes of each working buffer of an operator: as in TFLM, none with portable kernels."""
-    return TFLM.scratch(graph, op, library) if TFLM.scratch and library != _PORTABLE else ()
+    """Bytes of each working buffer of an operator: as in TFLM, none with portable kernels and ESP-NN."""
+    return TFLM.scratch(graph, op, library) if TFLM.scratch and library not in (_PORTABLE, _ESP_NN) else ()
 
 
 _SHARING = replace(
@@ -39,6 +39,7 @@ C = Runtime(
     libraries=(
         KernelLibrary(_PORTABLE, "modelplan's own in C99, without scratch", sequential=True, plain_loops=True),
         *(replace(library, sequential=False, leads={}) for library in TFLM.libraries if "cmsis" in library.name),
+        KernelLibrary(_ESP_NN, "ESP-NN's kernels in C, which every chip has, without scratch"),
     ),
     runs=("tflite",),
 )

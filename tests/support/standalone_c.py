@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelplan.model.c_program import CProgram, KernelCall, RowsRead, RowsWritten, Stage, StoredValue
-from modelplan.rewriting.standalone_c.cmsis_calls import cmsis_operators
+from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.operator_table import c_operator
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
@@ -34,7 +34,7 @@ int main(void)
 
 def c_operators(model: FileModel, kernels: str = "portable") -> dict[int, COperator]:
     operators = {index: c_operator(model, index) for index in range(len(model.subgraphs[0].ops))}
-    return operators if kernels == "portable" else cmsis_operators(model, operators, kernels)
+    return dict(library_operators(model, operators, kernels)[0])
 
 
 def apart(

@@ -1,7 +1,7 @@
 """Random networks as plain C in random stages, proved, compiled and compared with TFLM map by map.
 
 python tests/sweeps/c_plans.py COUNT [FIRST [KERNELS]] prints what differs and which operators have no kernel. KERNELS
-are "portable", or "cmsis-c" or "cmsis-nn" by the library in the folder MODELPLAN_TFLM_KIT.
+are "portable", or "cmsis-c", "cmsis-nn" or "esp-nn" by the library in the folder MODELPLAN_TFLM_KIT.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from pathlib import Path
 
 from random_cnns import random_cnn
 
-from modelplan.checking.verifier.c_rows import rows_verdict
-from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.standalone_c.ladder import CModel
+from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
+from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
@@ -55,18 +54,24 @@ def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable")
     program = replace(random_stages(model, draw, pushed=draw.random() < 0.5), kernels=kernels)
     program, faster = with_spare_scratch(program, model.rows, model.faster)
     operators = {**model.operators, **faster}
-    verdict = rows_verdict(read_source(file), program)
+    files = c_files(file, operators, program, names)
+    verdict = stated_verdict(model, files.source, files.header)
     if verdict.outcome != "ok":
         return verdict.details
     runs = expected_c_runs(file, operators, program, seed, runs=2)
     (folder / "test.c").write_text(c_self_test(file, operators, program, names, runs, seed))
-    (folder / names.header).write_text(c_files(file, operators, program, names).header)
+    (folder / names.header).write_text(files.header)
     return _run(folder, kernels)
 
 
 def _run(folder: Path, kernels: str) -> str:
     kit = Path(os.environ.get("MODELPLAN_TFLM_KIT", ""))
-    library = [f"-I{kit}/src/cmsis-nn/Include", f"{kit}/lib/host-cmsis-c.a"] if kernels != "portable" else []
+    library = []
+    if kernels == "esp-nn":
+        library = ["-w", f"-I{kit}/src/esp-nn/include", f"-I{kit}/src/esp-nn/src/common", "-fno-sanitize=undefined"]
+        library += [str(path) for end in ("ansi", "opt") for path in (kit / "src/esp-nn/src").glob(f"*/*_{end}.c")]
+    elif kernels != "portable":
+        library = [f"-I{kit}/src/cmsis-nn/Include", f"{kit}/lib/host-cmsis-c.a"]
     command = ["cc", *FLAGS, "test.c", *library, "-lm", "-o", "t"]
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if built.returncode:

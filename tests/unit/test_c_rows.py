@@ -14,8 +14,8 @@ from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, Step, StoredValue, ValueShift
+from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.drawn_program import drawing_of
-from modelplan.rewriting.standalone_c.ladder import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.writing import CNames, c_files

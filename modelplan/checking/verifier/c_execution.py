@@ -25,10 +25,58 @@ _RUNS = 6
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _SECONDS = 600
-#: What a network includes that calls CMSIS-NN, and the environment's name for the folder of the library.
-_LIBRARY_HEADER, _LIBRARY_FOLDER = "arm_nnfunctions.h", "MODELPLAN_CMSIS_NN"
 #: The least and the largest byte of an element, in memory order, of types whose extremes are run.
 _EXTREMES = {"int8": (b"\x80", b"\x7f"), "int16": (b"\x00\x80", b"\xff\x7f")}
+
+
+@dataclass(frozen=True, slots=True)
+class CLibrary:
+    """A library that a network may call: the header by which it is known, the environment's name for its folder, the
+    folders in it with headers, its sources, and options of the compiler.
+    """
+
+    name: str
+    header: str
+    variable: str
+    includes: tuple[str, ...]
+    sources: tuple[str, ...]
+    options: tuple[str, ...] = ("-fno-sanitize=undefined",)  # the libraries shift negative numbers
+
+    def folder(self) -> Path:
+        """Where the library is.
+
+        Raises:
+            Skipped: nothing says where.
+        """
+        folder = Path(os.environ.get(self.variable, ""))
+        if not (folder / self.includes[0] / self.header).is_file():
+            raise Skipped(f"the file calls {self.name}; {self.variable}=FOLDER says where the library is")
+        return folder
+
+    def arguments(self, folder: Path) -> list[str]:
+        """What a compiler is told, options and sources."""
+        paths = sorted(path for pattern in self.sources for path in folder.glob(pattern))
+        files = [str(path) for path in paths if not re.search(r"_f(16|32|lt)\.c$", path.name)]
+        return [*self.options, *(f"-I{folder / name}" for name in self.includes), *files]
+
+
+_LIBRARIES = (
+    CLibrary(
+        "CMSIS-NN",
+        "arm_nnfunctions.h",
+        "MODELPLAN_CMSIS_NN",
+        ("Include",),
+        ("Source/*/*.c",),
+        ("-fno-sanitize=undefined", "-DARM_NN_ENABLE_F16=0", "-DARM_NN_ENABLE_F32=0"),
+    ),
+    CLibrary(
+        "ESP-NN",
+        "esp_nn_ansi_headers.h",
+        "MODELPLAN_ESP_NN",
+        ("include", "src/common"),
+        ("src/*/*_ansi.c", "src/*/*_opt.c"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +117,24 @@ def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     interface = interface_of(read_text(path.with_suffix(".h")), str(path.with_suffix(".h")))
-    library = _library() if _LIBRARY_HEADER in read_text(path) else None
+    source = read_text(path)
+    library = next((library for library in _LIBRARIES if library.header in source), None)
+    more = library.arguments(library.folder()) if library else []
     feeds = [generated_inputs(model, seed, run) for run in range(_RUNS)] + list(_extreme(model))
     wanted = [
         b"".join(output.tobytes() for output in outputs) for outputs, _ in tflm_values(without_plan(model.data), feeds)
     ]
-    done = _run(compiler, path, interface, b"".join(b"".join(feed) for feed in feeds), library)
+    done = _run(compiler, path, interface, b"".join(b"".join(feed) for feed in feeds), more)
     if done.returncode:
         raise BrokenPlanError(f"{path}: stops with {done.stderr.decode(errors='replace')[:400]}")
     if done.stdout != b"".join(wanted):
         size = max(len(wanted[0]), 1)
         at = next(i for i, run in enumerate(wanted) if done.stdout[i * size : (i + 1) * size] != run)
         raise BrokenPlanError(f"{path}: outputs of run {at} differ from TFLM's")
-    kernels = f"CMSIS-NN in {library}" if library else "portable kernels"
+    kernels = f"{library.name} in {library.folder()}" if library else "portable kernels"
     return Executed(
         f"outputs of {len(feeds)} runs are equal, with sanitizers", f"{kernels} by {compiler}", planned=True
     )
-
-
-def _library() -> Path:
-    """The folder of CMSIS-NN.
-
-    Raises:
-        Skipped: nothing says where it is.
-    """
-    folder = Path(os.environ.get(_LIBRARY_FOLDER, ""))
-    if not (folder / "Include" / _LIBRARY_HEADER).is_file():
-        raise Skipped(f"the file calls CMSIS-NN; {_LIBRARY_FOLDER}=FOLDER says where its Include and Source are")
-    return folder
 
 
 def _extreme(model: FileModel) -> Iterator[list[bytes]]:
@@ -109,18 +147,12 @@ def _extreme(model: FileModel) -> Iterator[list[bytes]]:
 
 
 def _run(
-    compiler: str, path: Path, interface: CInterface, inputs: bytes, library: Path | None
+    compiler: str, path: Path, interface: CInterface, inputs: bytes, library: Sequence[str]
 ) -> subprocess.CompletedProcess[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         main, program = Path(folder) / "main.c", Path(folder) / "net"
         main.write_text("\n".join(_main(path.with_suffix(".h").name, interface)))
-        files = [str(main), str(path)]
-        if library:
-            files += [f"-I{library / 'Include'}", "-DARM_NN_ENABLE_F16=0", "-DARM_NN_ENABLE_F32=0"]
-            files.append("-fno-sanitize=undefined")  # the library shifts negative numbers
-            sources = sorted(library.glob("Source/*/*.c"))
-            files += [str(p) for p in sources if not re.search(r"_f(16|32|lt)\.c$", p.name)]
-        command = [compiler, *_FLAGS, f"-I{path.parent}", *files, "-lm", "-o", str(program)]
+        command = [compiler, *_FLAGS, f"-I{path.parent}", str(main), str(path), *library, "-lm", "-o", str(program)]
         built = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
         if built.returncode:
             raise RequestError(f"{path} does not compile: {built.stderr[:400]}")

@@ -39,6 +39,8 @@ def _scratch(rung: CRung) -> str:
     if rung.program.kernels == "portable":
         return "portable kernels need no scratch"
     most = max(rung.program.scratch.values(), default=0)
+    if not most:
+        return f"kernels of {rung.program.kernels} need no scratch here"
     return f"kernels of {rung.program.kernels} work in up to {most:,} bytes of it"
 
 

@@ -15,10 +15,20 @@ _FOLDER = Path(__file__).with_name("kernels")
 _USES = re.compile(r"\A/\* uses: (.*) \*/\n")
 _FIELD = re.compile(r"^    (?:const )?\w+ \*?(\w+);", re.MULTILINE)
 
-#: What a variant calls of CMSIS-NN, of several functions with the same arguments.
+#: What a variant calls of a library, of several functions with the same arguments.
 _LIBRARY_FUNCTIONS = {
     "any": "arm_depthwise_conv_s8", "3x3": "arm_depthwise_conv_3x3_s8", "opt": "arm_depthwise_conv_s8_opt",
     "average": "arm_avgpool_s8", "max": "arm_max_pool_s8",
+    "average_ansi": "esp_nn_avg_pool_s8_ansi", "max_ansi": "esp_nn_max_pool_s8_ansi",
+}  # fmt: skip
+#: The same for products of ESP-NN, by one scale and by one for each channel.
+_ESP_PRODUCTS = {
+    "tensor": {
+        "FUNCTION": "esp_nn_fully_connected_s8_ansi", "SHIFT": "p->shift[0]", "MULTIPLIER": "p->multiplier[0]",
+    },
+    "channels": {
+        "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
+    },
 }  # fmt: skip
 _INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32}
 
@@ -28,6 +38,8 @@ def _words(variant: str) -> dict[str, str]:
 
     Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
     """
+    if variant in _ESP_PRODUCTS:
+        return _ESP_PRODUCTS[variant]
     if variant in _LIBRARY_FUNCTIONS:
         return {"FUNCTION": _LIBRARY_FUNCTIONS[variant]}
     whole, _, out = variant.partition("_to_")

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 from modelplan.answers.proof_verdict import Verdict
-from modelplan.checking.verifier.c_rows import rows_verdict
-from modelplan.checking.verifier.rewrites.reading import read_source
-from modelplan.model import Graph
 from modelplan.model.c_program import CProgram
-from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
-from modelplan.rewriting.standalone_c.cmsis_calls import CMSIS_PATHS, cmsis_operators, faster_operators
-from modelplan.rewriting.standalone_c.folding import without_pads
-from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
-from modelplan.rewriting.standalone_c.operator_table import c_operator
+from modelplan.rewriting.standalone_c.c_model import CModel
+from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
-from modelplan.rewriting.standalone_c.row_graph import RowGraph, operator_rows, row_graph
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
+from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung
-from modelplan.runtimes.tflm.file import FileModel
 
 #: What each rung adds to the one before.
 C_RUNGS = {
@@ -77,46 +70,6 @@ class CLadder:
     proof: tuple[Verdict, ...] = ()
 
 
-@dataclass
-class CModel:
-    """A model that becomes C, with its operators: those that run, and those that run where there is memory to spare."""
-
-    graph: Graph
-    file: FileModel
-    kernels: str = "portable"
-    operators: Mapping[int, COperator] = field(init=False)
-    faster: Mapping[int, COperator] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.operators, self.faster = without_pads(self.graph, dict(enumerate(_operators(self.file)))), {}
-        if self.kernels in CMSIS_PATHS:
-            self.faster = faster_operators(self.file, self.operators, self.kernels)
-            self.operators = cmsis_operators(self.file, self.operators, self.kernels)
-
-    @cached_property
-    def rows(self) -> RowGraph:
-        """What a plan sees of it."""
-        computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view and c.kernels}
-        return row_graph(self.graph, computed, frozenset(i for i, c in self.operators.items() if c.view))
-
-
-def _operators(file: FileModel) -> list[COperator]:
-    """All operators.
-
-    Raises:
-        ModelError: some cannot become C; names them all.
-    """
-    operators, missing = [], []
-    for index in range(len(file.subgraphs[0].ops)):
-        try:
-            operators.append(c_operator(file, index))
-        except MissingKernelError as problem:
-            missing.append(str(problem))
-    if missing:
-        raise ModelError("\n".join(missing))
-    return operators
-
-
 def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_nothing) -> CLadder:
     """The rungs up to the first that fits a budget, with no budget all of them.
 
@@ -133,8 +86,8 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
     chosen = chosen_rung(rungs, goal, lambda rung: _fits(rung, goal), lambda rung: rung.ram)
     if chosen is None:
         return CLadder(tuple(rungs), None)
-    verdict = rows_verdict(read_source(model.file), chosen.program)
-    if verdict.outcome == "broken":
+    verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
+    if verdict.outcome != "ok":
         raise BrokenPlanError(f"{model.file.name}: the plan is not right: {verdict.details}")
     return CLadder(tuple(rungs), chosen, (verdict,))
 

@@ -13,7 +13,7 @@ from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, 
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.rewriting.standalone_c.c_text import C_TYPES, aligned_columns, comment, number, table_text
-from modelplan.rewriting.standalone_c.cmsis_calls import CMSIS_PATHS, cmsis_includes
+from modelplan.rewriting.standalone_c.kernel_libraries import library_includes
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, rows_of
 from modelplan.rewriting.standalone_c.kernel_sources import (
     all_sources,
@@ -163,7 +163,7 @@ class _Writer:
             "",
             *(["#include <float.h>", "#include <math.h>"] if uses_floats else []),
             "#include <string.h>",
-            *([cmsis_includes(self.program.kernels)] if self.program.kernels in CMSIS_PATHS else []),
+            *library_includes(self.program.kernels),
         ]
         return "\n".join(lines)
 

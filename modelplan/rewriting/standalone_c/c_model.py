@@ -1,0 +1,54 @@
+"""A model as operators in C, and as the graph of rows that plans see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from modelplan.model import Graph
+from modelplan.primitives.errors import ModelError
+from modelplan.rewriting.standalone_c.folding import without_pads
+from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
+from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
+from modelplan.rewriting.standalone_c.operator_table import c_operator
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, operator_rows, row_graph
+from modelplan.runtimes.tflm.file import FileModel
+
+
+@dataclass
+class CModel:
+    """A model that becomes C, with its operators: those that run, and those that run where there is memory to spare."""
+
+    graph: Graph
+    file: FileModel
+    kernels: str = "portable"
+    operators: Mapping[int, COperator] = field(init=False)
+    faster: Mapping[int, COperator] = field(init=False)
+
+    def __post_init__(self) -> None:
+        operators = without_pads(self.graph, dict(enumerate(_operators(self.file))))
+        self.operators, self.faster = library_operators(self.file, operators, self.kernels)
+
+    @cached_property
+    def rows(self) -> RowGraph:
+        """What a plan sees of it."""
+        computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view and c.kernels}
+        return row_graph(self.graph, computed, frozenset(i for i, c in self.operators.items() if c.view))
+
+
+def _operators(file: FileModel) -> list[COperator]:
+    """All operators.
+
+    Raises:
+        ModelError: some cannot become C; names them all.
+    """
+    operators, missing = [], []
+    for index in range(len(file.subgraphs[0].ops)):
+        try:
+            operators.append(c_operator(file, index))
+        except MissingKernelError as problem:
+            missing.append(str(problem))
+    if missing:
+        raise ModelError("\n".join(missing))
+    return operators

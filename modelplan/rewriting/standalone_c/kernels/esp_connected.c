@@ -1,0 +1,24 @@
+struct esp_connected_VARIANT_params {
+    const int8_t *weights; /* [out_channels, in_channels] */
+    const int32_t *bias;   /* what the zero point of the operand adds to each channel is taken off */
+    const int32_t *multiplier;
+    const int32_t *shift;
+    int32_t lines; /* in a row */
+    int32_t in_channels;
+    int32_t out_channels;
+    int32_t out_zero;
+    int32_t least;
+    int32_t most;
+};
+
+static void esp_connected_VARIANT(const struct esp_connected_VARIANT_params *p, const int8_t *in, int32_t rows,
+                                  int32_t above, int32_t out_rows, int8_t *out)
+{
+    (void)rows;
+    (void)above;
+    for (int32_t line = 0; line < out_rows * p->lines; line++) {
+        FUNCTION(in + line * p->in_channels, 0, (uint16_t)p->in_channels, p->weights, 0, p->bias,
+                 out + line * p->out_channels, (uint16_t)p->out_channels, p->out_zero, SHIFT, MULTIPLIER, p->least,
+                 p->most);
+    }
+}

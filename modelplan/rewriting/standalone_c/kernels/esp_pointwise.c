@@ -1,0 +1,31 @@
+struct esp_pointwise_VARIANT_params {
+    const int8_t *weights; /* [out_channels, in_channels] */
+    const int32_t *bias;
+    const int32_t *multiplier;
+    const int32_t *shift;
+    int32_t in_width;
+    int32_t in_channels;
+    int32_t out_width;
+    int32_t out_channels;
+    int32_t stride_height;
+    int32_t stride_width;
+    int32_t pad_left; /* 0, or as many columns as are left out, negative */
+    int32_t in_zero;
+    int32_t out_zero;
+    int32_t least;
+    int32_t most;
+};
+
+/* A convolution with windows of one pixel. */
+static void esp_pointwise_VARIANT(const struct esp_pointwise_VARIANT_params *p, const int8_t *in, int32_t rows,
+                                  int32_t above, int32_t out_rows, int8_t *out)
+{
+    const data_dims_t in_dims = {p->in_width, rows, p->in_channels, 1};
+    const data_dims_t filter = {1, 1, p->in_channels, 0};
+    const data_dims_t out_dims = {p->out_width, out_rows, p->out_channels, 1};
+    const conv_params_t window = {-p->in_zero, p->out_zero, {p->stride_width, p->stride_height}, {0, above},
+                                  {1, 1}, {p->least, p->most}};
+    const quant_data_t scales = {(int32_t *)p->shift, (int32_t *)p->multiplier};
+    esp_nn_conv_s8_opt(&in_dims, in - p->pad_left * p->in_channels, &filter, p->weights, p->bias, &out_dims, out,
+                       &window, &scales);
+}

@@ -1,0 +1,252 @@
+"""Reads the plan that a C source states: its offsets, tables, loops and calls give back every step.
+
+What is read is believed in nothing: the steps are proved as those of any plan, and the source that they give has to be
+the one that was read, token by token. So a fault of a source is a fault of its steps, or a token that differs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+
+from modelplan.answers.proof_verdict import Verdict
+from modelplan.checking.verifier.c_rows import rows_verdict
+from modelplan.checking.verifier.rewrites.reading import read_source
+from modelplan.model.c_program import (
+    CProgram,
+    KernelCall,
+    RowsArrival,
+    RowsRead,
+    RowsWritten,
+    Stage,
+    Step,
+    StoredValue,
+    ValueShift,
+)
+from modelplan.rewriting.standalone_c.c_model import CModel
+from modelplan.rewriting.standalone_c.kernel_records import COperator
+from modelplan.rewriting.standalone_c.scheduling import OperandUse, StageOperator, stage_operators
+from modelplan.rewriting.standalone_c.stated_statements import StatedStatements, UnreadSourceError, counted_from
+from modelplan.rewriting.standalone_c.step_tables import ARRIVAL, SHIFT, OrderRun, StepForm, StepTable
+from modelplan.rewriting.standalone_c.writing import CNames, c_files
+
+LEVEL = "plan in C"
+_TOKEN = re.compile(r"/\*.*?\*/|\s+|(\"[^\"\n]*\"|\w+|.)", re.DOTALL)
+_CASE = re.compile(r"^        case \d+: \{\n(.*?)^            break;", re.MULTILINE | re.DOTALL)
+
+
+def stated_verdict(model: CModel, source: str, header: str) -> Verdict:
+    """The verdict of the plan that a source and its header state.
+
+    Cost: O(bytes that all steps read and write).
+    """
+    plan = StatedPlan(model, source, header)
+    try:
+        program = plan.program
+        verdict = rows_verdict(read_source(model.file), program)
+        if verdict.outcome == "broken":
+            return Verdict(LEVEL, "broken", verdict.details)
+        again = c_files(model.file, plan.operators, program, plan.names)
+    except (UnreadSourceError, ValueError, IndexError, KeyError) as problem:
+        return Verdict(LEVEL, "unproved", f"its steps are not those of a source that `fit` writes: {problem}")
+    for name, text, wanted in (("source", source, again.source), ("header", header, again.header)):
+        if other := _first_difference(text, wanted):
+            return Verdict(LEVEL, "unproved", f"the {name} is not what this plan gives: {other}")
+    return Verdict(LEVEL, "ok", verdict.details)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    """All tokens but comments, each with its place."""
+    return ((match[1], match.start()) for match in _TOKEN.finditer(text) if match[1])
+
+
+def _first_difference(text: str, wanted: str) -> str:
+    for (token, at), (right, _) in zip_longest(_tokens(text), _tokens(wanted), fillvalue=("nothing", len(text))):
+        if token != right:
+            return f"line {text.count(chr(10), 0, at) + 1} has {token} where {right} belongs"
+    return ""
+
+
+@dataclass
+class StatedPlan:
+    """A source with its header, read as the plan of a model."""
+
+    model: CModel
+    source: str
+    header: str
+
+    @cached_property
+    def names(self) -> CNames:
+        """What everything public is called."""
+        prefix = self._one(r"\b(\w+)_(?:invoke\(void\)|push_row\()", self.header)[1]
+        section = re.search(rf'^#define {prefix.upper()}_SECTION .*section\("([^"]*)"', self.source, re.MULTILINE)
+        return CNames(prefix, self._one(r'^#include "([^"]+)"', self.source)[1], section[1] if section else "")
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """The named offsets."""
+        lines = re.findall(r"^    ((?:AT|SCRATCH)_\d+) = (\d+)", self.source, re.MULTILINE)
+        return {name: int(at) for name, at in lines}
+
+    @cached_property
+    def operators(self) -> Mapping[int, COperator]:
+        """The operators, of which those with working memory may be faster ones."""
+        faster = {i: o for i, o in self.model.faster.items() if f"SCRATCH_{i}" in self.offsets}
+        return {**self.model.operators, **faster}
+
+    @cached_property
+    def program(self) -> CProgram:
+        """The plan.
+
+        Raises:
+            UnreadSourceError: something is not where `fit` writes it.
+        """
+        rows, main = self.model.rows, self.model.file.subgraphs[0]
+        values = tuple(
+            StoredValue(v.tensors, v.nbytes, v.nbytes, self.offsets[f"AT_{v.tensors[0]}"], v.producer == -2)
+            for v in rows.values
+        )
+        size = int(self._one(rf"^#define {self.names.macro}_RAM_BYTES (\d+)$", self.header)[1])
+        inputs, outputs = (tuple(rows.value_of[t] for t in end) for end in (main.inputs, main.outputs))
+        scratch = {i: o.scratch for i, o in self.operators.items() if f"SCRATCH_{i}" in self.offsets}
+        numbers = sorted({int(n) for n in re.findall(r"^static void stage_(\d+)\(", self.source, re.MULTILINE)})
+        stages = tuple(self._stage(number) for number in numbers)
+        kernels = self.model.kernels
+        return CProgram(values, stages, size, size, inputs, outputs, self._pushed, scratch, kernels)
+
+    @cached_property
+    def _pushed(self) -> bool:
+        return "_push_row(" in self.header
+
+    def _one(self, pattern: str, text: str) -> re.Match[str]:
+        match = re.search(pattern, text, re.MULTILINE | re.DOTALL)
+        if match is None:
+            raise UnreadSourceError(f"nothing is like {pattern}")
+        return match
+
+    def _stage(self, number: int) -> Stage:
+        """The steps of a stage."""
+        body = self._one(rf"^static void stage_{number}\([^)]*\)\n\{{\n(.*?)^\}}", self.source)[1]
+        if f"stage_{number}_steps(" in body:
+            forms = list(self._table(number, body).steps())
+        else:
+            statements = StatedStatements(self.operators, self.offsets, self._at_value)
+            forms = list(statements.forms([line.strip() for line in body.splitlines()]))
+        operators = list(dict.fromkeys(form.operator for form in forms if form.operator >= 0))
+        facts = stage_operators(self.model.rows, operators, 1, backward=False)
+        return Stage(tuple(operators), tuple(_StatedSteps(self, facts, _is_backward(forms)).steps(forms)))
+
+    def _at_value(self, tensor: int) -> int:
+        """Where the value begins that a tensor is."""
+        rows = self.model.rows
+        return self.offsets[f"AT_{rows.values[rows.value_of[tensor]].tensors[0]}"]
+
+    def _table(self, number: int, body: str) -> StepTable:
+        """The tables of a stage."""
+        steps = self._one(rf"^static void stage_{number}_steps\(.*?^\}}", self.source)[0]
+        cases, counters = [], dict[int, tuple[int, int]]()
+        for case in _CASE.findall(steps):
+            operator = ARRIVAL if "(const char *)row" in case else self._operator_of(case)
+            cases.append((operator, self._places(operator), "s->columns" in case))
+            for counter, position in re.findall(r"at\[(\d+)\] \+= s->at\[(\d+)\];", case):
+                counters[int(counter)] = operator, int(position)
+        begun = counted_from(body) or counted_from(self.source, progress=True)
+        table = StepTable(counted={counters[i]: begun[i] for i in range(len(counters))})
+        parts = "left;" in self._one(rf"^struct step_{number} \{{.*?^\}};", self.source)[0]
+        table.forms = [_form(row, cases, 6 if parts else 4) for row in self._rows(f"steps_{number}")]
+        table.order = [row[0] for row in self._rows(f"order_{number}")]
+        table.runs = [OrderRun(row[0], row[1], row[2]) for row in self._rows(f"runs_{number}")]
+        if self._pushed and not number:
+            table.pushes = [row[0] for row in self._rows(f"pushes_{number}")]
+        return table
+
+    def _places(self, operator: int) -> int:
+        """How many operands and results an operator has."""
+        if operator == ARRIVAL:
+            return 3
+        return len(self.operators[operator].operands) + len(self.operators[operator].results)
+
+    def _rows(self, name: str) -> Iterator[list[int]]:
+        """The numbers of a table, in brackets or one by one."""
+        body = self._one(rf"^static const [\w ]+ {name}\[\d+\](?:\[3\])? = \{{[^\n]*\n(.*?)^\}};", self.source)[1]
+        for row in re.findall(r"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}|-?\d+", body):
+            yield [int(n) for n in re.findall(r"-?\d+", row)]
+
+    def _operator_of(self, text: str) -> int:
+        """The operator that a call names, or a comment where nothing is called."""
+        if named := re.search(r"\bop_(\d+)", text):
+            return int(named[1])
+        return StatedStatements(self.operators, self.offsets, self._at_value).titled(text)
+
+
+def _form(row: Sequence[int], cases: Sequence[tuple[int, int, bool]], numbers: int) -> StepForm:
+    operator, places, parts = cases[row[0]] if row[0] < len(cases) else (SHIFT, 3, False)
+    columns = (row[4], row[5]) if parts else None
+    return StepForm(operator, row[1], row[2], row[3], tuple(row[numbers : numbers + places]), columns)
+
+
+def _is_backward(forms: Sequence[StepForm]) -> bool:
+    """Whether the last columns come first, or addresses fall from the first step of each operator to its last."""
+    if part := next((form.columns for form in forms if form.columns), None):
+        return part[0] > 0
+    ends: dict[tuple[int, int], tuple[int, int]] = {}
+    for form in forms:
+        for position, place in enumerate(form.places if form.operator >= 0 else ()):
+            first, _ = ends.get((form.operator, position), (place, place))
+            ends[form.operator, position] = first, place
+    return sum(last - first for first, last in ends.values()) < 0
+
+
+@dataclass
+class _StatedSteps:
+    """Gives forms of a stage their rows: each operator computes the rows behind, or before, those that it has."""
+
+    plan: StatedPlan
+    facts: Mapping[int, StageOperator]
+    backward: bool
+
+    def steps(self, forms: Sequence[StepForm]) -> Iterator[Step]:
+        """The steps."""
+        rows = self.plan.model.rows
+        done = dict.fromkeys(self.facts, 0)
+        for form in forms:
+            if form.operator == SHIFT:
+                to, address, size = form.places[:3]
+                value = rows.value_of[form.places[3]] if len(form.places) > 3 else 0
+                yield ValueShift(value, address, to, size)
+            elif form.operator == ARRIVAL:
+                yield RowsArrival(rows.value_of[rows.graph.inputs[0]], form.places[0], form.places[2])
+            else:
+                yield self._call(form, self.facts[form.operator], done)
+
+    def _call(self, form: StepForm, facts: StageOperator, done: dict[int, int]) -> KernelCall:
+        extent, columns = facts.shape.rows, None
+        before = done[form.operator]
+        first = extent - before - form.computed if self.backward else before
+        if form.columns:
+            columns = form.columns[0], sum(form.columns)
+        ended = columns is None or (columns[0] == 0 if self.backward else columns[1] == facts.shape.columns)
+        done[form.operator] += form.computed if ended else 0
+        reads = []
+        for position, (use, place) in enumerate(zip(facts.uses, form.places, strict=False)):
+            rows, above = (form.rows, form.above) if not position else _rows_read(use, first, form.computed)
+            reads.append(RowsRead(use.tensor, use.value, first, rows, above, place))
+        writes = tuple(
+            RowsWritten(tensor, value, first, form.computed, place)
+            for (value, tensor, _), place in zip(facts.results, form.places[len(reads) :], strict=True)
+        )
+        scratch = self.plan.offsets.get(f"SCRATCH_{form.operator}", -1)
+        return KernelCall(form.operator, tuple(reads), writes, columns, scratch)
+
+
+def _rows_read(use: OperandUse, first: int, count: int) -> tuple[int, int]:
+    """How many rows of an operand some rows of a result read, and how many rows of their window lie above the map."""
+    if use.window is None:
+        return use.shape.rows, 0
+    window = use.window.rows
+    top = first * window.stride - window.before
+    end = min(top + (count - 1) * window.stride + window.reach, use.shape.rows)
+    return max(end - min(max(top, 0), use.shape.rows), 0), max(-top, 0)

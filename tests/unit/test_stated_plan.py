@@ -1,0 +1,132 @@
+"""The plan that a C source states: read back from its text, and proved; a fault anywhere in the text is caught."""
+
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from c_plans import random_stages
+from random_cnns import random_cnn
+
+from modelplan.cli import main
+from modelplan.formats import load_model
+from modelplan.rewriting.standalone_c.c_model import CModel
+from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stated_plan import StatedPlan, stated_verdict
+from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
+from modelplan.runtimes.tflm.file import load_tflite
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+FORMS = {"tables": (4, 1, False), "parts of rows, handed over": (3, 3, True), "loops": (1, 1, False)}
+
+
+@cache
+def written(form: str) -> tuple[CModel, CFiles]:
+    """A network whose first operators run together."""
+    fused, parts, pushed = FORMS[form]
+    path = str(MODELS / "ds_cnn_kws.tflite")
+    model = CModel(load_model(path), load_tflite(path))
+    stages = [StageChoice(0, fused, parts)]
+    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
+    program = placed_program(StagedGraph(model.rows, RowPlanOptions(pushed)), stages, 100)
+    return model, c_files(model.file, model.operators, program, CNames("net", "net.h"))
+
+
+def outcome(form: str, source: str | None = None, header: str | None = None) -> str:
+    model, files = written(form)
+    return stated_verdict(model, source or files.source, header or files.header).outcome
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_written_is_proved_from_its_text(form: str) -> None:
+    model, files = written(form)
+    assert stated_verdict(model, files.source, files.header).details.endswith(" bytes")
+    program = StatedPlan(model, files.source, files.header).program
+    assert c_files(model.file, model.operators, program, CNames("net", "net.h")).header == files.header
+    assert outcome(form, re.sub(r"/\* [^A-Z].*?\*/", "/* said otherwise */", files.source)) == "ok"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_number_of_a_source_matters(form: str) -> None:
+    source = written(form)[1].source
+    blank = re.sub(r"/\*.*?\*/", lambda m: " " * len(m[0]), source, flags=re.DOTALL)
+    numbers, behind = list(re.finditer(r"(?<![\w.])\d+\b", blank)), source.index("/* op 0 ")
+    draw = random.Random(1)
+    for number in draw.sample(numbers, 3) + draw.sample([m for m in numbers if m.start() > behind], 9):
+        name = re.search(r"(AT_\d+) = $", source[: number.start()])
+        if number[0] == "0" or (name and source.count(name[1]) == 1):
+            continue  # all addresses of this value are counted
+        text = f"{source[: number.start()]}{int(number[0]) - 1}{source[number.end() :]}"
+        assert outcome(form, text) != "ok", source[number.start() - 80 : number.end()]
+
+
+FAULTS = {
+    "an offset one element closer": ("tables", r"(AT_30 = )(\d+)"),
+    "a counted address one element closer": ("loops", r"(int32_t at\[\d+\] = \{\d+, )(\d+)"),
+    "a row too few": ("loops", r"(; n < )(\d+)"),
+    "a row too few that is read": ("loops", r"(\(&op_0, RAM \+ AT_0, )(\d+)"),
+    "a step of a row's parts": ("parts of rows, handed over", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
+    "a first row that does not arrive": ("parts of rows, handed over", r"(progress\.at\[1\] = )(\d+)"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_plan_is_named_without_running(fault: str) -> None:
+    form, place = FAULTS[fault]
+    text, count = re.subn(place, lambda m: f"{m[1]}{int(m[2]) - 1}", written(form)[1].source, count=1)
+    assert count == 1
+    assert outcome(form, text) == "broken"
+
+
+def test_a_ring_one_row_short_and_rows_above_off_by_one_are_named() -> None:
+    source = written("tables")[1].source
+    shifts = re.findall(r"\{\d+, 0, 0, 0, \{\d+, \d+, \d+\}\}", source)
+    assert shifts
+    for shift in shifts:
+        size = int(re.findall(r"\d+", shift)[-1])
+        assert outcome("tables", source.replace(shift, shift.replace(f" {size}}}", f" {size // 2}}}"))) == "broken"
+    rows = re.findall(r"(\{\d+, \d+, )([1-9])(, \d+, \{)", source)
+    assert rows
+    for before, above, after in rows:
+        other = f"{before}{int(above) - 1}{after}"
+        assert outcome("tables", source.replace(f"{before}{above}{after}", other, 1)) == "broken"
+
+
+def test_a_buffer_that_is_too_small_and_another_kernel_are_caught() -> None:
+    _, files = written("loops")
+    size = re.search(r"NET_RAM_BYTES (\d+)", files.header)
+    assert size
+    assert outcome("loops", header=files.header.replace(size[1], str(int(size[1]) - 1))) == "broken"
+    assert outcome("loops", files.source.replace("+ p->out_zero", "- p->out_zero", 1)) == "unproved"
+    assert outcome("loops", "int main(void) { return 0; }") == "unproved"
+
+
+def test_random_stages_are_read_back(tmp_path: Path) -> None:
+    for seed in range(12):
+        path = tmp_path / "net.tflite"
+        path.write_bytes(random_cnn(seed))
+        model, draw = CModel(load_model(str(path)), load_tflite(str(path))), random.Random(seed)
+        program = random_stages(model, draw, pushed=seed % 2 == 1)
+        files = c_files(model.file, model.operators, program, CNames("net", "net.h"))
+        verdict = stated_verdict(model, files.source, files.header)
+        assert verdict.outcome == "ok", (seed, verdict.details)
+
+
+def test_verify_names_the_fault_and_what_is_not_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, files = written("loops")
+    path, model = tmp_path / "net.c", str(MODELS / "ds_cnn_kws.tflite")
+    path.write_text(files.source)
+    (tmp_path / "net.h").write_text(files.header)
+    assert main(["verify", model, "--against", str(path), "--quick"]) == 0
+    path.write_text(files.source.replace("AT_30 = ", "AT_30 = 1"))
+    assert main(["verify", model, "--against", str(path), "--quick"]) == 4
+    path.write_text(files.source.replace("(void)rows;", "rows++;"))
+    capsys.readouterr()
+    assert main(["verify", model, "--against", str(path), "--quick"]) == 4
+    assert re.search(
+        r"is not proved equal to .*: the source is not what this plan gives: line \d+ has", capsys.readouterr().err
+    )
