@@ -31,8 +31,8 @@ A question about a model file is a frozen request, a function, and a frozen answ
 Every request about one model has the fields of ModelRequest, and Limits are what a CheckRequest holds models to;
 `analysis_stages` answers as `analyze` does, part by part. Of a plan the stages are `load`, `storages`, `order`,
 `buffers`, `place` and `check`; `plan` runs them all, `measure` sizes without a plan, `height` and `load_bound` are its
-figures, `render` and `show` draw answers, and `read` reads a saved plan. Every error is a ModelPlanError: ModelError of
-a file, RequestError of a caller, BrokenPlanError of a plan.
+figures, `keep_offsets` stays near an earlier placement, `render` and `show` draw answers, and `read` reads a saved
+plan. Every error is a ModelPlanError: ModelError of a file, RequestError of a caller, BrokenPlanError of a plan.
 
 The records of a plan:
 
@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from modelplan.outputs.notebook import show
     from modelplan.planning.aliasing import storages
     from modelplan.planning.allocators import place
+    from modelplan.planning.keeping import keep_offsets
     from modelplan.planning.lifetimes import buffers
     from modelplan.planning.pipeline import Footprint, Options, measure, plan
     from modelplan.planning.schedulers import order
@@ -160,6 +161,7 @@ _HOMES = {
         "outputs.notebook": "show",
         "planning.aliasing": "storages",
         "planning.allocators": "place",
+        "planning.keeping": "keep_offsets",
         "planning.lifetimes": "buffers",
         "planning.pipeline": "Footprint Options measure plan",
         "planning.schedulers": "order",
@@ -204,9 +206,9 @@ __all__ = [
     "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest", "SharedPlan", "SpillRequest",
     "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest",
     "analysis_stages", "analyze", "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare",
-    "diff", "esphome_arena", "explain", "fit", "fit_c", "fit_onnx", "height", "load", "load_bound", "measure", "order",
-    "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test", "share_memory",
-    "show", "spill", "storages", "stream", "sweep", "table_of", "verify",
+    "diff", "esphome_arena", "explain", "fit", "fit_c", "fit_onnx", "height", "keep_offsets", "load", "load_bound",
+    "measure", "order", "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder",
+    "self_test", "share_memory", "show", "spill", "storages", "stream", "sweep", "table_of", "verify",
 ]  # fmt: skip
 
 

@@ -101,6 +101,7 @@ PUBLIC = [
     "fit_c",
     "fit_onnx",
     "height",
+    "keep_offsets",
     "load",
     "load_bound",
     "measure",

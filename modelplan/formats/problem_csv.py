@@ -4,30 +4,35 @@ Columns `group,delta` and `list,position` may follow. Steps are half-open. The k
 the column, or in an empty cell, a row is a tensor.
 Buffers of one group stand at fixed distances: each `delta` bytes above the group's base; an empty group is none.
 Buffers of one list stand side by side in the order of their positions; an empty list is none.
-Other spellings of the columns that the peers write are understood: buffer, buffer_id; start, begin; end, which is
-the last step itself. Source: google/minimalloc, src/converter.cc.
+A row with `gaps` becomes a rigid group of what is alive between them (`buffer_gaps.py`).
+Other spellings of the columns that the peers write are understood: buffer, buffer_id, name; start, begin; bytes; end,
+which is the last step itself. Cells are divided by commas, semicolons or tabs. Where steps begin below 0, all are
+counted from the first. Source: google/minimalloc, src/converter.cc.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from modelplan.formats.buffer_gaps import Gap, gaps_of, pieces
 from modelplan.formats.dims import Dims
 from modelplan.model import BufferKind, IntArray, Placement, Problem
 from modelplan.primitives.errors import ModelError
 
-#: The column that each heading names. `end` is inclusive, `upper` is not. MiniMalloc itself ignores `hint`.
+#: The column that each heading names. `end` is inclusive, `upper` is not.
 HEADINGS = {
-    "id": "id", "buffer": "id", "buffer_id": "id",
+    "id": "id", "buffer": "id", "buffer_id": "id", "name": "id",
     "lower": "lower", "start": "lower", "begin": "lower",
     "upper": "upper", "end": "end",
-    "size": "size", "offset": "offset", "alignment": "alignment", "pin": "pin", "hint": "hint", "gaps": "gaps",
+    "size": "size", "bytes": "size",
+    "offset": "offset", "alignment": "alignment", "pin": "pin", "hint": "hint", "gaps": "gaps",
     "kind": "kind", "group": "group", "delta": "delta", "list": "list", "position": "position",
 }  # fmt: skip
 
@@ -39,7 +44,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 def read(path: Path, dims: Dims) -> Problem:
-    """The buffers of the file; an `offset` column is left to `read_solution`.
+    """The buffers of the file; offsets are left to `read_table`.
 
     Raises:
         ModelError: a missing, unknown or doubled column, a short row, a cell that is not an integer, two rows
@@ -48,31 +53,136 @@ def read(path: Path, dims: Dims) -> Problem:
     Cost: O(rows) time; no more memory than the problem itself and a set of its ids.
     """
     dims.check_used(())
-    return _problem(path, _columns(path, {"offset"}))
+    return read_table(path).problem
 
 
 def read_solution(path: Path) -> tuple[Problem, Placement | None]:
     """The buffers of the file and, where it has an `offset` column, the offsets."""
-    table = _columns(path, set())
-    offsets = table.numbers.pop("offset", None)
-    return _problem(path, table), None if offsets is None else Placement(offsets)
+    table = read_table(path)
+    offsets = table.offsets("offset")
+    return table.problem, None if offsets is None else Placement(offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class BufferTable:
+    """A file of buffers: its problem, and where each buffer of that stands in the file.
+
+    A buffer is a row, or where a row has gaps a piece of it: `rows` says of which, `deltas` how many bytes above the
+    row's start. `columns` are `offset` and `hint`, by row, where the file has them. `first` is the step at which the
+    file's steps begin.
+    """
+
+    path: Path
+    problem: Problem
+    rows: IntArray
+    deltas: IntArray
+    columns: dict[str, IntArray]
+    first: int
+
+    def offsets(self, column: str) -> IntArray | None:
+        """The offsets in a column, for each buffer; negative where the file has none for its row."""
+        by_row = self.columns.get(column)
+        if by_row is None:
+            return None
+        found: IntArray = np.where(by_row[self.rows] < 0, by_row[self.rows], by_row[self.rows] + self.deltas)
+        return found
+
+    @property
+    def as_it_stands(self) -> bool:
+        """Whether each row is a buffer, with the steps of the file."""
+        return not self.first and not self.deltas.any() and len(self.rows) == len(set(self.rows.tolist()))
+
+    def with_offsets(self, placement: Placement) -> str:
+        """The file's own rows with their offsets in the column `offset`, the last one where it is new."""
+        _, pieces_of = np.unique(self.rows, return_index=True)
+        offsets = (placement.offsets - self.deltas)[pieces_of].tolist()
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        with self.path.open(newline="", encoding="utf-8-sig") as file:
+            rows = filter(None, _cells(file))
+            titles = next(rows)
+            headings = _headings(self.path, titles)
+            at = headings.index("offset") if "offset" in headings else len(titles)
+            writer.writerow([*titles[:at], "offset", *titles[at + 1 :]])
+            writer.writerows([*row[:at], offset, *row[at + 1 :]] for row, offset in zip(rows, offsets, strict=True))
+        return text.getvalue()
+
+
+def read_table(path: Path) -> BufferTable:
+    """The buffers of the file with their columns `offset` and `hint`.
+
+    Raises:
+        ModelError: as `read`.
+    """
+    table = _columns(path)
+    _check_ids(path, table.names)
+    columns: dict[str, IntArray] = {
+        name: table.numbers.pop(name) for name in ("offset", "hint") if name in table.numbers
+    }
+    first = min(0, int(table.numbers["lower"].min(initial=0)))
+    end = "end" if "end" in table.numbers else "upper"
+    for name in ("lower", end):
+        table.numbers[name] = table.numbers[name] - first
+    if not table.gaps:
+        count = len(table.names)
+        return BufferTable(path, _problem(path, table), np.arange(count), np.zeros(count, np.int64), columns, first)
+    table, rows, deltas = _without_gaps(path, table, end, first)
+    return BufferTable(path, _problem(path, table), rows, deltas, columns, first)
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The columns of a file: ids, kinds (empty without such a column), and the others by name."""
+    """The columns of a file: ids, kinds (empty without such a column), gaps by row, and the others by name."""
 
     names: tuple[str, ...]
     kinds: tuple[BufferKind, ...]
+    gaps: dict[int, tuple[Gap, ...]]
     numbers: dict[str, IntArray]
 
 
-def _problem(path: Path, table: _Table) -> Problem:
-    names, numbers = table.names, table.numbers
+def _without_gaps(path: Path, table: _Table, end: str, first: int) -> tuple[_Table, IntArray, IntArray]:
+    """The table with a row for each piece of a row with gaps, the row that each comes from, and its distance to it."""
+    rows, parts, names = list[int](), list[tuple[int, int, int, int]](), list[str]()
+    whole = zip(*(table.numbers[name].tolist() for name in ("lower", end, "size")), strict=True)
+    for row, (start, stop, size) in enumerate(whole):
+        gaps = tuple(Gap(gap.start - first, gap.end - first, gap.low, gap.high) for gap in table.gaps.get(row, ()))
+        try:
+            found = [(p.start, p.end, p.delta, p.size) for p in pieces(start, stop, size, gaps)] if gaps else None
+        except ValueError as problem:
+            raise ModelError(f"{path}: row {row + 1}, column gaps: {problem}") from None
+        if found == []:
+            raise ModelError(f"{path}: row {row + 1}, column gaps: nothing of the buffer is ever alive")
+        found = found or [(start, stop, 0, size)]
+        parts += found
+        rows += [row] * len(found)
+        names += [table.names[row], *(f"{table.names[row]} ({k})" for k in range(2, len(found) + 1))]
+    at, cells = np.array(rows), np.array(parts, np.int64).reshape(-1, 4).T
+    numbers = {name: column[at] for name, column in table.numbers.items()}
+    numbers |= {"lower": cells[0], end: cells[1], "size": cells[3]}
+    group = numbers.setdefault("group", np.full(len(rows), -1, np.int64))
+    gapped = np.isin(at, list(table.gaps))
+    if ((group >= 0) | (numbers.get("list", group) >= 0))[gapped].any():
+        raise ModelError(f"{path}: column gaps: a row with gaps is in a group or list, where its pieces would be more")
+    numbers["group"] = np.where(gapped, group.max(initial=-1) + 1 + at, group)
+    numbers["delta"] = np.where(gapped, cells[2], numbers.get("delta", 0))
+    if "alignment" in numbers:
+        numbers["alignment"] = np.where(cells[2] > 0, 1, numbers["alignment"])
+    if "pin" in numbers:
+        numbers["pin"] = np.where(numbers["pin"] >= 0, numbers["pin"] + cells[2], -1)
+    kinds = tuple(table.kinds[row] for row in rows) if table.kinds else ()
+    return _Table(tuple(names), kinds, {}, numbers), at, cells[2]
+
+
+def _check_ids(path: Path, names: Sequence[str]) -> None:
+    """Raises where two rows have one id."""
     if len(set(names)) != len(names):
         firsts = {name: i for i, name in reversed(list(enumerate(names)))}
         row, name = next((i, n) for i, n in enumerate(names) if firsts[n] != i)
         raise ModelError(f"{path}: line {row + 2}: a second buffer with id {name!r}")
+
+
+def _problem(path: Path, table: _Table) -> Problem:
+    names, numbers = table.names, table.numbers
     none = np.zeros(0, np.int64)
     end = numbers["end" if "end" in numbers else "upper"]
     alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
@@ -110,32 +220,40 @@ def _lists(path: Path, numbers: dict[str, IntArray], count: int) -> tuple[tuple[
     return tuple(tuple(lists[n][k] for k in sorted(lists[n])) for n in sorted(lists))
 
 
-def _columns(path: Path, unread: set[str]) -> _Table:
-    """Every column but hints and those `unread`, blank lines left out."""
+def _columns(path: Path) -> _Table:
+    """Every column, blank lines left out."""
     names: list[str] = []
     kinds: list[BufferKind] = []
-    pieces: dict[str, list[IntArray]] = {}
+    gaps: dict[int, tuple[Gap, ...]] = {}
+    found: dict[str, list[IntArray]] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file, strict=True)
+            rows = _cells(file)
             headings = _headings(path, next(rows, []))
-            wanted = [
-                (i, name) for i, name in enumerate(headings) if name not in unread | {"id", "hint", "gaps", "kind"}
-            ]
-            pieces = {name: [np.zeros(0, np.int64)] for _, name in wanted}
-            while piece := list(islice(filter(None, rows), _ROWS_AT_ONCE)):
-                _check_widths(path, piece, len(headings), len(names))
-                cells = list(zip(*piece, strict=True))
+            wanted = [(i, name) for i, name in enumerate(headings) if name not in ("id", "gaps", "kind")]
+            found = {name: [np.zeros(0, np.int64)] for _, name in wanted}
+            while some := list(islice(filter(None, rows), _ROWS_AT_ONCE)):
+                _check_widths(path, some, len(headings), len(names))
+                cells = list(zip(*some, strict=True))
                 if "gaps" in headings:
-                    _refuse_gaps(path, cells[headings.index("gaps")], len(names))
+                    gaps |= _gaps(path, cells[headings.index("gaps")], len(names), int("end" in headings))
                 for column, name in wanted:
-                    pieces[name].append(_integers(path, cells[column], name, len(names)))
+                    found[name].append(_integers(path, cells[column], name, len(names)))
                 if "kind" in headings:
                     kinds += _kinds(path, cells[headings.index("kind")], len(names))
                 names += map(_id, cells[headings.index("id")])
     except (UnicodeDecodeError, csv.Error) as problem:
         raise ModelError(f"{path}: not a CSV table: {problem}") from None
-    return _Table(tuple(names), tuple(kinds), {name: np.concatenate(found) for name, found in pieces.items()})
+    return _Table(tuple(names), tuple(kinds), gaps, {name: np.concatenate(parts) for name, parts in found.items()})
+
+
+def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The rows of a table, whose first line shows what divides its cells: commas, semicolons or tabs."""
+    lines = iter(lines)
+    title = next(lines, "")
+    divider = max(",;\t", key=title.count)
+    yield from csv.reader([title], strict=True, delimiter=divider)
+    yield from csv.reader(lines, strict=True, delimiter=divider)
 
 
 def _id(cell: str) -> str:
@@ -167,9 +285,16 @@ def _headings(path: Path, cells: Sequence[str]) -> list[str]:
     return ours
 
 
+#: What an empty cell stands for, in columns that may have such.
+_DEFAULTS = {
+    "alignment": "1", "pin": "-1", "offset": "-1", "hint": "-1", "group": "-1", "delta": "0", "list": "-1",
+    "position": "0",
+}  # fmt: skip
+
+
 def _integers(path: Path, cells: Sequence[str], name: str, before: int) -> IntArray:
     """Cells of a column as int64: a last step as the one after it, an empty optional cell as its default."""
-    default = {"alignment": "1", "pin": "-1", "group": "-1", "delta": "0", "list": "-1", "position": "0"}.get(name)
+    default = _DEFAULTS.get(name)
     if default is not None:
         cells = [cell.strip() or default for cell in cells]
     more = 1 if name == "end" else 0
@@ -198,10 +323,13 @@ def _kinds(path: Path, cells: Sequence[str], before: int) -> Iterator[BufferKind
             raise ModelError(f"{path}: row {number}, column kind: found {cell[:40]!r}, expected {expected}") from None
 
 
-def _refuse_gaps(path: Path, cells: Sequence[str], before: int) -> None:
-    for number, cell in enumerate(cells, before + 1):
-        if cell.strip():
-            raise ModelError(
-                f"{path}: row {number}, column gaps: found {cell[:40]!r}, expected none: "
-                "a buffer that is absent for part of its lifetime is not supported"
-            )
+def _gaps(path: Path, cells: Sequence[str], before: int, more: int) -> dict[int, tuple[Gap, ...]]:
+    """The gaps of the rows that have some."""
+    found = {}
+    for row, cell in enumerate(cells, before):
+        try:
+            if gaps := gaps_of(cell, more):
+                found[row] = gaps
+        except ValueError as problem:
+            raise ModelError(f"{path}: row {row + 1}, column gaps: {problem}") from None
+    return found

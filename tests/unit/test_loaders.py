@@ -152,7 +152,13 @@ def test_csv_offsets_are_an_answer(tmp_path: Path) -> None:
         ("id,start,end,size\na,0,9223372036854775807,4\n", ["row 1", "column end", "9223372036854775807"]),
         ("id,lower,upper,size\na,3,3,4\n", ["'a'", "[3, 3)"]),
         ("id,lower,upper,size\na,0,3,4\na,0,3,4\n", ["line 3", "'a'"]),
-        ("id,lower,upper,size,gaps\na,0,9,4,1-2\n", ["gaps", "1-2"]),
+        ("id,lower,upper,size,gaps\na,0,9,4,1\n", ["row 1", "column gaps", "'1' is no gap such as 3-5"]),
+        ("id,lower,upper,size,gaps\na,0,9,4,1-12\n", ["row 1", "column gaps", "gap 1-12 does not lie in steps 0 to 9"]),
+        ("id,lower,upper,size,gaps\na,0,9,4,1-3 2-5\n", ["gap 2-5 does not lie in steps 3 to 9"]),
+        ("id,lower,upper,size,gaps\na,0,9,4,1-3@2:6\n", ["row 1", "bytes not in 4"]),
+        ("id,lower,upper,size,gaps\na,0,9,4,1-3@2:2\n", ["leaves no bytes alive"]),
+        ("id,lower,upper,size,gaps\na,0,9,4,0-9\n", ["row 1", "nothing of the buffer is ever alive"]),
+        ("id,lower,upper,size,gaps,group\na,0,9,4,1-3,7\n", ["in a group or list"]),
         ('id,lower,upper,size\n"a,0,3,4\n', ["CSV"]),
         ("id,lower,upper,size,kind\na,0,3,4,state\n", ["row 1", "column kind", "'state'", "tensor or scratch"]),
     ],
@@ -166,7 +172,7 @@ def test_bad_tables_are_refused(tmp_path: Path, text: str, words: list[str]) -> 
     [
         ("c,6,9", ["row 3", "3 cells"]),
         ("c,6,nine,4,", ["row 3", "column upper", "'nine'"]),
-        ("c,6,9,4,7-8", ["row 3", "column gaps"]),
+        ("c,6,9,4,7-18", ["row 3", "column gaps"]),
         ("a,6,9,4,", ["line 4", "'a'"]),
     ],
 )
