@@ -98,6 +98,7 @@ def _add_limits(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     outputs = requested_formats(arguments)
+    arguments.models = files.models_of(arguments.models)
     files.check_outputs([arguments.json, *outputs.values()], arguments.models)
     if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")

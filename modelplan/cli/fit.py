@@ -165,7 +165,8 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
     executed = executed_lines(ladder.proof, ladder.kernels)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
     methods, _ = tflm_headers.resolver_methods(file)
-    steps = ladder_report.next_section(ladder, request, arguments.model, arguments.output, methods)
+    array = arguments.c_array or ""
+    steps = ladder_report.next_section(ladder, request, arguments.model, arguments.output, methods, array)
     terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}")), steps], more=True)
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from modelplan.model.graph import Graph, Op
 from modelplan.model.session_need import SessionMemory
+from modelplan.primitives.suggesting import did_you_mean
 
 Padding = Literal["tensor", "arena"]
 
@@ -209,7 +210,9 @@ class Runtime:
 
     def __post_init__(self) -> None:
         if self.kernels not in self.library_names:
-            raise ValueError(f"no kernels {self.kernels!r}; there are: {', '.join(self.library_names)}")
+            names = ", ".join(self.library_names)
+            meant = did_you_mean(self.kernels, self.library_names) or f"; there are: {names}"
+            raise ValueError(f"no kernels {self.kernels!r}{meant}")
 
     @property
     def usual_kernels(self) -> str:

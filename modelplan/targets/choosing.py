@@ -166,6 +166,8 @@ def known_device(name: str) -> Device:
     near += [known for known in PROCESSORS if _spoken(known).removeprefix("stm32") in _spoken(name)]
     near += [lower[word] for word in get_close_matches(name.lower(), lower, _NEAR, 0.5) if lower[word] not in near]
     hint = f"near are: {', '.join(near[:_NEAR])}" if near else "`modelplan targets` lists them"
+    if Path(name).is_file():
+        raise RequestError(f"no target {name!r}; that is a file; did you mean {FROM}{name}?")
     raise RequestError(
         f"no target {name!r}; {hint}; for a board that is not listed give its linker script or devicetree as"
         f" {FROM}FILE, or its processor such as cortex-m4 with the bytes as --capacity or --budget"

@@ -315,7 +315,17 @@ def test_where_nothing_fits_fit_names_what_would(models: Path, tmp_path: Path) -
     done = run("fit", kws, "--budget", "4KiB", "--without", "split", "-o", out)
     more = f"{kws} --budget 4096 --max-macs 20% --max-time 30% -o {out}  # a run may take longer\n"
     assert "No single change that is quick to try fits\n  modelplan explain" in done.stdout
-    assert done.stdout.endswith(f"--capacity 4096  # all changes, ranked\n  modelplan fit {more}")
+    assert done.stdout.endswith(f"  modelplan fit {more}")
+    assert f"\n  modelplan fit {kws} --budget 4096 --kernels cmsis-nn -o {out}  # for Cortex-M alone" in done.stdout
+
+
+def test_the_c_array_that_was_written_stands_in_the_next_steps(models: Path, tmp_path: Path) -> None:
+    out, array = tmp_path / "out.tflite", tmp_path / "net.cc"
+    words = ("fit", models / "ds_cnn_kws.tflite", "--least", "--without", "split", "-o", out, "--c-array", array)
+    said = run(*words, "--kernels", "cmsis-c").stdout.partition("\nNext\n")[2]
+    assert str(array) in said
+    assert "--c-array" not in said
+    assert "kTensorArenaBytes" in array.with_suffix(".h").read_text()
 
 
 def test_where_no_file_for_tflm_fits_plain_c_may(models: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
 
 def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     """What was chosen and what it needs, or why nothing fits."""
-    lines = [f"{rung.name:14} {RUNGS[rung.name]}" for rung in ladder.rungs[1:]]
+    lines = []
     if ladder.chosen is not None:
         lines += [f"stripes        {line}" for line in ladder.chosen.regions]
         lines += _needs(ladder.chosen, goal)
@@ -64,11 +64,17 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
             " each puts its rows"
         )
     lines += [f"remark         {remark}" for remark in ladder.remarks]
-    return [Section("", tuple(lines))] if lines else []
+    changed = tuple(f"{rung.name:14} {RUNGS[rung.name]}" for rung in ladder.rungs[1:])
+    return [Section("", of) for of in (changed, tuple(lines)) if of]
 
 
-def next_section(ladder: Ladder, goal: Goal, original: str, output: str, methods: Sequence[str]) -> Section:
-    """What to do with the file that was written: the arena, the operators, and how to try it on the device."""
+def next_section(
+    ladder: Ladder, goal: Goal, original: str, output: str, methods: Sequence[str], array: str = ""
+) -> Section:
+    """What to do with the file that was written: the arena, the operators, and how to try it on the device.
+
+    `array` is the C++ file that was written of it.
+    """
     rung = ladder.chosen
     assert rung is not None
     lines = [
@@ -78,11 +84,13 @@ def next_section(ladder: Ladder, goal: Goal, original: str, output: str, methods
     if "WHILE" in rung.added:
         lines.append("call Reset before the inputs are set, never between them and Invoke")
     model, out = quote(original), quote(output)
-    commands = (
-        f"modelplan analyze {out} --c-array net.cc  # as C++, with the arena and the operators in net.h",
-        f"modelplan verify {model} --against {out} --self-test test.cc  # PASS or FAIL on the device",
-    )
-    return Section("Next", tuple(lines), commands=commands)
+    commands = [f"modelplan verify {model} --against {out} --self-test test.cc  # PASS or FAIL on the device"]
+    if array:
+        lines.append(f"{array}, and its header with the arena and the operators, are for the firmware")
+    else:
+        as_source = "as C++, with the arena and the operators in net.h"
+        commands.insert(0, f"modelplan analyze {out} --c-array net.cc  # {as_source}")
+    return Section("Next", tuple(lines), commands=tuple(commands))
 
 
 def help_section(ladder: Ladder, goal: Goal, original: str, output: str, suggestions: Sequence[Suggestion]) -> Section:
@@ -92,6 +100,9 @@ def help_section(ladder: Ladder, goal: Goal, original: str, output: str, suggest
     build += [] if str(goal.abi) == USUAL_ABI else ["--abi", str(goal.abi)]
     words = ("modelplan", "explain", original, *build, "--capacity", str(goal.budget))
     more = [f"{join(words)}  # all changes, ranked"]
+    if ladder.kernels == ALL:
+        words = ("modelplan", "fit", original, "--budget", str(goal.budget), "--kernels", "cmsis-nn", "-o", output)
+        more.append(f"{join(words)}  # for Cortex-M alone; likewise --kernels esp-nn or --target BOARD")
     if (goal.max_macs < _MORE_MACS or goal.max_time < _MORE_TIME) and (ladder.bound or 0) <= goal.budget:
         caps = ("--max-macs", f"{_MORE_MACS:.0%}", "--max-time", f"{_MORE_TIME:.0%}")
         words = ("modelplan", "fit", original, *build, "--budget", str(goal.budget), *caps, "-o", output)

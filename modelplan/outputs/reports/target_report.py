@@ -28,7 +28,7 @@ def target_lines(chosen: Chosen) -> list[str]:
     """Which block of which target is meant, what is reserved of it, and what the program beside it occupies."""
     device, block = chosen.device, chosen.block
     if block is None:
-        lines = [f"target    {device.name}: the bytes for an arena are not known (state --capacity); {chosen.unknown}"]
+        lines = [f"target    {device.name}: --budget BYTES states its memory for an arena; {chosen.unknown}"]
         lines += [
             f"memory    {device.name}#{one.regions[0]} has {human(one.usable)}" for one in blocks(device) if one.usable
         ]
