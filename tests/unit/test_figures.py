@@ -328,13 +328,13 @@ def test_the_largest_buffers_are_named_and_all_where_there_is_room() -> None:
         rows = [one.row for one in named]
         size = drawing.problem.size[order]
         apart = lifetime_chart._rows_each(len(order))
-        assert rows == (list(range(len(order))) if len(order) <= 64 else sorted(set(rows)))
+        assert rows == (list(range(len(order))) if apart == 1 else sorted(set(rows)))
         assert all(b - a >= apart for a, b in pairwise(rows))
         assert all(one.size == brief(int(size[one.row])) for one in named)
         # Whoever has no name lies beside a larger one that has.
         for row in set(range(len(order))) - set(rows):
             assert any(abs(other - row) < apart and size[other] >= size[row] for other in rows)
-    assert len(named) > 30
+    assert 25 < len(named) <= lifetime_chart._MOST_ROWS
 
 
 @given(strategies.problems(most=10, alignments=(1, 4)), st.integers(0, 1 << 16))
