@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -210,7 +209,7 @@ def _bytes_of_two(drawing: Drawing) -> tuple[IntArray, IntArray, IntArray, IntAr
 
 
 def lost_areas(drawing: Drawing) -> list[tuple[int, int, int, int]]:
-    """What is lost to fragmentation: free bytes below the lower bound while some buffer lies above that.
+    """What is lost to fragmentation: free bytes below the lower bound while a buffer that fits into no gap lies above.
 
     With these bytes in one piece that buffer could lie lower. None is listed of more than 10,000 buffers, since each
     would be too small to see, and none that is smaller than the alignment.
@@ -221,28 +220,42 @@ def lost_areas(drawing: Drawing) -> list[tuple[int, int, int, int]]:
     problem, low = drawing.problem, drawing.placement.offsets
     bound = drawing.lower_bound
     rows = np.stack([problem.start, problem.end, low, low + problem.size], axis=1)[problem.size > 0]
-    if not bound or len(problem) > _MOST_TRACED or not (rows[:, 3] > bound).any():
+    if not bound or len(problem) > _MOST_TRACED:
         return []
     rows = np.concatenate([rows, np.array(drawing.claimed, dtype=np.int64).reshape(-1, 4)])
-    least = int(problem.alignment.max(initial=1))
+    least = max(int(problem.alignment.max(initial=1)), 1)
+    stuck = rows[[i for i in np.flatnonzero(rows[:, 3] > bound).tolist() if _is_stuck(rows, i, bound)]]
     found: list[tuple[int, int, int, int]] = []
     since: dict[tuple[int, int], int] = {}
-    for step, _ in [*pairwise(np.unique(rows[:, :2]).tolist()), (int(rows[:, 1].max()), 0)]:
-        gaps = _gaps(rows[(rows[:, 0] <= step) & (step < rows[:, 1])], bound, least)
+    for step in np.unique(rows[:, :2]).tolist():
+        gaps: set[tuple[int, int]] = set()
+        if ((stuck[:, 0] <= step) & (step < stuck[:, 1])).any():
+            gaps = {gap for gap in _gaps(_alive(rows, step, step + 1), bound) if gap[1] - gap[0] >= least}
         found += [(since.pop(gap), step, *gap) for gap in sorted(since.keys() - gaps)]
         since |= dict.fromkeys(gaps - since.keys(), step)
     return found
 
 
-def _gaps(alive: IntArray, bound: int, least: int) -> set[tuple[int, int]]:
-    """The free ranges of addresses below the bound, from `least` bytes, where something lies above it."""
-    if not (alive[:, 3] > bound).any():
-        return set()
+def _is_stuck(rows: IntArray, i: int, bound: int) -> bool:
+    """Whether no gap below the bound would hold a rectangle for as long as it lives."""
+    start, end, low, high = rows[i].tolist()
+    others = _alive(np.delete(rows, i, axis=0), start, end)
+    return not any(top - bottom >= high - low for bottom, top in _gaps(others, bound))
+
+
+def _alive(rows: IntArray, start: int, end: int) -> IntArray:
+    """The rectangles that live in some of the steps."""
+    chosen: IntArray = rows[(rows[:, 0] < end) & (start < rows[:, 1])]
+    return chosen
+
+
+def _gaps(alive: IntArray, bound: int) -> list[tuple[int, int]]:
+    """The ranges of addresses below the bound that no rectangle takes."""
     alive = alive[np.argsort(alive[:, 2])]
     begins = np.concatenate([[0], np.maximum.accumulate(alive[:, 3])])
     ends = np.minimum(np.concatenate([alive[:, 2], [bound]]), bound)
-    wide = ends - begins >= max(least, 1)
-    return {*zip(begins[wide].tolist(), ends[wide].tolist(), strict=True)}
+    wide = ends > begins
+    return list(zip(begins[wide].tolist(), ends[wide].tolist(), strict=True))
 
 
 def kind_of(graph: Graph, buffer: Buffer) -> str:

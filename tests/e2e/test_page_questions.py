@@ -223,3 +223,63 @@ def test_what_was_so_before_is_no_change(browser: Browser, files: Path) -> None:
     browser.open(files / "diff.html")
     assert browser.run("return changedBuffers(plans[1], plans[1])") == []
     assert browser.run("return writtenOver(plans[1]).length") > 0
+
+
+@pytest.fixture(scope="module")
+def skips(files: Path) -> Path:
+    """The page of `analyze` for a model with skips, and beside it that of its fitted file, `skips_fit.html`."""
+    path, model = files / "skips.html", ROOT / "models" / "resnet8.tflite"
+    assert modelplan("analyze", model, *REFERENCE, "--draw", path).returncode == 0
+    options = ("--least", "--without", "fold,gather,split", "-o", files / "skips.tflite")
+    assert modelplan("fit", model, *options, *REFERENCE, "--draw", files / "skips_fit.html").returncode == 0
+    return path
+
+
+def tap(browser: Browser, selector: str) -> None:
+    """Scrolls to the first element of a selector and clicks its middle, which nothing may lie over."""
+    x, y, hit = browser.run(
+        "const e = document.querySelector(arguments[0]); e.scrollIntoView({block: 'center'});"
+        "const b = e.getBoundingClientRect(), x = b.left + b.width / 2, y = b.top + b.height / 2;"
+        "return [x, y, e.contains(document.elementFromPoint(x, y))]",
+        selector,
+    )
+    assert hit, selector
+    browser.point(x, y, click=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_five_questions_take_two_clicks_at_most(browser: Browser, skips: Path, width: int, height: int) -> None:
+    browser.resize(width, height)
+    try:
+        browser.open(skips)
+        # The operator of the peak: it stands above the map when the page opens.
+        peak = browser.run("return plan().stepName(plan().peaks[0].start)")
+        assert peak in seen(browser, "#where")[0]
+        # The buffers to shrink: the live set of the peak, largest first, is open.
+        sizes = [int(text.replace(",", "")) for text in browser.texts("#live tbody td:nth-child(2)")]
+        assert sizes == sorted(sizes, reverse=True)
+        assert len(sizes) >= min(5, browser.run("return plan().aliveAt(state.step).length"))
+        # Who keeps a skip alive: its name, one click.
+        skip = browser.run(
+            "const p = plan(), far = i => p.readersOf(i).length > 1 && p.end[i] - p.start[i] > 2;"
+            "return p.label([...p.byArea].find(far))"
+        )
+        tap(browser, "#search")
+        browser.press(skip)
+        tap(browser, "#found [role=option]")
+        answer = dict(zip(browser.texts("#details dt"), browser.texts("#details dd"), strict=False))
+        assert "its last reader" in answer["kept alive by"]
+        # The five largest changes: they are open on the page of a fit.
+        browser.open(skips.with_name("skips_fit.html"))
+        changes = browser.run("return changedBuffers(plans[0], plan()).length")
+        assert len(browser.texts("#changes .told [role=button]")) == min(changes, 5)
+        # Where bytes are lost to fragmentation: the legend says it, and a click goes there.
+        lost = browser.run("return plan().columns.lost.length")
+        if lost:
+            tap(browser, "#legend button")
+            assert browser.run("return state.step") == browser.run("return mostLost(plan()).step")
+        else:
+            assert "fragmentation" not in browser.text("#legend")
+    finally:
+        browser.resize(1280, 800)

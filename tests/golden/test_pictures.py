@@ -23,7 +23,7 @@ from modelplan.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "pictures.txt"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "gallery.md")]
 
 #: The columns of a plan that a figure draws.
 DRAWN = ("id", "lower", "upper", "size", "offset")

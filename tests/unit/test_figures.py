@@ -328,13 +328,13 @@ def test_the_largest_buffers_are_named_and_all_where_there_is_room() -> None:
         rows = [one.row for one in named]
         size = drawing.problem.size[order]
         apart = lifetime_chart._rows_each(len(order))
-        assert rows == (list(range(len(order))) if len(order) <= 64 else sorted(set(rows)))
+        assert rows == (list(range(len(order))) if apart == 1 else sorted(set(rows)))
         assert all(b - a >= apart for a, b in pairwise(rows))
         assert all(one.size == brief(int(size[one.row])) for one in named)
         # Whoever has no name lies beside a larger one that has.
         for row in set(range(len(order))) - set(rows):
             assert any(abs(other - row) < apart and size[other] >= size[row] for other in rows)
-    assert len(named) > 30
+    assert 25 < len(named) <= lifetime_chart._MOST_ROWS
 
 
 @given(strategies.problems(most=10, alignments=(1, 4)), st.integers(0, 1 << 16))
@@ -347,12 +347,22 @@ def test_what_is_lost_to_fragmentation_is_every_free_byte_below_the_bound(proble
     bound = load_bound(problem)
     drawing = of_problem("p", problem, Placement(offsets, lower_bound=bound))
     least = int(problem.alignment.max(initial=1))
+    taken = [{*range(low, low + size)} for low, size in zip(offsets.tolist(), problem.size.tolist(), strict=True)]
+
+    def is_stuck(i: int) -> bool:
+        beside = (problem.start < problem.end[i]) & (problem.start[i] < problem.end) & (np.arange(len(problem)) != i)
+        used = set().union(*(taken[j] for j in np.flatnonzero(beside)))
+        size = int(problem.size[i])
+        return not any(used.isdisjoint(range(at, at + size)) for at in range(bound - size + 1))
+
+    above = [i for i in range(len(problem)) if problem.size[i] and offsets[i] + problem.size[i] > bound]
+    lacking = [range(problem.start[i], problem.end[i]) for i in above if is_stuck(i)]
     expected = set()
     for step in range(drawing.steps):
         alive = (problem.start <= step) & (step < problem.end) & (problem.size > 0)
-        used = {b for i in np.flatnonzero(alive) for b in range(int(offsets[i]), int(offsets[i] + problem.size[i]))}
+        used = set().union(*(taken[i] for i in np.flatnonzero(alive)))
         free = [b not in used for b in range(bound)]
-        if max(used, default=0) >= bound:
+        if any(step in steps for steps in lacking):
             for held, run in groupby(range(bound), key=free.__getitem__):
                 found = [*run]
                 expected |= {(step, b) for b in found if held and len(found) >= least}
@@ -365,10 +375,13 @@ def test_what_is_lost_to_fragmentation_is_every_free_byte_below_the_bound(proble
 def test_what_is_lost_to_fragmentation_is_hatched_and_told() -> None:
     problem = graphs.problem([(40, 0, 2), (30, 1, 3)])
     drawing = of_problem("p", problem, Placement(np.array([0, 50]), lower_bound=70))
-    assert lost_areas(drawing) == [(1, 2, 40, 50), (2, 3, 0, 50)]
-    for at, words in ((50, True), (40, False)):
+    assert lost_areas(drawing) == []  # it could lie at 40
+    problem = graphs.problem([(40, 0, 2), (30, 1, 3), (20, 2, 4)])
+    drawing = of_problem("p", problem, Placement(np.array([0, 60, 40]), lower_bound=70))
+    assert lost_areas(drawing) == [(1, 2, 40, 60), (2, 3, 0, 40)]
+    for offsets, words in (([0, 60, 40], True), ([0, 40, 10], False)):
         with canvas.style():
-            sheet = memory_map.draw(replace(drawing, placement=Placement(np.array([0, at]), lower_bound=70)))
+            sheet = memory_map.draw(replace(drawing, placement=Placement(np.array(offsets), lower_bound=70)))
         assert any("lost to fragmentation" in text.get_text() for text in sheet.figure.texts) is words
 
 

@@ -68,6 +68,8 @@ def chart_of(difference: Difference) -> DifferenceChart:
         f"{side}: whole tensors are shown; the plan in the file keeps parts of them and needs {human(head)}"
         for side, head in parts_kept(difference)
     ]
+    if difference.live[0] and list(difference.live[0]) == list(difference.live[1]):
+        facts += ["the curves are one: the same tensors are alive at each step; what differs is where they lie"]
     return DifferenceChart(title, tuple(filter(None, facts)), difference, f"modelplan {__version__}")
 
 

@@ -32,7 +32,8 @@ CLASSES = (
 _NARROWEST, _WIDEST = 480.0, 860.0
 _POINTS_PER_STEP = 14.0
 _ROW = 11.0
-_MOST_ROWS = 64
+#: As many names can be read on a slide.
+_MOST_ROWS = 44
 _LONGEST_NAME = 190.0
 _THINNEST = 0.6
 #: Points of the lane of a stream, and the room below the lanes.
@@ -52,7 +53,7 @@ class NamedRow:
 def draw(drawing: Drawing) -> Sheet:
     """The lifetime chart of a drawing; must run inside `canvas.style()`.
 
-    Cost: O(n log n), with at most 64 labels however many buffers there are.
+    Cost: O(n log n), with at most 44 labels however many buffers there are.
     """
     order = in_order(drawing)
     found = named_rows(drawing, order)

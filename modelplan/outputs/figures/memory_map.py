@@ -132,8 +132,8 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
     if drawing.at_peak.any():
         entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
     entries.append(axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
-    if most := _most_lost(drawing):
-        words = f"lost to fragmentation: {brief(most[0])} at step {most[1]:,}"
+    if drawing.height > drawing.lower_bound and (step := _most_lost(drawing)) is not None:
+        words = f"lost to fragmentation: {brief(drawing.height - drawing.lower_bound)}, most at step {step:,}"
         entries.append(axes.Entry(words, _LOST | {"linewidth": 0.4}))
     if drawing.claimed:
         entries.append(axes.Entry("another model may use it at any time", _CLAIMED | {"linewidth": 0.4}))
@@ -147,14 +147,15 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
     return entries
 
 
-def _most_lost(drawing: Drawing) -> tuple[int, int] | None:
-    """The most bytes that are lost to fragmentation at a step, and the first such step; None where none are."""
+def _most_lost(drawing: Drawing) -> int | None:
+    """The first step at which most bytes are free for want of a whole gap; None where none are."""
     change = Counter[int]()
     for start, end, low, high in lost_areas(drawing):
         change[start] += high - low
         change[end] -= high - low
     lost = accumulate(change[step] for step in sorted(change))
-    return max(zip(lost, sorted(change), strict=True), key=lambda row: (row[0], -row[1]), default=None)
+    _, step = max(zip(lost, sorted(change), strict=True), key=lambda row: (row[0], -row[1]), default=(0, None))
+    return step
 
 
 def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:

@@ -132,7 +132,8 @@ def _draw_head(sheet: Sheet, drawing: OrderDrawing) -> None:
     facts = f"order saves {human(saved)} = {share:.1%} of the peak  ·  {proof}"
     sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")
     x, y = _EDGE, y - 2 * _ROW - 4
-    for text, colour in [("file order", _BEFORE), ("this order", _AFTER), ("operator that moved", WARNING)]:
+    entries = [("file order", _BEFORE), ("this order", _AFTER), ("operator that moved", WARNING)]
+    for text, colour in entries if drawing.moved else entries[1:2]:
         sheet.swatch(x, y - 1, facecolor=colour, edgecolor=MUTED, linewidth=0.4)
         sheet.write(x + 14, y, text, SMALL, va="baseline")
         x += 14 + lettering.width(text, SMALL) + 14

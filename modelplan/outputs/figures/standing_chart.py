@@ -70,11 +70,11 @@ def draw(standing: Standing) -> Sheet:
 
 
 def _groups(marks: Sequence[Mark]) -> list[list[Mark]]:
-    """Those that end at one height, lowest first, ours in front."""
+    """Those that end at one height, lowest first; ours in front, then by name, since times differ from run to run."""
     groups: dict[int, list[Mark]] = {}
     for mark in marks:
         groups.setdefault(mark.height, []).append(mark)
-    return [sorted(groups[height], key=lambda mark: mark.name != "modelplan") for height in sorted(groups)]
+    return [sorted(groups[height], key=lambda mark: (mark.name != "modelplan", mark.name)) for height in sorted(groups)]
 
 
 def _draw_bar(sheet: Sheet, marks: Sequence[Mark], place: int) -> None:

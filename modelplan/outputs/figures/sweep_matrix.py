@@ -64,7 +64,7 @@ def draw(matrix: SweepMatrix) -> Sheet:
     entries = [Entry(words, _style(fill)) for words, fill in _shown_looks(found.fits)]
     names = [lettering.folded(lettering.drawable(Path(model).stem), _NAME, BODY) for model in models]
     left = 2 * _EDGE + max([lettering.width(name, BODY) for name in names], default=0)
-    width = max(_COLUMN * len(targets), 420.0 - left)
+    width = max(_COLUMN * len(targets), lettering.width(_facts(found), BODY) + 2 * _EDGE - left)
     legend = legend_rows(entries, width + left - _EDGE)
     above = 3 * _EDGE + TITLE + _LINE * (len(legend) + 3)
     rows = max(len(names), 1)
@@ -115,7 +115,7 @@ def _head(sheet: Sheet, matrix: SweepMatrix, legend: list[list[tuple[float, Entr
     """Title, what was left out, legend."""
     found = matrix.findings
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    room = sheet.right - _EDGE
+    room = sheet.right
     title = lettering.folded(lettering.drawable(matrix.title), room / 1.15, TITLE)
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
     sheet.write(_EDGE, y - _LINE, lettering.folded(_facts(found), room, BODY), BODY, va="baseline")

@@ -9,6 +9,8 @@ const MOST_LABELS = 160;
 const MOST_HATCHED = 400;
 /** How far above the highest peak the axis of the curve goes. */
 const HEADROOM = 1.25;
+/** How far above the highest line the axis of addresses goes, so that its name has room. */
+const ABOVE = 1.09;
 /** From how many pixels a step has room for the name of its operator, and the most letters of one. */
 const NAMED_STEP = 15;
 const LONGEST = 18;
@@ -185,7 +187,7 @@ class Chart {
 
   /** The window that shows all of a plan. @param {Plan} plan @returns {Sight} */
   whole(plan) {
-    return { x0: 0, x1: plan.steps, y0: 0, y1: plan.top * 1.06 };
+    return { x0: 0, x1: plan.steps, y0: 0, y1: plan.top * ABOVE };
   }
 
   /** The place of the plot inside the map, in pixels of the window. */
@@ -375,7 +377,7 @@ class Chart {
     /** @type {[number, string][]} */
     const rows = [...steps.writers.map((s) => /** @type {[number, string]} */ ([s, ink.writer])), ...steps.readers.map((s) => /** @type {[number, string]} */ ([s, ink.reader]))];
     if (steps.cursor >= 0) rows.push([steps.cursor, ink.muted]);
-    this.sources.bands.data = columns(rows, p.top * 1.06);
+    this.sources.bands.data = columns(rows, p.top * ABOVE);
     this.sources.bands2.data = columns(rows, p.most * HEADROOM);
     const box = (/** @type {number[]} */ list) => ({ l: list.map((i) => p.start[i]), r: list.map((i) => p.end[i]), b: list.map((i) => p.low[i]), t: list.map((i) => p.high[i]), c: list.map(() => ink.ink) });
     this.sources.marks.data = box(matches.slice(0, 500));

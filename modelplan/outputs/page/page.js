@@ -125,7 +125,7 @@ function frame() {
 /** What is lost to fragmentation, with a button that goes where most is. @param {Plan} p */
 function lostEntry(p) {
   const { step, bytes } = mostLost(p);
-  const button = make("button", { type: "button", className: "link", title: "Go to the step at which most is lost", onclick: () => goto(step) }, `${brief(bytes)} at ${p.stepLabel(step)}`);
+  const button = make("button", { type: "button", className: "link", title: "Go to the step at which most is lost", onclick: () => goto(step) }, `${brief(bytes)}, most at ${p.stepLabel(step)}`);
   return bytes ? [make("li", {}, make("span", { className: "swatch lost" }), explained("lost to fragmentation"), button)] : [];
 }
 
@@ -141,7 +141,7 @@ function summaryOf(p) {
   if (c.capacity !== null) lines.push(c.fits ? `It fits the capacity of ${human(c.capacity)}.` : `It does not fit the capacity of ${human(c.capacity)}.`);
   if (top) lines.push(`Most is alive at ${p.stepLabel(top.start)}: ${human(top.bytes)}. Alive there: ${p.aliveAt(top.start).slice(0, 8).map((i) => `${p.label(i)} ${brief(p.size[i])}`).join("; ")}.`);
   const lost = mostLost(p);
-  if (lost.bytes) lines.push(`Lost to fragmentation: ${human(lost.bytes)} at ${p.stepLabel(lost.step)}.`);
+  if (lost.bytes) lines.push(`Lost to fragmentation: ${human(lost.bytes)}, most at ${p.stepLabel(lost.step)}.`);
   if (p.peaks[1]) lines.push(`The second-highest peak is ${p.stepLabel(p.peaks[1].start)} with ${human(p.peaks[1].bytes)}.`);
   return lines;
 }

@@ -279,13 +279,14 @@ class Plan {
   }
 }
 
-/** The first step at which most bytes are lost to fragmentation, and how many. @param {Plan} p */
+/** The bytes above the bound that fragmentation costs, 0 where it costs none, and the first step at which most are free for
+ * want of a whole gap. @param {Plan} p */
 function mostLost(p) {
   const lost = new Float64Array(p.steps + 1);
   for (const [start, end, low, high] of p.columns.lost) { lost[start] += high - low; lost[end] -= high - low; }
   for (let s = 1; s <= p.steps; s++) lost[s] += lost[s - 1];
-  const bytes = lost.reduce((a, b) => Math.max(a, b), 0);
-  return { step: lost.indexOf(bytes), bytes };
+  const step = lost.indexOf(lost.reduce((a, b) => Math.max(a, b), 0));
+  return { step, bytes: p.columns.lost.length ? p.columns.height - p.columns.bound : 0 };
 }
 
 /** @param {number[]} row pairs of tensor and distance */

@@ -36,7 +36,7 @@ const WORDS = {
   order: "Who chose the order of the operators.",
   allocator: "The program that chose the addresses.",
   fragmentation: "Bytes of the arena that are free at the highest peak, because of where the buffers lie.",
-  "lost to fragmentation": "Free bytes below the lower bound while a buffer lies above it: in one piece they would let it lie lower.",
+  "lost to fragmentation": "Free bytes below the lower bound while a buffer that fits into no gap lies above it: in one piece they would hold it.",
   "alignment loss at the peak": "Bytes lost at the highest peak because addresses and sizes are rounded up.",
   "proved lowest": "What is proved: that no placement, or also that no order of the operators, needs less.",
   "shared while overlapping": "Bytes that two buffers have at once, since one is written over the other while that is still read.",
