@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Options of other runtimes with their defaults.
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--tflm": None, "--max-macs": None, "--max-ops": None, "--max-time": "15%",
-    "--header": None, "--c-array": None, "--seconds": None, "--interface": "as-is",
+    "--header": None, "--c-array": None, "--seconds": None,
 }  # fmt: skip
 
 
@@ -96,6 +96,7 @@ def _request(arguments: Namespace, target: Chosen | None) -> FitCRequest:
         name=arguments.name or "",
         section=arguments.section or "",
         kernels=arguments.kernels or C.kernels,
+        interface=arguments.interface,
         pushed=arguments.input == "rows",
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
+from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Part, Requirement
 from modelplan.model.model_file import ModelFile
 from modelplan.primitives.errors import ModelError
@@ -17,8 +19,9 @@ from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, c_ladder
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames
+from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
-from modelplan.runtimes.tflm.file import load_tflite, read_tflite
+from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
 
 if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
@@ -36,6 +39,8 @@ class FitCRequest(CGoal):
         budget: bytes of static memory that there are; None asks for the least.
         name: what all public names begin with; empty: the output's.
         section: of the buffer, for the linker; empty: none.
+        interface: the type of inputs and outputs, "int8" or "uint8", where the program converts in place of the model's
+            outer QUANTIZE and DEQUANTIZE; or "as-is".
         kernels: who computes: "portable" kernels in the file, or a library where it can: "esp-nn", or CMSIS-NN as
             "cmsis-c", "cmsis-dsp", "cmsis-mve", or "cmsis-nn" for any of them.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
@@ -50,6 +55,7 @@ class FitCRequest(CGoal):
     name: str = ""
     section: str = ""
     kernels: str = "portable"
+    interface: str = INTERFACES[0]
 
 
 def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
@@ -116,11 +122,38 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     Raises:
         ModelError: the file cannot be read, or operators in it cannot become C; names them all.
     """
-    return stated_verdict(CModel(load_model(path), load_tflite(path), stated_kernels(source)), source, header)
+    interface = stated_interface(load_tflite(path), header)
+    verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)
+    if interface == INTERFACES[0] or verdict.outcome != "ok":
+        return verdict
+    return replace(verdict, details=f"{verdict.details}; the program converts its ends to {interface}")
+
+
+def stated_interface(file: FileModel, header: str) -> str:
+    """The type of inputs and outputs of a network in plain C, or "as-is" where they are those of its model."""
+    main = file.subgraphs[0]
+    types = [DTYPES[main.tensors[t].type] for t in (*main.inputs, *main.outputs)]
+    stated = re.findall(r"^/\* .*\] (\w+) \*/$", header, re.MULTILINE)
+    changed = [one for one, dtype in zip(stated, types, strict=False) if one != dtype and one in INTERFACES]
+    return changed[0] if changed else INTERFACES[0]
+
+
+def with_stated_interface(file: FileModel, path: str, header: str) -> FileModel:
+    """A .tflite file with the inputs and outputs that a header states."""
+    interface = stated_interface(file, header)
+    return file if interface == INTERFACES[0] else _loaded(path, interface, "portable").file
 
 
 def _model(request: FitCRequest) -> CModel:
-    return CModel(load_model(request.path), load_tflite(request.path), request.kernels)
+    return _loaded(request.path, request.interface, request.kernels)
+
+
+def _loaded(path: str, interface: str, kernels: str) -> CModel:
+    graph, file = load_model(path), load_tflite(path)
+    if interface == INTERFACES[0]:
+        return CModel(graph, file, kernels)
+    changed = with_interface(file.data, graph, interface)
+    return CModel(changed.graph, read_tflite(changed.content, path), kernels)
 
 
 def _names(request: FitCRequest) -> CNames:

@@ -143,14 +143,14 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
 
 def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
     """Proves the plan that a network in plain C states, and compares what it computes with what TFLM does."""
-    from modelplan.questions.c_fitting import source_verdict  # here, since few files are C
+    from modelplan.questions.c_fitting import source_verdict, with_stated_interface  # here, since few files are C
 
     model, path = load_tflite(request.path), Path(against)
     source, header = read_text(path), read_text(path.with_suffix(".h"))
     interface_of(header, str(path.with_suffix(".h")))
     verdicts = [source_verdict(request.path, source, header)]
     if verdicts[0].outcome != "broken":
-        verdicts.append(_run_beside_tflm(request, model, path))
+        verdicts.append(_run_beside_tflm(request, with_stated_interface(model, request.path, header), path))
     words = {"broken": "does not compute what {} does", "unproved": "is not proved equal to {}"}
     failed = [v for outcome in words for v in verdicts if v.outcome == outcome]
     fault = f"{against} {words[failed[0].outcome].format(request.path)}: {failed[0].details}" if failed else ""

@@ -116,6 +116,19 @@ def test_random_stages_are_read_back(tmp_path: Path) -> None:
         assert verdict.outcome == "ok", (seed, verdict.details)
 
 
+def test_inputs_and_outputs_of_another_type_are_read_from_the_header(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, path = str(corpus / "camera" / "blazeface_front_128.tflite"), tmp_path / "net.c"
+    words = ["fit", model, "--runtime", "c", "--without", "overlaps,rows,parts", "-o", str(path)]
+    assert main([*words, "--interface", "int8"]) == 0
+    assert "const int8_t *net_output_0(void);" in path.with_suffix(".h").read_text()
+    assert main(["verify", model, "--against", str(path), "--quick"]) == 0
+    assert "the program converts its ends to int8" in " ".join(capsys.readouterr().out.split())
+    path.write_text(path.read_text().replace("+ p->out_zero", "- p->out_zero"))
+    assert main(["verify", model, "--against", str(path), "--quick"]) == 4
+
+
 def test_verify_names_the_fault_and_what_is_not_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, files = written("loops")
     path, model = tmp_path / "net.c", str(MODELS / "ds_cnn_kws.tflite")

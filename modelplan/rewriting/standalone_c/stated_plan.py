@@ -35,6 +35,7 @@ from modelplan.rewriting.standalone_c.writing import CNames, c_files
 
 LEVEL = "plan in C"
 _TOKEN = re.compile(r"/\*.*?\*/|\s+|(\"[^\"\n]*\"|\w+|.)", re.DOTALL)
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CASE = re.compile(r"^        case \d+: \{\n(.*?)^            break;", re.MULTILINE | re.DOTALL)
 
 
@@ -64,6 +65,8 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _first_difference(text: str, wanted: str) -> str:
+    if _COMMENT.sub("", text) == _COMMENT.sub("", wanted):
+        return ""  # tokens of large tables take long
     for (token, at), (right, _) in zip_longest(_tokens(text), _tokens(wanted), fillvalue=("nothing", len(text))):
         if token != right:
             return f"line {text.count(chr(10), 0, at) + 1} has {token} where {right} belongs"
@@ -112,10 +115,15 @@ class StatedPlan:
         size = int(self._one(rf"^#define {self.names.macro}_RAM_BYTES (\d+)$", self.header)[1])
         inputs, outputs = (tuple(rows.value_of[t] for t in end) for end in (main.inputs, main.outputs))
         scratch = {i: o.scratch for i, o in self.operators.items() if f"SCRATCH_{i}" in self.offsets}
-        numbers = sorted({int(n) for n in re.findall(r"^static void stage_(\d+)\(", self.source, re.MULTILINE)})
+        numbers = sorted({int(n) for n in re.findall(r"^static void stage_(\d+)\(", self._steps, re.MULTILINE)})
         stages = tuple(self._stage(number) for number in numbers)
         kernels = self.model.kernels
         return CProgram(values, stages, size, size, inputs, outputs, self._pushed, scratch, kernels)
+
+    @cached_property
+    def _steps(self) -> str:
+        """What follows the tables and parameters of operators."""
+        return self.source[max(self.source.rfind("_params op_"), 0) :]
 
     @cached_property
     def _pushed(self) -> bool:
@@ -129,7 +137,7 @@ class StatedPlan:
 
     def _stage(self, number: int) -> Stage:
         """The steps of a stage."""
-        body = self._one(rf"^static void stage_{number}\([^)]*\)\n\{{\n(.*?)^\}}", self.source)[1]
+        body = self._one(rf"^static void stage_{number}\([^)]*\)\n\{{\n(.*?)^\}}", self._steps)[1]
         if f"stage_{number}_steps(" in body:
             forms = list(self._table(number, body).steps())
         else:
@@ -146,16 +154,16 @@ class StatedPlan:
 
     def _table(self, number: int, body: str) -> StepTable:
         """The tables of a stage."""
-        steps = self._one(rf"^static void stage_{number}_steps\(.*?^\}}", self.source)[0]
+        steps = self._one(rf"^static void stage_{number}_steps\(.*?^\}}", self._steps)[0]
         cases, counters = [], dict[int, tuple[int, int]]()
         for case in _CASE.findall(steps):
             operator = ARRIVAL if "(const char *)row" in case else self._operator_of(case)
             cases.append((operator, self._places(operator), "s->columns" in case))
             for counter, position in re.findall(r"at\[(\d+)\] \+= s->at\[(\d+)\];", case):
                 counters[int(counter)] = operator, int(position)
-        begun = counted_from(body) or counted_from(self.source, progress=True)
+        begun = counted_from(body) or counted_from(self._steps, progress=True)
         table = StepTable(counted={counters[i]: begun[i] for i in range(len(counters))})
-        parts = "left;" in self._one(rf"^struct step_{number} \{{.*?^\}};", self.source)[0]
+        parts = "left;" in self._one(rf"^struct step_{number} \{{.*?^\}};", self._steps)[0]
         table.forms = [_form(row, cases, 6 if parts else 4) for row in self._rows(f"steps_{number}")]
         table.order = [row[0] for row in self._rows(f"order_{number}")]
         table.runs = [OrderRun(row[0], row[1], row[2]) for row in self._rows(f"runs_{number}")]
@@ -171,7 +179,7 @@ class StatedPlan:
 
     def _rows(self, name: str) -> Iterator[list[int]]:
         """The numbers of a table, in brackets or one by one."""
-        body = self._one(rf"^static const [\w ]+ {name}\[\d+\](?:\[3\])? = \{{[^\n]*\n(.*?)^\}};", self.source)[1]
+        body = self._one(rf"^static const [\w ]+ {name}\[\d+\](?:\[3\])? = \{{[^\n]*\n(.*?)^\}};", self._steps)[1]
         for row in re.findall(r"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}|-?\d+", body):
             yield [int(n) for n in re.findall(r"-?\d+", row)]
 
