@@ -25,13 +25,13 @@ def parse_bytes(text: str) -> int:
     unit = match[2].lower() if match else ""
     if not match or unit not in _UNITS.keys() | _AMBIGUOUS.keys():
         raise RequestError(f"cannot read {text!r} as bytes; expected a number like 65536, 64KiB or 1.5MiB")
+    size = float(match[1]) * _UNITS.get(unit, 1000)
+    if size >= 2**62 or size != int(size):
+        raise RequestError(f"{text[:40]!r} is not a whole number of bytes below 2^62")
     if unit in _AMBIGUOUS and match[2] != "kB":
         power = _AMBIGUOUS[unit]
         readings = f"{float(match[1]) * 1000**power:,.0f} or {float(match[1]) * 1024**power:,.0f} bytes"
         raise RequestError(f"{text!r} may mean {readings}; write {match[1]}{match[2][0].upper()}iB or the bytes")
-    size = float(match[1]) * _UNITS.get(unit, 1000)
-    if size != int(size) or size >= 2**62:
-        raise RequestError(f"{text!r} is not a whole number of bytes below 2^62")
     return int(size)
 
 
@@ -69,7 +69,7 @@ def parse_rate(text: str) -> int:
         raise RequestError(f"cannot read {text!r} as bytes per second; expected a number like 80MB/s or 1.5GiB/s")
     rate = float(match[1]) * _RATES[match[2].lower()]
     if not 1 <= rate < 2**62:
-        raise RequestError(f"{text!r} is not a rate of at least 1 byte per second and below 2^62")
+        raise RequestError(f"{text[:40]!r} is not a rate of at least 1 byte per second and below 2^62")
     return round(rate)
 
 

@@ -32,6 +32,14 @@ def written(path: Path, content: bytes | str) -> Path:
     return path
 
 
+def test_a_name_that_is_no_text_is_refused(models: Path, tmp_path: Path) -> None:
+    content = (models / "unet_small.onnx").read_bytes()
+    name = onnx.load_from_string(content).graph.input[0].name.encode()
+    damaged = content.replace(name, b"\xff" + name[1:])
+    assert damaged != content
+    refused(written(tmp_path / "name.onnx", damaged), "input: the name b'\\xff", "is no UTF-8 text")
+
+
 @pytest.mark.parametrize("suffix", [".tflite", ".onnx", ".csv"])
 def test_what_is_no_model_is_refused(tmp_path: Path, suffix: str) -> None:
     refused(tmp_path / f"none{suffix}", "No such file")

@@ -252,6 +252,8 @@ class GraphBuilder:
             raise ValueError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
         if known.is_open:
             known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
+        if not isinstance(name, str):
+            raise ValueError(f"{self.place}{place}: the name {name!r:.60} is no UTF-8 text")
         known = self._given(name, known, kind)
         if known.is_open:
             self._note_open(OpenValue(name, known.shape, place == "input" and self.parent is None), follows=follows)
