@@ -283,3 +283,17 @@ def test_five_questions_take_two_clicks_at_most(browser: Browser, skips: Path, w
             assert "fragmentation" not in browser.text("#legend")
     finally:
         browser.resize(1280, 800)
+
+
+def test_steps_are_numbered_in_round_numbers_that_do_not_touch(browser: Browser, tmp_path: Path) -> None:
+    table, page = tmp_path / "long.csv", tmp_path / "long.html"
+    table.write_text("id,lower,upper,size\na,0,700000,16\nb,300000,1048576,32\n")
+    assert modelplan("solve", table, "--draw", page).returncode == 0
+    for width, most in ((1280, 14), (390, 5)):
+        browser.resize(width, 900)
+        browser.open(page)
+        labels = browser.run("return [...chart.lower.below[0].major_label_overrides.values()]")
+        assert labels[0] == "0"
+        assert all(int(label.replace(",", "")) % 100_000 == 0 for label in labels)
+        assert 2 <= len(labels) <= most
+    browser.resize(1280, 900)

@@ -11,6 +11,8 @@ const MOST_HATCHED = 400;
 const HEADROOM = 1.25;
 /** How far above the highest line the axis of addresses goes, so that its name has room. */
 const ABOVE = 1.09;
+/** How many pixels a number below the steps has at least. */
+const NUMBERED_STEP = 80;
 /** From how many pixels a step has room for the name of its operator, and the most letters of one. */
 const NAMED_STEP = 15;
 const LONGEST = 18;
@@ -120,7 +122,6 @@ class Chart {
     up.left[0].axis_label = "bytes alive";
     low.left[0].axis_label = "address";
     low.below[0].axis_label = "step";
-    this.numbers = low.below[0].ticker;
   }
 
   /** Shows a plan at a window of time and addresses. @param {Plan} plan @param {Sight} window */
@@ -436,12 +437,20 @@ class Chart {
     const p = this.plan;
     const [first, last] = [Math.max(0, Math.floor(seen.x0)), Math.min(p.steps, Math.ceil(seen.x1))];
     const named = p.stepName(first) !== "" && this.plot.width / Math.max(seen.x1 - seen.x0, 1) >= NAMED_STEP;
-    const key = named ? `${p.name}:${first}:${last}` : "numbers";
+    let round = 1; // steps between two numbers: 1, 2 or 5 times a power of ten
+    for (let k = 0; (last - first) / round > this.plot.width / NUMBERED_STEP; k++) round = [1, 2, 5][k % 3] * 10 ** Math.floor(k / 3);
+    const key = `${named ? p.name : round}:${first}:${last}`;
     if (this.ticks.get("steps") === key) return;
     this.ticks.set("steps", key);
     const axis = this.lower.below[0];
     if (!named) {
-      axis.setv({ ticker: this.numbers, major_label_overrides: new Map(), major_label_orientation: "horizontal", axis_label: "step" });
+      const from = Math.ceil(first / round);
+      const steps = Array.from({ length: Math.floor(last / round) - from + 1 }, (_, k) => (from + k) * round);
+      axis.setv({
+        ticker: new Bokeh.FixedTicker({ ticks: steps }), major_label_overrides: new Map(steps.map((step) => [step, count(step)])),
+        major_label_orientation: "horizontal", axis_label: "step",
+      });
+      for (const f of [this.lower, this.upper]) for (const grid of f.center) if (grid.dimension === 0) grid.ticker = axis.ticker;
       return;
     }
     const names = Array.from({ length: last - first }, (_, k) => first + k).map((step) => /** @type {[number, string]} */ ([step + 0.5, `${cut(p.stepName(step).replace(/^op \d+ /, ""), this.longest)} ${count(step)}`]));
