@@ -131,9 +131,9 @@ def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
     _, found, body = read_text(path).partition(_CONTENT)
     if not found:
         raise ModelError(f"{path}: neither an ELF file nor a map of GNU ld ({_CONTENT!r} is not in it)")
-    outputs = [(name, _hex(start, size)) for name, start, size in _OUTPUT.findall(body)]
+    outputs = [(name, _hex(path, start, size)) for name, start, size in _OUTPUT.findall(body)]
     sections = [place for name, place in outputs if place.end > place.start and not _NOT_LOADED.match(name)]
-    inputs = [(name, _hex(start, size)) for name, start, size in _INPUT.findall(body)]
+    inputs = [(name, _hex(path, start, size)) for name, start, size in _INPUT.findall(body)]
     arenas = {
         place
         for name, place in inputs
@@ -149,8 +149,11 @@ def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
     return sections, sorted(arenas)
 
 
-def _hex(start: str, size: str) -> Interval:
-    return Interval(int(start, 16), int(start, 16) + int(size, 16))
+def _hex(path: str, start: str, size: str) -> Interval:
+    place = Interval(int(start, 16), int(start, 16) + int(size, 16))
+    if place.end > 1 << 64:
+        raise ModelError(f"{path}: 0x{start[:40]} and 0x{size[:40]} are no range of 64-bit addresses")
+    return place
 
 
 def read_map(path: str) -> Device:
@@ -163,7 +166,7 @@ def read_map(path: str) -> Device:
     _, listed, rows = head.partition("Memory Configuration")
     if not found or not listed:
         raise ModelError(f"{path}: no `Memory Configuration`; is it a map of GNU ld?")
-    regions = [_mapped_region(*row) for row in _MEMORY.findall(rows) if row[0] != "*default*" and int(row[2], 16)]
+    regions = [_mapped_region(path, *row) for row in _MEMORY.findall(rows) if row[0] != "*default*" and int(row[2], 16)]
     if not regions:
         raise ModelError(f"{path}: its `Memory Configuration` has no region: the linker script declares none")
     try:
@@ -172,8 +175,8 @@ def read_map(path: str) -> Device:
         raise ModelError(f"{path}: {problem}") from None
 
 
-def _mapped_region(name: str, start: str, size: str, attributes: str) -> Region:
-    base, end = _hex(start, size)
+def _mapped_region(path: str, name: str, start: str, size: str, attributes: str) -> Region:
+    base, end = _hex(path, start, size)
     no_arena = "" if attributes else "the map shows no attributes for it"
     return Region(name, end - base, base, linked_kind(name, attributes), no_arena=no_arena)
 

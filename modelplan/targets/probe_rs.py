@@ -83,8 +83,8 @@ def _region(path: str, variant: str, entry: dict[str, Any]) -> Region:
     if not 0 <= start <= end <= 1 << 64:
         raise ModelError(f"{path}: variant {variant}: the range of a {entry['kind']} region is no range of 64 bits")
     name = str(entry.get("name") or f"{entry['kind']}@{start:#x}")
-    access = entry.get("access") or {}
-    kind: Kind = "nvm" if access.get("write") is False else _KINDS[entry["kind"]]
+    access = entry.get("access")
+    kind: Kind = "nvm" if isinstance(access, dict) and access.get("write") is False else _KINDS[entry["kind"]]
     if kind == "ram" and is_external(name):
         kind = "psram"
     alias = "it is a second address of other memory" if entry.get("is_alias") else ""

@@ -184,8 +184,19 @@ def test_a_saved_layout_is_verified_against_its_model(tmp_path: Path) -> None:
     assert run("verify", path, "--model", MODELS / "ds_cnn_kws.tflite").returncode == 0
     other = run("verify", path, "--model", MODELS / "resnet8.tflite")
     assert (other.returncode, "was not made for" in other.stderr) == (4, True)
-    document = json.loads(path.read_text())
+    text = path.read_text()
+    document = json.loads(text)
     document["stays"][0]["offset"] += 8
     path.write_text(json.dumps(document))
     broken = run("verify", path)
     assert (broken.returncode, "expected a multiple of 16" in broken.stderr) == (4, True)
+    for key, number in (("delta", 2**63), ("scratch", [-(2**63)])):  # numbers that no array holds
+        document = json.loads(text)
+        plan = document["plans"][0]["plan"]
+        holder = plan["graph"]["ops"][0] if key == "scratch" else plan["problem"]["members"][0][0]
+        assert key in holder
+        holder[key] = number
+        path.write_text(json.dumps(document))
+        refused = run("verify", path)
+        assert refused.returncode in (3, 4), refused.stderr
+        assert len(refused.stderr.splitlines()) == 1

@@ -150,6 +150,12 @@ def test_growth_is_judged_against_what_was(limit: str, before: int, passed: bool
     assert (one.size, one.passed) == (1000 - before, passed)
 
 
+@pytest.mark.parametrize("limit", ["9" * 6000 + "%", "5%%", "-1%", "9" * 6000])
+def test_what_is_no_growth_is_refused(limit: str) -> None:
+    with pytest.raises(RequestError, match="or a share such as 5%"):
+        parse_growth(limit)
+
+
 def test_growth_without_a_figure_is_not_judged() -> None:
     limits = Limits(growth=parse_growth("0"))
     for earlier, reason in ((None, "no baseline is given"), (Earlier("main", None, "main has no x"), "main has no x")):

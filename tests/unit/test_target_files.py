@@ -478,11 +478,19 @@ def test_damaged_files_are_refused_by_their_place(tmp_path: Path) -> None:
     twice = "Memory Configuration\n\nRAM 0x0 0x10 xrw\nRAM 0x20 0x10 xrw\n\nLinker script and memory map\n"
     with pytest.raises(ModelError, match=r"x\.map: two regions are called RAM"):
         read_map(written(tmp_path, twice, "x.map"))
+    long = "9" * 6000
+    for rows, body in ((f"RAM 0x0 0x{long} xrw", ""), ("RAM 0x0 0x10 xrw", f"\n.bss 0x0 0x{long}\n")):
+        table = f"Memory Configuration\n\n{rows}\n\nLinker script and memory map\n{body}"
+        path = written(tmp_path, table, "x.map")
+        with pytest.raises(ModelError, match=r"x\.map: 0x0 and 0x9{40} are no range of 64-bit addresses"):
+            chosen_block(Wanted(f"from:{path}", used=path))
     for cells, reason in (("", "#address-cells has no value"), ("<0>", "reg has 2 cells, expected a multiple of 0")):
         tree = f"/dts-v1/; / {{ #address-cells = {cells or '<>'}; #size-cells = <0>; m@0 {{ reg = <0 1>; "
         tree += 'compatible = "mmio-sram"; }; };'
         with pytest.raises(ModelError, match=rf"x\.dts:.*{reason}"):
             read_devicetree(written(tmp_path, tree, "x.dts"), {}, ())
+    listed = (DATA / "parts.yaml").read_text().replace("access: {write: false}", "access: [1]")
+    assert read_probe_rs(written(tmp_path, listed, "x.yaml"), "ACME1").regions
     parts = (DATA / "parts.yaml").read_text().replace("0x20020000", "9" * 5000)
     with pytest.raises(ModelError):
         read_probe_rs(written(tmp_path, parts, "x.yaml"), "ACME1")

@@ -158,6 +158,9 @@ def _scratch(problem: Problem, placement: Placement, steps: int) -> tuple[Scratc
 def _buffers(problem: Problem, placement: Placement) -> tuple[AddressLayout, dict[int, tuple[int, int]]]:
     """Addresses, reserved bytes and lifetimes of the tensors inside the buffers."""
     members = [(m.tensor, m.delta, b) for b, inside in enumerate(problem.members) for m in inside]
+    far = next((m for m in members if not (0 <= m[0] < 2**31 and abs(m[1]) < 2**62)), None)
+    if far is not None:
+        raise BrokenPlanError(f"buffer {problem.names[far[2]]!r} holds tensor {far[0]:.4g} at a distance of {far[1]:.4g}")
     tensor, delta, buffer = np.array(members, np.int64).reshape(-1, 3).T
     tensors = tensor.tolist()
     starts, steps = (placement.offsets[buffer] + delta).tolist(), (problem.start[buffer], problem.end[buffer])

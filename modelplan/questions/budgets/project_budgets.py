@@ -191,7 +191,7 @@ def parse_growth(text: str) -> Growth:
     >>> parse_growth("2.5%").allowed(1000), parse_growth("1KiB").allowed(1000)
     (25, 1024)
     """
-    share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    share = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*", text)
     if share:
         return Growth(text.strip(), share=Fraction(share[1]) / 100)
     try:

@@ -75,7 +75,7 @@ def read(text: str, name: str) -> RegionPlan:
     reader, macs = settings["reader"], settings["macs_per_second"]
     try:
         asked = region_problem(plans, regions, reader=reader, macs_per_second=macs)
-    except RequestError as refused:
+    except (RequestError, ValueError, OverflowError) as refused:
         raise BrokenPlanError(f"{name}: {refused}") from None
     layout = Layout(stays, copies, settings["bound"], settings["method"], settings["ended"])
     both, made_by = settings["both_ends"], settings["made_by"]
