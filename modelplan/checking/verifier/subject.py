@@ -160,7 +160,9 @@ def _buffers(problem: Problem, placement: Placement) -> tuple[AddressLayout, dic
     members = [(m.tensor, m.delta, b) for b, inside in enumerate(problem.members) for m in inside]
     far = next((m for m in members if not (0 <= m[0] < 2**31 and abs(m[1]) < 2**62)), None)
     if far is not None:
-        raise BrokenPlanError(f"buffer {problem.names[far[2]]!r} holds tensor {far[0]:.4g} at a distance of {far[1]:.4g}")
+        tensor_number, distance, buffer_number = far
+        what = f"tensor {tensor_number:.4g} at a distance of {distance:.4g}"
+        raise BrokenPlanError(f"buffer {problem.names[buffer_number]!r} holds {what}")
     tensor, delta, buffer = np.array(members, np.int64).reshape(-1, 3).T
     tensors = tensor.tolist()
     starts, steps = (placement.offsets[buffer] + delta).tolist(), (problem.start[buffer], problem.end[buffer])
