@@ -31,8 +31,8 @@ from modelplan.checking import referee
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.progress import ProgressLine
-from modelplan.formats import load_problem
-from modelplan.formats.problem_csv import BufferTable, read_table
+from modelplan.formats import load_table
+from modelplan.formats.problem_csv import BufferTable
 from modelplan.model import Placement, Problem, bounds
 from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.report import Section, printable
@@ -70,7 +70,8 @@ def run(arguments: Namespace) -> int:
     source = arguments.problem or arguments.input
     files.check_outputs([arguments.output, *arguments.draw], [source])
     drawn = figures_asked(arguments, "Drawing") if arguments.draw else []
-    problem, table = load_problem(source), read_table(Path(source))
+    table = load_table(source)
+    problem = table.problem
     if arguments.fixed:
         problem = with_fixed(problem, table)
     if arguments.capacity is not None:

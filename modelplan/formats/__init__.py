@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from modelplan.formats.dims import parsed
 from modelplan.formats.files import read_model
@@ -20,6 +21,7 @@ from modelplan.primitives.suggesting import did_you_mean
 
 if TYPE_CHECKING:
     from modelplan.formats.contents import Contents
+    from modelplan.formats.problem_csv import BufferTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +80,7 @@ def load(
             what was found and what was expected.
     """
     path = Path(path)
-    row = _row(path)
-    head = _head(path)
-    if not row.matches(head):
-        raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
-    try:
-        loaded = import_module(row.module).read(path, parsed(dims, shapes, values))
-    except ModelError as problem:
-        raise ModelError(_one_line(str(problem))) from None
-    except (ValueError, OSError) as problem:
-        raise ModelError(_one_line(f"{path}: {problem}")) from None
+    loaded = _read(path, _row(path), lambda module: module.read(path, parsed(dims, shapes, values)))
     assert isinstance(loaded, Graph | Problem)
     if isinstance(loaded, Graph):
         object.__setattr__(loaded, "source", str(path))  # `replace` would check the whole graph once more
@@ -122,12 +115,27 @@ def load_as_run(
         raise ModelError(_one_line(f"{path}: {problem}")) from None
 
 
-def load_problem(path: str | Path) -> Problem:
-    """The problem in the file `path`; a model is a RequestError that names the command for it."""
-    loaded = load(path)
-    if not isinstance(loaded, Problem):
+def load_table(path: str | Path) -> BufferTable:
+    """The problem in the file `path` and where it stands there; a model is a RequestError that names its command."""
+    path = Path(path)
+    row = _row(path)
+    if row.suffix != ".csv":
         raise RequestError(f"{path} holds a model, not a problem; use `modelplan analyze`")
-    return loaded
+    table: BufferTable = _read(path, row, lambda module: module.read_table(path))
+    return table
+
+
+def _read(path: Path, row: Loader, read: Callable[[ModuleType], Any]) -> Any:
+    """What `read` reads with the loader's module, after a look at the first bytes; its errors on one line."""
+    head = _head(path)
+    if not row.matches(head):
+        raise ModelError(f"{path}: found {_description(head)}, expected {row.what}")
+    try:
+        return read(import_module(row.module))
+    except ModelError as problem:
+        raise ModelError(_one_line(str(problem))) from None
+    except (ValueError, OSError) as problem:
+        raise ModelError(_one_line(f"{path}: {problem}")) from None
 
 
 #: The modules that read what a graph leaves out.

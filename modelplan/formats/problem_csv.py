@@ -68,8 +68,8 @@ class BufferTable:
     """A file of buffers: its problem, and where each buffer of that stands in the file.
 
     A buffer is a row, or where a row has gaps a piece of it: `rows` says of which, `deltas` how many bytes above the
-    row's start. `columns` are `offset` and `hint`, by row, where the file has them. `first` is the step at which the
-    file's steps begin.
+    row's start. `columns` are `offset` and `hint`, by row, where the file has them. `as_it_stands` says that no row has
+    gaps and that the problem counts steps as the file does.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class BufferTable:
     rows: IntArray
     deltas: IntArray
     columns: dict[str, IntArray]
-    first: int
+    as_it_stands: bool
 
     def offsets(self, column: str) -> IntArray | None:
         """The offsets in a column, for each buffer; negative where the file has none for its row."""
@@ -86,11 +86,6 @@ class BufferTable:
             return None
         found: IntArray = np.where(by_row[self.rows] < 0, by_row[self.rows], by_row[self.rows] + self.deltas)
         return found
-
-    @property
-    def as_it_stands(self) -> bool:
-        """Whether each row is a buffer, with the steps of the file."""
-        return not self.first and not self.deltas.any() and len(self.rows) == len(set(self.rows.tolist()))
 
     def with_offsets(self, placement: Placement) -> str:
         """The file's own rows with their offsets in the column `offset`, the last one where it is new."""
@@ -119,15 +114,12 @@ def read_table(path: Path) -> BufferTable:
     columns: dict[str, IntArray] = {
         name: table.numbers.pop(name) for name in ("offset", "hint") if name in table.numbers
     }
-    first = min(0, int(table.numbers["lower"].min(initial=0)))
-    end = "end" if "end" in table.numbers else "upper"
-    for name in ("lower", end):
-        table.numbers[name] = table.numbers[name] - first
-    if not table.gaps:
-        count = len(table.names)
-        return BufferTable(path, _problem(path, table), np.arange(count), np.zeros(count, np.int64), columns, first)
-    table, rows, deltas = _without_gaps(path, table, end, first)
-    return BufferTable(path, _problem(path, table), rows, deltas, columns, first)
+    gapless, rows, deltas = _without_gaps(path, table)
+    first = min(0, int(gapless.numbers["lower"].min(initial=0)))
+    for name in ("lower", _end(table)):
+        gapless.numbers[name] = gapless.numbers[name] - first
+    as_it_stands = not first and not table.gaps
+    return BufferTable(path, _problem(path, gapless), rows, deltas, columns, as_it_stands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +132,20 @@ class _Table:
     numbers: dict[str, IntArray]
 
 
-def _without_gaps(path: Path, table: _Table, end: str, first: int) -> tuple[_Table, IntArray, IntArray]:
+def _end(table: _Table) -> str:
+    """The column that says where lifetimes end."""
+    return "end" if "end" in table.numbers else "upper"
+
+
+def _without_gaps(path: Path, table: _Table) -> tuple[_Table, IntArray, IntArray]:
     """The table with a row for each piece of a row with gaps, the row that each comes from, and its distance to it."""
+    if not table.gaps:
+        count = len(table.names)
+        return table, np.arange(count), np.zeros(count, np.int64)
     rows, parts, names = list[int](), list[tuple[int, int, int, int]](), list[str]()
-    whole = zip(*(table.numbers[name].tolist() for name in ("lower", end, "size")), strict=True)
+    whole = zip(*(table.numbers[name].tolist() for name in ("lower", _end(table), "size")), strict=True)
     for row, (start, stop, size) in enumerate(whole):
-        gaps = tuple(Gap(gap.start - first, gap.end - first, gap.low, gap.high) for gap in table.gaps.get(row, ()))
+        gaps = table.gaps.get(row, ())
         try:
             found = [(p.start, p.end, p.delta, p.size) for p in pieces(start, stop, size, gaps)] if gaps else None
         except ValueError as problem:
@@ -158,7 +158,7 @@ def _without_gaps(path: Path, table: _Table, end: str, first: int) -> tuple[_Tab
         names += [table.names[row], *(f"{table.names[row]} ({k})" for k in range(2, len(found) + 1))]
     at, cells = np.array(rows), np.array(parts, np.int64).reshape(-1, 4).T
     numbers = {name: column[at] for name, column in table.numbers.items()}
-    numbers |= {"lower": cells[0], end: cells[1], "size": cells[3]}
+    numbers |= {"lower": cells[0], _end(table): cells[1], "size": cells[3]}
     group = numbers.setdefault("group", np.full(len(rows), -1, np.int64))
     gapped = np.isin(at, list(table.gaps))
     if ((group >= 0) | (numbers.get("list", group) >= 0))[gapped].any():
@@ -184,7 +184,7 @@ def _check_ids(path: Path, names: Sequence[str]) -> None:
 def _problem(path: Path, table: _Table) -> Problem:
     names, numbers = table.names, table.numbers
     none = np.zeros(0, np.int64)
-    end = numbers["end" if "end" in numbers else "upper"]
+    end = numbers[_end(table)]
     alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
     groups, lists = _groups(path, numbers, len(names)), _lists(path, numbers, len(names))
     columns = names, numbers["size"], numbers["lower"], end, alignment, pin

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import modelplan
-from modelplan.formats import load_problem
+from modelplan.formats import load
 from modelplan.formats.problem_csv import read_table
 from modelplan.model import Budget, Buffer, Problem, bounds
 from modelplan.primitives.errors import BrokenPlanError
@@ -84,7 +84,7 @@ def test_other_headings_dividers_and_steps_mean_the_same(divider: str, tmp_path:
     plain.write_text("id,lower,upper,size\na,0,3,16\nb,2,5,32\n")
     lines = ["name,start,upper,bytes", "a,-7,-4,16", "b,-5,-2,32"]
     other.write_text("\n".join(lines).replace(",", divider) + "\n")
-    assert load_problem(other) == load_problem(plain)
+    assert load(other) == load(plain)
 
 
 def test_solve_honours_gaps_fixed_offsets_and_hints(tmp_path: Path) -> None:
@@ -134,3 +134,13 @@ def test_a_changed_buffer_moves_alone() -> None:
     assert (after.offsets[:3] == before.offsets[:3]).all()
     with pytest.raises(BrokenPlanError):
         modelplan.check(grown, modelplan.Placement(after.offsets - 1))
+
+
+def test_rows_with_gaps_and_steps_below_0_are_written_as_they_were(tmp_path: Path) -> None:
+    table, placed = tmp_path / "t.csv", tmp_path / "placed.csv"
+    table.write_text("id,lower,upper,size,gaps\na,-3,5,16,-3-2\n")
+    assert run("solve", table, "-o", placed).returncode == 0
+    assert placed.read_text().splitlines() == ["id,lower,upper,size,gaps,offset", "a,-3,5,16,-3-2,0"]
+
+    table.write_text("id,lower,upper,size,gaps\na,-3,5,16,-5-2\n")
+    assert "the gap -5-2 does not lie in steps -3 to 5" in run("solve", table).stderr
