@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sheets import texts_and_boxes
 
 from modelplan.outputs.figures import canvas, ladder_chart
-from modelplan.outputs.figures.canvas import Boxes, Sheet
 from modelplan.outputs.figures.ladder_chart import LadderChart, RungBar
 
 BARS = (
@@ -15,26 +15,6 @@ BARS = (
     RungBar("split", 47_360, 15_680, 31_680, "+9.9 % MACs, 1.08 x the time", chosen=True),
 )
 CHART = LadderChart("model <&>.tflite", BARS, 48_000, 40_000, "modelplan")
-
-
-def drawn(chart: LadderChart, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[tuple[float, ...]]]:
-    """The texts of a chart, and the rectangles of its bars in bytes and rows."""
-    texts: list[str] = []
-    bars: list[tuple[float, ...]] = []
-    write, boxes = Sheet.write, Sheet.boxes
-
-    def note_text(sheet: Sheet, x: float, y: float, text: str, *size: float, **style: Any) -> None:
-        texts.append(text)
-        write(sheet, x, y, text, *size, **style)
-
-    def note_boxes(sheet: Sheet, rectangles: Boxes, **style: Any) -> None:
-        bars.extend(tuple(map(float, row)) for row in rectangles)
-        boxes(sheet, rectangles, **style)
-
-    monkeypatch.setattr(Sheet, "write", note_text)
-    monkeypatch.setattr(Sheet, "boxes", note_boxes)
-    canvas.png(ladder_chart.draw, chart)
-    return texts, bars
 
 
 @pytest.mark.parametrize(("save", "first"), [(canvas.svg, b"<?xml"), (canvas.png, b"\x89PNG"), (canvas.pdf, b"%PDF")])
@@ -45,7 +25,7 @@ def test_the_same_ladder_gives_the_same_bytes(save: Any, first: bytes) -> None:
 
 
 def test_each_rung_has_its_head_its_tail_and_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, bars = drawn(CHART, monkeypatch)
+    texts, bars = texts_and_boxes(ladder_chart.draw, CHART, monkeypatch)
     spans = [(left, right) for left, _, right, _ in bars]
     assert {(0, 55_296), (82_304 - 26_996, 82_304), (0, 15_680), (47_360 - 31_680, 47_360), (0, 47_360)} == set(spans)
     assert {"as is", "split", "82,304 B   no extra work", "47,360 B   +9.9 % MACs, 1.08 x the time"} <= set(texts)
@@ -54,7 +34,7 @@ def test_each_rung_has_its_head_its_tail_and_its_number(monkeypatch: pytest.Monk
 
 
 def test_where_nothing_fits_the_chart_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, bars = drawn(LadderChart("m", BARS[:1], 1024, 0, "modelplan"), monkeypatch)
+    texts, bars = texts_and_boxes(ladder_chart.draw, LadderChart("m", BARS[:1], 1024, 0, "modelplan"), monkeypatch)
     assert "nothing fits" in texts
     assert len(bars) == 2
     assert not any("no plan of stripes" in text for text in texts)

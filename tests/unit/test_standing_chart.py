@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+from sheets import texts_and_boxes
 
 from modelplan import Buffer, Placement, Problem
 from modelplan.answers import drawing
 from modelplan.answers.allocator_field import Field, Mark
-from modelplan.outputs.figures import canvas, standing_chart
-from modelplan.outputs.figures.canvas import Boxes, Sheet
+from modelplan.outputs.figures import standing_chart
 from modelplan.outputs.figures.standing_chart import Standing
 
 PROBLEM = Problem.of([Buffer("a", 64, 0, 3), Buffer("b", 32, 2, 5), Buffer("c", 64, 4, 8)])
@@ -28,27 +26,8 @@ MAPS = tuple(
 )
 
 
-def drawn(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[tuple[float, ...]]]:
-    texts: list[str] = []
-    bars: list[tuple[float, ...]] = []
-    write, boxes = Sheet.write, Sheet.boxes
-
-    def note_text(sheet: Sheet, x: float, y: float, text: str, *size: float, **style: Any) -> None:
-        texts.append(text)
-        write(sheet, x, y, text, *size, **style)
-
-    def note_boxes(sheet: Sheet, rectangles: Boxes, **style: Any) -> None:
-        bars.extend(tuple(map(float, row)) for row in rectangles)
-        boxes(sheet, rectangles, **style)
-
-    monkeypatch.setattr(Sheet, "write", note_text)
-    monkeypatch.setattr(Sheet, "boxes", note_boxes)
-    assert canvas.png(standing_chart.draw, Standing(FIELD, MAPS)).startswith(b"\x89PNG")
-    return texts, bars
-
-
 def test_bars_and_maps_have_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, boxes = drawn(monkeypatch)
+    texts, boxes = texts_and_boxes(standing_chart.draw, Standing(FIELD, MAPS), monkeypatch)
     top = 1.35 * 128
     assert [box[3] for box in boxes[:3]] == [96, 128, top]
     assert {"modelplan and 1 more", "tflm-greedy", "4.00 KiB  ↑"} <= set(texts)
@@ -58,6 +37,6 @@ def test_bars_and_maps_have_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_legend_names_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, _ = drawn(monkeypatch)
+    texts, _ = texts_and_boxes(standing_chart.draw, Standing(FIELD, MAPS), monkeypatch)
     assert {"modelplan", "offsets", "baseline", "lower bound"} <= set(texts)
     assert "exact" not in texts

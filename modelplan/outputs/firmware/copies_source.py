@@ -8,6 +8,32 @@ from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.region_layout import Copy
 from modelplan.rewriting.standalone_c.c_text import comment, identifier
 
+#: The C function that carries out the copies before a step, in the order of the table.
+_COPYING = """\
+#ifndef PLAN_COPY /* of a DMA engine: starts copy `number` */
+#define PLAN_COPY(number, to, from, bytes) memmove(to, from, bytes)
+#define PLAN_WAIT(number) ((void)(number)) /* waits until copy `number` is done */
+#endif
+
+static uint8_t *plan_address(uint32_t region, uint32_t at, uint8_t *const regions[], uint8_t *const homes[]) {
+  return region == PLAN_HOMES ? homes[at] : regions[region] + at;
+}
+
+/* Call it before the operator of each step, and once more after the last. */
+void plan_before(uint32_t step, uint8_t *const regions[], uint8_t *const homes[]) {
+  uint32_t i;
+  for (i = 0; i < PLAN_COPIES; ++i)
+    if (plan_copies[i].due == step && plan_copies[i].issued != step) PLAN_WAIT(i);
+  for (i = 0; i < PLAN_COPIES; ++i) {
+    const struct plan_copy *copy = &plan_copies[i];
+    if (copy->issued != step) continue;
+    PLAN_COPY(i, plan_address(copy->to, copy->to_at, regions, homes),
+              plan_address(copy->from, copy->from_at, regions, homes), copy->bytes);
+    if (copy->due == step) PLAN_WAIT(i);
+  }
+}
+"""
+
 
 def render(moving_plan: MovingPlan) -> str:
     """A table of the copies in their order, and the function that carries out those before a step.
@@ -41,29 +67,7 @@ static const struct plan_copy plan_copies[] = {{
 }};
 enum {{ PLAN_COPIES = {count} }};
 
-#ifndef PLAN_COPY /* of a DMA engine: starts copy `number` */
-#define PLAN_COPY(number, to, from, bytes) memmove(to, from, bytes)
-#define PLAN_WAIT(number) ((void)(number)) /* waits until copy `number` is done */
-#endif
-
-static uint8_t *plan_address(uint32_t region, uint32_t at, uint8_t *const regions[], uint8_t *const homes[]) {{
-  return region == PLAN_HOMES ? homes[at] : regions[region] + at;
-}}
-
-/* Call it before the operator of each step, and once more after the last. */
-void plan_before(uint32_t step, uint8_t *const regions[], uint8_t *const homes[]) {{
-  uint32_t i;
-  for (i = 0; i < PLAN_COPIES; ++i)
-    if (plan_copies[i].due == step && plan_copies[i].issued != step) PLAN_WAIT(i);
-  for (i = 0; i < PLAN_COPIES; ++i) {{
-    const struct plan_copy *copy = &plan_copies[i];
-    if (copy->issued != step) continue;
-    PLAN_COPY(i, plan_address(copy->to, copy->to_at, regions, homes),
-              plan_address(copy->from, copy->from_at, regions, homes), copy->bytes);
-    if (copy->due == step) PLAN_WAIT(i);
-  }}
-}}
-"""
+{_COPYING}"""
 
 
 def _rows(moving_plan: MovingPlan) -> Iterator[str]:

@@ -38,10 +38,6 @@ def arena_header(
     that a rewrite added to the model; a comment names them. `declared` are more lines of the namespace.
     """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
-    resolver, custom = resolver_methods(model)
-    custom += f"; the rewrite added {', '.join(added)}" if added else ""
-    if "WHILE" in added:
-        custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
     pointer, guard, once = ABIS[parts.abi].pointer, kernels_guard(kernels), f"{namespace.upper()}_ARENA_H_"
     built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
     return f"""\
@@ -63,16 +59,26 @@ inline constexpr char kModelSha256[] = "{digest}";
 static_assert(kTensorArenaBytes % kTensorArenaAlignment == 0, "the arena ends on its alignment");
 static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
+{_resolver(model, added)}
+}}  // namespace {namespace}
+
+#endif  // {once}
+"""
+
+
+def _resolver(model: FileModel, added: Sequence[str]) -> str:
+    """The type of a resolver for the model's operators, and the function that fills it."""
+    resolver, custom = resolver_methods(model)
+    custom += f"; the rewrite added {', '.join(added)}" if added else ""
+    if "WHILE" in added:
+        custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
+    return f"""\
 // Operators of the model{custom}.
 using OpResolver = tflite::MicroMutableOpResolver<{max(len(resolver), 1)}>;
 
 inline TfLiteStatus AddOps(OpResolver& resolver) {{
 {resolver_calls(resolver)}  return kTfLiteOk;
 }}
-
-}}  // namespace {namespace}
-
-#endif  // {once}
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -249,39 +250,38 @@ def transposed_convolution(r: OperatorReader) -> COperator:
     known = types in (("int8", "int8", "int8"), ("int16", "int8", "int16"))
     r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8 and int16")
     r.require(holds=len(source.shape) == len(result.shape) == 4 == weights.ndim, why="maps without 4 dimensions")
-    channels, height, width, depth = weights.shape
+    channels, _, _, depth = weights.shape
     fits = source.shape[0] == result.shape[0] and source.shape[3] == depth and result.shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
-    bias = r.constant(3).astype(np.int64).ravel() if r.has(3) else np.zeros(channels, np.int64)
-    (_, in_zero), (scale, out_zero) = r.quantised(source), r.quantised(result)
-    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
-    low, most = activation_range(activation, types[2], scale, out_zero)
     padding = int(r.option("Padding"))
     high, wide = (
-        MapAxis(result.shape[i], reach, int(r.option(f"Stride{axis}")), 1, padding)
-        for i, reach, axis in ((1, height, "H"), (2, width, "W"))
+        MapAxis(result.shape[i], weights.shape[i], int(r.option(f"Stride{axis}")), 1, padding)
+        for i, axis in ((1, "H"), (2, "W"))
     )
+    parameters = _transposed_tables(r, weights, wide_sums=types[0] == "int16")
+    parameters |= windowed_geometry(r, high, wide) | _transposed_ranges(r, types[2])
+    parameters |= {"in_width": source.shape[2], "in_channels": depth, "out_channels": channels}
+    whole = (source.shape[1], high.before, result.shape[1])
+    kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
+    return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
+
+
+def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sums: bool) -> Parameters:
+    """Weights, bias and multipliers of a TRANSPOSE_CONV."""
+    channels = weights.shape[0]
+    bias = r.constant(3).astype(np.int64).ravel() if r.has(3) else np.zeros(channels, np.int64)
     multiplier, shift = channel_multipliers(r, 0, 2)
-    wide_sums = types[0] == "int16"
-    parameters: Parameters = {
+    return {
         "weights": const_table("weights", "int8_t", weights),
         "bias": const_table("bias", "int64_t", bias) if wide_sums else wrapped_bias("bias", bias),
         "multiplier": multiplier,
         "shift": shift,
-        "in_width": source.shape[2],
-        "in_channels": depth,
-        "out_width": result.shape[2],
-        "out_channels": channels,
-        "kernel_height": height,
-        "kernel_width": width,
-        "stride_height": high.stride,
-        "stride_width": wide.stride,
-        "pad_left": wide.before,
-        "in_zero": in_zero,
-        "out_zero": out_zero,
-        "least": low,
-        "most": most,
     }
-    whole = (source.shape[1], high.before, result.shape[1])
-    kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
-    return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
+
+
+def _transposed_ranges(r: OperatorReader, result_type: str) -> Parameters:
+    """Zero points of a TRANSPOSE_CONV, and the codes to which its activation clamps."""
+    (_, in_zero), (scale, out_zero) = r.quantised(r.input(2)), r.quantised(r.output())
+    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
+    low, most = activation_range(activation, result_type, scale, out_zero)
+    return {"in_zero": in_zero, "out_zero": out_zero, "least": low, "most": most}

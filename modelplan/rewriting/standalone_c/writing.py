@@ -379,37 +379,43 @@ class _Writer:
         """
         kernel = operator.kernels[position]
         name, parameters = kernel_name(kernel.source, kernel.variant), _struct(operator.index, position)
-        sources, batch = [], kernel.repeats > 1
-        for operand in kernel.operands:
-            if isinstance(operand, ConstTable):
-                sources.append(self._table(operator.index, operand))
-            elif isinstance(operand, StateReference):
-                sources.append(state_pointer(operand))
-            else:
-                size = prod(self.tensors[operator.operands[operand].tensor].shape) // kernel.repeats
-                sources.append(reads[operand] + (f" + n * {size}" if batch else ""))
+        sources = [self._kernel_source(operator, kernel, operand, reads) for operand in kernel.operands]
         if isinstance(kernel.result, StateReference):
             target = state_pointer(kernel.result)
         else:
-            size = prod(self.tensors[operator.results[kernel.result].tensor].shape) // kernel.repeats
-            target = writes[kernel.result] + (f" + n * {size}" if batch else "")
+            target = self._of_batch(writes[kernel.result], operator.results[kernel.result].tensor, kernel)
         numbers = rows if operator.by_rows else map(str, kernel.whole)
-        counted = element_count(operator) if columns else ""
-        pixel = self.tensors[operator.results[0].tensor].shape[-1] if counted else 0
-        if columns and counted:
-            sources = [f"{source} + {columns[0]} * {pixel}" for source in sources]
         place = f"RAM + SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
         scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
-        call = f"{name}(&{'p' if columns else parameters}, {', '.join((*sources, *numbers, target, *scratch))});"
         if columns:
-            left, count = columns
+            (left, count), counted = columns, element_count(operator)
             changed = [f"p.pad_left -= {left} * p.stride_width;", f"p.out_width = {count};"]
             if counted:
+                pixel = self.tensors[operator.results[0].tensor].shape[-1]
+                sources = [f"{source} + {left} * {pixel}" for source in sources]
                 changed = [f"p.{counted} = {count} * {pixel};"]
+            call = f"{name}(&p, {', '.join((*sources, *numbers, target, *scratch))});"
             return [f"struct {name}_params p = {parameters};", *changed, call]
-        if not batch:
+        call = f"{name}(&{parameters}, {', '.join((*sources, *numbers, target, *scratch))});"
+        if kernel.repeats == 1:
             return [call]
         return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", f"    {call}", "}"]
+
+    def _kernel_source(
+        self, operator: COperator, kernel: CKernel, operand: int | ConstTable | StateReference, reads: Sequence[str]
+    ) -> str:
+        """What a kernel is given for an operand: a table, the state, or the map of the batch that it reads."""
+        if isinstance(operand, ConstTable):
+            return self._table(operator.index, operand)
+        if isinstance(operand, StateReference):
+            return state_pointer(operand)
+        return self._of_batch(reads[operand], operator.operands[operand].tensor, kernel)
+
+    def _of_batch(self, pointer: str, tensor: int, kernel: CKernel) -> str:
+        """The pointer to map n of a batch, or to the only map."""
+        if kernel.repeats == 1:
+            return pointer
+        return f"{pointer} + n * {prod(self.tensors[tensor].shape) // kernel.repeats}"
 
     def _place(self, value: int, address: int) -> str:
         """An address in the buffer."""
@@ -484,23 +490,8 @@ class _Writer:
 
     def header(self) -> str:
         """The header."""
-        prefix, macro = self.names.prefix, self.names.macro
-        constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
-        for name, tensor, _, const in self._ends():
-            constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
-            constants += self._end_constants(f"{macro}_{name.upper()}", self.tensors[tensor])
-            q = "const " if const else ""
-            if self.program.pushed and name == "input":
-                constants.append(f"#define {macro}_ROW_BYTES {self._row_bytes}")
-                functions += [f"void {prefix}_start(void);"]
-                functions += [f"int {prefix}_push_row(const {self._ctype(tensor)} *row);"]
-            else:
-                functions.append(f"{q}{self._ctype(tensor)} *{prefix}_{name}(void);")
-        if not self.program.pushed:
-            functions.append(f"void {prefix}_invoke(void);")
-        if self.state.nbytes:
-            constants.insert(1, f"#define {macro}_STATE_BYTES {self.state.nbytes}")
-            functions += ["/* Forgets what was kept from earlier runs. */", f"void {prefix}_reset(void);"]
+        macro = self.names.macro
+        constants, functions = self._declarations()
         lines = [
             f"/* {comment(self.model.name.rsplit('/', 1)[-1])} as plain C, written by modelplan {__version__}.",
             " *",
@@ -526,6 +517,27 @@ class _Writer:
             "#endif",
         ]
         return "\n".join(lines) + "\n"
+
+    def _declarations(self) -> tuple[list[str], list[str]]:
+        """The header's constants and its functions."""
+        prefix, macro = self.names.prefix, self.names.macro
+        constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
+        for name, tensor, _, const in self._ends():
+            constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
+            constants += self._end_constants(f"{macro}_{name.upper()}", self.tensors[tensor])
+            q = "const " if const else ""
+            if self.program.pushed and name == "input":
+                constants.append(f"#define {macro}_ROW_BYTES {self._row_bytes}")
+                functions += [f"void {prefix}_start(void);"]
+                functions += [f"int {prefix}_push_row(const {self._ctype(tensor)} *row);"]
+            else:
+                functions.append(f"{q}{self._ctype(tensor)} *{prefix}_{name}(void);")
+        if not self.program.pushed:
+            functions.append(f"void {prefix}_invoke(void);")
+        if self.state.nbytes:
+            constants.insert(1, f"#define {macro}_STATE_BYTES {self.state.nbytes}")
+            functions += ["/* Forgets what was kept from earlier runs. */", f"void {prefix}_reset(void);"]
+        return constants, functions
 
     def _usage(self) -> Sequence[str]:
         prefix = self.names.prefix
