@@ -12,7 +12,7 @@ from modelplan.outputs.figures.canvas import Boxes, Sheet
 
 
 def texts_and_boxes(
-    draw: Callable[..., Any], answer: object, monkeypatch: pytest.MonkeyPatch
+    draw: Callable[..., Any], answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[tuple[float, ...]]]:
     """The texts of a figure of `answer`, and its rectangles in the units of its axes."""
     texts: list[str] = []
