@@ -34,7 +34,7 @@ from modelplan.runtimes.tflm.abi import ABI_NAMES
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.history import day_of
-from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
+from modelplan.runtimes.tflm.kernels import KERNELS
 
 if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.ladder import Ladder
@@ -89,7 +89,7 @@ def _add_build(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernels",
-        type=spoken_kernels,
+        type=model_options.kernel_library,
         choices=(*KERNELS, "portable"),
         metavar="NAME",
         help="the kernel library (default: the target's, else as the file says, else all)",

@@ -16,7 +16,7 @@ from modelplan.questions.option_files import FROM_FILE, JOINS
 from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
-from modelplan.runtimes.tflm.kernels import spoken_kernels
+from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
 
 if TYPE_CHECKING:
     from modelplan.questions.model_request import Asked
@@ -98,10 +98,26 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
     group.add_argument(
         "--kernels",
         metavar="NAME",
-        type=spoken_kernels,
+        type=kernel_library,
         help=f"which kernels run; {_LIBRARIES} (default: the first)",
     )
     return group
+
+
+def kernel_library(word: str) -> str:
+    """The kernel library that --kernels names, as people say it.
+
+    Raises:
+        RequestError: the word names a device.
+    """
+    name = spoken_kernels(word)
+    if name in KERNELS:
+        return name
+    from modelplan.targets.choosing import is_known_device  # here, since a right name needs no device
+
+    if is_known_device(word):
+        raise RequestError(f"--kernels {word}: that is a device; --target {word} knows its kernels")
+    return name
 
 
 def add_session(parser: ArgumentParser) -> None:

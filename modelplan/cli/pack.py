@@ -21,7 +21,7 @@ from modelplan.rewriting.packing import Packing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.kernels import is_group, spoken_kernels
+from modelplan.runtimes.tflm.kernels import is_group
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernels",
-        type=spoken_kernels,
+        type=model_options.kernel_library,
         metavar="NAME",
         choices=[library.name for library in TFLM.libraries if library.packable],
         help="the kernel library (default: that of the plan in MODEL, else all)",

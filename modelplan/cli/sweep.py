@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from modelplan.answers.sweep_progress import SweepProgress
-from modelplan.cli import files, terminal
+from modelplan.cli import files, model_options, terminal
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import counted
 from modelplan.questions.sweeps.sweep_file import KEYS, Words, read_inputs, read_sweep, table_of
 from modelplan.questions.sweeps.sweep_request import RETRIED, SweepRequest, sweep
-from modelplan.runtimes.tflm.kernels import spoken_kernels
 
 #: Seconds between two lines of progress on a terminal, and elsewhere.
 _PACE, _SLOW_PACE = 0.2, 10.0
@@ -34,7 +33,11 @@ def configure(parser: ArgumentParser) -> None:
     table.add_argument("--targets", metavar="NAME", nargs="+", help="as --target of other commands takes them")
     table.add_argument("--runtimes", metavar="NAME", nargs="+", help="default: by the file's format")
     table.add_argument(
-        "--kernels", metavar="NAME", type=spoken_kernels, nargs="+", help="default: the target's, else all of them"
+        "--kernels",
+        metavar="NAME",
+        type=model_options.kernel_library,
+        nargs="+",
+        help="default: the target's, else all of them",
     )
     table.add_argument("--schedules", metavar="NAME", nargs="+", help="default: best")
     table.add_argument("--alias", metavar="MODE", nargs="+", help="default: the runtime's usual one")

@@ -15,7 +15,6 @@ from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.questions.verifying import VerifyRequest, verify
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import load_tflite
-from modelplan.runtimes.tflm.kernels import spoken_kernels
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -34,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_overlaps(parser)
     parser.add_argument(
         "--kernels",
-        type=spoken_kernels,
+        type=model_options.kernel_library,
         choices=TFLM.library_names,
         help="the kernel library (default: as the file says, else all)",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import struct
 from collections.abc import Callable, Iterable
@@ -174,7 +175,14 @@ def _refuse(path: Path, found: str) -> NoReturn:
     if path.exists() and not path.is_file() and not path.is_dir():
         found = "a device or pipe"
     kind = way_out(path)
-    raise ModelError(f"{path}: {kind}" if kind else f"{path}: found {found}, expected one of {', '.join(LOADERS)}")
+    raise ModelError(
+        f"{_as_typed(path)}: {kind}" if kind else f"{path}: found {found}, expected one of {', '.join(LOADERS)}"
+    )
+
+
+def _as_typed(path: Path) -> str:
+    """The path; of the two slashes of a URL a Path keeps one."""
+    return re.sub(r"^([a-z0-9]+):/(?!/)", r"\1://", str(path))
 
 
 def _head(path: Path) -> bytes:
@@ -191,7 +199,7 @@ def _head(path: Path) -> bytes:
             head = file.read(256)
     except FileNotFoundError as problem:
         kind = way_out(path) or f"{problem.strerror}{did_you_mean(path.name, _models_beside(path))}"
-        raise ModelError(f"{path}: {kind}") from None
+        raise ModelError(f"{_as_typed(path)}: {kind}") from None
     except (OSError, ValueError) as problem:
         raise ModelError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from None
     if not head:

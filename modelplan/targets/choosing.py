@@ -157,8 +157,7 @@ def known_device(name: str) -> Device:
     from modelplan.targets.processors import BOARDS, PROCESSORS
     from modelplan.targets.table import DEVICES
 
-    named = {_spoken(known): device for known, device in (*PROCESSORS.items(), *DEVICES.items())}
-    device = named.get(_spoken(BOARDS.get(_spoken(name), name)))
+    device = _spoken_device(name)
     if device is not None:
         return device
     lower = {known.lower(): known for known in (*DEVICES, *PROCESSORS, *BOARDS)}
@@ -172,6 +171,19 @@ def known_device(name: str) -> Device:
         f"no target {name!r}; {hint}; for a board that is not listed give its linker script or devicetree as"
         f" {FROM}FILE, or its processor such as cortex-m4 with the bytes as --capacity or --budget"
     )
+
+
+def is_known_device(name: str) -> bool:
+    """Whether a device of the table, a board or a processor is called `name`."""
+    return _spoken_device(name) is not None
+
+
+def _spoken_device(name: str) -> Device | None:
+    from modelplan.targets.processors import BOARDS, PROCESSORS
+    from modelplan.targets.table import DEVICES
+
+    named = {_spoken(known): device for known, device in (*PROCESSORS.items(), *DEVICES.items())}
+    return named.get(_spoken(BOARDS.get(_spoken(name), name)))
 
 
 def _spoken(name: str) -> str:

@@ -43,7 +43,7 @@ def test_regions_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monke
     monkeypatch.setattr(candidates, "_MUCH", 1000)  # and tiles are tried in all of them
     space = padded_by_an_operator(tmp_path)
     ceiling = 2 * max(space.peaks)
-    ranges = candidates.promising_ranges(space, ceiling, 0)
+    ranges = candidates.promising_ranges(space, ceiling, 0, 1800)
     found = [candidate for run in ranges for candidate in candidates.striped_candidates(space, *run, ceiling)]
     assert found
     assert not any(isinstance(c.region, LoopedStripes) and c.region.columns for c in found)

@@ -64,3 +64,11 @@ def test_a_runtime_of_any_kernels_goes_to_other_processes(name: str) -> None:
 def test_every_runtime_goes_to_other_processes() -> None:
     for runtime in RUNTIMES.values():
         assert pickle.loads(pickle.dumps(runtime)).name == runtime.name
+
+
+@pytest.mark.parametrize("command", ["analyze", "fit", "verify", "sweep"])
+def test_a_device_as_kernels_points_to_the_target(command: str, models: Path, tmp_path: Path) -> None:
+    rest = ["--least", "-o", str(tmp_path / "out.tflite")] if command == "fit" else []
+    done = run(command, models / "ds_cnn_kws.tflite", *rest, "--kernels", "esp32s3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "modelplan: --kernels esp32s3: that is a device; --target esp32s3 knows its kernels\n"

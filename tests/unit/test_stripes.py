@@ -109,8 +109,8 @@ def test_a_loop_of_tiles_makes_every_element_once_in_order() -> None:
 
 
 def test_a_block_is_made_of_runs_of_bytes() -> None:
-    assert list(block_runs((1, 4, 6, 2), (1, 2, 6, 2), (0, 1, 0, 0), 1)) == [(12, 36)]
-    assert list(block_runs((1, 4, 6, 2), (1, 2, 3, 2), (0, 2, 3, 0), 2)) == [(60, 72), (84, 96)]
+    assert block_runs((1, 4, 6, 2), (1, 2, 6, 2), (0, 1, 0, 0), 1) == [(12, 36)]
+    assert block_runs((1, 4, 6, 2), (1, 2, 3, 2), (0, 2, 3, 0), 2) == [(60, 72), (84, 96)]
 
 
 def test_bytes_live_from_their_writing_to_their_last_reading() -> None:

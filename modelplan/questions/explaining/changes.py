@@ -50,6 +50,8 @@ Place = int | tuple[int, ...] | str
 #: Plans of stripes that are built before the best so far is the answer, at most, and operators in all of them together;
 #: `fit` itself goes on.
 _MOST_PLANS, _MOST_OPERATORS = 100, 2_500
+#: What each of them takes at most, as `SearchEffort` counts it.
+_EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
 
 #: The largest model that is searched for stripes where no time is stated.
 _SEARCHED_OPERATORS = 10_000
@@ -369,7 +371,7 @@ def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubje
 def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interface: str) -> Ladder:
     """The ladder of a file after so many plans of stripes; the same on each machine, and nothing is proved."""
     from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
-    from modelplan.rewriting.striped_tflite.rungs import Goal
+    from modelplan.rewriting.striped_tflite.rungs import Goal, SearchEffort
 
     graph = load_model(path)
     plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // len(graph.ops))))
@@ -378,7 +380,7 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
         if next(plans, None) is None:
             raise KeyboardInterrupt
 
-    goal = Goal(abi=abi, kernels=kernels, interface=interface)
+    goal = Goal(abi=abi, kernels=kernels, interface=interface, effort=SearchEffort(**_EFFORT))
     return ladder.climb(graph, goal, check=check, processes=1, proved=False)
 
 

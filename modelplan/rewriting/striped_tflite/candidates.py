@@ -44,8 +44,6 @@ _MOST_LOOPED, _FEW_OPS = 24, 48
 _LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (2, 4, 8), 256
 #: Tiles are tried where so many rows of a map inside are more than the maps at a region's ends.
 _MUCH = 20
-#: Regions in stripes that are priced.
-_MOST_PRICED = 1800
 #: Targets of live bytes that are swept.
 _TARGETS = 48
 
@@ -135,16 +133,16 @@ class Space:
         )
 
 
-def promising_ranges(space: Space, ceiling: int, floor: int) -> list[tuple[int, int]]:
+def promising_ranges(space: Space, ceiling: int, floor: int, most: int) -> list[tuple[int, int]]:
     """Runs of operators, first and last, of which some stripes may stay below `ceiling`, as many as can be priced.
 
     Each holds at least one operator that needs more than `floor` by itself. For each such operator the runs between
-    small maps come first, all operators in turn, and after a number of regions the rest is left out.
+    small maps come first, all operators in turn, and after `most` regions the rest is left out.
     """
     found: list[tuple[int, int]] = []
     priced = 0
     for base, _ in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
-        if priced > _MOST_PRICED:
+        if priced > most:
             break
         priced += sum(1 for _ in _forms(base))
         found.append((base.region.first, base.region.last))

@@ -14,8 +14,8 @@ from modelplan.rewriting.striped_tflite.steps import (
     TfliteProgram,
     TfliteStep,
     accesses,
-    block_runs,
     executed_steps,
+    first_byte,
     is_followed,
     step_graph,
     step_op,
@@ -102,10 +102,9 @@ def _of_rows(program: TfliteProgram, step: TfliteStep) -> Iterator[KernelOverlap
     operand = program.tensor(step.inputs[0])
     if operand.kind is Kind.CONSTANT or not operand.shape:
         return
-    part = program.tensor(step.outputs[0])
     numbers = program.numbers(step.inputs[1]) or (0,) * len(operand.shape)
     width = operand.nbytes // prod(operand.shape)
-    first = min(next(block_runs(operand.shape, part.shape, at, width))[0] for at in step.starts or (numbers,))
+    first = min(first_byte(operand.shape, at, width) for at in step.starts or (numbers,))
     yield KernelOverlap(0, operand.nbytes // prod(operand.shape[:-1]) - first, exact=False)
 
 

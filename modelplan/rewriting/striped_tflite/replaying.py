@@ -15,7 +15,6 @@ from modelplan.rewriting.striped_tflite.steps import (
     TfliteProgram,
     TfliteStep,
     accesses,
-    block_runs,
     executed_steps,
     is_followed,
 )
@@ -122,25 +121,22 @@ class _Machine:
         elif added and step.kind == "CONCATENATION":
             self.content[value] = np.concatenate([self.content[t] for t in step.inputs])
         elif added and step.kind == "SLICE" and is_followed(self.program, step) and step.inputs[0] in self.content:
-            whole = self.content[step.inputs[0]]
-            runs = self._runs(step, step.outputs[0], iteration)
-            self.content[value] = np.concatenate([whole[lo:hi] for lo, hi in runs])
+            self.content[value] = self._block(step, step.outputs[0], self.content[step.inputs[0]], iteration).ravel()
         elif step.kind == "DYNAMIC_UPDATE_SLICE" and added:
             old = self.content.get(step.inputs[0], np.full(self.program.nbytes(value), -3, dtype=np.int64)).copy()
-            new, at = self.content[step.inputs[1]], 0
-            for lo, hi in self._runs(step, step.inputs[1], iteration):
-                old[lo:hi] = new[at : at + hi - lo]
-                at += hi - lo
+            block = self._block(step, step.inputs[1], old, iteration)
+            block[...] = self.content[step.inputs[1]].reshape(block.shape)
             self.content[value] = old
         else:
             self._fresh(value)
 
-    def _runs(self, step: TfliteStep, part: int, iteration: int) -> Iterator[tuple[int, int]]:
-        """The bytes of operand 0 that are those of `part`."""
+    def _block(self, step: TfliteStep, part: int, whole: IntArray, iteration: int) -> IntArray:
+        """A view of those bytes of operand 0, `whole`, that are those of `part`."""
         shape, extents = self.program.shape(step.inputs[0]), self.program.shape(part)
         begin = self.program.numbers(step.inputs[1]) or (0,) * len(shape)
         place = step.starts[iteration] if step.starts else begin
-        return block_runs(shape, extents, place, self.program.nbytes(part) // prod(extents))
+        width = self.program.nbytes(part) // prod(extents)
+        return whole.reshape(*shape, width)[tuple(slice(b, b + n) for b, n in zip(place, extents, strict=True))]
 
 
 def _check_overlap(

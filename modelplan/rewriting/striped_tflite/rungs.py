@@ -50,8 +50,21 @@ RUNGS = {
 }
 #: Those whose files have no plan and no operator more than the model.
 UNPLANNED = frozenset({"as is", "interface"})
-#: Tries of the packer for a glance at a plan, for a look at a promising one, and for an answer.
-GLANCE, LOOK, ANSWER = 200, 1500, 15000
+
+
+@dataclass(frozen=True, slots=True)
+class SearchEffort:
+    """How much a search for stripes does, in counts, so that every machine finds the same.
+
+    `priced` regions in stripes are priced; the packer tries `glance` orders at a first look at a plan, `look` for a
+    promising one, `answer` for one that is written; plans of more than `steps` executed steps are left out.
+    """
+
+    priced: int = 1800
+    glance: int = 200
+    look: int = 1500
+    answer: int = 15_000
+    steps: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +73,8 @@ class Goal(RewriteGoal):
 
     `max_time` is a share of the time that an invocation is expected to take, `max_ops` and `max_flash` cap the
     operators of the file and its bytes. `tflm` is the day of the TFLM that will run the file, None for the newest.
-    `interface` is the type of inputs and outputs, "int8" or "uint8", that the program converts from and to.
+    `interface` is the type of inputs and outputs, "int8" or "uint8", that the program converts from and to. `effort` is
+    what the search for stripes does at most.
     """
 
     objective: str = "arena"
@@ -73,6 +87,7 @@ class Goal(RewriteGoal):
     tflm: date | None = None
     max_time: float = 0.15
     interface: str = "as-is"
+    effort: SearchEffort = SearchEffort()
 
 
 @dataclass(frozen=True)
@@ -174,7 +189,7 @@ class ModelOnTarget:
         Raises:
             BrokenPlanError: the plan does not hold; never to be seen.
         """
-        packing = packing or pack(self.problem_of(program, overlaps), ANSWER, seed=self.goal.seed)
+        packing = packing or pack(self.problem_of(program, overlaps), self.goal.effort.answer, seed=self.goal.seed)
         replay_steps(program, packing, overlaps)
         model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)

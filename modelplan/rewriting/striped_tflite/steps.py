@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from math import prod
 from typing import NamedTuple
+
+import numpy as np
 
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model import Value as Attribute
@@ -221,21 +222,24 @@ def is_followed(program: TfliteProgram, step: TfliteStep) -> bool:
     return bool(step.starts) or takes_rows(program, step)
 
 
-def block_runs(
-    shape: Sequence[int], part: Sequence[int], begin: Sequence[int], width: int
-) -> Iterator[tuple[int, int]]:
+def block_runs(shape: Sequence[int], part: Sequence[int], begin: Sequence[int], width: int) -> list[tuple[int, int]]:
     """Bytes [lo, hi) of each contiguous run of a block of a tensor, whose elements have `width` bytes, in order.
 
-    >>> list(block_runs((1, 4, 6, 2), (1, 2, 3, 2), (0, 1, 0, 0), 1))
+    >>> block_runs((1, 4, 6, 2), (1, 2, 3, 2), (0, 1, 0, 0), 1)
     [(12, 18), (24, 30)]
     """
     axis = max((i for i, n in enumerate(shape) if n != part[i]), default=0)  # behind it the block is as wide as all
     inner = width * prod(shape[axis + 1 :])
-    for place in product(*(range(b, b + n) for b, n in zip(begin[:axis], part[:axis], strict=True))):
-        at = 0
-        for i, extent in zip((*place, begin[axis]), shape, strict=False):
-            at = at * extent + i
-        yield at * inner, (at + part[axis]) * inner
+    at = np.zeros(1, np.int64)
+    for extent, first, count in zip(shape[:axis], begin, part, strict=False):
+        at = (at[:, None] * extent + np.arange(first, first + count)).ravel()
+    low = (at * shape[axis] + begin[axis]) * inner
+    return list(zip(low.tolist(), (low + part[axis] * inner).tolist(), strict=True))
+
+
+def first_byte(shape: Sequence[int], begin: Sequence[int], width: int) -> int:
+    """Where in a tensor, whose elements have `width` bytes, the element at `begin` starts."""
+    return int(np.ravel_multi_index(tuple(begin), shape)) * width
 
 
 def _from_place(program: TfliteProgram, number: int, step: TfliteStep, iteration: int) -> Iterator[MemoryAccess]:
@@ -250,14 +254,15 @@ def _from_place(program: TfliteProgram, number: int, step: TfliteStep, iteration
     shape, extents = program.shape(step.inputs[0]), program.shape(part)
     width = program.nbytes(part) // prod(extents)
     begin, extents = step.used[iteration] if step.used else (step.starts[iteration], extents)
-    runs = list(block_runs(shape, extents, begin, width))
     yield from _whole(program, vector, number, writes=False)
     if updates:
         yield from _whole(program, part, number, writes=False)
-        for lo, hi in runs:
+        for lo, hi in block_runs(shape, extents, begin, width):
             yield MemoryAccess(group, start + lo, start + hi, number, True, step.outputs[0])
     else:
-        yield MemoryAccess(group, start + runs[0][0], start + runs[-1][1], number, False, step.inputs[0])
+        last = [b + n - 1 for b, n in zip(begin, extents, strict=True)]
+        lo, hi = first_byte(shape, begin, width), first_byte(shape, last, width) + width
+        yield MemoryAccess(group, start + lo, start + hi, number, False, step.inputs[0])
         yield from _whole(program, part, number, writes=True)
 
 

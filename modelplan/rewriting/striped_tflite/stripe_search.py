@@ -17,8 +17,8 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folding import Folded
-from modelplan.rewriting.striped_tflite.rungs import ANSWER, GLANCE, LOOK, Goal, ModelOnTarget, Rung
-from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram, executed_steps
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.regions import (
@@ -139,7 +139,8 @@ class StripeSearch:
 
     def _search(self, workers: Workers) -> None:
         ceiling = max(self.space.peaks)
-        ranges = candidates.promising_ranges(self.space, ceiling, max(ceiling // 3, self.least[0]))
+        floor = max(ceiling // 3, self.least[0])
+        ranges = candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced)
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.candidates += found
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
@@ -186,7 +187,7 @@ class StripeSearch:
     def pack_plan(self, regions: Regions) -> tuple[int, GroupPacking]:
         """A plan packed at length, and its score."""
         program = self._program(regions)
-        packing = pack(self.model.problem_of(program, self.overlaps), ANSWER, seed=self.goal.seed)
+        packing = pack(self.model.problem_of(program, self.overlaps), self.goal.effort.answer, seed=self.goal.seed)
         return self._score(program, packing.height), packing
 
     def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
@@ -218,6 +219,7 @@ class StripeSearch:
         cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
         work = macs <= self.goal.max_macs * self.model.macs
         work = work and self.model.slower(program) <= 1 + self.goal.max_time
+        work = work and sum(1 for _ in executed_steps(program)) <= self.goal.effort.steps
         return work and (cap is None or len(program.steps) <= cap) and self.model.runs(program)
 
     def _expected(self, choice: Choice) -> int:
@@ -251,9 +253,9 @@ class StripeSearch:
         problem = self.model.problem_of(program, self.overlaps)
         if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
             return Trial(None, len(problem))
-        packing = pack(problem, GLANCE, seed=self.goal.seed)
+        packing = pack(problem, self.goal.effort.glance, seed=self.goal.seed)
         if below is None or self._score(program, int(_NEAR * packing.height)) < below:
-            packing = _lowest(packing, pack(problem, LOOK, seed=self.goal.seed))
+            packing = _lowest(packing, pack(problem, self.goal.effort.look, seed=self.goal.seed))
         score, arena = self._score(program, packing.height), self._arena(program, packing.height)
         macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
         point = Point(arena, packing.height, macs, len(program.steps), time)
