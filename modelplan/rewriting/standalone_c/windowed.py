@@ -66,10 +66,12 @@ def windowed_operator(r: OperatorReader, source: str, variant: str, high: MapAxi
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=batches == 1)
 
 
-def windowed_geometry(r: OperatorReader, high: MapAxis, wide: MapAxis) -> Parameters:
+def windowed_geometry(r: OperatorReader, high: MapAxis, wide: MapAxis, operand: int = 0) -> Parameters:
+    """Widths, channels, and how a window moves over the map that is `operand`."""
+    source = r.input(operand)
     return {
-        "in_width": wide.extent,
-        "in_channels": r.input(0).shape[3],
+        "in_width": source.shape[2],
+        "in_channels": source.shape[3],
         "out_width": r.output().shape[2],
         "kernel_height": high.reach,
         "kernel_width": wide.reach,
@@ -259,8 +261,8 @@ def transposed_convolution(r: OperatorReader) -> COperator:
         for i, axis in ((1, "H"), (2, "W"))
     )
     parameters = _transposed_tables(r, weights, wide_sums=types[0] == "int16")
-    parameters |= windowed_geometry(r, high, wide) | _transposed_ranges(r, types[2])
-    parameters |= {"in_width": source.shape[2], "in_channels": depth, "out_channels": channels}
+    parameters |= windowed_geometry(r, high, wide, operand=2) | _transposed_ranges(r, types[2])
+    parameters["out_channels"] = channels
     whole = (source.shape[1], high.before, result.shape[1])
     kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
     return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
