@@ -76,7 +76,7 @@ def other_sessions(
     changed = [replace(one, threads=asked.threads) for one in _CHANGED]
     if memory.loaded is None:
         changed = [replace(one, level=_AS_IN_FILE) for one in changed if one.order == "default" and one.level == "all"]
-        needs = [_predicted_need(file, target, one, asked) for one in changed]
+        needs = _predicted_needs(file, target, changed, asked)
     else:
         try:
             measured = _measured(file, changed, asked)
@@ -149,7 +149,8 @@ def _requirement(memory: SessionMemory, basis: str) -> Requirement:
 def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: SessionAsked, reason: str) -> Requirement:
     """The requirement of a session that is predicted; `reason` says why it was not measured."""
     try:
-        usual = _predicted_need(file, target, SessionSettings(level=_AS_IN_FILE, threads=asked.threads), asked)
+        default = SessionSettings(level=_AS_IN_FILE, threads=asked.threads)
+        [usual] = _predicted_needs(file, target, [default], asked)
     except (UnpredictableError, ModelError) as problem:
         basis = f"tensors alone: the session is not measured ({reason}), and not predicted ({problem})"
         return replace(planned, basis=basis)
@@ -160,8 +161,10 @@ def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: Ses
     return _requirement(memory, "predicted: heap of a session at graph optimization level off while it runs")
 
 
-def _predicted_need(file: ModelFile, target: Target, settings: SessionSettings, asked: SessionAsked) -> SessionNeed:
-    """What a session of the nodes as they are in the file takes.
+def _predicted_needs(
+    file: ModelFile, target: Target, settings: Sequence[SessionSettings], asked: SessionAsked
+) -> list[SessionNeed]:
+    """What a session of the nodes as they are in the file takes at each of the settings.
 
     Raises:
         UnpredictableError: an operator of which is not known what its kernel asks for.
@@ -172,14 +175,14 @@ def _predicted_need(file: ModelFile, target: Target, settings: SessionSettings, 
             raise UnpredictableError("it runs bodies, which are not followed")
         graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
         unknown = unknown_tensors(path, graph)
-    need: HeapNeed = predicted_heap(
-        graph, target.runtime, arena=settings.arena != "off", pattern=settings.pattern,
-        threads=settings.threads, unknown=unknown,
-    )  # fmt: skip
-    code = tuple(python_settings(settings, file.path))
-    return SessionNeed(
-        _words(settings), need.first, need.later, need.first_tensors, need.later_tensors, code, measured=False
-    )
+    needs = []
+    for one in settings:
+        need: HeapNeed = predicted_heap(
+            graph, target.runtime, arena=one.arena != "off", pattern=one.pattern, threads=one.threads, unknown=unknown
+        )
+        sizes = need.first, need.later, need.first_tensors, need.later_tensors
+        needs.append(SessionNeed(_words(one), *sizes, tuple(python_settings(one, file.path)), measured=False))
+    return needs
 
 
 def _input_bytes(file: ModelFile) -> int:

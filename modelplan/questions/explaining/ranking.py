@@ -14,7 +14,7 @@ from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOf
 Step = tuple[TriedChange, Place]
 
 #: Operators of all models that are planned anew where no time is stated: so a limit is the same on each machine.
-_MOST_WORK = 500_000
+_MOST_WORK = 300_000
 #: For combinations: changes that may help only together with others are tried too.
 _ENABLING = frozenset({"best order"})
 
