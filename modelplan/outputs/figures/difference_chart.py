@@ -75,9 +75,11 @@ def chart_of(difference: Difference) -> DifferenceChart:
 
 def _title(old: str, new: str) -> str:
     """Both sides by the names of their files, with folders where only these differ."""
+    if old == new:
+        return Path(old).name
     if Path(old).name != Path(new).name:
         old, new = Path(old).name, Path(new).name
-    return f"{old}  →  {new}" if old != new else old
+    return f"{old}  →  {new}"
 
 
 def draw(chart: DifferenceChart) -> Sheet:
