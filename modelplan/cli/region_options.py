@@ -52,6 +52,17 @@ def target_device(arguments: Namespace) -> Device | None:
     return device_of(wanted_device(model_options.target_options(arguments), arguments.target))[0]
 
 
+def _no_memories(target: str | None) -> str:
+    """What is missing where neither the target nor the caller names a memory."""
+    from modelplan.targets.table import DEVICES
+
+    if target is None:
+        return "no memories: name them by --region NAME:SIZE... or --target NAME"
+    boards = [name for name in DEVICES if name.startswith(target.lower())]
+    near = f", or a device such as {boards[0]} by --target" if boards else ""
+    return f"{target} is a processor, whose memories are not known: name them by --region NAME:SIZE...{near}"
+
+
 def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...]:
     """The regions of the device as the caller changes them, then those that the caller adds.
 
@@ -69,7 +80,7 @@ def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...
     if twice is not None:
         raise RequestError(f"two regions are called {twice}")
     if not regions:
-        raise RequestError("no memories: name them by --region NAME:SIZE... or --target NAME")
+        raise RequestError(_no_memories(arguments.target))
     check_regions(regions)
     slow = [one for one in regions if one.kind in _USUAL_RATES and not (one.read_bandwidth or one.bandwidth)]
     if slow and len(regions) > 1:

@@ -200,3 +200,10 @@ def test_a_saved_layout_is_verified_against_its_model(tmp_path: Path) -> None:
         refused = run("verify", path)
         assert refused.returncode in (3, 4), refused.stderr
         assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_processor_has_no_memories_and_names_a_device_that_has() -> None:
+    done = run("memories", MODELS / "ds_cnn_kws.tflite", "--target", "stm32h7")
+    assert done.returncode == 2
+    assert "stm32h7 is a processor, whose memories are not known" in done.stderr
+    assert done.stderr.endswith("or a device such as stm32h743 by --target\n")
