@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from modelplan.primitives.units import counted
+
 #: A number, a name, or an operator or function with its operands.
 Tree: TypeAlias = "int | str | tuple[str, tuple[Tree, ...]]"
 
 #: What a name stands for, and what a function of the file's language yields for operands that are not evaluated yet.
 Lookup: TypeAlias = Callable[[str], int]
-Function: TypeAlias = Callable[[tuple[Tree, ...]], int]
+Function: TypeAlias = tuple[int, Callable[..., int]]
 
 _TOKEN = re.compile(
     r'\s*(?:(?P<name>[A-Za-z_.$][\w.$]*)|(?P<number>\d\w*)|(?P<text>"[^"]*")|(?P<sign><<|>>|<=|>=|==|!=|&&|\|\||.))',
@@ -195,7 +197,7 @@ def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None =
     Args:
         tree: what `parse_expression` made.
         lookup: the value of a name; raises ExpressionError for one that has none.
-        functions: what the language of the file calls by name.
+        functions: what the language of the file calls by name, each with the number of its operands.
 
     Raises:
         ExpressionError: a name or function that is not known, a division by zero, a shift that makes no sense.
@@ -205,7 +207,7 @@ def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None =
         return evaluate(one, lookup, functions)
 
     if isinstance(tree, int):
-        return tree
+        return _bounded(tree)
     if isinstance(tree, str):
         return lookup(tree)
     sign, operands = tree
@@ -217,13 +219,19 @@ def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None =
     if sign in _UNARY and len(operands) == 1:
         return _UNARY[sign](value(operands[0]))
     if sign in _BINARY:
-        found = _BINARY[sign](value(operands[0]), value(operands[1]))
-        if found.bit_length() > _MOST_VALUE_BITS:
-            raise ExpressionError(f"a value of more than {_MOST_VALUE_BITS} bits")
-        return found
-    if functions and sign in functions:
-        return functions[sign](operands)
-    raise ExpressionError(f"{sign}() is not understood")
+        return _bounded(_BINARY[sign](value(operands[0]), value(operands[1])))
+    count, function = (functions or {}).get(sign, (-1, None))
+    if function is None:
+        raise ExpressionError(f"{sign}() is not understood")
+    if len(operands) != count:
+        raise ExpressionError(f"{sign}() of {counted(len(operands), 'operand')}, expected {count}")
+    return function(*operands)
+
+
+def _bounded(value: int) -> int:
+    if value.bit_length() > _MOST_VALUE_BITS:
+        raise ExpressionError(f"a value of more than {_MOST_VALUE_BITS} bits")
+    return value
 
 
 def _divided(a: int, b: int) -> int:

@@ -95,13 +95,13 @@ class _Script:
         """What ld calls by name in an expression."""
         value = self.value
         return {
-            "ORIGIN": lambda operands: self.part("ORIGIN", *operands),
-            "LENGTH": lambda operands: self.part("LENGTH", *operands),
-            "DEFINED": lambda operands: int(not isinstance(operands[0], str) or operands[0] in self.symbols),
-            "ABSOLUTE": lambda operands: value(*operands),
-            "MIN": lambda operands: min(map(value, operands)),
-            "MAX": lambda operands: max(map(value, operands)),
-            "ALIGN": lambda operands: _aligned(*map(value, operands)),
+            "ORIGIN": (1, lambda region: self.part("ORIGIN", region)),
+            "LENGTH": (1, lambda region: self.part("LENGTH", region)),
+            "DEFINED": (1, lambda name: int(not isinstance(name, str) or name in self.symbols)),
+            "ABSOLUTE": (1, value),
+            "MIN": (2, lambda a, b: min(value(a), value(b))),
+            "MAX": (2, lambda a, b: max(value(a), value(b))),
+            "ALIGN": (2, lambda address, alignment: _aligned(value(address), value(alignment))),
         }
 
 
