@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.answers.proof_verdict import Verdict
-from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, map_rows, row_reads
+from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, is_by_pixel, map_rows, row_reads
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.safe_overlap import POINTWISE
@@ -157,7 +157,7 @@ class _RowReplay:
         self.place = f"{op.label}"
         self.calls += 1
         positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t)]
-        dynamic = [self._unpadded(op.inputs[i]) for i in positions]
+        dynamic = [self._unfolded(op.inputs[i]) for i in positions]
         results = [t for t in op.outputs if t >= 0]
         if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:
             raise self._broken("other operands or results than in the file")
@@ -184,9 +184,16 @@ class _RowReplay:
         ops = self.source.parts[0].ops
         return {op.outputs[0]: op for op in ops if op.kind in ("PAD", "PADV2") and op.number not in self._called}
 
-    def _unpadded(self, tensor: int) -> int:
-        """What an operator reads that does a padding by itself."""
-        return self._pads[tensor].inputs[0] if tensor in self._pads else tensor
+    @cached_property
+    def _convolutions(self) -> dict[int, Operation]:
+        """The convolutions that no step computes, by their results."""
+        ops = self.source.parts[0].ops
+        return {op.outputs[0]: op for op in ops if op.kind == "CONV_2D" and op.number not in self._called}
+
+    def _unfolded(self, tensor: int) -> int:
+        """What an operator reads that does a padding or a convolution by itself."""
+        folded = self._pads.get(tensor) or self._convolutions.get(tensor)
+        return folded.inputs[0] if folded else tensor
 
     def _is_computed(self, tensor: int) -> bool:
         """Whether a tensor is in the buffer: no constant, and none that is kept elsewhere from run to run."""
@@ -225,6 +232,9 @@ class _RowReplay:
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
         rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
+        if op.inputs[position] in self._convolutions:
+            self._check_pooled(op, self._convolutions[op.inputs[position]])
+            return None
         if op.inputs[position] not in self._pads:
             return rule
         pad = self._pads[op.inputs[position]]
@@ -232,6 +242,11 @@ class _RowReplay:
         if folded is None:
             raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
         return folded
+
+    def _check_pooled(self, op: Operation, convolution: Operation) -> None:
+        """Checks that an operator may compute a convolution too: of its pixels one by one, into means."""
+        if op.kind not in ("MEAN", "AVERAGE_POOL_2D") or not is_by_pixel(convolution, self.cells):
+            raise self._broken(f"nothing computes {convolution.label}")
 
     def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
         """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""
