@@ -15,13 +15,17 @@ from modelplan.cli import main
 from modelplan.formats import load_model
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.row_graph import with_chains
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stated_plan import StatedPlan, stated_verdict
+from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
-FORMS = {"tables": (4, 1, False), "parts of rows, handed over": (3, 3, True), "loops": (1, 1, False)}
+FORMS = {
+    "tables": (4, 1, False), "parts of rows, handed over": (3, 3, True), "loops": (1, 1, False), "tiles": (2, 3, False),
+}  # fmt: skip
 
 
 @cache
@@ -30,9 +34,11 @@ def written(form: str) -> tuple[CModel, CFiles]:
     fused, parts, pushed = FORMS[form]
     path = str(MODELS / "ds_cnn_kws.tflite")
     model = CModel(load_model(path), load_tflite(path))
+    chains = [next(c for c in chains_between(model.rows, 0, 4) if c.width == 2)] if form == "tiles" else []
+    graph = StagedGraph(with_chains(model.rows, chains), RowPlanOptions(pushed))
     stages = [StageChoice(0, fused, parts)]
-    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
-    program = placed_program(StagedGraph(model.rows, RowPlanOptions(pushed)), stages, 100)
+    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(graph.rows.order))]
+    program = placed_program(graph, stages, 100)
     return model, c_files(model.file, model.operators, program, CNames("net", "net.h"))
 
 
@@ -70,6 +76,9 @@ FAULTS = {
     "a row too few": ("loops", r"(; n < )(\d+)"),
     "a row too few that is read": ("loops", r"(\(&op_0, RAM \+ AT_0, )(\d+)"),
     "a step of a row's parts": ("parts of rows, handed over", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
+    "a tile a column too narrow": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, \d+, )(\d+)"),
+    "a tile that begins a column before": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, )([1-9])"),
+    "a part of a tile": ("tiles", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
     "a first row that does not arrive": ("parts of rows, handed over", r"(progress\.at\[1\] = )(\d+)"),
 }
 

@@ -26,6 +26,7 @@ from modelplan.primitives.errors import BrokenPlanError
 #: Operators whose result is the operand's bytes.
 _VIEWS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
 _SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
+_TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _NOTHING = -1
 LEVEL = "rows in C"
 Span = tuple[int, int]
@@ -215,7 +216,7 @@ class _RowReplay:
         """The bytes from a result's address to the end of what a call computes."""
         shape = self._map(write.tensor)
         if call.columns:
-            return (call.columns[1] - call.columns[0]) * shape.column_bytes
+            return write.rows * (call.columns[1] - call.columns[0]) * shape.column_bytes
         return write.rows * shape.row_bytes
 
     def _check_apart(self, op: Operation, call: KernelCall, count: int) -> None:
@@ -259,10 +260,23 @@ class _RowReplay:
         if call.columns:
             left, end = call.columns
             by_columns = all(rule and rule.columns for rule in rules)
-            if call.writes[0].rows != 1 or len(call.writes) != 1 or not by_columns:
+            if len(call.writes) != 1 or not by_columns:
                 raise self._broken("computes columns that are not computed by themselves")
             if not 0 <= left < end <= self._map(call.writes[0].tensor).columns:
                 raise self._broken(f"columns {left} to {end} are not in the result")
+        self._check_tiles(call)
+
+    def _check_tiles(self, call: KernelCall) -> None:
+        """Checks that an operator which reads or makes a tile has a kernel for it, and that the tile is in its map."""
+        reads = [read for read in call.reads if read.width]
+        if not reads and (call.columns is None or call.writes[0].rows == 1):
+            return
+        op = self.source.parts[0].ops[call.operator]
+        if op.kind not in _TILED or call.columns is None or self.program.kernels != "portable":
+            raise self._broken("computes a tile, for which there is no kernel")
+        for read in reads:
+            if read.left < 0 or read.left + read.width > self._map(read.tensor).columns:
+                raise self._broken(f"columns {read.left} to {read.left + read.width} of a tile are not in the map")
 
     def _row(self, op: Operation, call: KernelCall, rules: list[RowReads | None], row: int) -> None:
         """Computes the row behind so many that the call has computed already."""
@@ -326,8 +340,12 @@ class _RowReplay:
                     f" but the kernel is handed {operand.rows} rows with {operand.above} above them"
                 )
             if there and right > left:
-                first = place * shape.row_bytes + left * shape.column_bytes
-                address = operand.address + at * shape.row_bytes + left * shape.column_bytes
+                first, held = place * shape.row_bytes + left * shape.column_bytes, operand.width or shape.columns
+                if left < operand.left or right > operand.left + held:
+                    raise self._broken(
+                        f"reads columns {left} to {right} of {self.cells[operand.tensor].label} from a tile"
+                    )
+                address = operand.address + (at * held + left - operand.left) * shape.column_bytes
                 yield first, address, (right - left) * shape.column_bytes
 
     def _result(self, call: KernelCall, write: RowsWritten, row: int, *, whole: bool) -> tuple[int, int, int]:
@@ -338,5 +356,6 @@ class _RowReplay:
         first = (write.first + row) * shape.row_bytes
         if call.columns:
             left, end = call.columns
-            return first + left * shape.column_bytes, write.address, (end - left) * shape.column_bytes
+            size = (end - left) * shape.column_bytes
+            return first + left * shape.column_bytes, write.address + row * size, size
         return first, write.address + row * shape.row_bytes, shape.row_bytes
