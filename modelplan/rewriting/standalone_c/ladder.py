@@ -31,6 +31,8 @@ C_RUNGS = {
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
+#: Plans by tiles that are placed, of those that need least.
+_PLACED = 3
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
 _SHARES = (1.0, 0.96, 0.92)
 
@@ -142,11 +144,11 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
 
 
 def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterator[CRung]:
-    """The plan by tiles of least memory; with a budget those of little work first."""
+    """The plans by tiles of least memory; with a budget those of little work first."""
     most = goal.max_macs or inf, goal.max_time or inf
     search = TileSearch(model.rows, RowPlanOptions(goal.pushed), *most)
     if goal.budget is None:
-        tried = list(search.least(0, top))[-1:]
+        tried = list(search.least(0, top))[-_PLACED:]
     else:
         tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
     for tiled in tried:
