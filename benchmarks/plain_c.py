@@ -62,8 +62,8 @@ _HEAD = (
     "Bytes. `TFLM` is the arena on a Cortex-M with CMSIS-NN's DSP kernels; `RAM` is .data and .bss of the object, code",
     "and tables are its .text and .rodata on x86-64 at -Os. The bound is that of all choices of what runs together.",
     "`cmsis-dsp` is the RAM with kernels of CMSIS-NN, their working memory included. MobileNetV2 has drawn weights.",
-    "Where values may be computed again the bound is that of the rows and tiles that are planned. MACs are beside those of",
-    "the model; time is measured on this machine at -O2, beside whole maps of the same model.",
+    "Where values may be computed again the bound is that of the rows and tiles that are planned. MACs are shares of",
+    "the model's; time is measured on this machine at -O2, beside whole maps of the same model.",
     "",
 )
 

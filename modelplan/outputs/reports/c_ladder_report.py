@@ -21,7 +21,9 @@ def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
             f"{rung.program.nbytes:,}",
             f"{rung.flash:,}",
             _fused(rung),
-            C_RUNGS[rung.name] + (f", {rung.parts} at most" if rung.parts > 1 else ""),
+            C_RUNGS[rung.name]
+            + (f", {rung.parts} at most" if rung.parts > 1 else "")
+            + (f": {rung.macs:.1%} more MACs" if rung.macs else ""),
         )
         for rung in ladder.rungs
     )

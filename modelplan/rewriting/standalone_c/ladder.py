@@ -148,7 +148,7 @@ def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterato
     most = goal.max_macs or inf, goal.max_time or inf
     search = TileSearch(model.rows, RowPlanOptions(goal.pushed), *most)
     if goal.budget is None:
-        tried = list(search.least(0, top))[-_PLACED:]
+        tried = list({(t.stages, t.macs): t for t in search.least(0, top)}.values())[-_PLACED:]
     else:
         tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
     for tiled in tried:
