@@ -141,6 +141,8 @@ def test_refusals_name_what_is_missing() -> None:
         fit_c(FitCRequest(str(MODELS / "transformer_encoder.tflite")))
     with pytest.raises(RequestError, match="no rung 'pixels'"):
         fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite"), without=frozenset({"pixels"})))
+    with pytest.raises(RequestError, match="only portable kernels compute values again, not cmsis-dsp"):
+        fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite"), kernels="cmsis-dsp", max_time=0.5))
 
 
 @pytest.mark.parametrize("pushed", [False, True], ids=["held", "by rows"])

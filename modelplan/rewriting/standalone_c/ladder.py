@@ -116,6 +116,10 @@ def _check(model: CModel, goal: CGoal) -> None:
     unknown = sorted(goal.without - set(C_RUNGS))
     if unknown:
         raise RequestError(f"no rung {unknown[0]!r}; there are: {', '.join(C_RUNGS)}")
+    if (goal.max_macs or goal.max_time) and model.kernels != "portable":
+        raise RequestError(
+            f"only portable kernels compute values again, not {model.kernels}: leave out the work to add"
+        )
     if goal.pushed and len(model.graph.inputs) != 1:
         raise RequestError(f"{model.file.name} has {len(model.graph.inputs)} inputs; rows are handed over for one")
 

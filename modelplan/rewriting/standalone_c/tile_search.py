@@ -15,9 +15,9 @@ from modelplan.rewriting.standalone_c.stage_search import LONGEST, StageSearch
 
 _FAR = 1 << 60
 #: Into how many parts the rows of a stage are cut, and memories that are tried between the least and the most.
-_PARTS, _HALVINGS = 8, 9
+_PARTS, _HALVINGS = 8, 8
 #: What a result costs beside its multiply-accumulates, in these, and how much more those of a depthwise convolution do.
-_RESULT, _DEPTHWISE = 8, 2
+_RESULT, _DEPTHWISE = 16, 2
 
 
 @dataclass(frozen=True)
