@@ -27,7 +27,7 @@ C_RUNGS = {
     "overlaps": "row by row results run into operands",
     "rows": "operators run together row by row, and keep the rows that are still read",
     "parts": "the same by parts of rows",
-    "tiles": "values between operators are tiles, computed again where these overlap",
+    "tiles": "values by tiles, again where these overlap",
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
