@@ -109,7 +109,7 @@ class _Writer:
     def source(self) -> str:
         """The C source."""
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
-        used = [(k.source, k.variant) for _, k in self._kernels()]
+        used = [(k.source, k.variant) for _, _, k in self._numbered()]
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
         parts = [
             self._beginning(),
@@ -124,16 +124,12 @@ class _Writer:
         ]
         return "\n\n".join(parts) + "\n"
 
-    def _kernels(self) -> Iterator[tuple[COperator, CKernel]]:
-        """The kernels that are called."""
-        for index in self._called:
-            for kernel in self.operators[index].kernels:
-                yield self.operators[index], kernel
-
     def _numbered(self) -> Iterator[tuple[int, int, CKernel]]:
+        """The kernels that are called, with the number of the operator and theirs in it."""
         for index in self._called:
             for position, kernel in enumerate(self.operators[index].kernels):
-                yield index, position, kernel
+                if position not in self._parts_in_place.get(index, ()):
+                    yield index, position, kernel
 
     @cached_property
     def _called(self) -> list[int]:
