@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.rungs import Rung
     from modelplan.targets.choosing import Chosen
 
-#: Extra multiply-accumulates where nothing is said of them.
-_MOST_MACS = "10%"
+#: Extra multiply-accumulates and time where nothing is said of them.
+_MOST_MACS, _MOST_TIME = "10%", "15%"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -102,12 +102,13 @@ def _add_build(parser: ArgumentParser) -> None:
 
 def _add_limits(parser: ArgumentParser) -> None:
     """Declares what a rewritten file may take more."""
-    parser.add_argument("--max-macs", metavar="PERCENT", help="extra multiply-accumulates (default: 10%%; .onnx: 25%%)")
+    parser.add_argument(
+        "--max-macs", metavar="PERCENT", help="extra multiply-accumulates (default: 10%%; .onnx: 25%%; plain C: none)"
+    )
     parser.add_argument(
         "--max-time",
         metavar="PERCENT",
-        default="15%",
-        help="extra time of an invocation, estimated for the reference kernels (default: 15%%)",
+        help="extra time of an invocation, estimated for reference kernels (default: 15%%; plain C: none)",
     )
     parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
     parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
@@ -119,8 +120,9 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
     files.check_outputs(others, [arguments.model, arguments.output])
+    work = arguments.max_macs, arguments.max_time
     if arguments.runtime == C.name:
-        return fit_c.fit_file(arguments, show_line)
+        return fit_c.fit_file(arguments, [share(text or "0") for text in work], show_line)
     fit_c.check_runtime(arguments)
     if is_wrapped(arguments.model) and inner_suffix(arguments.model) == ".onnx":
         raise RequestError(f"{arguments.model}: fit takes an .onnx file that lies beside its weights; unpack it first")
@@ -205,7 +207,7 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
         seed=arguments.seed,
         tflm=day_of(arguments.tflm) if arguments.tflm else None,
-        max_time=share(arguments.max_time),
+        max_time=share(arguments.max_time or _MOST_TIME),
         seconds=arguments.seconds,
         interface=arguments.interface,
     )

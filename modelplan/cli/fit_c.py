@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: Options of other runtimes with their defaults.
 _FOREIGN: dict[str, object] = {
-    "--objective": "arena", "--abi": None, "--tflm": None, "--max-macs": None, "--max-ops": None, "--max-time": "15%",
-    "--header": None, "--c-array": None, "--seconds": None,
+    "--objective": "arena", "--abi": None, "--tflm": None, "--max-ops": None, "--header": None, "--c-array": None,
+    "--seconds": None,
 }  # fmt: skip
 
 
@@ -47,8 +47,11 @@ def check_runtime(arguments: Namespace) -> None:
             raise RequestError(f"--{name} is for --runtime c")
 
 
-def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
-    """Runs the command for plain C; an empty text ends the lines of `progress`."""
+def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[str], None]) -> int:
+    """Runs the command for plain C, which may add so much `work`, as shares of multiply-accumulates and of time.
+
+    An empty text ends the lines of `progress`.
+    """
     for option, default in _FOREIGN.items():
         if getattr(arguments, option[2:].replace("-", "_")) != default:
             raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
@@ -64,7 +67,7 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
     chosen = model_options.chosen_target(arguments)
     if chosen:
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
-    request = _request(arguments, chosen)
+    request = _request(arguments, chosen, work)
     ladder = fit_c(request, progress)
     progress("")
     compiled = compiled_rung(request, ladder)
@@ -84,7 +87,7 @@ def fit_file(arguments: Namespace, progress: Callable[[str], None]) -> int:
     return 0
 
 
-def _request(arguments: Namespace, target: Chosen | None) -> FitCRequest:
+def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float]) -> FitCRequest:
     """The request that the options make; a target has as much memory as is not taken."""
     stated = parse_memory(arguments.budget) if arguments.budget else None
     if target and stated is None and not arguments.least:
@@ -98,6 +101,8 @@ def _request(arguments: Namespace, target: Chosen | None) -> FitCRequest:
         kernels=arguments.kernels or C.kernels,
         interface=arguments.interface,
         pushed=arguments.input == "rows",
+        max_macs=work[0],
+        max_time=work[1],
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
         seed=arguments.seed,

@@ -36,7 +36,8 @@ class StoredValue:
 class RowsRead:
     """What a kernel is handed of a dynamic operand: `rows` rows of `tensor` from row `first` on, at `address`.
 
-    `above` rows of the window of the first computed row lie above the map, where nothing is stored.
+    `above` rows of the window of the first computed row lie above the map, where nothing is stored. Of a tile `width`
+    columns from column `left` on are there, and rows follow each other without others; 0: a row is there as a whole.
     """
 
     tensor: int
@@ -45,6 +46,8 @@ class RowsRead:
     rows: int
     above: int
     address: int
+    left: int = 0
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,9 @@ class KernelCall:
     """An operator of the graph, by number, computes some rows of its results.
 
     `reads` has an entry for each dynamic operand, in the order of the operator's inputs. `columns` are those
-    computed [first, end) of a single row; None: all of them. The address of a result is then that of its first
-    computed column; that of an operand stays that of column 0. `scratch` is the address of working memory, or -1.
+    computed [first, end) of a row; None: all of them. The address of a result is then that of its first computed
+    column, and several rows are a tile; that of an operand stays that of column 0 unless it is a tile. `scratch` is the
+    address of working memory, or -1.
     """
 
     operator: int

@@ -44,9 +44,11 @@ class FitCRequest(CGoal):
         kernels: who computes: "portable" kernels in the file, or a library where it can: "esp-nn", or CMSIS-NN as
             "cmsis-c", "cmsis-dsp", "cmsis-mve", or "cmsis-nn" for any of them.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
-        max_macs: not used: nothing is computed twice.
+        max_macs: multiply-accumulates that may be added, as a share of the model's.
+        max_time: time that may be added, as a share, as it is expected of portable kernels. Where only one of both is
+            given the other has no limit; with neither nothing is computed twice.
         max_flash: bytes that the tables may have.
-        without: rungs to skip: "maps", "overlaps", "rows", "parts".
+        without: rungs to skip: "maps", "overlaps", "rows", "parts", "tiles".
         seed: of the search; the same seed gives the same file.
     """
 

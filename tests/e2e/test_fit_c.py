@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_plans import faults
+from mobilenet_v2 import mobilenet_v2
 
+from modelplan.cli import main
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.c_fitting import FitCRequest, c_requirement, fit_c
@@ -97,6 +99,27 @@ def test_each_rung_needs_no_more_than_the_one_before() -> None:
     assert needs[-1] < 0.6 * needs[0]
 
 
+@pytest.mark.slow
+def test_tiles_need_less_where_work_may_be_added(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tflite_micro")
+    path, source = tmp_path / "net.tflite", tmp_path / "net.c"
+    path.write_bytes(mobilenet_v2(0.35, 32))
+    usual = fit_c(FitCRequest(str(path), pushed=True, without=frozenset({"maps", "overlaps", "rows"})))
+    assert [rung.name for rung in usual.rungs] == ["parts"]
+    words = ["fit", str(path), "--runtime", "c", "--input", "rows", "--without", "maps,overlaps,rows,parts"]
+    assert main([*words, "-o", str(source), "--max-macs", "20%", "--self-test", str(tmp_path / "test.c")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"MACs [1-9]\S+% more than in the model; about \d+% more time", printed)
+    found = re.search(r"RAM_BYTES (\d+)", source.with_suffix(".h").read_text())
+    assert found
+    assert int(found[1]) < 0.85 * usual.rungs[0].program.nbytes
+    assert not verify(VerifyRequest(str(path), str(source))).fault
+    subprocess.run(["cc", "-std=c99", *SANITIZED, "test.c", "-lm", "-o", "test"], cwd=tmp_path, check=True)
+    assert "PASS" in subprocess.run(["./test"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    least = fit_c(FitCRequest(str(path), pushed=True, max_time=1e-6, without=frozenset({"maps", "overlaps", "rows"})))
+    assert {rung.macs for rung in least.rungs} == {0.0}
+
+
 def test_a_budget_takes_the_first_rung_that_fits() -> None:
     path = str(MODELS / "ds_cnn_kws.tflite")
     all_rungs = fit_c(FitCRequest(path)).rungs
@@ -118,6 +141,8 @@ def test_refusals_name_what_is_missing() -> None:
         fit_c(FitCRequest(str(MODELS / "transformer_encoder.tflite")))
     with pytest.raises(RequestError, match="no rung 'pixels'"):
         fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite"), without=frozenset({"pixels"})))
+    with pytest.raises(RequestError, match="only portable kernels compute values again, not cmsis-dsp"):
+        fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite"), kernels="cmsis-dsp", max_time=0.5))
 
 
 @pytest.mark.parametrize("pushed", [False, True], ids=["held", "by rows"])

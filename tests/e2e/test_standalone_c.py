@@ -11,15 +11,21 @@ from pathlib import Path
 
 import pytest
 import tflm_models
-from c_operators import DRAWS, Drawn, batch, differing, drawn_single, sweep
+from c_operators import DRAWS, Drawn, batch, differing, drawn_single, result_of_sums, sweep
 from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
-from tflm_models import T, single
+from tflm_models import Op, S, T, build, single
 
+from modelplan import FitCRequest, fit_c
+from modelplan.checking.verifier.c_execution import execute_c
 from modelplan.cli import main
+from modelplan.formats import load_model
+from modelplan.model.c_program import KernelCall
 from modelplan.primitives.errors import ModelError
+from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
+from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
@@ -60,6 +66,46 @@ def test_every_kind_of_operator_is_generated_or_followed_in_a_network() -> None:
     assert set(DRAWS) <= C_KINDS
     views, variables = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}, {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
     assert views | variables | {"CALL_ONCE"} == set(C_KINDS) - set(DRAWS)
+
+
+def pooled_convolutions(d: Drawn, count: int) -> bytes:
+    """Convolutions of single pixels side by side, each before the mean of each channel; some widen their map."""
+    tensors: list[T] = []
+    ops: list[Op] = []
+    for _ in range(count):
+        height, width, channels, out = (d.randint(1, most) for most in (6, 6, 9, 30))
+        x = d.tensor((1, height, width, channels))
+        scales = tuple(d.scale() / 10 for _ in range(out))
+        weights = d.constant(T("int8", (out, 1, 1, channels), scales=scales, zero=0))
+        y = result_of_sums(d, x, scales, channels, (1, height, width, out))
+        at = len(tensors)
+        tensors += [x, weights, d.bias(out, 3000), y]
+        steps = {"Padding": d.randint(0, 1), "StrideH": 1, "StrideW": 1, "FusedActivationFunction": d.randint(0, 3)}
+        ops.append(Op("CONV_2D", (at, at + 1, at + 2), (at + 3,), steps, "Conv2DOptions"))
+        if d.random() < 0.5:
+            tensors += [T("int32", (2,), [1, 2]), d.tensor((1, out))]
+            ops.append(Op("MEAN", (at + 3, at + 4), (at + 5,), {}, "ReducerOptions"))
+        else:
+            tensors.append(d.tensor((1, 1, 1, out), y))
+            sizes = {"FilterHeight": height, "FilterWidth": width, "Padding": 1}
+            ops.append(Op("AVERAGE_POOL_2D", (at + 3,), (at + 4,), steps | sizes, "Pool2DOptions"))
+    ends = tuple(op.inputs[0] for op in ops[::2]), tuple(op.outputs[0] for op in ops[1::2])
+    return build(S(tuple(tensors), tuple(ops), *ends))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_convolutions_of_which_only_means_are_read_are_not_held(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "pools.tflite"
+    path.write_bytes(pooled_convolutions(Drawn(seed), 30))
+    rung = fit_c(FitCRequest(str(path), without=frozenset({"overlaps", "rows", "parts"}))).chosen
+    assert rung is not None
+    called = {s.operator for stage in rung.program.stages for s in stage.steps if isinstance(s, KernelCall)}
+    assert 30 < len(called) < 50, "all are held, or none"
+    (tmp_path / "net.c").write_text(rung.files.source)
+    (tmp_path / "net.h").write_text(rung.files.header)
+    assert "are equal" in execute_c(load_tflite(path), tmp_path / "net.c", seed).details
+    verdict = stated_verdict(CModel(load_model(str(path)), load_tflite(path)), rung.files.source, rung.files.header)
+    assert verdict.outcome == "ok"
 
 
 def maps_that_differ(content: bytes, folder: Path, rng: random.Random | None) -> list[str]:

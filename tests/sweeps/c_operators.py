@@ -89,7 +89,7 @@ def _convolution(d: Drawn, kind: str) -> Single:
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.7 else 1))
     weights = d.constant(T("int8", shape, scales=scales, zero=0, axis=3 if depthwise else 0))
     terms = kh * kw * (1 if depthwise else channels // groups)
-    result = _result_of_sums(d, source, scales, terms, (batch, rows, columns, out))
+    result = result_of_sums(d, source, scales, terms, (batch, rows, columns, out))
     bias = d.bias(out, 3000 * sqrt(terms)) if depthwise or d.random() < 0.9 else None
     if bias and source.dtype == "int16" and (depthwise or d.random() < 0.5):
         bias = replace(bias, dtype="int64")
@@ -100,7 +100,7 @@ def _convolution(d: Drawn, kind: str) -> Single:
     return Single(kind, sources, (result,), "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions", options)
 
 
-def _result_of_sums(d: Drawn, source: T, scales: Sequence[float], terms: int, shape: Sequence[int]) -> T:
+def result_of_sums(d: Drawn, source: T, scales: Sequence[float], terms: int, shape: Sequence[int]) -> T:
     """A result whose scale lets some of the sums saturate."""
     product = source.quantisation[0][0] * max(scales)
     result = d.tensor(shape, dtype=source.dtype)
@@ -112,7 +112,7 @@ def _fully_connected(d: Drawn, kind: str) -> Single:
     source = d.tensor((lines, depth), dtype=d.choice(("int8", "int8", "int16")))
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.3 else 1))
     weights = d.constant(T("int8", (out, depth), scales=scales, zero=0))
-    result = _result_of_sums(d, source, scales, depth, (lines, out))
+    result = result_of_sums(d, source, scales, depth, (lines, out))
     product = float(np.float32(source.quantisation[0][0]) * np.float32(scales[0]))
     bias = replace(d.bias(out, 3000 * sqrt(depth)), scales=(product,), zero=0)
     if source.dtype == "int16" and d.random() < 0.5:
@@ -356,7 +356,7 @@ def _transposed(d: Drawn, kind: str) -> Single:
     source = d.tensor((batch, height, width, channels), dtype=d.choice(("int8", "int8", "int16")))
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.7 else 1))
     weights = d.constant(T("int8", (out, kh, kw, channels), scales=scales, zero=0))
-    result = _result_of_sums(d, source, scales, kh * kw * channels, (batch, rows, columns, out))
+    result = result_of_sums(d, source, scales, kh * kw * channels, (batch, rows, columns, out))
     bias = replace(d.bias(out, 3000), dtype="int32" if source.dtype == "int8" else "int64")
     sources = (
         (ints(*result.shape), weights, source, bias) if d.random() < 0.7 else (ints(*result.shape), weights, source)

@@ -22,24 +22,39 @@ from modelplan.model.c_program import CProgram
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, TileChain, with_chains
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
+from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
+def random_chains(rows: RowGraph, draw: random.Random) -> list[TileChain]:
+    """Some of the operators that can run tile by tile, none twice."""
+    chains, used = list[TileChain](), set[int]()
+    possible = chains_between(rows, 0, len(rows.order))
+    for chain in draw.sample(possible, len(possible)):
+        if used.isdisjoint(chain.operators) and draw.random() < 0.7:
+            used.update(chain.operators)
+            chains.append(chain)
+    return chains
+
+
 def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> CProgram:
-    """Operators in runs of random length, direction and number of parts."""
-    graph = StagedGraph(model.rows, RowPlanOptions(pushed))
-    search, at, stages = StageSearch(graph), len(model.rows.order), list[StageChoice]()
+    """Operators in runs of random length, direction and number of parts; some by tiles."""
+    chains = random_chains(model.rows, draw) if draw.random() < 0.5 else []
+    graph = StagedGraph(with_chains(model.rows, chains), RowPlanOptions(pushed))
+    search, at, stages = StageSearch(graph), len(graph.rows.order), list[StageChoice]()
     while at:
         first = max(at - draw.randint(1, 6), search.barrier(at))
-        parts = draw.choice((0, 1, 1, 2, 3, 50)) if at - first == 1 else draw.choice((1, 1, 2, 3, 50))
+        whole = at - first == 1 and graph.rows.order[first] not in graph.rows.chains
+        parts = draw.choice((0, 1, 1, 2, 3, 50)) if whole else draw.choice((1, 1, 2, 3, 50))
         stages.insert(0, StageChoice(first, at, parts, draw.random() < 0.5 and not (pushed and not first)))
         at = first
     return placed_program(graph, stages, 100, draw.randrange(100))

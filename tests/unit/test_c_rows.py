@@ -17,7 +17,9 @@ from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, Ste
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.drawn_program import drawing_of
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.row_graph import with_chains
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
@@ -36,6 +38,19 @@ def planned(
     stages = [StageChoice(0, fused, parts, backward)]
     stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
     return read_source(file), replace(placed_program(graph, stages, 300), kernels=kernels)
+
+
+@cache
+def tiled(*, backward: bool = False, pushed: bool = False) -> tuple[Source, CProgram]:
+    """A network whose first convolution runs with the next one tile by tile, two columns at a time."""
+    path = str(MODELS / "ds_cnn_kws.tflite")
+    file = load_tflite(path)
+    model = CModel(load_model(path), file)
+    chain = next(chain for chain in chains_between(model.rows, 0, 4) if chain.width == 2)
+    graph = StagedGraph(with_chains(model.rows, [chain]), RowPlanOptions(pushed))
+    stages = [StageChoice(0, 2, 2, backward)]
+    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(2, len(graph.rows.order))]
+    return read_source(file), placed_program(graph, stages, 300)
 
 
 def changed(program: CProgram, change: Callable[[Step], Step | None]) -> Iterator[CProgram]:
@@ -67,6 +82,45 @@ FORMS = [("ds_cnn_kws.tflite", 1), ("ds_cnn_kws.tflite", 4)]
 def test_plans_are_right_in_every_form(fused: int, parts: int, backward: bool) -> None:
     verdict = rows_verdict(*planned("ds_cnn_kws.tflite", fused, parts, backward=backward))
     assert verdict.outcome == "ok", verdict.details
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_tiles_are_right_in_every_form(backward: bool) -> None:
+    source, program = tiled(backward=backward)
+    assert any(isinstance(s, KernelCall) and s.reads[0].width for s in program.stages[0].steps)
+    verdict = rows_verdict(source, program)
+    assert verdict.outcome == "ok", verdict.details
+    assert rows_verdict(*tiled(pushed=True)).outcome == "ok"
+    assert rows_verdict(source, replace(program, kernels="cmsis-dsp")).outcome == "broken"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda read: replace(read, rows=read.rows - 1),
+        lambda read: replace(read, above=read.above + 1),
+        lambda read: replace(read, address=read.address + 1),
+        lambda read: replace(read, left=read.left + 1),
+        lambda read: replace(read, left=read.left - 1),
+        lambda read: replace(read, width=read.width - 1),
+        lambda read: replace(read, width=read.width + 1),
+    ],
+    ids=["a row too few", "rows above off", "an element", "a column right", "a column left", "narrower", "wider"],
+)
+def test_faults_of_tiles_are_caught(change: Callable[[RowsRead], RowsRead]) -> None:
+    source, program = tiled()
+    faulty = list(changed(program, on_reads(lambda read: change(read) if read.width else read)))
+    assert len(faulty) > 5
+    assert all(rows_verdict(source, other).outcome == "broken" for other in faulty[::10])
+
+
+def test_a_tile_that_is_not_computed_is_caught() -> None:
+    source, program = tiled()
+    stage = program.stages[0]
+    for index in range(0, len(stage.steps), 7):
+        steps = stage.steps[:index] + stage.steps[index + 1 :]
+        other = replace(program, stages=(Stage(stage.operators, steps), *program.stages[1:]))
+        assert rows_verdict(source, other).outcome == "broken"
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -190,7 +244,8 @@ def test_operands_that_are_runs_of_a_joined_map_lie_in_it(tmp_path: Path) -> Non
     assert program.nbytes == 2 * 8 * 8 * 16 + 8 * 16  # the result, and a row by which a pool is ahead
     assert rows_verdict(source, program).outcome == "ok"
     text = c_files(model.file, model.operators, program, CNames("net", "net.h")).source
-    assert "copy_block_bytes(&op" not in text
+    assert "copy_block" not in text
+    assert "op_2" not in text
     source, _, program = joined_rows(2, tmp_path)
     assert program.nbytes > 2 * 8 * 8 * 16 + 8 * 16
     assert rows_verdict(source, program).outcome == "ok"

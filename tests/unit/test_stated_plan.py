@@ -10,18 +10,23 @@ from pathlib import Path
 import pytest
 from c_plans import random_stages
 from random_cnns import random_cnn
+from tflm_models import Op, S, T, build
 
 from modelplan.cli import main
 from modelplan.formats import load_model
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, with_chains
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stated_plan import StatedPlan, stated_verdict
+from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
-FORMS = {"tables": (4, 1, False), "parts of rows, handed over": (3, 3, True), "loops": (1, 1, False)}
+FORMS = {
+    "tables": (4, 1, False), "parts of rows, handed over": (3, 3, True), "loops": (1, 1, False), "tiles": (2, 3, False),
+}  # fmt: skip
 
 
 @cache
@@ -30,9 +35,11 @@ def written(form: str) -> tuple[CModel, CFiles]:
     fused, parts, pushed = FORMS[form]
     path = str(MODELS / "ds_cnn_kws.tflite")
     model = CModel(load_model(path), load_tflite(path))
+    chains = [next(c for c in chains_between(model.rows, 0, 4) if c.width == 2)] if form == "tiles" else []
+    graph = StagedGraph(with_chains(model.rows, chains), RowPlanOptions(pushed))
     stages = [StageChoice(0, fused, parts)]
-    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
-    program = placed_program(StagedGraph(model.rows, RowPlanOptions(pushed)), stages, 100)
+    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(graph.rows.order))]
+    program = placed_program(graph, stages, 100)
     return model, c_files(model.file, model.operators, program, CNames("net", "net.h"))
 
 
@@ -70,6 +77,9 @@ FAULTS = {
     "a row too few": ("loops", r"(; n < )(\d+)"),
     "a row too few that is read": ("loops", r"(\(&op_0, RAM \+ AT_0, )(\d+)"),
     "a step of a row's parts": ("parts of rows, handed over", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
+    "a tile a column too narrow": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, \d+, )(\d+)"),
+    "a tile that begins a column before": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, )([1-9])"),
+    "a part of a tile": ("tiles", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
     "a first row that does not arrive": ("parts of rows, handed over", r"(progress\.at\[1\] = )(\d+)"),
 }
 
@@ -94,6 +104,44 @@ def test_a_ring_one_row_short_and_rows_above_off_by_one_are_named() -> None:
     for before, above, after in rows:
         other = f"{before}{int(above) - 1}{after}"
         assert outcome("tables", source.replace(f"{before}{above}{after}", other, 1)) == "broken"
+
+
+def reshaped(folder: Path) -> CModel:
+    """A map that is computed with rows of 24 bytes and read with rows of 48."""
+    options = {"FilterHeight": 3, "FilterWidth": 3, "StrideH": 1, "StrideW": 1, "Padding": 0}
+    tensors = T("int8", (1, 8, 6, 4)), T("int8", (1, 8, 6, 4)), T("int8", (1, 4, 12, 4)), T("int8", (1, 4, 12, 4))
+    new_shape = T("int32", (4,), [1, 4, 12, 4])
+    ops = (
+        Op("MAX_POOL_2D", (0,), (1,), options, "Pool2DOptions"),
+        Op("RESHAPE", (1, 4), (2,), {}, "ReshapeOptions"),
+        Op("MAX_POOL_2D", (2,), (3,), options, "Pool2DOptions"),
+    )
+    path = folder / "reshaped.tflite"
+    path.write_bytes(build(S((*tensors, new_shape), ops, (0,), (3,))))
+    return CModel(load_model(str(path)), load_tflite(str(path)))
+
+
+@pytest.mark.parametrize("fused", [1, 2])
+def test_a_reshape_that_changes_what_a_row_is_is_caught(
+    fused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = reshaped(tmp_path)
+
+    def written() -> CFiles:
+        stages = [StageChoice(0, fused), *(StageChoice(i, i + 1) for i in range(fused, 2))]
+        program = placed_program(StagedGraph(model.rows, RowPlanOptions()), stages, 100)
+        return c_files(model.file, model.operators, program, CNames("net", "net.h"))
+
+    right = written()
+    assert stated_verdict(model, right.source, right.header).outcome == "ok"
+    shape = RowGraph.shape
+    with monkeypatch.context() as patch:
+        patch.setattr(RowGraph, "shape", lambda rows, tensor: shape(rows, 1 if tensor == 2 else tensor))
+        wrong = written()
+    assert wrong.source != right.source
+    verdict = stated_verdict(model, wrong.source, wrong.header)
+    assert verdict.outcome == "broken"
+    assert verdict.details.startswith("op 2 MAX_POOL_2D")
 
 
 def test_a_buffer_that_is_too_small_and_another_kernel_are_caught() -> None:

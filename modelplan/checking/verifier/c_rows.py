@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.answers.proof_verdict import Verdict
-from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, map_rows, row_reads
+from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, is_by_pixel, map_rows, row_reads
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.safe_overlap import POINTWISE
@@ -26,6 +26,7 @@ from modelplan.primitives.errors import BrokenPlanError
 #: Operators whose result is the operand's bytes.
 _VIEWS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
 _SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
+_TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _NOTHING = -1
 LEVEL = "rows in C"
 Span = tuple[int, int]
@@ -157,7 +158,7 @@ class _RowReplay:
         self.place = f"{op.label}"
         self.calls += 1
         positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t)]
-        dynamic = [self._unpadded(op.inputs[i]) for i in positions]
+        dynamic = [self._unfolded(op.inputs[i]) for i in positions]
         results = [t for t in op.outputs if t >= 0]
         if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:
             raise self._broken("other operands or results than in the file")
@@ -184,9 +185,16 @@ class _RowReplay:
         ops = self.source.parts[0].ops
         return {op.outputs[0]: op for op in ops if op.kind in ("PAD", "PADV2") and op.number not in self._called}
 
-    def _unpadded(self, tensor: int) -> int:
-        """What an operator reads that does a padding by itself."""
-        return self._pads[tensor].inputs[0] if tensor in self._pads else tensor
+    @cached_property
+    def _convolutions(self) -> dict[int, Operation]:
+        """The convolutions that no step computes, by their results."""
+        ops = self.source.parts[0].ops
+        return {op.outputs[0]: op for op in ops if op.kind == "CONV_2D" and op.number not in self._called}
+
+    def _unfolded(self, tensor: int) -> int:
+        """What an operator reads that does a padding or a convolution by itself."""
+        folded = self._pads.get(tensor) or self._convolutions.get(tensor)
+        return folded.inputs[0] if folded else tensor
 
     def _is_computed(self, tensor: int) -> bool:
         """Whether a tensor is in the buffer: no constant, and none that is kept elsewhere from run to run."""
@@ -208,7 +216,7 @@ class _RowReplay:
         """The bytes from a result's address to the end of what a call computes."""
         shape = self._map(write.tensor)
         if call.columns:
-            return (call.columns[1] - call.columns[0]) * shape.column_bytes
+            return write.rows * (call.columns[1] - call.columns[0]) * shape.column_bytes
         return write.rows * shape.row_bytes
 
     def _check_apart(self, op: Operation, call: KernelCall, count: int) -> None:
@@ -225,6 +233,9 @@ class _RowReplay:
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
         rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
+        if op.inputs[position] in self._convolutions:
+            self._check_pooled(op, self._convolutions[op.inputs[position]])
+            return None
         if op.inputs[position] not in self._pads:
             return rule
         pad = self._pads[op.inputs[position]]
@@ -232,6 +243,11 @@ class _RowReplay:
         if folded is None:
             raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
         return folded
+
+    def _check_pooled(self, op: Operation, convolution: Operation) -> None:
+        """Checks that an operator may compute a convolution too: of its pixels one by one, into means."""
+        if op.kind not in ("MEAN", "AVERAGE_POOL_2D") or not is_by_pixel(convolution, self.cells):
+            raise self._broken(f"nothing computes {convolution.label}")
 
     def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
         """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""
@@ -244,10 +260,23 @@ class _RowReplay:
         if call.columns:
             left, end = call.columns
             by_columns = all(rule and rule.columns for rule in rules)
-            if call.writes[0].rows != 1 or len(call.writes) != 1 or not by_columns:
+            if len(call.writes) != 1 or not by_columns:
                 raise self._broken("computes columns that are not computed by themselves")
             if not 0 <= left < end <= self._map(call.writes[0].tensor).columns:
                 raise self._broken(f"columns {left} to {end} are not in the result")
+        self._check_tiles(call)
+
+    def _check_tiles(self, call: KernelCall) -> None:
+        """Checks that an operator which reads or makes a tile has a kernel for it, and that the tile is in its map."""
+        reads = [read for read in call.reads if read.width]
+        if not reads and (call.columns is None or call.writes[0].rows == 1):
+            return
+        op = self.source.parts[0].ops[call.operator]
+        if op.kind not in _TILED or call.columns is None or self.program.kernels != "portable":
+            raise self._broken("computes a tile, for which there is no kernel")
+        for read in reads:
+            if read.left < 0 or read.left + read.width > self._map(read.tensor).columns:
+                raise self._broken(f"columns {read.left} to {read.left + read.width} of a tile are not in the map")
 
     def _row(self, op: Operation, call: KernelCall, rules: list[RowReads | None], row: int) -> None:
         """Computes the row behind so many that the call has computed already."""
@@ -311,8 +340,12 @@ class _RowReplay:
                     f" but the kernel is handed {operand.rows} rows with {operand.above} above them"
                 )
             if there and right > left:
-                first = place * shape.row_bytes + left * shape.column_bytes
-                address = operand.address + at * shape.row_bytes + left * shape.column_bytes
+                first, held = place * shape.row_bytes + left * shape.column_bytes, operand.width or shape.columns
+                if left < operand.left or right > operand.left + held:
+                    raise self._broken(
+                        f"reads columns {left} to {right} of {self.cells[operand.tensor].label} from a tile"
+                    )
+                address = operand.address + (at * held + left - operand.left) * shape.column_bytes
                 yield first, address, (right - left) * shape.column_bytes
 
     def _result(self, call: KernelCall, write: RowsWritten, row: int, *, whole: bool) -> tuple[int, int, int]:
@@ -323,5 +356,6 @@ class _RowReplay:
         first = (write.first + row) * shape.row_bytes
         if call.columns:
             left, end = call.columns
-            return first + left * shape.column_bytes, write.address, (end - left) * shape.column_bytes
+            size = (end - left) * shape.column_bytes
+            return first + left * shape.column_bytes, write.address + row * size, size
         return first, write.address + row * shape.row_bytes, shape.row_bytes

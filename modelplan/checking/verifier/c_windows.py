@@ -93,6 +93,12 @@ def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) 
     return RowReads(rows, rule.stride, rule.dilation, columns)
 
 
+def is_by_pixel(op: Operation, cells: tuple[Cell, ...]) -> bool:
+    """Whether each pixel of a convolution's result is computed from the same one of its map."""
+    x, weights, result = (cells[t] for t in (*op.inputs[:2], op.outputs[0]))
+    return len(x.shape) == _MAP_DIMENSIONS and weights.shape[1:3] == (1, 1) and x.shape[:3] == result.shape[:3]
+
+
 _MAP_DIMENSIONS = 4
 #: Numbers that say how a map is padded, and operands of a PAD and its result.
 _MAP_PADS, _PAD_OPERANDS = 8, 3

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from modelplan.model import Graph
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.standalone_c.folding import without_pads
+from modelplan.rewriting.standalone_c.folding import with_pooled_convolutions, without_pads
 from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
 from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import c_operator
@@ -28,6 +28,8 @@ class CModel:
 
     def __post_init__(self) -> None:
         operators = without_pads(self.graph, dict(enumerate(_operators(self.file))))
+        if self.kernels == "portable":
+            operators = with_pooled_convolutions(self.graph, operators)
         self.operators, self.faster = library_operators(self.file, operators, self.kernels)
 
     @cached_property

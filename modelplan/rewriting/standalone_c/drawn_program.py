@@ -59,7 +59,7 @@ def _name(step: Step, rows: RowGraph) -> str:
 def _by_row(step: Step, rows: RowGraph) -> Iterator[Step]:
     """A call for each row of a call that computes several by windows."""
     windows = rows.operators[step.operator].windows if isinstance(step, KernelCall) else ()
-    if not isinstance(step, KernelCall) or not step.writes or not any(windows):
+    if not isinstance(step, KernelCall) or not step.writes or step.columns or not any(windows):
         yield step
         return
     for i in range(step.writes[0].rows):

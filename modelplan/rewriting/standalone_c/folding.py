@@ -1,4 +1,4 @@
-"""Paddings that convolutions do by themselves: what a PAD puts around a map is what a convolution takes it to be."""
+"""Operators that others do by themselves: paddings of convolutions, and convolutions of which only means are kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from modelplan.model import Graph
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, RowWindow
 
 _CONVOLUTIONS = {"conv_2d", "depthwise_conv_2d"}
+_ONES = ("kernel_height", "kernel_width", "stride_height", "stride_width", "groups")
+_LIMITS = {"pool_least": -128, "pool_most": 127}
 
 
 def without_pads(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, COperator]:
@@ -44,3 +46,65 @@ def _folded(pad: COperator, reader: COperator) -> COperator | None:
     operand = replace(pad.operands[0], window=rows)
     folded: CKernel = replace(kernel, parameters=parameters)
     return replace(reader, operands=(operand,), kernels=(folded,))
+
+
+def with_pooled_convolutions(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, COperator]:
+    """The operators without convolutions of single pixels that widen a map of which only each channel's mean is read.
+
+    The mean is computed channel by channel from the map before, so that the wider map is never there.
+    """
+    kept = dict(operators)
+    for index, operator in operators.items():
+        readers = graph.readers[operator.results[0].tensor] if _widens(operator) else ()
+        pool = kept.get(readers[0]) if len(readers) == 1 and operator.results[0].tensor not in graph.outputs else None
+        if pool and (pooled := _pooled(operator, pool)):
+            kept[readers[0]] = pooled
+            del kept[index]
+    return kept
+
+
+def _widens(operator: COperator) -> bool:
+    """Whether it is a convolution of single pixels whose result is larger than its operand."""
+    if len(operator.kernels) != 1 or operator.kernels[0].source != "conv_2d" or not operator.by_rows:
+        return False
+    kernel, source, result = operator.kernels[0], operator.operands[0], operator.results[0]
+    wider = result.rows * result.row_bytes > source.rows * source.row_bytes
+    return kernel.variant == "int8" and wider and all(kernel.parameters[key] == 1 for key in _ONES)
+
+
+def _pooled(convolution: COperator, pool: COperator) -> COperator | None:
+    """The pool that computes a convolution too; None where it is not the mean of each channel."""
+    kernel, rows = convolution.kernels[0], convolution.results[0].rows
+    pixels = rows * _number(kernel, "out_width")
+    mean = _mean(pool, pixels, rows)
+    if mean is None:
+        return None
+    shared = ("weights", "bias", "multiplier", "shift", "in_channels", "out_channels", "out_zero", "least", "most")
+    parameters = {**{key: kernel.parameters[key] for key in shared}, "pixels": pixels, **mean}
+    operand = replace(convolution.operands[0], window=None)
+    folded = replace(pool.kernels[0], source="pooled_conv_2d", parameters=parameters, whole=(rows, 0, 1))
+    return replace(pool, operands=(operand,), kernels=(folded,), by_rows=False)
+
+
+def _mean(pool: COperator, pixels: int, rows: int) -> dict[str, int] | None:
+    """How a pool computes the mean over so many pixels of each channel; None where it computes something else."""
+    kernel = pool.kernels[0] if len(pool.kernels) == 1 else None
+    if kernel is None or kernel.variant != "int8" or kernel.repeats != 1:
+        return None
+    if kernel.source == "mean" and (_number(kernel, "outer"), _number(kernel, "reduced")) == (1, pixels):
+        scale = {f"pool_{key}": _number(kernel, key) for key in ("multiplier", "shift")}
+        return {**scale, "pool_zero": _number(kernel, "out_zero"), **_LIMITS} if scale["pool_multiplier"] else None
+    if kernel.source != "average_pool_2d":
+        return None
+    window = tuple(_number(kernel, key) for key in ("kernel_height", "kernel_width", "pad_left", "out_width"))
+    one = pool.results[0].rows == 1 and pool.operands[0].window == RowWindow(rows, _number(kernel, "stride_height"), 0)
+    ends = {f"pool_{key}": _number(kernel, key) for key in ("least", "most")}
+    none = {"pool_multiplier": 0, "pool_shift": 0, "pool_zero": 0}
+    return {**none, **ends} if one and window == (rows, pixels // rows, 0, 1) else None
+
+
+def _number(kernel: CKernel, key: str) -> int:
+    value = kernel.parameters[key]
+    if not isinstance(value, int):
+        raise TypeError(f"{key} of {kernel.source} is no whole number")
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from modelplan.answers.proof_verdict import Verdict
 from modelplan.model.c_program import CProgram
@@ -16,6 +17,7 @@ from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
+from modelplan.rewriting.standalone_c.tile_search import TileSearch
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung
 
@@ -25,15 +27,25 @@ C_RUNGS = {
     "overlaps": "row by row results run into operands",
     "rows": "operators run together row by row, and keep the rows that are still read",
     "parts": "the same by parts of rows",
+    "tiles": "values by tiles, again where these overlap",
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
+#: Plans by tiles that are placed, of those that need least.
+_PLACED = 3
+#: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
+_SHARES = (1.0, 0.96, 0.92)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CGoal(RewriteGoal):
-    """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables."""
+    """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables.
 
+    `max_macs` and `max_time` are the shares of work and of time that may be added; one that is 0 does
+    not count where the other is not. With neither nothing is computed again.
+    """
+
+    max_time: float = 0.0
     pushed: bool = False
     max_flash: int | None = None
     seed: int = 0
@@ -43,7 +55,8 @@ class CGoal(RewriteGoal):
 class CRung:
     """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
 
-    `bound` is what no other stages with as many parts of rows need less than; None where that is not known.
+    `bound` is what no other stages with as many parts of rows need less than; None where that is not known. `macs` and
+    `time` are the shares that are added.
     """
 
     name: str
@@ -54,6 +67,8 @@ class CRung:
     parts: int
     operators: Mapping[int, COperator]
     bound: int | None = None
+    macs: float = 0.0
+    time: float = 0.0
 
     @property
     def fused(self) -> tuple[int, ...]:
@@ -101,6 +116,10 @@ def _check(model: CModel, goal: CGoal) -> None:
     unknown = sorted(goal.without - set(C_RUNGS))
     if unknown:
         raise RequestError(f"no rung {unknown[0]!r}; there are: {', '.join(C_RUNGS)}")
+    if (goal.max_macs or goal.max_time) and model.kernels != "portable":
+        raise RequestError(
+            f"only portable kernels compute values again, not {model.kernels}: leave out the work to add"
+        )
     if goal.pushed and len(model.graph.inputs) != 1:
         raise RequestError(f"{model.file.name} has {len(model.graph.inputs)} inputs; rows are handed over for one")
 
@@ -123,6 +142,22 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
             report(f"rows in {parts} parts")
             stages, bound = search.stages(parts), search.least_load(parts)
             yield _rung("parts", model, search.program(stages), names, parts, bound)
+    if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
+        report("tiles")
+        yield from _tiled_rungs(model, goal, names, search.least_load(_MANY))
+
+
+def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterator[CRung]:
+    """The plans by tiles of least memory; with a budget those of little work first."""
+    most = goal.max_macs or inf, goal.max_time or inf
+    search = TileSearch(model.rows, RowPlanOptions(goal.pushed), *most)
+    if goal.budget is None:
+        tried = list({(t.stages, t.macs): t for t in search.least(0, top)}.values())[-_PLACED:]
+    else:
+        tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
+    for tiled in tried:
+        program = StageSearch(tiled.graph, goal.seed).program(tiled.stages)
+        yield replace(_rung("tiles", model, program, names), macs=tiled.macs, time=tiled.time)
 
 
 def _rung(

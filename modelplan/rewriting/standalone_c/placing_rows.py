@@ -16,6 +16,7 @@ from modelplan.model.c_program import (
     StoredValue,
     ValueShift,
 )
+from modelplan.rewriting.standalone_c.row_graph import Tile, tiles_of
 from modelplan.rewriting.standalone_c.scheduling import CALLER, Granule, OperandUse
 from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph, StageGranules, StageProgress
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
@@ -70,6 +71,9 @@ class TickTrace:
         self.accesses.append(MemoryAccess(value, *span, self.ticks, writes, value))
 
     def _compute(self, stage: StageGranules, progress: StageProgress, granule: Granule, view: _StageView) -> None:
+        if granule.operator in self.graph.rows.chains:
+            self._compute_chain(progress, granule, view)
+            return
         operator = stage.operators[granule.operator]
         reads = tuple(self._read(use, granule, view) for use in operator.uses)
         writes = []
@@ -88,6 +92,45 @@ class TickTrace:
             self.stages[-1].append(call)
             self._allow(call, operator.uses, left)
         self.ticks += 1
+
+    def _compute_chain(self, progress: StageProgress, granule: Granule, view: _StageView) -> None:
+        """A part of a row by way of tiles: those of the same value all lie in one place."""
+        rows = self.graph.rows
+        members = rows.chains[granule.operator]
+        value, last, first, end = next(progress.written(granule))
+        shape = rows.shape(last)
+        row, left = (
+            view.real(granule.row, 1, shape.rows),
+            view.real(granule.left, granule.right - granule.left, shape.columns),
+        )
+        part = Tile(row, row + 1, left, left + granule.right - granule.left)
+        tiles = tiles_of(rows, members, part)
+        read = self._read_part(members[0][1].operands[0], tiles[0], view)
+        for (number, _), tile in zip(members[:-1], tiles[1:-1], strict=True):
+            tensor = rows.graph.ops[number].writes[0]
+            group, size = rows.value_of[tensor], tile.pixels * rows.shape(tensor).column_bytes
+            self.capacity[group] = max(self.capacity.get(group, 0), size)
+            self._touch(group, (0, size), writes=True)
+            written = RowsWritten(tensor, group, tile.top, tile.bottom - tile.top, 0)
+            self.stages[-1].append(KernelCall(number, (read,), (written,), (tile.left, tile.right)))
+            self.ticks += 1
+            self._touch(group, (0, size), writes=False)
+            read = RowsRead(tensor, group, tile.top, written.rows, tile.above, 0, tile.left, tile.right - tile.left)
+        span = view.span(value, first, end)
+        self._touch(value, span, writes=True)
+        written = RowsWritten(last, value, row, 1, span[0])
+        self.stages[-1].append(KernelCall(granule.operator, (read,), (written,), (part.left, part.right)))
+        self.ticks += 1
+
+    def _read_part(self, tensor: int, part: Tile, view: _StageView) -> RowsRead:
+        """What a chain reads of a map, of which rows are there as a whole."""
+        shape, value = self.graph.rows.shape(tensor), self.graph.rows.value_of[tensor]
+        width, size = shape.row_bytes, shape.column_bytes
+        for row in range(part.top, part.bottom):
+            span = view.real_span(value, row * width + part.left * size, row * width + part.right * size)
+            self._touch(value, span, writes=False)
+        address = view.real_span(value, part.top * width, part.bottom * width)[0]
+        return RowsRead(tensor, value, part.top, part.bottom - part.top, part.above, address)
 
     def _work(self, number: int) -> int:
         """The group of an operator's scratch, which this tick uses; -1 where it has none."""
@@ -163,6 +206,11 @@ class _StageView:
         room = self.capacity.get(value, self.nbytes[value])
         return (room - hi + at, room - lo + at) if self.backward else (lo - at, hi - at)
 
+    def real_span(self, value: int, lo: int, hi: int) -> tuple[int, int]:
+        """The same for bytes that are counted from the front of the value."""
+        size = self.nbytes[value]
+        return self.span(value, size - hi, size - lo) if self.backward else self.span(value, lo, hi)
+
     def real(self, first: int, count: int, extent: int) -> int:
         """The first of so many rows or columns, from the front of the map."""
         return extent - first - count if self.backward else first
@@ -228,7 +276,7 @@ def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPac
         for v, value in enumerate(rows.values)
     )
     stages = tuple(
-        Stage(rows.order[choice.first : choice.end], tuple(joined(_based(steps, bases), graph)))
+        Stage(_run(graph, choice), tuple(joined(_based(steps, bases), graph)))
         for choice, steps in zip(choices, trace.stages, strict=True)
     )
     inputs, outputs = (tuple(rows.value_of[t] for t in ts) for ts in (rows.graph.inputs, rows.graph.outputs))
@@ -236,12 +284,22 @@ def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPac
     return CProgram(values, stages, packing.height, packing.load, inputs, outputs, graph.options.pushed, scratch)
 
 
+def _run(graph: StagedGraph, choice: StageChoice) -> tuple[int, ...]:
+    """The operators of a stage, with all of those that run tile by tile."""
+    numbers = graph.rows.order[choice.first : choice.end]
+    members = [
+        [n for n, _ in graph.rows.chains[number]] if number in graph.rows.chains else [number] for number in numbers
+    ]
+    return tuple(number for some in members for number in some)
+
+
 def _based(steps: Sequence[Step], bases: Sequence[int]) -> Iterator[Step]:
     """The steps with addresses in the buffer."""
     for step in steps:
         if isinstance(step, KernelCall):
             reads = tuple(
-                RowsRead(r.tensor, r.value, r.first, r.rows, r.above, bases[r.value] + r.address) for r in step.reads
+                RowsRead(r.tensor, r.value, r.first, r.rows, r.above, bases[r.value] + r.address, r.left, r.width)
+                for r in step.reads
             )
             writes = tuple(
                 RowsWritten(w.tensor, w.value, w.first, w.rows, bases[w.value] + w.address) for w in step.writes

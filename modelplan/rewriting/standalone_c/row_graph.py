@@ -2,16 +2,23 @@
 
 A RESHAPE moves nothing, so its result is the same value with other rows. Since rows are counted in bytes, whoever reads
 such a value waits for the bytes of its own rows, whatever the rows of the operator were that made them.
+
+Operators of a chain run together tile by tile. Its last operator computes a part of a row, as others do; the others
+compute for each part the tiles that it reads, from the map that the first one reads. Where tiles overlap values are
+computed again, and of what is between only tiles are ever in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.standalone_c.kernel_records import COperator, StateReference, rows_of
+
+#: Kernels that read and make tiles as they do maps.
+_TILED = {"conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,9 @@ class OperatorRows:
     `operands` are tensors. `in_place` are the numbers of operands each element of which may lie where the same element
     of the result does; `parts` are (operand, offset) of those that become the result's bytes from there on. `scratch`
     is working memory in bytes. What runs `alone` keeps its place among all operators, since it reads or sets what the
-    network remembers; a `single` kernel computes several rows in a call, `in_order` one after the other.
+    network remembers; a `single` kernel computes several rows in a call, `in_order` one after the other. A `tiled` one
+    reads and makes tiles of maps. A chain computes `width` columns at a time, and has the bytes of its `tiles` that are
+    alive before its last operator runs, and while it runs.
     """
 
     operands: tuple[int, ...]
@@ -59,6 +68,9 @@ class OperatorRows:
     single: bool = True
     in_order: bool = True
     parts: tuple[tuple[int, int], ...] = ()
+    tiled: bool = False
+    width: int = 0
+    tiles: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +105,17 @@ class RowValue:
 
 @dataclass(frozen=True)
 class RowGraph:
-    """A graph with its `operators` by number, those that run in this `order`, and the values of its tensors."""
+    """A graph with its `operators` by number, those that run in this `order`, and the values of its tensors.
+
+    `chains` are the operators that run tile by tile before and with one of the order, by its number.
+    """
 
     graph: Graph
     order: tuple[int, ...]
     operators: Mapping[int, OperatorRows]
     values: tuple[RowValue, ...]
     value_of: Mapping[int, int]
+    chains: Mapping[int, tuple[tuple[int, OperatorRows], ...]] = field(default_factory=dict)
 
     def shape(self, tensor: int) -> MapShape:
         """The rows of a tensor."""
@@ -136,7 +152,9 @@ def operator_rows(operator: COperator) -> OperatorRows:
     alone = any(isinstance(place, StateReference) for place in places)
     single = len(operator.kernels) == 1
     facts = operator.by_rows, operator.in_place, operator.scratch, alone, single, operator.in_order, operator.parts
-    return OperatorRows(tensors, tuple(windows), *facts)
+    tiled = single and len(windows) == 1 and windows[0] is not None and windows[0].columns is not None
+    tiled = tiled and operator.kernels[0].source in _TILED
+    return OperatorRows(tensors, tuple(windows), *facts, tiled=tiled)
 
 
 def _columns(operator: COperator) -> AxisWindow | None:
@@ -189,3 +207,85 @@ def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], views: frozen
         alignment = max(max(nbytes(graph.tensors[t].dtype, (1,)), 1) for t in tensors)
         values.append(RowValue(tensors, graph.tensors[head].nbytes, alignment, made_by, tuple(readers[v])))
     return RowGraph(graph, order, operators, tuple(values), value_of)
+
+
+@dataclass(frozen=True, slots=True)
+class TileChain:
+    """Operators, each of which reads what the one before makes; the last computes so many columns at a time."""
+
+    operators: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows [top, bottom) and columns [left, right) of a map; `above` rows of the window that reads it lie above."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+    above: int = 0
+
+    def read(self, window: MapWindow, shape: MapShape) -> Tile:
+        """What of a map an operator reads by a window to compute this tile."""
+        top, bottom = _read(window.rows, self.top, self.bottom)
+        left, right = _read(window.columns or AxisWindow(), self.left, self.right)
+        above = max(-top, 0)
+        top, bottom, left, right = max(top, 0), min(bottom, shape.rows), max(left, 0), min(right, shape.columns)
+        return Tile(min(top, shape.rows), max(bottom, top), left, max(right, left), above)
+
+    @property
+    def pixels(self) -> int:
+        """How many elements of the map it has, each of all channels."""
+        return (self.bottom - self.top) * (self.right - self.left)
+
+
+def _read(window: AxisWindow, first: int, end: int) -> tuple[int, int]:
+    start = first * window.stride - window.before
+    return start, start + (end - 1 - first) * window.stride + window.reach
+
+
+def tiles_of(rows: RowGraph, members: Sequence[tuple[int, OperatorRows]], part: Tile) -> list[Tile]:
+    """What a chain reads and makes for a part of its last result: a tile of each map, the first one's operand first."""
+    tiles = [part]
+    for _, operator in reversed(members):
+        window = operator.windows[0]
+        if window is None:
+            raise TypeError("an operator of a chain reads all of its operand")
+        tiles.insert(0, tiles[0].read(window, rows.shape(operator.operands[0])))
+    return tiles
+
+
+def with_chains(rows: RowGraph, chains: Iterable[TileChain]) -> RowGraph:
+    """The graph with an operator for each chain, in the place of its last one."""
+    operators, members, order = dict(rows.operators), dict(rows.chains), list(rows.order)
+    for chain in chains:
+        last = chain.operators[-1]
+        members[last] = tuple((number, rows.operators[number]) for number in chain.operators)
+        for number in chain.operators[:-1]:
+            order.remove(number)
+        operators[last] = _joined(rows, chain, members[last])
+    return replace(rows, order=tuple(order), operators=operators, chains=members)
+
+
+def _joined(rows: RowGraph, chain: TileChain, members: Sequence[tuple[int, OperatorRows]]) -> OperatorRows:
+    """A chain as one operator, with the bytes of tiles that are alive before its last operator runs, and meanwhile."""
+    high, wide, room = AxisWindow(), AxisWindow(), list[int]()
+    for _, operator in reversed(members):
+        window, shape = operator.windows[0], rows.shape(operator.operands[0])
+        if window is None or window.columns is None:
+            raise TypeError("an operator of a chain reads all of its operand")
+        high, wide = _through(window.rows, high), _through(window.columns, wide)
+        columns = min((chain.width - 1) * wide.stride + wide.reach, shape.columns)
+        room.insert(0, min(high.reach, shape.rows) * columns * shape.column_bytes)
+    tiles = room[1:]
+    alive = max(a + b for a, b in zip([0, *tiles[:-1]], tiles, strict=True)), tiles[-1]
+    facts = members[0][1]
+    return OperatorRows(facts.operands, (MapWindow(high, wide),), by_rows=True, width=chain.width, tiles=alive)
+
+
+def _through(inner: AxisWindow, outer: AxisWindow) -> AxisWindow:
+    """What is read through two windows, of which the outer one reads what the inner one makes."""
+    reach = (outer.reach - 1) * inner.stride + inner.reach
+    return AxisWindow(reach, outer.stride * inner.stride, outer.before * inner.stride + inner.before)

@@ -148,7 +148,7 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
         narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
         columns = made.columns
         width = -(-columns // parts) if parts > 1 and narrow and len(results) == 1 else columns
-        operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, width)
+        operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, facts.width or width)
     return operators
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.c_program import CProgram, KernelCall
@@ -87,8 +88,8 @@ class CExpectedRun:
     maps: Mapping[int, int]
 
 
-def pixel_hashes(content: bytes, pixel: int) -> int:
-    """The sum of the hashes of all pixels of so many bytes, in 32 bits.
+def pixel_hashes(content: bytes, pixel: int, times: npt.NDArray[np.uint64] | None = None) -> int:
+    """The sum of the hashes of all pixels of so many bytes, in 32 bits, each so many times.
 
     >>> pixel_hashes(b"ab", 1) == pixel_hashes(b"ba", 1), pixel_hashes(b"ab", 2) == pixel_hashes(b"ba", 2)
     (True, False)
@@ -97,7 +98,19 @@ def pixel_hashes(content: bytes, pixel: int) -> int:
     hashes = np.full(len(pixels), 2166136261, np.uint32)
     for column in pixels.T:
         hashes = (hashes ^ column) * np.uint32(16777619)
-    return int(hashes.sum(dtype=np.uint64) & np.uint64(0xFFFFFFFF))
+    return int((hashes * (1 if times is None else times)).sum(dtype=np.uint64) & np.uint64(0xFFFFFFFF))
+
+
+def _times(program: CProgram, model: FileModel) -> dict[int, npt.NDArray[np.uint64]]:
+    """How often each pixel is computed of maps that are computed by parts of rows."""
+    times: dict[int, npt.NDArray[np.uint64]] = {}
+    for step in (step for stage in program.stages for step in stage.steps):
+        if isinstance(step, KernelCall) and step.columns:
+            write = step.writes[0]
+            _, rows, columns, _ = model.subgraphs[0].tensors[write.tensor].shape
+            counts = times.setdefault(write.tensor, np.zeros((rows, columns), np.uint64))
+            counts[write.first : write.first + write.rows, slice(*step.columns)] += np.uint64(1)
+    return times
 
 
 def _pixel_bytes(tensor: FileTensor) -> int:
@@ -118,9 +131,10 @@ def expected_c_runs(
     called = sorted({s.operator for s in steps if operators[s.operator].kernels and not operators[s.operator].view})
     tensors = [r.tensor for index in called for r in operators[index].results if main.tensors[r.tensor].nbytes]
     feeds = [generated_inputs(model, seed, run) for run in range(runs)]
-    found = []
+    found, times = [], {t: counts.ravel() for t, counts in _times(program, model).items()}
     for outputs, contents in tflm_contents(without_plan(model.data), feeds, tensors):
-        hashes = {t: pixel_hashes(c, _pixel_bytes(main.tensors[t])) for t, c in zip(tensors, contents, strict=True)}
+        pairs = zip(tensors, contents, strict=True)
+        hashes = {t: pixel_hashes(c, _pixel_bytes(main.tensors[t]), times.get(t)) for t, c in pairs}
         found.append(CExpectedRun(tuple(pixel_hashes(o.tobytes(), o.nbytes) for o in outputs), hashes))
     return tuple(found)
 

@@ -74,7 +74,7 @@ def bytes_written(step: Step, rows: RowGraph) -> Iterator[tuple[int, slice]]:
             shape = rows.shape(write.tensor)
             size = write.rows * shape.row_bytes
             if step.columns:
-                size = (step.columns[1] - step.columns[0]) * shape.column_bytes
+                size = write.rows * (step.columns[1] - step.columns[0]) * shape.column_bytes
             yield write.value, slice(write.address, write.address + size)
     else:
         at = step.to if isinstance(step, ValueShift) else step.address
@@ -87,6 +87,9 @@ def bytes_read(step: Step, rows: RowGraph) -> Iterator[tuple[int, slice]]:
         windows = rows.operators[step.operator].windows
         for read, window in zip(step.reads, windows, strict=True):
             shape = rows.shape(read.tensor)
+            if read.width:
+                yield read.value, slice(read.address, read.address + read.rows * read.width * shape.column_bytes)
+                continue
             if not step.columns or window is None or window.columns is None:
                 yield read.value, slice(read.address, read.address + read.rows * shape.row_bytes)
                 continue

@@ -119,7 +119,9 @@ class StagedGraph:
     @cached_property
     def position(self) -> dict[int, int]:
         """Where each operator stands in the order; the caller stands before all."""
-        return {CALLER: -1, -2: -1} | {number: i for i, number in enumerate(self.rows.order)}
+        places = {number: i for i, number in enumerate(self.rows.order)}
+        inner = {number: places[last] for last, members in self.rows.chains.items() for number, _ in members}
+        return {CALLER: -1, -2: -1} | places | inner
 
     @cached_property
     def births(self) -> tuple[int, ...]:
@@ -179,11 +181,17 @@ class StagedGraph:
         shared = {self.rows.value_of[operator.operands[position]] for position, _ in operator.parts}
         return operator.scratch - sum(self.nbytes[value] for value in shared)
 
+    def _tiles(self, number: int) -> tuple[int, int]:
+        """The bytes of an operator's tiles, before its result is there and while it is computed."""
+        return self.rows.operators[number].tiles if number != CALLER else (0, 0)
+
     def _measured(self, stage: StageGranules, most: int) -> tuple[int, bool]:
         progress = StageProgress(stage, self.nbytes)
         kept = dict.fromkeys(progress.end, 0)
         total = peak = stage.passing + sum(progress.end.values())
         for granule in stage.granules:
+            tiles = self._tiles(granule.operator)
+            peak = max(peak, total + tiles[0])
             touched = {use.value for use in stage.operators[granule.operator].uses} - stage.held
             more = self._more(granule.operator)
             for value, _, _, end in progress.written(granule):
@@ -191,7 +199,7 @@ class StagedGraph:
                 progress.end[value] = end
                 if value in stage.inner and value not in stage.readers:
                     touched.add(value)
-            peak = max(peak, total + more)
+            peak = max(peak, total + more + tiles[1])
             if peak > most:
                 return peak, False
             progress.finish(granule)

@@ -12,7 +12,7 @@ from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 
 _FAR = 1 << 60
 #: Operators that run together at most.
-_LONGEST = 40
+LONGEST = 40
 #: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
 _DRAFT_TRIES = 500
 _TRIES = 4000
@@ -70,7 +70,7 @@ class StageSearch:
         best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
         chosen: dict[int, StageChoice] = {}
         for end in range(1, count + 1):
-            for first in range(end - 1, max(self.barrier(end), end - _LONGEST) - 1, -1):
+            for first in range(end - 1, max(self.barrier(end), end - LONGEST) - 1, -1):
                 fused = best[first][1] + end - first - 1
                 if (best[first][0], fused) >= best[end]:
                     continue

@@ -9,7 +9,8 @@ from modelplan.rewriting.standalone_c.c_text import filled
 from modelplan.rewriting.standalone_c.step_tables import ARRIVAL, SHIFT, StepForm, StepTable
 
 #: Writes the calls of an operator's kernels: its number, the addresses of operands and results, rows, rows above, rows
-#: computed, and the first computed column with their number, if that is not all.
+#: computed, and the first computed column with their number, if that is not all; of a tile behind them the first column
+#: of the operand that is there, and their number.
 KernelCalls = Callable[[int, Sequence[str], Sequence[str], Sequence[str] | None], list[str]]
 
 
@@ -35,7 +36,7 @@ class StageText:
             return 0
         table = self.table
         places = max(len(form.places) for form in table.forms) * (2 if self._far < 1 << 15 else 4)
-        row = 1 + (5 if self._columns() else 3) * (1 if self._many < 1 << 8 else 2) + places
+        row = 1 + (3 + 2 * self._columns() + 2 * self._tiles()) * (1 if self._many < 1 << 8 else 2) + places
         row += -row % (2 if self._far < 1 << 15 else 4)
         index = 1 if len(table.forms) < 1 << 8 else 2
         return row * len(table.forms) + index * len(table.order) + 6 * len(table.runs) + len(table.pushes)
@@ -50,7 +51,9 @@ class StageText:
     @property
     def _many(self) -> int:
         """The largest number of rows or columns."""
-        return max((n for f in self.table.forms for n in (f.rows, f.above, f.computed, *(f.columns or ()))), default=0)
+        forms = self.table.forms
+        counts = ((f.rows, f.above, f.computed, *(f.columns or ()), *(f.held or ())) for f in forms)
+        return max((n for count in counts for n in count), default=0)
 
     @property
     def _far(self) -> int:
@@ -115,6 +118,9 @@ class StageText:
     def _columns(self) -> bool:
         return any(form.columns for form in self.table.forms)
 
+    def _tiles(self) -> bool:
+        return any(form.held for form in self.table.forms)
+
     def _tables(self) -> Iterator[str]:
         """Steps, their order and the runs of it."""
         n, table = self.number, self.table
@@ -130,6 +136,9 @@ class StageText:
         if self._columns():
             yield f"    {small} left;"
             yield f"    {small} columns;"
+        if self._tiles():
+            yield f"    {small} first;"
+            yield f"    {small} width;"
         yield f"    {'int16_t' if self._far < 1 << 15 else 'int32_t'} at[{width}];"
         yield "};"
         yield f"static const struct step_{n} steps_{n}[{len(table.forms)}] = {{"
@@ -152,6 +161,7 @@ class StageText:
         operators = self._operators
         call = len(operators) if form.operator == SHIFT else operators.index(form.operator)
         columns = list(form.columns or (0, 0)) if self._columns() else []
+        columns += list(form.held or (0, 0)) if self._tiles() else []
         numbers = ", ".join(map(str, (call, form.rows, form.above, form.computed, *columns)))
         places = ", ".join(map(str, (*form.places, *[0] * (width - len(form.places)))))
         return f"{{{numbers}, {{{places}}}}}"
@@ -196,7 +206,9 @@ class StageText:
             yield f"(void)memcpy(RAM + {places[0]}, {source}, (size_t){places[2]});"
             return
         yield f"/* {self.titles[operator]} */"
-        columns = ("s->left", "s->columns") if any(form.columns for form in forms) else None
+        columns = ["s->left", "s->columns"] if any(form.columns for form in forms) else None
+        if columns and any(form.held for form in forms):
+            columns += ["s->first", "s->width"]
         yield from self.calls(operator, places, ("s->rows", "s->above", "s->computed"), columns)
 
     def _function(self) -> Iterator[str]:

@@ -145,7 +145,9 @@ class StatedPlan:
             forms = list(statements.forms([line.strip() for line in body.splitlines()]))
         operators = list(dict.fromkeys(form.operator for form in forms if form.operator >= 0))
         facts = stage_operators(self.model.rows, operators, 1, backward=False)
-        return Stage(tuple(operators), tuple(_StatedSteps(self, facts, _is_backward(forms)).steps(forms)))
+        tiled = _tiled(facts, forms)
+        backward = _is_backward([form for form in forms if form.operator not in tiled])
+        return Stage(tuple(operators), tuple(_StatedSteps(self, facts, tiled, backward).steps(forms)))
 
     def _at_value(self, tensor: int) -> int:
         """Where the value begins that a tensor is."""
@@ -158,13 +160,14 @@ class StatedPlan:
         cases, counters = [], dict[int, tuple[int, int]]()
         for case in _CASE.findall(steps):
             operator = ARRIVAL if "(const char *)row" in case else self._operator_of(case)
-            cases.append((operator, self._places(operator), "s->columns" in case))
+            cases.append((operator, self._places(operator), "s->columns" in case, "s->width" in case))
             for counter, position in re.findall(r"at\[(\d+)\] \+= s->at\[(\d+)\];", case):
                 counters[int(counter)] = operator, int(position)
         begun = counted_from(body) or counted_from(self._steps, progress=True)
         table = StepTable(counted={counters[i]: begun[i] for i in range(len(counters))})
-        parts = "left;" in self._one(rf"^struct step_{number} \{{.*?^\}};", self._steps)[0]
-        table.forms = [_form(row, cases, 6 if parts else 4) for row in self._rows(f"steps_{number}")]
+        fields = self._one(rf"^struct step_{number} \{{.*?^\}};", self._steps)[0]
+        listed = 4 + 2 * (" left;" in fields) + 2 * (" width;" in fields)
+        table.forms = [_form(row, cases, listed) for row in self._rows(f"steps_{number}")]
         table.order = [row[0] for row in self._rows(f"order_{number}")]
         table.runs = [OrderRun(row[0], row[1], row[2]) for row in self._rows(f"runs_{number}")]
         if self._pushed and not number:
@@ -190,10 +193,10 @@ class StatedPlan:
         return StatedStatements(self.operators, self.offsets, self._at_value).titled(text)
 
 
-def _form(row: Sequence[int], cases: Sequence[tuple[int, int, bool]], numbers: int) -> StepForm:
-    operator, places, parts = cases[row[0]] if row[0] < len(cases) else (SHIFT, 3, False)
-    columns = (row[4], row[5]) if parts else None
-    return StepForm(operator, row[1], row[2], row[3], tuple(row[numbers : numbers + places]), columns)
+def _form(row: Sequence[int], cases: Sequence[tuple[int, int, bool, bool]], numbers: int) -> StepForm:
+    operator, places, parts, tiles = cases[row[0]] if row[0] < len(cases) else (SHIFT, 3, False, False)
+    columns, held = (row[4], row[5]) if parts else None, (row[6], row[7]) if tiles else None
+    return StepForm(operator, row[1], row[2], row[3], tuple(row[numbers : numbers + places]), columns, held)
 
 
 def _is_backward(forms: Sequence[StepForm]) -> bool:
@@ -208,19 +211,31 @@ def _is_backward(forms: Sequence[StepForm]) -> bool:
     return sum(last - first for first, last in ends.values()) < 0
 
 
+def _tiled(facts: Mapping[int, StageOperator], forms: Sequence[StepForm]) -> set[int]:
+    """The operators that make tiles: those of whose results others hold some columns."""
+    makers = {result[1]: number for number, operator in facts.items() for result in operator.results}
+    return {makers[facts[form.operator].uses[0].tensor] for form in forms if form.held}
+
+
 @dataclass
 class _StatedSteps:
     """Gives forms of a stage their rows: each operator computes the rows behind, or before, those that it has."""
 
     plan: StatedPlan
     facts: Mapping[int, StageOperator]
+    tiled: set[int]
     backward: bool
 
     def steps(self, forms: Sequence[StepForm]) -> Iterator[Step]:
         """The steps."""
         rows = self.plan.model.rows
-        done = dict.fromkeys(self.facts, 0)
+        done, tiles = dict.fromkeys(self.facts, 0), list[StepForm]()
         for form in forms:
+            if form.operator in self.tiled:
+                tiles.append(form)
+                continue
+            if tiles and form.operator < 0:
+                raise UnreadSourceError("between tiles and what reads them is another step")
             if form.operator == SHIFT:
                 to, address, size = form.places[:3]
                 value = rows.value_of[form.places[3]] if len(form.places) > 3 else 0
@@ -228,20 +243,38 @@ class _StatedSteps:
             elif form.operator == ARRIVAL:
                 yield RowsArrival(rows.value_of[rows.graph.inputs[0]], form.places[0], form.places[2])
             else:
-                yield self._call(form, self.facts[form.operator], done)
+                yield from self._chain(tiles, self._call(form, self.facts[form.operator], done))
+                tiles = []
+
+    def _chain(self, tiles: Sequence[StepForm], last: KernelCall) -> Iterator[KernelCall]:
+        """The calls that make tiles, and the last one, from whose rows theirs follow."""
+        calls = [last]
+        for form in reversed(tiles):
+            facts, reader = self.facts[form.operator], calls[0]
+            window = self.facts[reader.operator].uses[0].window
+            if window is None or reader.reads[0].tensor != facts.results[0][1]:
+                raise UnreadSourceError(f"a tile of op {form.operator} is not what op {reader.operator} reads")
+            first = min(max(reader.writes[0].first * window.rows.stride - window.rows.before, 0), facts.shape.rows)
+            calls.insert(0, self._placed(form, facts, first))
+        yield from calls
 
     def _call(self, form: StepForm, facts: StageOperator, done: dict[int, int]) -> KernelCall:
-        extent, columns = facts.shape.rows, None
-        before = done[form.operator]
+        extent, before = facts.shape.rows, done[form.operator]
         first = extent - before - form.computed if self.backward else before
-        if form.columns:
-            columns = form.columns[0], sum(form.columns)
+        call = self._placed(form, facts, first)
+        columns = call.columns
         ended = columns is None or (columns[0] == 0 if self.backward else columns[1] == facts.shape.columns)
         done[form.operator] += form.computed if ended else 0
+        return call
+
+    def _placed(self, form: StepForm, facts: StageOperator, first: int) -> KernelCall:
+        """A call that computes rows from `first` on."""
+        columns = (form.columns[0], sum(form.columns)) if form.columns else None
+        held = form.held or (0, 0)
         reads = []
         for position, (use, place) in enumerate(zip(facts.uses, form.places, strict=False)):
             rows, above = (form.rows, form.above) if not position else _rows_read(use, first, form.computed)
-            reads.append(RowsRead(use.tensor, use.value, first, rows, above, place))
+            reads.append(RowsRead(use.tensor, use.value, first, rows, above, place, *held))
         writes = tuple(
             RowsWritten(tensor, value, first, form.computed, place)
             for (value, tensor, _), place in zip(facts.results, form.places[len(reads) :], strict=True)

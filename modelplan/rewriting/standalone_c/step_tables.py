@@ -8,7 +8,7 @@ is written once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,7 +27,8 @@ class StepForm:
 
     `places` are the addresses of operands and results; those of counted places are distances from the step before. A
     shift has places to, from and the bytes; an arrival has those of the bytes in the buffer, in the row, and their
-    number. `columns` are the first computed column and their number; none where a row is computed at once.
+    number. `columns` are the first computed column and their number; none where a row is computed at once. `held` are
+    the first column of the operand that is there and their number, where it is a tile.
     """
 
     operator: int
@@ -36,6 +37,7 @@ class StepForm:
     computed: int
     places: tuple[int, ...]
     columns: tuple[int, int] | None = None
+    held: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class StepTable:
                         if key in at:
                             at[key] += places[position]
                             places[position] = at[key]
-                    yield StepForm(form.operator, form.rows, form.above, form.computed, tuple(places), form.columns)
+                    yield replace(form, places=tuple(places))
 
 
 def plain_forms(steps: Sequence[Step], row_bytes: int = 0) -> list[StepForm]:
@@ -97,7 +99,8 @@ def _call_form(step: KernelCall) -> StepForm:
     columns = (step.columns[0], step.columns[1] - step.columns[0]) if step.columns else None
     rows, above = (step.reads[0].rows, step.reads[0].above) if step.reads else (0, 0)
     computed = step.writes[0].rows if step.writes else 1
-    return StepForm(step.operator, rows, above, computed, places, columns)
+    held = (step.reads[0].left, step.reads[0].width) if step.reads and step.reads[0].width else None
+    return StepForm(step.operator, rows, above, computed, places, columns, held)
 
 
 def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
@@ -116,8 +119,7 @@ def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
             key = form.operator, position
             if key in at:
                 places[position], at[key] = place - at[key], place
-        distances = StepForm(form.operator, form.rows, form.above, form.computed, tuple(places), form.columns)
-        order.append(numbers.setdefault(distances, len(numbers)))
+        order.append(numbers.setdefault(replace(form, places=tuple(places)), len(numbers)))
     table.forms = list(numbers)
     if row_bytes:
         _by_push(table, order, plain)

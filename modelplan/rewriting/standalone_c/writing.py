@@ -109,7 +109,7 @@ class _Writer:
     def source(self) -> str:
         """The C source."""
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
-        used = [(k.source, k.variant) for _, k in self._kernels()]
+        used = [(k.source, k.variant) for _, _, k in self._numbered()]
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
         parts = [
             self._beginning(),
@@ -124,16 +124,12 @@ class _Writer:
         ]
         return "\n\n".join(parts) + "\n"
 
-    def _kernels(self) -> Iterator[tuple[COperator, CKernel]]:
-        """The kernels that are called."""
-        for index in self._called:
-            for kernel in self.operators[index].kernels:
-                yield self.operators[index], kernel
-
     def _numbered(self) -> Iterator[tuple[int, int, CKernel]]:
+        """The kernels that are called, with the number of the operator and theirs in it."""
         for index in self._called:
             for position, kernel in enumerate(self.operators[index].kernels):
-                yield index, position, kernel
+                if position not in self._parts_in_place.get(index, ()):
+                    yield index, position, kernel
 
     @cached_property
     def _called(self) -> list[int]:
@@ -321,7 +317,9 @@ class _Writer:
         lines: list[str] = []
         for position in range(len(operator.kernels)):
             if position not in self._parts_in_place.get(index, ()):
-                lines += self._kernel_call(operator, position, reads, writes, rows, columns)
+                lines += _in_tile(
+                    self._kernel_call(operator, position, reads, writes, rows, columns and columns[:2]), columns
+                )
         return [*lines, *self._seen(operator, writes, rows[2] if rows else "", columns)]
 
     def _seen(
@@ -333,7 +331,8 @@ class _Writer:
             pixel = nbytes // max(prod(shape[:-1]), 1)
             if self.names.traced and nbytes:
                 whole = str(nbytes // pixel) if not operator.by_rows else f"{computed} * {result.row_bytes // pixel}"
-                yield f"seen({result.tensor}, {place}, {columns[1] if columns else whole}, {pixel});"
+                part = f"{computed} * {columns[1]}" if columns else whole
+                yield f"seen({result.tensor}, {place}, {part}, {pixel});"
 
     def step_lines(self, step: Step) -> list[str]:
         """One step as statements."""
@@ -556,6 +555,13 @@ class _Writer:
         if tensor.quantization.scales:
             yield f"#define {name}_SCALE {number(tensor.quantization.scale, 'float')}"
             yield f"#define {name}_ZERO_POINT ({tensor.quantization.zero_point})"
+
+
+def _in_tile(call: list[str], columns: Sequence[str] | None) -> list[str]:
+    """A call for columns of a row, which reads a tile of its operand where the columns of that are named too."""
+    if columns is None or len(columns) == 2:
+        return call
+    return [*call[:-1], f"p.pad_left += {columns[2]};", f"p.in_width = {columns[3]};", call[-1]]
 
 
 def _in_parts(stage: Stage) -> bool:

@@ -1,0 +1,52 @@
+/* uses: dot_VARIANT, clamp, requantise, requantise_sum, sum_of */
+/* A convolution with windows of one pixel, of whose result only the mean of each channel is kept. */
+struct pooled_conv_2d_VARIANT_params {
+    const weight_t *weights; /* [out_channels, in_channels] */
+    const sum_t *bias;       /* what in_zero adds to each channel is taken off */
+    const int32_t *multiplier;
+    const int8_t *shift;
+    int32_t pixels;
+    int32_t in_channels;
+    int32_t out_channels;
+    int32_t out_zero;
+    int32_t least;
+    int32_t most;
+    int32_t pool_multiplier; /* over the number of pixels; 0: both have one scale, the sum is divided */
+    int32_t pool_shift;
+    int32_t pool_zero;
+    int32_t pool_least;
+    int32_t pool_most;
+};
+
+static void pooled_conv_2d_VARIANT(const struct pooled_conv_2d_VARIANT_params *p, const element_t *in, int32_t rows,
+                                   int32_t above, int32_t out_rows, element_t *out)
+{
+    (void)rows;
+    (void)above;
+    (void)out_rows;
+    for (int32_t c = 0; c < p->out_channels; c += 4) {
+        int32_t totals[4] = {0, 0, 0, 0};
+        const int32_t channels = p->out_channels - c < 4 ? p->out_channels - c : 4;
+        for (int32_t i = 0; i < p->pixels; i++) {
+            sum_t sums[4] = {0, 0, 0, 0};
+            dot_VARIANT(in + i * p->in_channels, p->weights + c * p->in_channels, p->in_channels, p->in_channels,
+                        channels, sums);
+            for (int32_t k = 0; k < channels; k++) {
+                const sum_t sum = sum_of(sums[k], p->bias[c + k]);
+                const int32_t scaled = requantise_sum(sum, p->multiplier[c + k], p->shift[c + k]);
+                totals[k] += clamp(scaled + p->out_zero, p->least, p->most);
+            }
+        }
+        for (int32_t k = 0; k < channels; k++) {
+            int32_t mean;
+            if (p->pool_multiplier == 0) {
+                mean = (totals[k] > 0 ? totals[k] + p->pixels / 2 : totals[k] - p->pixels / 2) / p->pixels;
+            } else {
+                mean = requantise(totals[k] - p->pixels * p->out_zero, p->pool_multiplier, p->pool_shift);
+                mean += p->pool_zero;
+            }
+            *out = (element_t)clamp(mean, p->pool_least, p->pool_most);
+            out++;
+        }
+    }
+}
