@@ -97,7 +97,9 @@ class StripeSearch:
         self.processes = processes
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
-        self.space = Space(whole.graph, order, self.overlaps, _prices(model.bits, whole.graph))
+        self.plain = striped_program(whole.graph, order, ())
+        prices = replace(_prices(model.bits, whole.graph), scratch=cache(self._copied_scratch))
+        self.space = Space(whole.graph, order, self.overlaps, prices)
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.candidates: list[Candidate] = []
@@ -110,8 +112,15 @@ class StripeSearch:
 
     def _scratch(self, op: int) -> int:
         """Bytes of the working buffers that the kernel of an operator asks for as a whole."""
-        alone = replace(self.space.plain, steps=[self.space.plain.steps[self.order.index(op)]])
+        alone = replace(self.plain, steps=[self.plain.steps[self.order.index(op)]])
         return sum(size for _, size in placing.scratch_of(alone, self.model.runtime, {}))
+
+    def _copied_scratch(self, op: int) -> int:
+        """The same where the buffers hold a copy of the operand, so that they grow with its rows, else 0."""
+        if op not in self.order or self.model.runtime.scratch is None:
+            return 0
+        found, graph = self._scratch(op), self.whole.graph
+        return found if graph.ops[op].reads and found >= graph.tensors[graph.ops[op].reads[0]].nbytes else 0
 
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
@@ -214,11 +223,12 @@ class StripeSearch:
         return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
 
     def _allowed(self, program: TfliteProgram) -> bool:
-        """Whether a program meets the caps and the target's TFLM has its operators."""
+        """Whether a program meets the caps, and the target's TFLM has its operators and can run them where they lie."""
         cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
         work = macs <= self.goal.max_macs * self.model.macs
         work = work and self.model.slower(program) <= 1 + self.goal.max_time
-        return work and (cap is None or len(program.steps) <= cap) and self.model.runs(program)
+        legal = self.model.runs(program) and placing.is_aligned(program, self.model.runtime)
+        return work and legal and (cap is None or len(program.steps) <= cap)
 
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
@@ -433,11 +443,11 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     read = sum(tensors[t].nbytes for t in graph.inputs if graph.readers[t])
     computed = sum(tensors[t].nbytes for t in graph.outputs if space.lives[t] != (0, 0))
     found = [(read, "the inputs of the model"), (computed, "the outputs of the model")]
-    for step, peak in enumerate(space.peaks):
+    for step, live in enumerate(space.live):
         op = space.order[step]
         layer = space.layers[op]
         if isinstance(layer, str) or (layer.rows_out == 1 and layer.reach >= layer.rows_in):
-            needed = _whole_bytes(space, step, peak) + scratch(op)
+            needed = _whole_bytes(space, step, live) + scratch(op)
             found.append((needed, f"{graph.label(op)}, which is not split"))
     return max(found, key=lambda pair: pair[0])
 
