@@ -48,8 +48,9 @@ _FAR = 1.15
 _DONE = 0.005
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
-#: Buffers of all packing problems that are made while plans are improved; time goes by them.
-_MOST_BUFFERS = 90_000
+#: Buffers of all packing problems that are made while plans are improved; time goes by them. Behind so many a search
+#: goes on while it gains this share within half as many, up to twice as many.
+_MOST_BUFFERS, _GAIN = 90_000, 0.01
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
 _LEAST_BUFFERS = 100
 
@@ -107,7 +108,7 @@ class StripeSearch:
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
         self.least = least_bytes(self.space, self._scratch)
-        self.buffers = 0
+        self.buffers, self.most_buffers = 0, _MOST_BUFFERS
         self.interrupted = False
 
     def _scratch(self, op: int) -> int:
@@ -282,10 +283,15 @@ class StripeSearch:
         """Local search around the best plans."""
         tried: set[Regions] = set()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
-        while left > 0 and self.buffers < _MOST_BUFFERS:
-            best = next((plan for plan in self._ranked() if plan.regions not in tried), None)
+        lowest = None
+        while left > 0 and self.buffers < self.most_buffers:
+            ranked = self._ranked()
+            best = next((plan for plan in ranked if plan.regions not in tried), None)
             if best is None or self._good_enough():
                 return
+            if lowest is None or ranked[0].score <= (1 - _GAIN) * lowest:
+                lowest = ranked[0].score
+                self.most_buffers = min(max(_MOST_BUFFERS, self.buffers + _MOST_BUFFERS // 2), 2 * _MOST_BUFFERS)
             tried.add(best.regions)
             left -= self._improve_one(workers, best, left)
 
@@ -305,7 +311,7 @@ class StripeSearch:
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 break
-            if self.buffers >= _MOST_BUFFERS:
+            if self.buffers >= self.most_buffers:
                 break
         return max(len(self.plans) - before, 1)
 
