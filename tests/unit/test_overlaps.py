@@ -361,12 +361,13 @@ def esp_lead(graph: Graph) -> int | None:
 
 
 @pytest.mark.slow
-def test_both_derivations_of_esp_nn_agree() -> None:
-    leads = LIBRARIES["esp-nn"].leads or {}
+@pytest.mark.parametrize("kernels", ["esp-nn", "esp-nn-generic"])
+def test_both_derivations_of_esp_nn_agree(kernels: str) -> None:
+    leads = LIBRARIES[kernels].leads or {}
     several = [case for case in itertools.islice(overlap_sweep.cases(12), 1500) if case.kind in leads]
     assert len(several) > 600
     for case in several:
-        lead_under("esp-nn", overlap_sweep.graph_of(case))
+        lead_under(kernels, overlap_sweep.graph_of(case))
 
 
 def test_a_pointwise_convolution_of_esp_nn_reads_channels_left_over_again() -> None:
@@ -393,13 +394,7 @@ def test_depthwise_convolutions_of_esp_nn(
 ) -> None:
     graph = window("DEPTHWISE_CONV_2D", (1, rows, columns, channels), channels, 3, stride, padding)
     assert (esp_lead(graph) is not None) == may
-    assert lead_under_plain(graph) is not None
-
-
-def lead_under_plain(graph: Graph) -> int | None:
-    """The lead of the kernels for other chips, which both sides take for TFLM's own."""
-    program = replace(graph_program(graph, [0]), sequential=True, plain_loops=True, library="esp-nn-generic")
-    return least_lead(program, program.steps[0], 0, 0)
+    assert lead_under("esp-nn-generic", graph) is not None
 
 
 # -- other runtimes ----------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 
 #: Libraries whose orders are known here, and all for which files must be right on vector units.
 ORDERED = ("esp-nn", "esp-nn@1.2.3")
+#: Kernels in C that finish one element after the other.
+ONE_BY_ONE = "esp-nn-generic"
 _VECTOR_LIBRARIES = (*ORDERED, "esp-nn@1.1.0", "all")
 _VECTOR_KERNELS = {
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "MUL", "MAX_POOL_2D", "AVERAGE_POOL_2D", "SOFTMAX",

@@ -104,7 +104,7 @@ def _least_lead(program: Program, step: Step, operand: int) -> int | None:
         return _least_of_cmsis_nn(program, step, operand, x, y)
     if program.library in esp_nn.ORDERED:
         return _least_of_esp_nn(program, step, operand, x, y)
-    if step.kind in _PLAIN_LOOPS and not program.plain_loops:
+    if step.kind in _PLAIN_LOOPS and not program.plain_loops and program.library != esp_nn.ONE_BY_ONE:
         return None
     return _least_of_loops(program, step, operand, x, y)
 

@@ -21,7 +21,7 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
-from modelplan.runtimes.tflm.kernels.esp_nn_overlap import S3_LEADS, VECTOR_KINDS
+from modelplan.runtimes.tflm.kernels.esp_nn_overlap import GENERIC_LEADS, S3_LEADS, VECTOR_KINDS
 from modelplan.runtimes.tflm.kernels.preparation import (
     SCRATCH,
     Operator,
@@ -44,9 +44,9 @@ __all__ = [
 class KernelSet:
     """One set of kernels: its operators by name, the release of the sources that they follow, and what it is for.
 
-    `abis` are the ABIs of the chips that it is for. `plain` says that all its kernels are like TFLM's own: loops that
-    finish one element of their output after the other, front to back. `leads` are those of the operators for which it
-    has other kernels; None where their order is not known, and then nothing is known of the set. `aligned` are the
+    `abis` are the ABIs of the chips that it is for. `plain` says that all its kernels are TFLM's own: loops that finish
+    one element of their output after the other, front to back. `leads` are those of the operators for which it has
+    other kernels; None where their order is not known, and then nothing is known of the set. `aligned` are the
     operators whose maps must lie at multiples of the arena's alignment.
     """
 
@@ -98,8 +98,7 @@ LIBRARIES: dict[str, KernelSet] = {
             "ESP-NN 1.2.3",
             "ESP-NN on chips without kernels of their own",
             _ESPRESSIF,
-            plain=True,
-            leads={},
+            leads=GENERIC_LEADS,
         ),
     )
 }

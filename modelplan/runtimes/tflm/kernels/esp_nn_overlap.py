@@ -82,5 +82,11 @@ def _maps(graph: Graph, op: Op) -> tuple[Tensor | None, Tensor | None, Tensor | 
     return source(graph, op), result(graph, op), source(graph, op, 1)
 
 
-#: The leads of operators for which ESP-NN has kernels that TFLM has not.
+#: The leads on chips without vector kernels, whose C kernels finish element after element like TFLM's own.
+GENERIC_LEADS = {
+    "CONV_2D": safe_overlap.convolved,
+    "DEPTHWISE_CONV_2D": safe_overlap.convolved_by_channel,
+    "FULLY_CONNECTED": safe_overlap.connected,
+}
+#: Those on the ESP32-S3.
 S3_LEADS = {"CONV_2D": _convolved, "DEPTHWISE_CONV_2D": _convolved_by_channel, "FULLY_CONNECTED": _connected}
