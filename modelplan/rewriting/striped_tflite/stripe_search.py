@@ -48,8 +48,8 @@ _FAR = 1.15
 _DONE = 0.005
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
-#: Buffers of all packing problems that are made while plans are improved; time goes by them. Behind so many a search
-#: goes on while it gains this share within half as many, up to twice as many.
+#: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
+#: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 90_000, 0.01
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
 _LEAST_BUFFERS = 100
@@ -289,7 +289,8 @@ class StripeSearch:
             best = next((plan for plan in ranked if plan.regions not in tried), None)
             if best is None or self._good_enough():
                 return
-            if lowest is None or ranked[0].score <= (1 - _GAIN) * lowest:
+            copied = max(self.space.peaks) > max(self.space.live)
+            if copied and (lowest is None or ranked[0].score <= (1 - _GAIN) * lowest):
                 lowest = ranked[0].score
                 self.most_buffers = min(max(_MOST_BUFFERS, self.buffers + _MOST_BUFFERS // 2), 2 * _MOST_BUFFERS)
             tried.add(best.regions)
