@@ -289,7 +289,8 @@ class StripeSearch:
             best = next((plan for plan in ranked if plan.regions not in tried), None)
             if best is None or self._good_enough():
                 return
-            copied = max(self.space.peaks) > max(self.space.live)
+            most = max(self.space.live)
+            copied = any(peak > live > most // 8 for peak, live in zip(self.space.peaks, self.space.live, strict=True))
             if copied and (lowest is None or ranked[0].score <= (1 - _GAIN) * lowest):
                 lowest = ranked[0].score
                 self.most_buffers = min(max(_MOST_BUFFERS, self.buffers + _MOST_BUFFERS // 2), 2 * _MOST_BUFFERS)
