@@ -145,8 +145,8 @@ class KernelLibrary:
     `sequential`: a kernel finishes one element of its output after the other, front to back, so that the output may
     run into an operand; with `plain_loops` convolutions and matrix products do so too. `leads` are the operators whose
     kernels have an order of their own: by how many bytes output 0 must start before an operand that it overlaps, given
-    graph, operator and operand; None where it must not. `packable`: modelplan may write plans for it into a model
-    file.
+    graph, operator and operand; None where it must not. `aligned` are the operators whose maps must lie at multiples
+    of the runtime's alignment. `packable`: modelplan may write plans for it into a model file.
     """
 
     name: str
@@ -154,6 +154,7 @@ class KernelLibrary:
     sequential: bool = False
     plain_loops: bool = False
     leads: Mapping[str, Callable[[Graph, Op, int], int | None]] = field(default_factory=dict, repr=False)
+    aligned: frozenset[str] = frozenset()
     packable: bool = True
 
 

@@ -1,4 +1,4 @@
-"""Overlaps and overwrites under CMSIS-NN's kernels, executed by the programs of a measuring kit."""
+"""Overlaps and overwrites under CMSIS-NN's and ESP-NN's kernels, executed by the programs of a measuring kit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from overlap_sweep import swept
 from single_operators import CASES, planned, single
 from tflm_sweep import KIT, kit_folder, start
 
+from modelplan import FitRequest, fit
 from modelplan.formats import load_model
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.kernels import LIBRARY_GROUPS
 
 CMSIS_NN = ["cmsis", "cmsis-c", "cmsis-mve"]
+#: The programs run ESP-NN's C kernels, the first with the scratch of the ESP32-S3.
+ESP_NN = ["espnn", "espnn-esp32"]
 #: Operators of CMSIS-NN that mode `safe` lets work in place.
 IN_PLACE = {"ADD", "MUL", "MAXIMUM", "MINIMUM", "SOFTMAX"}
 
@@ -32,7 +35,7 @@ def program_of(name: str) -> Path:
     return folder / KIT[name][0]
 
 
-@pytest.mark.parametrize("name", CMSIS_NN)
+@pytest.mark.parametrize("name", [*CMSIS_NN, *ESP_NN])
 def test_outputs_at_their_lead_give_the_same_bits(name: str) -> None:
     """A sample of `tests/sweeps/overlap_sweep.py`; one element closer many go wrong."""
     program, closer = program_of(name), Counter[str]()
@@ -44,7 +47,7 @@ def test_outputs_at_their_lead_give_the_same_bits(name: str) -> None:
     assert closer["FULLY_CONNECTED"] > 2
 
 
-@pytest.mark.parametrize("name", CMSIS_NN)
+@pytest.mark.parametrize("name", [*CMSIS_NN, *ESP_NN])
 def test_outputs_in_place_give_the_same_bits(name: str) -> None:
     program = program_of(name)
     cases = [case for case in CASES if case[0] in IN_PLACE]
@@ -86,6 +89,22 @@ def test_a_file_for_all_paths_gives_the_same_bits_on_each(name: str, models: Pat
         numbers = sum(size.tensors[t].nbytes for t in size.inputs)  # all of the input is written before each run
         found = [digests(program, file, 1 << 18, numbers) for file in files]
         assert found[0] == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kernels"), [("espnn", "esp-nn"), ("espnn-esp32", "esp-nn-generic")])
+def test_files_in_stripes_give_the_same_bits_with_esp_nn(name: str, kernels: str, models: Path) -> None:
+    program = program_of(name)
+    for model in (models / "resnet8.tflite", models / "mobilenet_v2_like.tflite"):
+        ladder = fit(FitRequest(model, kernels=kernels, abi="xtensa"))
+        rungs, chosen = {rung.name: rung.arena for rung in ladder.rungs}, ladder.chosen
+        assert chosen is not None
+        assert chosen.arena == rungs["split"] < rungs["overlaps"] < rungs["views"]
+        size = load_model(model)
+        numbers = sum(size.tensors[t].nbytes for t in size.inputs)
+        found = [digests(program, data, 1 << 18, numbers) for data in (model.read_bytes(), chosen.model)]
+        assert found[0] == found[1]
+        digests(program, chosen.model, chosen.arena, numbers)
 
 
 def test_the_lead_for_all_paths_is_the_largest(models: Path) -> None:

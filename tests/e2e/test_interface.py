@@ -153,6 +153,17 @@ def test_what_cannot_change_is_refused(tmp_path: Path) -> None:
         fit(FitRequest(tmp_path / "floats.tflite", interface="int4"))
 
 
+def test_the_operator_that_computes_on_moved_floats_is_named(tmp_path: Path) -> None:
+    net = Network(np.random.default_rng(2))
+    first = net.tensor((1, 9, 9, 2), _FLOAT, None)
+    numbers = [net.tensor((4,), _INT32, None, np.array(n, "<i4").tobytes()) for n in ((0, 1, 0, 0), (1, 4, 9, 2))]
+    half = net.operator("SLICE", [first, *numbers], net.tensor((1, 4, 9, 2), _FLOAT, None))
+    (tmp_path / "floats.tflite").write_bytes(net.file(first, net.add(half, half)))
+    done = run("fit", tmp_path / "floats.tflite", "--least", "-o", tmp_path / "out.tflite", "--interface", "int8")
+    assert done.returncode == 2
+    assert "read by SLICE as it is: op 1 ADD behind that computes in float32, so the file has no scale" in done.stderr
+
+
 def test_tensors_that_nothing_uses_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(network("int8", "int8", unused=True))

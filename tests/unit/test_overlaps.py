@@ -258,7 +258,7 @@ def test_the_plans_own_word_does_not_count() -> None:
         replay(plan_subject(moved).program, plan_subject(moved).layout)
 
 
-@pytest.mark.parametrize("kernels", ["esp-nn", "esp-nn-generic"])
+@pytest.mark.parametrize("kernels", ["all", "esp-nn@1.1.0"])
 def test_other_kernels_are_not_trusted(kernels: str) -> None:
     assert not plan(chain(), Options("tflm", "file", "max", kernels=kernels)).overlaps
 
@@ -350,6 +350,51 @@ def test_a_map_of_more_than_124_channels_is_walked_twice_with_helium() -> None:
         graph = replace(graph, ops=(replace(graph.ops[0], attributes=each),))
         assert (lead_under("cmsis-mve", graph) is not None) == known
         assert lead_under("cmsis-dsp", graph) is not None
+
+
+# -- ESP-NN ------------------------------------------------------------------------------------------------------------
+
+
+def esp_lead(graph: Graph) -> int | None:
+    each = (*graph.ops[0].attributes, ("depth_multiplier", 1))
+    return lead_under("esp-nn", replace(graph, ops=(replace(graph.ops[0], attributes=each),)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernels", ["esp-nn", "esp-nn-generic"])
+def test_both_derivations_of_esp_nn_agree(kernels: str) -> None:
+    leads = LIBRARIES[kernels].leads or {}
+    several = [case for case in itertools.islice(overlap_sweep.cases(12), 1500) if case.kind in leads]
+    assert len(several) > 600
+    for case in several:
+        lead_under(kernels, overlap_sweep.graph_of(case))
+
+
+def test_a_pointwise_convolution_of_esp_nn_reads_channels_left_over_again() -> None:
+    """Of 25 pixels the first 24 in eights: when it reads the last of eight, all but one of their elements stand."""
+    last = 24 * 9 - 1 - 16 * 6
+    assert esp_lead(window("CONV_2D", (1, 5, 5, 6), 9, 1, 1, "SAME")) == last
+    assert esp_lead(window("CONV_2D", (1, 5, 5, 8), 9, 1, 1, "SAME")) == 25 * 9 - 1 - 24 * 8
+    assert esp_lead(window("CONV_2D", (1, 5, 5, 6), 9, 1, 1, "SAME", 2)) == 25 * 9 - 1 - 24 * 6
+
+
+#: Rows, columns, channels, stride and padding of a depthwise convolution of 3x3, and whether it may write over its
+#: operand: it may not where it goes over the map for every 16 channels, nor with less scratch than it uses.
+WALKS = [
+    (6, 6, 32, 1, "SAME", True), (6, 6, 32, 1, "VALID", False), (6, 6, 16, 1, "VALID", True),
+    (6, 6, 24, 1, "VALID", True), (6, 6, 32, 2, "SAME", True), (7, 7, 32, 2, "VALID", True),
+    (6, 6, 32, 2, "VALID", False), (41, 41, 32, 2, "VALID", False), (40, 40, 32, 1, "SAME", True),
+    (5, 6, 32, 2, "SAME", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "columns", "channels", "stride", "padding", "may"), WALKS)
+def test_depthwise_convolutions_of_esp_nn(
+    rows: int, columns: int, channels: int, stride: int, padding: str, *, may: bool
+) -> None:
+    graph = window("DEPTHWISE_CONV_2D", (1, rows, columns, channels), channels, 3, stride, padding)
+    assert (esp_lead(graph) is not None) == may
+    assert lead_under("esp-nn-generic", graph) is not None
 
 
 # -- other runtimes ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from modelplan.checking.verifier import cmsis_nn
+from modelplan.checking.verifier import cmsis_nn, esp_nn
 from modelplan.checking.verifier.addresses import AddressLayout, Places
 from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 from modelplan.checking.verifier.program import Program, Step, Value
@@ -102,7 +102,9 @@ def _least_lead(program: Program, step: Step, operand: int) -> int | None:
         return max(known) if len(known) == len(leads) else None
     if program.library in cmsis_nn.IM2COL_PIXELS:
         return _least_of_cmsis_nn(program, step, operand, x, y)
-    if step.kind in _PLAIN_LOOPS and not program.plain_loops:
+    if program.library in esp_nn.ORDERED:
+        return _least_of_esp_nn(program, step, operand, x, y)
+    if step.kind in _PLAIN_LOOPS and not program.plain_loops and program.library != esp_nn.ONE_BY_ONE:
         return None
     return _least_of_loops(program, step, operand, x, y)
 
@@ -144,6 +146,24 @@ def _least_of_cmsis_nn(program: Program, step: Step, operand: int, x: Value, y: 
         return plain if rounds else None
     window = _window(program, step, x, y)
     assert window is not None
+    return _least(_round_pieces(rounds, _starts(window, _four(x.shape), _four(y.shape)), x, y))
+
+
+def _least_of_esp_nn(program: Program, step: Step, operand: int, x: Value, y: Value) -> int | None:
+    """The lead of one of ESP-NN's kernels for the ESP32-S3, or of TFLM's own where it has none."""
+    plain = _least_of_loops(program, step, operand, x, y)
+    weighted = step.kind in _PLAIN_LOOPS - {"TRANSPOSE_CONV"}
+    if plain is None or not weighted or x.dtype != "int8":
+        return plain
+    if program.values[step.inputs[1]].dtype != "int8":
+        return None
+    window = _window(program, step, x, y) if step.kind in _WINDOWS else None
+    if window is None or window.dilations != (1, 1):
+        return plain
+    shape = Map(_four(y.shape), _four(x.shape))
+    rounds = (esp_nn.convolution if step.kind == "CONV_2D" else esp_nn.depthwise)(shape, window)
+    if isinstance(rounds, str):
+        return plain if rounds else None
     return _least(_round_pieces(rounds, _starts(window, _four(x.shape), _four(y.shape)), x, y))
 
 

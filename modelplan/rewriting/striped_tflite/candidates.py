@@ -65,8 +65,9 @@ class Choice(Cost):
 class Space:
     """A graph in an order, with cached answers to the search's questions.
 
-    `lives` are the steps [start, end) of each tensor, `peaks` the live bytes of each step with its operator whole,
-    `layers` how operators go by rows, or why they are not split.
+    `lives` are the steps [start, end) of each tensor, `live` the live bytes of each step with its operator whole,
+    `peaks` these and the working buffers that are as large as maps, `layers` how operators go by rows, or why they are
+    not split.
     """
 
     def __init__(self, graph: Graph, order: tuple[int, ...], overlaps: KernelOverlaps, prices: Prices) -> None:
@@ -76,7 +77,8 @@ class Space:
         self.lives = [self._life(t, position) for t in range(len(graph.tensors))]
         self.layers = {op: layer_of(graph, op, self.axis_of(op)) for op in order}
         self._loads = self._live_bytes()
-        self.peaks = [self._peak(step) for step in range(len(order))]
+        self.live = [self._peak(step) for step in range(len(order))]
+        self.peaks = [live + prices.scratch(op) for live, op in zip(self.live, order, strict=True)]
 
     def axis_of(self, op: int) -> int:
         """The axis that an operator is cut along: the height, or the width where the height of its maps is 1."""

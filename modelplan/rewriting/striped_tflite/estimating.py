@@ -25,13 +25,15 @@ class Prices:
 
     `tail` are bytes that it keeps for one more operator: (kind, channels that are scaled each for itself, new tensors).
     `time` are nanoseconds of an operator of a graph as a whole, `added` those of one that the rewrite adds: (kind,
-    elements, elements in a run), `iteration` those of an iteration of a loop beside its operators.
+    elements, elements in a run), `iteration` those of an iteration of a loop beside its operators. `scratch` are bytes
+    of the working buffers of an operator of the whole graph that grow with its maps.
     """
 
     tail: Callable[[str, int, int], int]
     time: Callable[[Graph, int], float]
     added: Callable[[str, int, int], float]
     iteration: float
+    scratch: Callable[[int], int] = lambda _: 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, in
                 time += prices.added("SLICE", size, tensors[x].shape[-1])
         computed = pixel * prod(axis_rows.computed[op] for axis_rows in found.both_axes)
         kept = pixel * prod(axis_rows.kept[op].extent for axis_rows in found.both_axes)
-        worst = max(worst, sum(held.values()) + windows + computed)
+        scratch = prices.scratch(op) * computed // max(1, y.nbytes)
+        worst = max(worst, sum(held.values()) + windows + computed + scratch)
         macs += layer.row_macs * computed // max(1, y.nbytes // y.shape[base.region.axis])
         time += prices.time(base.graph, op) * computed / max(1, y.nbytes)
         if kept != computed:
@@ -162,7 +165,10 @@ class _Estimate:
         padded = np.array(self.padded, dtype=np.int64)
         with_copy = np.where(padded > 0, live + padded, 0)
         dying = np.where(padded > 0, padded + dying, dying)
-        peak = int(max(with_copy.max(), (live + padded + born - np.minimum(dying, born)).max()))
+        scratch = np.array(
+            [self.prices.scratch(op) * rows[i].windows[op].computed // base.layers[op].rows_out for i, op in self.runs]
+        )
+        peak = int(max(with_copy.max(), (live + padded + scratch + born - np.minimum(dying, born)).max()))
         macs = sum(rows[i].windows[op].computed * base.layers[op].row_macs for i, op in self.runs)
         ops, tail, time = self.operators()
         return Cost(peak=peak, macs=macs, ops=ops, tail=tail, time=time)

@@ -52,7 +52,7 @@ def with_dilations(whole: Folded, runtime: Runtime) -> Folded:
     and writes them, instead of one that goes over the whole operand again for every two channels.
     """
     lead = runtime.library.leads.get("CONV_2D")
-    if lead is None or not runtime.library.sequential:
+    if lead is None or not runtime.library.name.startswith("cmsis"):
         return whole
     ops = list(whole.graph.ops)
     for index, op in enumerate(ops):

@@ -38,6 +38,8 @@ _TYPE_NUMBERS = {"int8": 9, "uint8": 3}
 #: What a code of uint8 is above that of int8 for the same value.
 _BETWEEN = 128
 _QUANTIZE = 114
+#: Operators that put elements elsewhere and change none.
+_MOVING = frozenset({"SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "CONCATENATION", "PAD", "RESHAPE", "TRANSPOSE"})
 _CODES, _SUBGRAPHS = 1, 2
 _TENSORS, _OPERATORS = 0, 3
 _OPCODE, _OP_INPUTS, _OP_OUTPUTS = 0, 1, 2
@@ -77,13 +79,27 @@ def _note_input(graph: Graph, t: int, conversions: OuterConversions) -> None:
     name = graph.tensors[t].name
     if not behind or len(behind) < len(readers) or t in graph.outputs or graph.inputs.count(t) > 1:
         others = sorted({graph.ops[r].kind for r in readers} - {"QUANTIZE"})
-        conversions.reasons.append(f"input {name!r} is read by {', '.join(others) or 'nothing'} as it is")
+        reason = f"input {name!r} is read by {', '.join(others) or 'nothing'} as it is"
+        conversions.reasons.append(reason + _computed_on(graph, t))
     elif any(graph.tensors[y].dtype not in _TYPE_NUMBERS or y in graph.outputs for y in behind):
         conversions.reasons.append(f"input {name!r} is quantised to {graph.tensors[behind[0]].dtype}")
     else:
         conversions.inner[t] = behind[0]
         conversions.operators.update(readers)
         conversions.equal.update(dict.fromkeys(behind[1:], behind[0]))
+
+
+def _computed_on(graph: Graph, t: int) -> str:
+    """Which operator computes with what is moved out of an input without quantising it, as words; empty where none."""
+    moved, dtype = {t}, graph.tensors[t].dtype
+    for index, op in enumerate(graph.ops):
+        if moved.isdisjoint(op.reads) or op.kind == "QUANTIZE":
+            continue
+        if op.kind not in _MOVING:
+            behind = f": {graph.label(index)} behind that computes in {dtype}, so the file has no scale for it"
+            return "" if t in op.reads else behind
+        moved.update(op.writes)
+    return ""
 
 
 def _note_output(graph: Graph, t: int, conversions: OuterConversions) -> None:

@@ -177,6 +177,13 @@ def _kernel_scratch(program: TfliteProgram, step: TfliteStep, runtime: Runtime) 
     return runtime.scratch(graph, graph.ops[0], runtime.kernels)
 
 
+def is_aligned(program: TfliteProgram, runtime: Runtime) -> bool:
+    """Whether the maps of kernels that need it lie at multiples of the runtime's alignment in their groups."""
+    steps = (s for step in program.steps for s in (step.loop.body if step.loop else (step,)))
+    maps = {t for s in steps if s.kind in runtime.library.aligned for t in (*s.reads, *s.outputs)}
+    return not any(program.group_offsets[t].delta % runtime.alignment for t in maps & program.group_offsets.keys())
+
+
 def copied_bytes(program: TfliteProgram) -> int:
     """Bytes that the operators which the rewrite adds copy in one run; slices and joins in place copy none."""
     moving = {tick for tick, step, _ in executed_steps(program) if step.source < 0}

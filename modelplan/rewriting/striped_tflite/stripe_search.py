@@ -48,8 +48,9 @@ _FAR = 1.15
 _DONE = 0.005
 #: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
-#: Buffers of all packing problems that are made while plans are improved; time goes by them.
-_MOST_BUFFERS = 90_000
+#: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
+#: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
+_MOST_BUFFERS, _GAIN = 90_000, 0.01
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
 _LEAST_BUFFERS = 100
 
@@ -97,7 +98,9 @@ class StripeSearch:
         self.processes = processes
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
-        self.space = Space(whole.graph, order, self.overlaps, _prices(model.bits, whole.graph))
+        self.plain = striped_program(whole.graph, order, ())
+        prices = replace(_prices(model.bits, whole.graph), scratch=cache(self._copied_scratch))
+        self.space = Space(whole.graph, order, self.overlaps, prices)
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.candidates: list[Candidate] = []
@@ -105,13 +108,20 @@ class StripeSearch:
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
         self.least = least_bytes(self.space, self._scratch)
-        self.buffers = 0
+        self.buffers, self.most_buffers = 0, _MOST_BUFFERS
         self.interrupted = False
 
     def _scratch(self, op: int) -> int:
         """Bytes of the working buffers that the kernel of an operator asks for as a whole."""
-        alone = replace(self.space.plain, steps=[self.space.plain.steps[self.order.index(op)]])
+        alone = replace(self.plain, steps=[self.plain.steps[self.order.index(op)]])
         return sum(size for _, size in placing.scratch_of(alone, self.model.runtime, {}))
+
+    def _copied_scratch(self, op: int) -> int:
+        """The same where the buffers hold a copy of the operand, so that they grow with its rows, else 0."""
+        if op not in self.order or self.model.runtime.scratch is None:
+            return 0
+        found, graph = self._scratch(op), self.whole.graph
+        return found if graph.ops[op].reads and found >= graph.tensors[graph.ops[op].reads[0]].nbytes else 0
 
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
@@ -215,12 +225,13 @@ class StripeSearch:
         return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
 
     def _allowed(self, program: TfliteProgram) -> bool:
-        """Whether a program meets the caps and the target's TFLM has its operators."""
+        """Whether a program meets the caps, and the target's TFLM has its operators and can run them where they lie."""
         cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
         work = macs <= self.goal.max_macs * self.model.macs
         work = work and self.model.slower(program) <= 1 + self.goal.max_time
         work = work and sum(1 for _ in executed_steps(program)) <= self.goal.effort.steps
-        return work and (cap is None or len(program.steps) <= cap) and self.model.runs(program)
+        legal = self.model.runs(program) and placing.is_aligned(program, self.model.runtime)
+        return work and legal and (cap is None or len(program.steps) <= cap)
 
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
@@ -274,12 +285,22 @@ class StripeSearch:
         """Local search around the best plans."""
         tried: set[Regions] = set()
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
-        while left > 0 and self.buffers < _MOST_BUFFERS:
-            best = next((plan for plan in self._ranked() if plan.regions not in tried), None)
+        lowest = None
+        while left > 0 and self.buffers < self.most_buffers:
+            ranked = self._ranked()
+            best = next((plan for plan in ranked if plan.regions not in tried), None)
             if best is None or self._good_enough():
                 return
+            if self._copies_large_maps() and (lowest is None or ranked[0].score <= (1 - _GAIN) * lowest):
+                lowest = ranked[0].score
+                self.most_buffers = min(max(_MOST_BUFFERS, self.buffers + _MOST_BUFFERS // 2), 2 * _MOST_BUFFERS)
             tried.add(best.regions)
             left -= self._improve_one(workers, best, left)
+
+    def _copies_large_maps(self) -> bool:
+        """Whether an operator, at an eighth of the highest peak or above it, copies its operand into scratch."""
+        steps = zip(self.space.peaks, self.space.live, strict=True)
+        return any(peak > live for peak, live in steps if 8 * live > max(self.space.live))
 
     def _good_enough(self) -> bool:
         """Whether a plan meets the budget, or none can be found that is much lower than the lowest."""
@@ -297,7 +318,7 @@ class StripeSearch:
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 break
-            if self.buffers >= _MOST_BUFFERS:
+            if self.buffers >= self.most_buffers:
                 break
         return max(len(self.plans) - before, 1)
 
@@ -435,11 +456,11 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     read = sum(tensors[t].nbytes for t in graph.inputs if graph.readers[t])
     computed = sum(tensors[t].nbytes for t in graph.outputs if space.lives[t] != (0, 0))
     found = [(read, "the inputs of the model"), (computed, "the outputs of the model")]
-    for step, peak in enumerate(space.peaks):
+    for step, live in enumerate(space.live):
         op = space.order[step]
         layer = space.layers[op]
         if isinstance(layer, str) or (layer.rows_out == 1 and layer.reach >= layer.rows_in):
-            needed = _whole_bytes(space, step, peak) + scratch(op)
+            needed = _whole_bytes(space, step, live) + scratch(op)
             found.append((needed, f"{graph.label(op)}, which is not split"))
     return max(found, key=lambda pair: pair[0])
 

@@ -101,6 +101,7 @@ TFLM = Runtime(
                 f"what is enough and right with each of {', '.join(libraries)}",
                 sequential=shared is not None,
                 leads=shared or {},
+                aligned=frozenset[str]().union(*(LIBRARIES[one].aligned for one in libraries)),
             )
             for name, libraries in LIBRARY_GROUPS.items()
             for shared in [shared_leads([LIBRARIES[one] for one in libraries])]
@@ -112,6 +113,7 @@ TFLM = Runtime(
                 sequential=k.leads is not None,
                 plain_loops=k.plain,
                 leads=k.leads or {},
+                aligned=k.aligned,
             )
             for k in LIBRARIES.values()
         ),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from modelplan.checking.verifier.addresses import AddressLayout
 from modelplan.checking.verifier.cmsis_nn import EVERY_PATH, IM2COL_PIXELS
+from modelplan.checking.verifier.esp_nn import needed_multiple
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
 from modelplan.checking.verifier.rewrites.copy_order import PADS, Addresses, OrderedMove, in_order, meet, run_elements
@@ -154,6 +155,7 @@ class _Memory:
         for (t, content), mask in zip(event.reads, masks, strict=True):
             self._check(t, content, event.where, mask)
         self._check_overlaps(event, range(len(event.reads)))
+        self._check_multiples(event)
         self._use_scratch(event, writer)
         if event.op.kind in _VIEWS:
             (x, before), (y, after) = event.reads[0], event.writes[0]
@@ -300,6 +302,16 @@ class _Memory:
                         f"writes {self.cells[y].label} over bytes {max(a[0], b[0])} to {min(a[1], b[1]) - 1} of"
                         f" {self.cells[x].label}, which it still reads",
                     )
+
+    def _check_multiples(self, event: Event) -> None:
+        multiple = needed_multiple(self.program.library, event.op.kind)
+        for t, _ in (*event.reads, *event.writes):
+            at = self.layout.address.get(t, 0)
+            if at % multiple:
+                raise Fault(
+                    event.where,
+                    f"has {self.cells[t].label} at byte {at}: {self.program.library} needs a multiple of {multiple}",
+                )
 
     def _permitted(self, event: Event, operand: int, output: int) -> bool:
         """Whether the kernel reads and writes in an order that this overlap permits."""

@@ -21,6 +21,7 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
+from modelplan.runtimes.tflm.kernels.esp_nn_overlap import GENERIC_LEADS, S3_LEADS, VECTOR_KINDS
 from modelplan.runtimes.tflm.kernels.preparation import (
     SCRATCH,
     Operator,
@@ -45,7 +46,8 @@ class KernelSet:
 
     `abis` are the ABIs of the chips that it is for. `plain` says that all its kernels are TFLM's own: loops that finish
     one element of their output after the other, front to back. `leads` are those of the operators for which it has
-    other kernels; None where their order is not known, and then nothing is known of the set.
+    other kernels; None where their order is not known, and then nothing is known of the set. `aligned` are the
+    operators whose maps must lie at multiples of the arena's alignment.
     """
 
     name: str
@@ -55,6 +57,7 @@ class KernelSet:
     abis: tuple[str, ...]
     plain: bool = False
     leads: Mapping[str, Lead] | None = field(default=None, repr=False)
+    aligned: frozenset[str] = frozenset()
 
 
 _TFLM = "tflite-micro of August 2026"
@@ -66,7 +69,10 @@ def _cmsis_nn(name: str, path: cmsis_nn.Path, note: str) -> KernelSet:
     return KernelSet(name, cmsis_nn.operators(path), _CMSIS, note, _ARM, leads=cmsis_nn_leads(path))
 
 
-_ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3", _ESPRESSIF)
+_ESP_NN = KernelSet(
+    "esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3", _ESPRESSIF, leads=S3_LEADS,
+    aligned=VECTOR_KINDS,
+)  # fmt: skip
 
 #: The libraries by name. `esp-nn` is the newest ESP-NN here; a name with a version stays with that version.
 LIBRARIES: dict[str, KernelSet] = {
@@ -78,9 +84,21 @@ LIBRARIES: dict[str, KernelSet] = {
         _cmsis_nn("cmsis-mve", cmsis_nn.MVE, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
         replace(_ESP_NN, name="esp-nn"),
         _ESP_NN,
-        KernelSet("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN 1.1.0", "ESP-NN of 2024 on the ESP32-S3", _ESPRESSIF),
         KernelSet(
-            "esp-nn-generic", esp_nn.GENERIC, "ESP-NN 1.2.3", "ESP-NN on chips without kernels of their own", _ESPRESSIF
+            "esp-nn@1.1.0",
+            esp_nn.V1_1_0,
+            "ESP-NN 1.1.0",
+            "ESP-NN of 2024 on the ESP32-S3",
+            _ESPRESSIF,
+            aligned=VECTOR_KINDS,
+        ),
+        KernelSet(
+            "esp-nn-generic",
+            esp_nn.GENERIC,
+            "ESP-NN 1.2.3",
+            "ESP-NN on chips without kernels of their own",
+            _ESPRESSIF,
+            leads=GENERIC_LEADS,
         ),
     )
 }
