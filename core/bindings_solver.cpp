@@ -31,8 +31,11 @@ static_assert(std::size(kRules) * sizeof(bool) == sizeof(solver::Rules),
 // One solve in a thread of its own, watched from the thread that has Python's lock.
 class WatchedSolve {
  public:
-  WatchedSolve(const Problem& problem, solver::Options options, nb::object listener)
-      : problem_(problem), options_(std::move(options)), listener_(std::move(listener)) {
+  WatchedSolve(const Problem& problem, solver::Options options, nb::object listener, nb::object cancelled)
+      : problem_(problem),
+        options_(std::move(options)),
+        listener_(std::move(listener)),
+        cancelled_(std::move(cancelled)) {
     options_.cancel = &cancel_;
     if (!listener_.is_none()) options_.progress = [this](const solver::Progress& progress) { note(progress); };
   }
@@ -86,7 +89,7 @@ class WatchedSolve {
     return changed_.wait_for(lock, std::chrono::milliseconds(10), [this] { return done_; });
   }
 
-  // Ctrl-C ends the search and keeps the best; whatever else Python raises ends the call.
+  // Ctrl-C and `cancelled` end the search and keep the best; whatever else Python raises ends the call.
   void listen() {
     if (raised_) return;
     if (PyErr_CheckSignals() != 0) {
@@ -101,9 +104,10 @@ class WatchedSolve {
       const std::lock_guard lock(mutex_);
       latest.swap(latest_);
     }
-    if (raised_ || !latest) return;
+    if (raised_) return;
     try {
-      listener_(latest->height, latest->bound, latest->steps);
+      if (!cancelled_.is_none() && nb::cast<bool>(nb::bool_(cancelled_()))) cancel_ = true;
+      if (latest) listener_(latest->height, latest->bound, latest->steps);
     } catch (nb::python_error& error) {
       error.restore();
       raised_ = true;
@@ -114,6 +118,7 @@ class WatchedSolve {
   const Problem& problem_;
   solver::Options options_;
   nb::object listener_;
+  nb::object cancelled_;
   std::atomic<bool> cancel_{false};
   bool raised_ = false;
   solver::Result result_;
@@ -125,7 +130,8 @@ class WatchedSolve {
 };
 
 nb::tuple solve(const BoundProblem& problem, std::int64_t capacity, bool minimize, std::int64_t steps, double seconds,
-                std::uint64_t seed, int threads, const Array<std::string>& without, nb::object progress) {
+                std::uint64_t seed, int threads, const Array<std::string>& without, nb::object progress,
+                nb::object cancelled) {
   solver::Options options;
   options.capacity = capacity;
   options.steps = steps;
@@ -134,7 +140,7 @@ nb::tuple solve(const BoundProblem& problem, std::int64_t capacity, bool minimiz
   options.threads = threads;
   options.minimize = minimize;
   options.rules = rules_without(kRules, without);
-  solver::Result result = WatchedSolve(problem.problem(), options, std::move(progress)).run();
+  solver::Result result = WatchedSolve(problem.problem(), options, std::move(progress), std::move(cancelled)).run();
   return nb::make_tuple(column_of(std::move(result.offsets)), result.bound, name_of(result.ended), result.steps,
                         result.nodes);
 }
@@ -157,7 +163,7 @@ nb::object ejection_search(const BoundProblem& problem, std::int64_t height, std
 
 void bind_solver(nb::module_& module) {
   module.def("solve", &solve, "problem"_a, "capacity"_a = -1, "minimize"_a = true, "steps"_a = 0, "seconds"_a = 0.0,
-             "seed"_a = 0, "threads"_a = 1, "without"_a = Array<std::string>{}, "progress"_a = nb::none(),
+             "seed"_a = 0, "threads"_a = 1, "without"_a = Array<std::string>{}, "progress"_a = nb::none(), "cancelled"_a = nb::none(),
              "(offsets, bound, ended, steps, nodes); the offsets are empty when the pins exclude every placement.");
   module.def(
       "ejection_search", &ejection_search, "problem"_a, "height"_a, "steps"_a, "seed"_a = 0,

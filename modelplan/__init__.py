@@ -9,6 +9,7 @@ A question about a model file is a frozen request, a function, and a frozen answ
     analyze(AnalyzeRequest)            Analysis          what it needs on its runtime, why, what would need less
     explain(ExplainRequest)            Explanation       its peak, and all changes that would lower it
     compare(CompareRequest)            AllocatorAnswers  every allocator on its plan, or on a table of buffers
+    solve(SolveRequest)                Solution          where the buffers of a table, a .pte or a dump of XLA go
     diff(ModelRequest, ModelRequest)   Difference        what two models, or one in two settings, differ in
     check_budgets(CheckRequest)        Findings          whether models keep their budgets
     reorder(ModelRequest)              ReorderedFile     the file in the order that needs least
@@ -31,7 +32,8 @@ A question about a model file is a frozen request, a function, and a frozen answ
 Every request about one model has the fields of ModelRequest, and Limits are what a CheckRequest holds models to;
 `analysis_stages` answers as `analyze` does, part by part. Of a plan the stages are `load`, `storages`, `order`,
 `buffers`, `place` and `check`; `plan` runs them all, `measure` sizes without a plan, `height` and `load_bound` are its
-figures, `keep_offsets` stays near an earlier placement, `render` and `show` draw answers, and `read` reads a saved
+figures, `keep_offsets` stays near an earlier placement, `render` and `show` draw answers, `to_json`, `to_dict`
+and `to_dataframe` give them as data, and `read` reads a saved
 plan. Every error is a ModelPlanError: ModelError of a file, RequestError of a caller, BrokenPlanError of a plan.
 
 The records of a plan:
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from modelplan.answers.reordered_file import ReorderedFile
     from modelplan.answers.saved_plan import read
     from modelplan.answers.shared_plan import SharedPlan
+    from modelplan.answers.solution import Solution
     from modelplan.answers.sweep_progress import SweepProgress
     from modelplan.checking.referee import check
     from modelplan.formats import load
@@ -92,6 +95,7 @@ if TYPE_CHECKING:
     )
     from modelplan.model.bounds import height, load_bound
     from modelplan.outputs import render
+    from modelplan.outputs.exchange.records import to_dataframe, to_dict, to_json
     from modelplan.outputs.notebook import show
     from modelplan.planning.aliasing import storages
     from modelplan.planning.allocators import place
@@ -121,6 +125,7 @@ if TYPE_CHECKING:
     from modelplan.questions.model_request import ModelRequest
     from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
     from modelplan.questions.self_testing import SelfTestRequest, self_test
+    from modelplan.questions.solving import SolveRequest, solve
     from modelplan.questions.sweeps.sweep_file import table_of
     from modelplan.questions.sweeps.sweep_request import SweepRequest, sweep
     from modelplan.questions.target_request import TargetRequest, choose_target
@@ -150,6 +155,7 @@ _HOMES = {
         "answers.reordered_file": "ReorderedFile",
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
+        "answers.solution": "Solution",
         "answers.sweep_progress": "SweepProgress",
         "checking.referee": "check",
         "formats": "load",
@@ -158,6 +164,7 @@ _HOMES = {
         ),
         "model.bounds": "height load_bound",
         "outputs": "render",
+        "outputs.exchange.records": "to_dataframe to_dict to_json",
         "outputs.notebook": "show",
         "planning.aliasing": "storages",
         "planning.allocators": "place",
@@ -182,6 +189,7 @@ _HOMES = {
         "questions.model_request": "ModelRequest",
         "questions.recomputing.curves": "RecomputeRequest recompute",
         "questions.self_testing": "SelfTestRequest self_test",
+        "questions.solving": "SolveRequest solve",
         "questions.sweeps.sweep_file": "table_of",
         "questions.sweeps.sweep_request": "SweepRequest sweep",
         "questions.target_request": "TargetRequest choose_target",
@@ -199,16 +207,17 @@ _HOMES = {
 __all__ = [
     "Aliases", "AllocatorAnswers", "Analysis", "AnalyzeRequest", "BrokenPlanError", "Budget", "Buffer", "CLadder",
     "CheckRequest", "Chosen", "CompareRequest", "Curve", "Difference", "EsphomeArena", "EsphomeRequest",
-    "ExplainRequest", "Explanation", "Findings", "FitCRequest", "FitOnnxRequest", "FitRequest", "Footprint", "Graph",
-    "Kind", "Ladder", "LayoutCheck", "LayoutRequest", "Limits", "Member", "MemoriesRequest", "Merge", "ModelError",
-    "ModelPlanError", "ModelRequest", "MovingPlan", "OnnxLadder", "Op", "Options", "PackRequest", "PackedFile",
-    "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest", "RegionPlan", "ReorderedFile",
-    "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest", "SharedPlan", "SpillRequest",
-    "StreamCurve", "StreamRequest", "SweepProgress", "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest",
-    "analysis_stages", "analyze", "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare",
-    "diff", "esphome_arena", "explain", "fit", "fit_c", "fit_onnx", "height", "keep_offsets", "load", "load_bound",
-    "measure", "order", "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder",
-    "self_test", "share_memory", "show", "spill", "storages", "stream", "sweep", "table_of", "verify",
+    "ExplainRequest", "Explanation", "Findings", "FitCRequest", "FitOnnxRequest", "FitRequest", "Footprint",
+    "Graph", "Kind", "Ladder", "LayoutCheck", "LayoutRequest", "Limits", "Member", "MemoriesRequest", "Merge",
+    "ModelError", "ModelPlanError", "ModelRequest", "MovingPlan", "OnnxLadder", "Op", "Options", "PackRequest",
+    "PackedFile", "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest", "RegionPlan",
+    "ReorderedFile", "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest",
+    "SharedPlan", "Solution", "SolveRequest", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress",
+    "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest", "analysis_stages", "analyze", "buffers", "check",
+    "check_budgets", "check_layout", "choose_target", "compare", "diff", "esphome_arena", "explain", "fit", "fit_c",
+    "fit_onnx", "height", "keep_offsets", "load", "load_bound", "measure", "order", "pack", "place",
+    "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test", "share_memory", "show",
+    "solve", "spill", "storages", "stream", "sweep", "table_of", "to_dataframe", "to_dict", "to_json", "verify",
 ]  # fmt: skip
 
 

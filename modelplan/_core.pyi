@@ -83,6 +83,7 @@ def solve(
     threads: int = 1,
     without: list[str] = [],
     progress: Callable[[int, int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
 ) -> tuple[IntArray, int, Ended, int, int]: ...
 def ejection_search(problem: Problem, height: int, steps: int, seed: int = 0) -> IntArray | None: ...
 

@@ -83,3 +83,8 @@ def lower_alternatives(requirement: Requirement, alternatives: Sequence[Alternat
             best = other.requirement.arena
             lower.append(other)
     return lower
+
+
+def plan_of(analysis: Analysis) -> Plan:
+    """The plan of the model."""
+    return analysis.plan

@@ -85,11 +85,16 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class ProblemSource:
-    """The problem that all allocators get; of a model the plan that `analyze` makes of it."""
+    """The problem that all allocators get; of a model the plan that `analyze` makes of it.
+
+    `planned` are the offsets that a file of buffers states, and `planner` the tool that gave them.
+    """
 
     problem: Problem
     plan: Plan | None = None
     banks: tuple[tuple[str, int], ...] = ()
+    planner: str = ""
+    planned: Placement | None = None
 
     @property
     def runtime_plan(self) -> RuntimePlan | None:
@@ -102,7 +107,7 @@ class ProblemSource:
             return self
         problem = replace(self.problem, capacity=chosen.known_budget)
         plan = None if self.plan is None else replace(self.plan, problem=problem, banks=chosen.banks)
-        return ProblemSource(problem, plan, chosen.banks)
+        return replace(self, problem=problem, plan=plan, banks=chosen.banks)
 
     @property
     def kept(self) -> int:

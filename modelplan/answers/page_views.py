@@ -10,6 +10,7 @@ import numpy as np
 from modelplan.answers import drawing
 from modelplan.answers.allocator_field import Field
 from modelplan.answers.drawing import Drawing
+from modelplan.answers.solution import Solution, drawing_of
 from modelplan.answers.summary import summary
 from modelplan.model import Graph, Merge, Plan
 from modelplan.primitives.units import human
@@ -151,10 +152,14 @@ def page_of_models(pages: Sequence[Page], paths: Sequence[str]) -> Page:
     return Page(f"{len(pages)} models", "", views, pages[0].made_by)
 
 
-def page_of_drawing(drawn: Drawing) -> Page:
-    """The page of a placed problem that came without a model."""
-    view = View("this plan", "", drawn)
-    return Page(drawn.title, f"{len(drawn.problem):,} buffers", (view,), drawn.made_by)
+def page_of_solution(solution: Solution) -> Page:
+    """The page of a placed problem that came without a model, and of the plan that its file states."""
+    views = [View("this plan", "", drawing_of(solution))]
+    if solution.planned is not None:
+        own = replace(solution, placement=solution.planned)
+        views.append(View(solution.planner or "the file", "the offsets that the file states", drawing_of(own)))
+    drawn = views[0].drawing
+    return Page(drawn.title, f"{len(drawn.problem):,} buffers", tuple(views), drawn.made_by)
 
 
 def subtitle(plan: Plan) -> str:

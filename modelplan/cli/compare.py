@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import write_figures
+from modelplan.cli.solve import add_part
 from modelplan.outputs import FIGURE_KINDS, PAGE, figure_suffixes, render, suffix_of
 from modelplan.outputs.reports.comparison_report import as_json, sections, target_remarks
 from modelplan.planning.allocators import allocator
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.comparing_allocators import CompareRequest, compare, comparison_page
+from modelplan.questions.option_files import FROM_FILE
 
 if TYPE_CHECKING:
     from modelplan.answers.comparison import AllocatorAnswers
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("source", metavar="MODEL|CSV", help="a .tflite or .onnx model, or a problem as .csv")
+    parser.add_argument(
+        "source", metavar="FILE", help="a .tflite or .onnx model, or buffers: .csv, .pte, a dump of XLA"
+    )
+    add_part(parser)
     model_options.add_planning(parser)
     model_options.add_target(parser)
     parser.add_argument(
@@ -35,8 +40,8 @@ def configure(parser: ArgumentParser) -> None:
         metavar="[ALLOCATOR=]FILE",
         action="append",
         default=[],
-        help="every height and two maps as .svg, .png or .pdf; with ALLOCATOR= the memory map of its answer; FILE.html:"
-        " all answers in a page to zoom and click; may be repeated",
+        help="every height and two maps as .svg, .png or .pdf; with ALLOCATOR= the memory map of its answer, with"
+        " file= of the plan that the file states; FILE.html: all answers in a page to zoom and click; may be repeated",
     )
     parser.add_argument("--json", metavar="FILE", help="all rows as JSON; - for standard output")
 
@@ -52,7 +57,7 @@ def run(arguments: Namespace) -> int:
     outputs = [arguments.chart, arguments.json, *(path for _, path, _ in drawn)]
     files.check_outputs(outputs, [arguments.source])
     chosen = model_options.chosen_target(arguments)
-    asked = {"seconds": arguments.seconds}
+    asked = {"seconds": arguments.seconds, "part": arguments.part}
     answers = compare(model_options.request_of(CompareRequest, arguments, arguments.source, chosen, **asked))
     if arguments.json:
         files.write(arguments.json, as_json(answers))
@@ -81,7 +86,7 @@ def drawing_of(text: str) -> tuple[str, str, str]:
     name, given, path = text.partition("=")
     if not given or not re.fullmatch(r"[a-z0-9-]+", name):
         name, path = "", text
-    if name:
+    if name and name != FROM_FILE:
         allocator(name)
     if name and path.endswith(".html"):
         raise RequestError(f"--draw {text}: the page holds the answers of all allocators, so it takes no name")
@@ -95,10 +100,11 @@ def is_drawing(path: str) -> bool:
 
 
 def standing(answers: AllocatorAnswers) -> Standing:
-    """Every height, and the maps of our answer and of the allocator that the runtime has."""
+    """Every height, and the maps of our answer and of the file's own plan, or of the allocator that the runtime has."""
     from modelplan.outputs.figures.standing_chart import Standing
 
     plan = answers.source.runtime_plan
-    names = dict.fromkeys(("modelplan", plan.allocator if plan else "tflite-greedy-by-size"))
+    other = plan.allocator if plan else "tflite-greedy-by-size"
+    names = dict.fromkeys(("modelplan", FROM_FILE if answers.source.planned is not None else other))
     maps = tuple((name, answers.drawing_of(name)) for name in names if name in answers.placements)
     return Standing(answers.comparison.field, maps)

@@ -1,9 +1,11 @@
-"""Places the buffers of a CSV problem (id,lower,upper,size, half-open steps, bytes).
+"""Places buffers: of a CSV problem (id,lower,upper,size, half-open steps, bytes), an ExecuTorch program, a dump of XLA.
 
 With --capacity it asks "does it fit" (exit 0 or 1), without one it asks for the least. The options --input,
 --output and --capacity are minimalloc's.
 
-columns:
+A .pte has the memory that ExecuTorch planned, NAME-buffer-assignment.txt that of XLA; the answer stands beside it.
+
+columns of a .csv:
   id (or name), lower (or start), size (or bytes), and upper (the first step
   without the buffer) or end (the last step with it); then any of
   alignment     the offset is a multiple of it
@@ -20,38 +22,29 @@ Cells are divided by commas, semicolons or tabs; steps may be negative.
 
 from __future__ import annotations
 
-import math
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
-
-from modelplan.checking import referee
+from modelplan.answers.solution import Solution
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.progress import ProgressLine
 from modelplan.formats import load_table
-from modelplan.formats.problem_csv import BufferTable
-from modelplan.model import Placement, Problem, bounds
-from modelplan.outputs.exchange import buffers_csv as problem_csv
-from modelplan.outputs.report import Section, printable
-from modelplan.planning.allocators import DEFAULT, place
-from modelplan.planning.keeping import keep_offsets
+from modelplan.formats.problem_csv import with_offsets
+from modelplan.outputs import render
+from modelplan.outputs.reports.solution_report import section_of
+from modelplan.planning.allocators import DEFAULT
 from modelplan.primitives.byte_counts import parse_bytes
-from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import counted, human, stand_in
-from modelplan.questions import option_files
-
-#: Why a search stopped before the proof.
-STOPPED = {"budget": "out of steps", "deadline": "out of time", "cancelled": "interrupted"}
+from modelplan.primitives.units import counted
+from modelplan.questions.solving import SolveRequest, solve
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments."""
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("problem", nargs="?", metavar="PROBLEM.csv", help="the buffers")
+    source.add_argument("problem", nargs="?", metavar="PROBLEM", help="the buffers: .csv, .pte, or a dump of XLA")
     source.add_argument("--input", metavar="PROBLEM.csv", help="the same, in the words of minimalloc")
+    add_part(parser)
     aim = parser.add_mutually_exclusive_group()
     aim.add_argument("--capacity", metavar="BYTES", help="the memory there is, such as 1048576 or 1MiB")
     aim.add_argument(
@@ -60,140 +53,65 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
     parser.add_argument("--fixed", action="store_true", help="offsets of the table stay; empty cells are free")
     model_options.add_contiguous(parser, "buffers")
-    add_draw(parser, "Drawing")
-    model_options.add_allocator(parser, "the table's own, checked")
+    add_draw(parser, "Solution")
+    model_options.add_allocator(parser, "the file's own, checked")
     model_options.add_budget(parser)
+
+
+def add_part(parser: ArgumentParser) -> None:
+    """Adds the choice of a part of a file that has several."""
+    parser.add_argument(
+        "--part", metavar="NAME", default="", help="METHOD/MEMORY of a .pte, or the allocation of a dump of XLA"
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
     source = arguments.problem or arguments.input
     files.check_outputs([arguments.output, *arguments.draw], [source])
-    drawn = figures_asked(arguments, "Drawing") if arguments.draw else []
-    table = load_table(source)
-    problem = table.problem
-    if arguments.fixed:
-        problem = with_fixed(problem, table)
-    if arguments.capacity is not None:
-        problem = replace(problem, capacity=parse_bytes(arguments.capacity))
-    if arguments.contiguous:
-        problem = listed(problem, arguments.contiguous)
-    from_file = arguments.allocator == option_files.FROM_FILE
-    placement = stored(table, problem) if from_file else hinted(problem, table, search(problem, arguments))
-    fits = problem.capacity is None or bounds.height(problem, placement) <= problem.capacity
-    if arguments.output and fits:
-        text = problem_csv.write(problem, placement) if table.as_it_stands else table.with_offsets(placement)
-        files.write(arguments.output, text)
-    if drawn:
-        from modelplan.answers.drawing import of_problem
-
-        write_figures(drawn, of_problem(Path(source).stem, problem, placement))
+    drawn = figures_asked(arguments, "Solution") if arguments.draw else []
+    solution = answered(arguments, source)
+    if arguments.output and solution.fits:
+        files.write(arguments.output, written(source, arguments.part, solution))
+    write_figures(drawn, solution)
     if arguments.output != "-":
-        shown = section(source, problem, placement)
-        terminal.show([replace(shown, lines=(*shown.lines, *remarks(table, placement, arguments)))])
-    return 0 if fits else 1
+        shown = section_of(solution)
+        terminal.show([replace(shown, lines=(*shown.lines, *remarks(solution, arguments)))])
+    return 0 if solution.fits else 1
 
 
-def with_fixed(problem: Problem, table: BufferTable) -> Problem:
-    """The problem in which the offsets of the table are pins.
-
-    Raises:
-        RequestError: the table has no column `offset`, or one of its offsets breaks the alignment.
-    """
-    offsets = table.offsets("offset")
-    if offsets is None:
-        raise RequestError(f"--fixed: {table.path} has no column 'offset'")
-    try:
-        return replace(problem, pin=np.where(offsets >= 0, offsets, problem.pin))
-    except ValueError as reason:
-        raise RequestError(f"--fixed: {reason}") from None
-
-
-def hinted(problem: Problem, table: BufferTable, placement: Placement) -> Placement:
-    """A placement as low as `placement` that keeps more of the offsets in the column `hint`."""
-    hints = table.offsets("hint")
-    return placement if hints is None else keep_offsets(problem, hints, placement)
-
-
-def remarks(table: BufferTable, placement: Placement, arguments: Namespace) -> list[str]:
-    """What became of the offsets and hints of the table."""
-    lines, hints = [], table.offsets("hint")
-    if "offset" in table.columns and not arguments.fixed and arguments.allocator != option_files.FROM_FILE:
-        lines.append("the column 'offset' is not used; --fixed keeps its offsets")
-    if hints is not None and arguments.allocator != option_files.FROM_FILE:
-        kept = int((hints == placement.offsets)[hints >= 0].sum())
-        lines.append(f"{kept:,} of {counted(int((hints >= 0).sum()), 'hint')} kept")
-    return lines
-
-
-def listed(problem: Problem, path: str) -> Problem:
-    """The problem with the contiguous lists in the file.
-
-    Raises:
-        RequestError: the lists do not suit the buffers, or the table states lists of its own.
-        ModelError: a line names what is no buffer.
-    """
-    if problem.contiguous:
-        raise RequestError(f"--contiguous {path}: the table states lists itself, in its column 'list'")
-    try:
-        return replace(problem, contiguous=option_files.lists_of(path, problem.names))
-    except ValueError as reason:
-        raise RequestError(f"--contiguous {path}: {reason}") from None
-
-
-def stored(table: BufferTable, problem: Problem) -> Placement:
-    """The offsets that the table has, checked, with the load bound.
-
-    Raises:
-        RequestError: the table has no column `offset`.
-        BrokenPlanError: the offsets do not solve the problem.
-    """
-    offsets = table.offsets("offset")
-    if offsets is None:
-        raise RequestError(f"--allocator {option_files.FROM_FILE}: {table.path} has no column 'offset'")
-    found = Placement(offsets)
-    referee.check(replace(problem, capacity=None), found)
-    return replace(found, lower_bound=bounds.load_bound(problem))
-
-
-def search(problem: Problem, arguments: Namespace) -> Placement:
-    """The placement, with a line of progress while it takes long; Ctrl-C keeps the best so far."""
+def answered(arguments: Namespace, source: str) -> Solution:
+    """The answer, with a line of progress while the search takes long; Ctrl-C keeps the best so far."""
     line = ProgressLine()
-    budget = replace(model_options.budget_of(arguments, line.listener), enough=enough(problem, arguments.fragmentation))
+    request = SolveRequest(
+        source,
+        arguments.part,
+        None if arguments.capacity is None else parse_bytes(arguments.capacity),
+        fixed=arguments.fixed,
+        contiguous=arguments.contiguous,
+        allocator=arguments.allocator or DEFAULT,
+        budget=model_options.budget_of(arguments, line.listener),
+        fragmentation=arguments.fragmentation,
+    )
     try:
-        return place(problem, arguments.allocator or DEFAULT, budget)
+        return solve(request)
     finally:
         line.clear()
 
 
-def enough(problem: Problem, fragmentation: float | None) -> int | None:
-    """The height that ends a search: the capacity, or so many times the load bound.
-
-    Raises:
-        RequestError: a fragmentation below 1, which nothing can reach.
-    """
-    if fragmentation is None:
-        return problem.capacity
-    if not 1 <= fragmentation < math.inf:
-        raise RequestError(f"--fragmentation is {fragmentation:g}, expected a number from 1")
-    return int(bounds.load_bound(problem) * fragmentation)
+def written(source: str, part: str, solution: Solution) -> str | bytes:
+    """The table with offsets: the rows of the file as they are where one row is not one buffer."""
+    table = load_table(source, part)
+    return render(solution, ".csv") if table.as_it_stands else with_offsets(table, solution.placement)
 
 
-def section(source: str, problem: Problem, placement: Placement) -> Section:
-    """Height, bound, gap, and the answer to the capacity."""
-    height, bound = bounds.height(problem, placement), placement.lower_bound
-    proof = "proven optimal" if height == bound else f"gap {height - bound:,} B ({(height - bound) / bound:.2%})"
-    if placement.ended in STOPPED and height > bound:
-        proof += f"; {STOPPED[placement.ended]}"
-    lines = [counted(len(problem), "buffer"), f"height      {human(height)}", f"lower bound {human(bound)}, {proof}"]
-    if placement.found_by:
-        lines.append(stand_in(placement.found_by, placement.own_height))
-    if problem.capacity is not None:
-        lines.append(f"capacity    {human(problem.capacity)}: {_verdict(problem.capacity, height, bound)}")
-    return Section(printable(source), tuple(lines))
-
-
-def _verdict(capacity: int, height: int, bound: int) -> str:
-    if height <= capacity:
-        return "fits"
-    return "infeasible, proved by the bound" if bound > capacity else "no placement found that fits; not proved"
+def remarks(solution: Solution, arguments: Namespace) -> list[str]:
+    """What became of the offsets and hints of the file."""
+    lines = []
+    taken = arguments.fixed or solution.planned is solution.placement
+    if not solution.planner and (solution.planned is not None or solution.flaw) and not taken:
+        lines.append("the column 'offset' is not used; --fixed keeps its offsets")
+    if solution.hints is not None and solution.planned is not solution.placement:
+        kept = int((solution.hints == solution.placement.offsets)[solution.hints >= 0].sum())
+        lines.append(f"{kept:,} of {counted(int((solution.hints >= 0).sum()), 'hint')} kept")
+    return lines

@@ -21,18 +21,22 @@ from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.suggesting import did_you_mean
 
 if TYPE_CHECKING:
+    from modelplan.formats.buffer_table import BufferTable
     from modelplan.formats.contents import Contents
-    from modelplan.formats.problem_csv import BufferTable
 
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """One row of the table. `module` is imported when a file of its kind is read; `matches` judges the first bytes."""
+    """One row of the table. `module` is imported when a file of its kind is read; `matches` judges the first bytes.
+
+    `table` says that the file holds buffers and no model.
+    """
 
     suffix: str
     module: str
     what: str
     matches: Callable[[bytes], bool]
+    table: bool = False
 
 
 def _is_text(head: bytes) -> bool:
@@ -41,6 +45,14 @@ def _is_text(head: bytes) -> bool:
 
 def _is_tflite(head: bytes) -> bool:
     return head[4:8] == b"TFL3"
+
+
+def _is_pte(head: bytes) -> bool:
+    return head[4:6] == b"ET" and head[6:8].isdigit()
+
+
+def _is_xla_dump(head: bytes) -> bool:
+    return head.startswith(b"BufferAssignment:")
 
 
 def _is_onnx(head: bytes) -> bool:
@@ -58,7 +70,9 @@ LOADERS: dict[str, Loader] = {
     for row in (
         Loader(".tflite", "modelplan.formats.tflite.tflite_graph", "a TFLite flatbuffer", _is_tflite),
         Loader(".onnx", "modelplan.formats.onnx.onnx_graph", "an ONNX protobuf", _is_onnx),
-        Loader(".csv", "modelplan.formats.problem_csv", "a CSV table of buffers", _is_text),
+        Loader(".csv", "modelplan.formats.problem_csv", "a CSV table of buffers", _is_text, table=True),
+        Loader(".pte", "modelplan.formats.executorch_program", "an ExecuTorch program", _is_pte, table=True),
+        Loader(".txt", "modelplan.formats.xla_dump", "a buffer assignment dumped by XLA", _is_xla_dump, table=True),
     )
 }
 
@@ -66,7 +80,7 @@ LOADERS: dict[str, Loader] = {
 def load(
     path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = (), values: Iterable[str] = ()
 ) -> Graph | Problem:
-    """What the file `path` holds: a model as a Graph, a CSV of buffers as a Problem.
+    """What the file `path` holds: a model as a Graph, buffers as a Problem.
 
     Args:
         path: the file; its suffix and its first bytes must agree.
@@ -116,14 +130,28 @@ def load_as_run(
         raise ModelError(_one_line(f"{path}: {problem}")) from None
 
 
-def load_table(path: str | Path) -> BufferTable:
-    """The problem in the file `path` and where it stands there; a model is a RequestError that names its command."""
+def load_table(path: str | Path, part: str = "") -> BufferTable:
+    """The problem in the file `path`, with the offsets that it states.
+
+    Args:
+        path: a table of buffers as .csv, an ExecuTorch program, or a buffer assignment dumped by XLA.
+        part: which memory of a program, or which allocation of a dump, where there are several.
+
+    Raises:
+        RequestError: the file holds a model, has no such part, or several where none is named.
+        ModelError: as `load`.
+    """
     path = Path(path)
     row = _row(path)
-    if row.suffix != ".csv":
+    if not row.table:
         raise RequestError(f"{path} holds a model, not a problem; use `modelplan analyze`")
-    table: BufferTable = _read(path, row, lambda module: module.read_table(path))
+    table: BufferTable = _read(path, row, lambda module: module.read_table(path, part))
     return table
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether the suffix of the file is that of a table of buffers."""
+    return _row(Path(path)).table
 
 
 def _read(path: Path, row: Loader, read: Callable[[ModuleType], Any]) -> Any:
@@ -165,7 +193,7 @@ def _one_line(message: str) -> str:
 
 def _row(path: Path) -> Loader:
     suffix = inner_suffix(path)
-    if suffix not in LOADERS or (is_wrapped(path) and suffix == ".csv"):
+    if suffix not in LOADERS or (is_wrapped(path) and LOADERS[suffix].table):
         _refuse(path, f"the suffix {suffix!r}" if suffix else "no suffix")
     return LOADERS[suffix]
 

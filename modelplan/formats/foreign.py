@@ -27,7 +27,6 @@ _KINDS = {
     ".npz": _WEIGHTS,
     ".task": "a MediaPipe bundle; `unzip {0}` takes the .tflite files out of it",
     ".zip": "an archive; `unzip {0}` takes the files out of it",
-    ".pte": "an ExecuTorch program, whose memory is planned; export the model it was made of by torch.onnx.export",
     ".gguf": "a file of llama.cpp; export the model it was made of as .onnx",
     ".mlmodel": "a Core ML model; export the model it was made of as .onnx",
     ".mlpackage": "a Core ML model; export the model it was made of as .onnx",

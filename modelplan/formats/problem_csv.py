@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from modelplan.formats.buffer_gaps import Gap, gaps_of, pieces
+from modelplan.formats.buffer_table import BufferTable
 from modelplan.formats.dims import Dims
 from modelplan.model import BufferKind, IntArray, Placement, Problem
-from modelplan.primitives.errors import ModelError
+from modelplan.primitives.errors import ModelError, RequestError
 
 #: The column that each heading names. `end` is inclusive, `upper` is not.
 HEADINGS = {
@@ -63,52 +64,31 @@ def read_solution(path: Path) -> tuple[Problem, Placement | None]:
     return table.problem, None if offsets is None else Placement(offsets)
 
 
-@dataclass(frozen=True, eq=False)
-class BufferTable:
-    """A file of buffers: its problem, and where each buffer of that stands in the file.
-
-    A buffer is a row, or where a row has gaps a piece of it: `rows` says of which, `deltas` how many bytes above the
-    row's start. `columns` are `offset` and `hint`, by row, where the file has them. `as_it_stands` says that no row has
-    gaps and that the problem counts steps as the file does.
-    """
-
-    path: Path
-    problem: Problem
-    rows: IntArray
-    deltas: IntArray
-    columns: dict[str, IntArray]
-    as_it_stands: bool
-
-    def offsets(self, column: str) -> IntArray | None:
-        """The offsets in a column, for each buffer; negative where the file has none for its row."""
-        by_row = self.columns.get(column)
-        if by_row is None:
-            return None
-        found: IntArray = np.where(by_row[self.rows] < 0, by_row[self.rows], by_row[self.rows] + self.deltas)
-        return found
-
-    def with_offsets(self, placement: Placement) -> str:
-        """The file's own rows with their offsets in the column `offset`, the last one where it is new."""
-        _, pieces_of = np.unique(self.rows, return_index=True)
-        offsets = (placement.offsets - self.deltas)[pieces_of].tolist()
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        with self.path.open(newline="", encoding="utf-8-sig") as file:
-            rows = filter(None, _cells(file))
-            titles = next(rows)
-            headings = _headings(self.path, titles)
-            at = headings.index("offset") if "offset" in headings else len(titles)
-            writer.writerow([*titles[:at], "offset", *titles[at + 1 :]])
-            writer.writerows([*row[:at], offset, *row[at + 1 :]] for row, offset in zip(rows, offsets, strict=True))
-        return text.getvalue()
+def with_offsets(table: BufferTable, placement: Placement) -> str:
+    """The rows of the table's file with their offsets in the column `offset`, the last one where it is new."""
+    _, pieces_of = np.unique(table.rows, return_index=True)
+    offsets = (placement.offsets - table.deltas)[pieces_of].tolist()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    with table.path.open(newline="", encoding="utf-8-sig") as file:
+        rows = filter(None, _cells(file))
+        titles = next(rows)
+        headings = _headings(table.path, titles)
+        at = headings.index("offset") if "offset" in headings else len(titles)
+        writer.writerow([*titles[:at], "offset", *titles[at + 1 :]])
+        writer.writerows([*row[:at], offset, *row[at + 1 :]] for row, offset in zip(rows, offsets, strict=True))
+    return text.getvalue()
 
 
-def read_table(path: Path) -> BufferTable:
+def read_table(path: Path, part: str = "") -> BufferTable:
     """The buffers of the file with their columns `offset` and `hint`.
 
     Raises:
         ModelError: as `read`.
+        RequestError: a part is named, and a table has none.
     """
+    if part:
+        raise RequestError(f"--part {part}: {path} is one table of buffers, without parts")
     table = _columns(path)
     _check_ids(path, table.names)
     columns: dict[str, IntArray] = {

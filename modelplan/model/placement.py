@@ -64,7 +64,8 @@ class Budget:
     """How long a search may run. Steps make it repeatable; seconds are an extra stop.
 
     `enough` is a height in bytes that ends the search: who asks whether a capacity suffices need not wait for the
-    least. `progress`, when given, is called now and then with the best so far.
+    least. `progress`, when given, is called now and then with the best so far. `cancelled`, when given, is asked a
+    hundred times a second by the allocator `modelplan`; where it says True the search ends and keeps its best.
     """
 
     steps: int | None = None
@@ -73,6 +74,7 @@ class Budget:
     threads: int = 1
     enough: int | None = None
     progress: Callable[[Progress], None] | None = None
+    cancelled: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         if (self.steps is not None and self.steps < 0) or (self.seconds is not None and not self.seconds >= 0):

@@ -29,6 +29,7 @@ class Output:
         prepare: the function that makes of the answer what `make` takes, as "module:name"; empty
             where it takes the answer itself.
         figure: whether it is a picture.
+        report: whether `make` returns a report, which the file shows as text.
     """
 
     suffix: str
@@ -37,6 +38,7 @@ class Output:
     shows: str
     prepare: str = ""
     figure: bool = False
+    report: bool = False
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -51,8 +53,13 @@ class Output:
         """The content of the file that ends in `suffix`, one of `suffixes`."""
         if self.figure:
             return self.pictures(answer, [suffix])[0]
-        content: str | bytes = _function(self.make)(self.prepared(answer))
-        return content
+        content = _function(self.make)(self.prepared(answer))
+        if self.report:
+            from modelplan.outputs.report import plain
+
+            return plain(content)
+        made: str | bytes = content
+        return made
 
     def pictures(self, answer: object, suffixes: Sequence[str]) -> list[bytes]:
         """The files of one figure, such as .map.svg and .map.png, laid out once."""
@@ -71,6 +78,14 @@ def _figure(suffix: str, of: str, module: str, shows: str, prepare: str = "") ->
     return Output(suffix, of, f"modelplan.outputs.figures.{module}:draw", shows, prepare, figure=True)
 
 
+def _words(of: str, module: str, function: str = "sections_of", prepare: str = "") -> Output:
+    return Output(".txt", of, f"modelplan.outputs.reports.{module}:{function}", "it in words", prepare, report=True)
+
+
+def _json(of: str, module: str, function: str = "as_json") -> Output:
+    return Output(".json", of, f"modelplan.outputs.reports.{module}:{function}", "all of it")
+
+
 #: Every output. Of several figures of one answer the first is drawn where a file's name ends in .svg alone.
 OUTPUTS = (
     Output(".txt", "Plan", "modelplan.outputs.reports.plan_report:render", "the plan in words"),
@@ -78,6 +93,9 @@ OUTPUTS = (
     Output(
         ".csv", "Plan", "modelplan.outputs.exchange.buffers_csv:render", "buffers and offsets, MiniMalloc's columns"
     ),
+    _words("Solution", "solution_report"),
+    _json("Solution", "solution_report"),
+    Output(".csv", "Solution", "modelplan.outputs.exchange.buffers_csv:of_solution", "buffers and offsets"),
     _figure(".map", "Drawing", "memory_map", "addresses by step, one rectangle per buffer"),
     _figure(".lifetimes", "Drawing", "lifetime_chart", "when each buffer is alive"),
     _figure(".curve", "Drawing", "memory_curve", "live bytes by step, the arena, the bound"),
@@ -101,10 +119,10 @@ OUTPUTS = (
     Output(PAGE, "Plan", "modelplan.outputs.page.html_file:render", "the map to zoom and click, in one file"),
     Output(
         PAGE,
-        "Drawing",
+        "Solution",
         "modelplan.outputs.page.html_file:html",
         "the map to zoom and click",
-        "modelplan.answers.page_views:page_of_drawing",
+        "modelplan.answers.page_views:page_of_solution",
     ),
     Output(PAGE, "Page", "modelplan.outputs.page.html_file:html", "plans to zoom and click"),
     _figure(".curve", "DifferenceChart", "difference_chart", "both memory curves over one axis"),
@@ -115,7 +133,28 @@ OUTPUTS = (
     _figure(".field", "Field", "field_chart", "every allocator by height and time"),
     _figure(".map", "RegionPlan", "region_map", "addresses in each memory on one time axis"),
     _figure(".arenas", "RegionPlan", "arenas_map", "TFLM's two arenas in their memories"),
-    Output(".json", "RegionPlan", "modelplan.outputs.reports.region_report:as_json", "all of it"),
+    _words("Analysis", "analysis_summary"),
+    Output(
+        ".json",
+        "Analysis",
+        "modelplan.outputs.exchange.json_plan:render",
+        "the whole plan",
+        "modelplan.answers.analysis:plan_of",
+    ),
+    _words("Explanation", "explanation_report"),
+    _json("Explanation", "explanation_report"),
+    _words("AllocatorAnswers", "comparison_report"),
+    _json("AllocatorAnswers", "comparison_report"),
+    _words("Difference", "difference_report"),
+    _json("Difference", "difference_report"),
+    _words("Curve", "recompute_report", "sections"),
+    _json("Curve", "recompute_report", "document"),
+    _words("Proof", "proof_report"),
+    _words("SharedPlan", "shared_report"),
+    _json("SharedPlan", "shared_report"),
+    Output(".csv", "SharedPlan", "modelplan.outputs.reports.shared_report:as_csv", "a line for each buffer"),
+    _words("RegionPlan", "region_report"),
+    _json("RegionPlan", "region_report"),
     Output(".csv", "RegionPlan", "modelplan.outputs.reports.region_report:as_csv", "a line for each buffer"),
     Output("header", "RegionPlan", "modelplan.outputs.firmware.region_sources:c_header", "arrays in sections, in C"),
     Output("linker", "RegionPlan", "modelplan.outputs.firmware.region_sources:linker_sections", "sections for GNU ld"),
@@ -135,11 +174,13 @@ OUTPUTS = (
     ),
     Output(PAGE, "RegionPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
     _figure(".map", "MovingPlan", "moves_map", "where each content is in each step, and the copies"),
-    Output(".json", "MovingPlan", "modelplan.outputs.reports.moves_report:as_json", "all of it"),
+    _words("MovingPlan", "moves_report"),
+    _json("MovingPlan", "moves_report"),
     Output(".csv", "MovingPlan", "modelplan.outputs.reports.moves_report:as_csv", "the stays with their addresses"),
     Output(PAGE, "MovingPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
     _figure(".curve", "StreamCurve", "stream_chart", "the time of a run against the memory of the device"),
-    Output(".json", "StreamCurve", "modelplan.outputs.reports.stream_report:as_json", "all of it"),
+    _words("StreamCurve", "stream_report"),
+    _json("StreamCurve", "stream_report"),
     Output(".csv", "StreamCurve", "modelplan.outputs.reports.stream_report:as_csv", "the curve"),
     Output("text", "Findings", "modelplan.outputs.checks.report:plain_text", "the verdicts in words"),
     Output("json", "Findings", "modelplan.outputs.checks.size_limit:json_rows", "an object for each limit"),
@@ -152,6 +193,7 @@ OUTPUTS = (
 _SHOWN_AS = {
     "Plan": ("Drawing", "modelplan.answers.drawing:of_plan"),
     "SharedPlan": ("Drawing", "modelplan.answers.drawing:of_shared"),
+    "Solution": ("Drawing", "modelplan.answers.solution:drawing_of"),
 }
 
 

@@ -7,7 +7,7 @@ from html import escape
 
 from modelplan.answers.summary import Summary, summary
 from modelplan.model import Plan
-from modelplan.outputs import render, suffix_of
+from modelplan.outputs import figure_suffixes, render, suffix_of
 from modelplan.outputs.report import folded
 from modelplan.outputs.reports.plan_report import verdict
 from modelplan.primitives.errors import RequestError
@@ -16,42 +16,71 @@ from modelplan.primitives.units import human
 #: An SVG above so many bytes is replaced by pixels, and rows beyond so many are counted.
 _LARGEST_SVG = 400_000
 _MOST_ROWS = 6
+#: Answers that a notebook shows by themselves: module and class.
+_SHOWN = (
+    ("answers.solution", "Solution"),
+    ("answers.analysis", "Analysis"),
+    ("answers.explanation", "Explanation"),
+    ("answers.comparison", "AllocatorAnswers"),
+    ("answers.model_difference", "Difference"),
+    ("answers.recomputation", "Curve"),
+    ("answers.proof", "Proof"),
+    ("answers.shared_plan", "SharedPlan"),
+    ("answers.region_plan", "RegionPlan"),
+    ("answers.moving_layout", "MovingPlan"),
+    ("answers.moving_layout", "StreamCurve"),
+)
 
 
-def html_of(plan: Plan, figure: str = ".map.svg") -> str:
-    """The verdict, what is alive at the peak, and a figure of `plan`, told by its suffix; every name is escaped.
+def html_of(answer: object, figure: str = ".svg") -> str:
+    """An answer in words, and a figure of it where it has any; every name is escaped.
+
+    Of a plan the words are the verdict and what is alive at the peak, of others their report.
 
     Raises:
         RequestError: there is no such figure; the message lists them.
     """
-    figures = summary(plan)
-    return f"<div>{_words(plan, figures)}{_image(plan, suffix_of(figure, 'Plan'))}</div>"
+    kind = type(answer).__name__
+    words = _words(answer, summary(answer)) if isinstance(answer, Plan) else f"<pre>{escape(_report(answer))}</pre>"
+    return f"<div>{words}{_image(answer, suffix_of(figure, kind)) if figure_suffixes(kind) else ''}</div>"
 
 
-def show(plan: Plan, figure: str = ".map.svg") -> None:
-    """Displays `plan` in a notebook with a figure: .map.svg, .lifetimes.svg, .curve.svg, .order.svg or .reuse.svg.
+def show(answer: object, figure: str = ".svg") -> None:
+    """Displays an answer in a notebook: a Plan, a Solution, or what another question was answered with.
+
+    Args:
+        answer: what is shown in words, with a figure where it has any.
+        figure: which one, such as .map.svg, .lifetimes.svg, .curve.svg, .order.svg or .reuse.svg of a plan.
 
     Raises:
-        RequestError: there is no such figure, or no notebook is running.
+        RequestError: there is no such figure or answer, or no notebook is running.
     """
-    content = html_of(plan, figure)
+    content = html_of(answer, figure)
     try:
         from IPython import get_ipython
         from IPython.display import HTML, display
     except ImportError:
-        raise RequestError("show needs a notebook; render(plan, '.txt') gives the plan in words") from None
+        raise RequestError("show needs a notebook; render(answer, '.txt') gives the answer in words") from None
     if get_ipython() is None:
-        raise RequestError("show needs a notebook; render(plan, '.txt') gives the plan in words")
+        raise RequestError("show needs a notebook; render(answer, '.txt') gives the answer in words")
     display(HTML(content))  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def register() -> None:
-    """Has the notebook that runs, if there is one, show plans by `html_of`."""
+    """Has the notebook that runs, if there is one, show answers by `html_of`."""
     from IPython import get_ipython
 
     shell = get_ipython()
     if shell is not None and shell.display_formatter is not None:
-        shell.display_formatter.formatters["text/html"].for_type(Plan, html_of)
+        html = shell.display_formatter.formatters["text/html"]
+        html.for_type(Plan, html_of)
+        for module, name in _SHOWN:
+            html.for_type_by_name(f"modelplan.{module}", name, html_of)
+
+
+def _report(answer: object) -> str:
+    """The answer in words."""
+    return str(render(answer, ".txt"))
 
 
 def _words(plan: Plan, figures: Summary) -> str:
@@ -70,12 +99,12 @@ def _words(plan: Plan, figures: Summary) -> str:
     )
 
 
-def _image(plan: Plan, suffix: str) -> str:
+def _image(answer: object, suffix: str) -> str:
     """The figure as an image of its own, in which nothing of the page is reached."""
-    content, sort = render(plan, suffix), "svg+xml" if suffix.endswith(".svg") else "png"
+    content, sort = render(answer, suffix), "svg+xml" if suffix.endswith(".svg") else "png"
     if sort != "png" and len(content) > _LARGEST_SVG:
-        content, sort = render(plan, suffix.removesuffix(".svg") + ".png"), "png"
+        content, sort = render(answer, suffix.removesuffix(".svg") + ".png"), "png"
     data = content if isinstance(content, bytes) else content.encode()
-    words = f"{suffix.split('.')[1]} of {folded(plan.graph.name)}"
+    words = f"{suffix.split('.')[1]} of a {type(answer).__name__}"
     source = f"data:image/{sort};base64,{base64.b64encode(data).decode()}"
     return f'<img style="max-width:100%;background:white" alt="{escape(words)}" src="{source}">'

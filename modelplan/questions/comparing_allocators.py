@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.answers.comparison import AllocatorAnswers, Comparison, ProblemSource, Row
-from modelplan.formats import load
+from modelplan.answers.solution import planned_words
+from modelplan.formats import is_table, load_model, load_table
 from modelplan.formats.files import read_model
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.model.model_file import ModelFile
@@ -25,6 +26,8 @@ from modelplan.questions.model_request import (
     target_of,
     with_deciding_kernels,
 )
+from modelplan.questions.option_files import FROM_FILE
+from modelplan.questions.solving import stated
 
 if TYPE_CHECKING:
     from modelplan.answers.page_views import Page
@@ -36,9 +39,11 @@ class CompareRequest(ModelRequest):
 
     Args:
         seconds: how long each search may take; None: steps of its own.
+        part: which memory of an ExecuTorch program, or which allocation of a dump of XLA, where there are several.
     """
 
     seconds: float | None = None
+    part: str = ""
 
 
 def compare(request: CompareRequest) -> AllocatorAnswers:
@@ -55,10 +60,11 @@ def compare(request: CompareRequest) -> AllocatorAnswers:
         RequestError: the request names what there is not, or combines what does not go together.
     """
     source = problem_source(request)
-    placements: dict[str, Placement] = {}
+    placements: dict[str, Placement] = {} if source.planned is None else {FROM_FILE: source.planned}
     answers = allocator_answers(source.problem, Budget(seconds=request.seconds), placements)
     rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in answers)
-    comparison = Comparison(request.path, len(source.problem), rows, _remarks(source), planned=source.plan is not None)
+    remarks = _remarks(source, max((row.lower_bound for row in rows), default=source.lower_bound))
+    comparison = Comparison(request.path, len(source.problem), rows, remarks, planned=source.plan is not None)
     return AllocatorAnswers(comparison, source, placements, request.target)
 
 
@@ -66,9 +72,10 @@ def problem_source(request: CompareRequest) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
     from modelplan.questions.alternatives import unmodified_requirement
 
-    loaded = load(request.path, request.dims, request.shapes, request.values)
-    if isinstance(loaded, Problem):
-        return ProblemSource(loaded)
+    if is_table(request.path):
+        table = load_table(request.path, request.part)
+        return ProblemSource(table.problem, planner=table.planner, planned=stated(table.problem, table)[0])
+    loaded = load_model(request.path, request.dims, request.shapes, request.values)
     file = ModelFile(request.path, read_model(request.path), loaded)
     request = on_target(request, file)
     requirement = unmodified_requirement(file, target_of(request, loaded))
@@ -113,13 +120,15 @@ def allocator_answers(problem: Problem, budget: Budget, placements: dict[str, Pl
         )
 
 
-def _remarks(source: ProblemSource) -> tuple[str, ...]:
-    """What the runtime does by itself, and how hard idealloc's figures call the problem."""
+def _remarks(source: ProblemSource, bound: int) -> tuple[str, ...]:
+    """What the runtime does by itself, how hard idealloc's figures call the problem, and the file's own plan."""
     own, hard = source.runtime_plan, hardness(source.problem)
     spreads = f"sizes {hard.sizes:.0%}, conflicts {hard.conflicts:.0%}, ends {hard.ends:.0%}"
     lines = [f"hardness by idealloc's figures {hard.compound:.2f}: {spreads}"]
     if own:
         lines.append(f"{own.runtime} by itself, with its own order and sharing ({own.allocator}): {human(own.height)}")
+    if source.planned is not None:
+        lines.append(planned_words(source.planner, bounds.height(source.problem, source.planned), bound))
     return tuple(lines)
 
 

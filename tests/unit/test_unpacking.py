@@ -87,7 +87,7 @@ def test_long_c_source_without_a_model_is_read_through_in_a_few_passes(tmp_path:
     [
         ("net.h5", "from_keras_model"), ("net.keras", "from_keras_model"), ("net.pb", "tf2onnx"),
         ("net.pt", "torch.onnx.export"), ("net.pth", "torch.onnx.export"), ("net.task", "unzip"),
-        ("net.pte", "torch.onnx.export"), ("net.safetensors", "weights without a graph"),
+        ("net.safetensors", "weights without a graph"),
         ("https://example.org/net.tflite", "^https://example.org/net.tflite: a URL; download it first"),
     ],
 )  # fmt: skip

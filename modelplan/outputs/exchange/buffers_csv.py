@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from modelplan.answers.solution import Solution
 from modelplan.model import Placement, Plan, Problem
 
 #: What a spreadsheet takes for a formula when a cell begins with it; such ids are written behind an apostrophe.
@@ -21,6 +22,11 @@ def render(plan: Plan) -> str:
     pairs = zip(plan.problem.names, firsts, strict=True)
     names = tuple(f"{name} (tensor {t})" if t >= 0 and counts[name] > 1 else name for name, t in pairs)
     return write(replace(plan.problem, names=names), plan.placement)
+
+
+def of_solution(solution: Solution) -> str:
+    """The buffers of a solved problem with their offsets."""
+    return write(solution.problem, solution.placement)
 
 
 def write(problem: Problem, placement: Placement | None = None) -> str:

@@ -25,6 +25,13 @@ _LONG_TABLE = 5
 _LONGEST_LINE = 300
 
 
+def sections_of(analysis: Analysis) -> Report:
+    """The short report as a whole."""
+    refused = bool(analysis.requirement.refusals)
+    peak, advice = ([], []) if refused else (_peak(analysis), _advice(analysis))
+    return [_headline(analysis), *peak, *reasons_sections(analysis), *advice]
+
+
 def summary_sections(stage: SizedFile) -> Report:
     """What a stage adds to the short report of those before it."""
     if isinstance(stage, Analysis):

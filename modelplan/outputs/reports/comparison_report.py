@@ -19,6 +19,11 @@ HEADINGS = ("allocator", ">height", ">objects", ">height/bound", ">gap", ">time 
 _WIDTH = 100
 
 
+def sections_of(answers: AllocatorAnswers) -> Report:
+    """The table with a row for each height."""
+    return sections(answers.comparison)
+
+
 def sections(comparison: Comparison, top: int | None = None) -> Report:
     """The table with at most `top` heights below ours, who stands behind a line of several, and who refused."""
     ours = [row for name in OURS for row in comparison.ranked if row.allocator == name]

@@ -38,6 +38,11 @@ _TITLES = {
 _PRICES = {Needs.NOTHING: "free", Needs.WORK: "more work", Needs.PLATFORM: "the platform", Needs.MODEL: "another model"}
 
 
+def sections_of(explanation: Explanation) -> Report:
+    """What the model needs, and the changes that would lower it."""
+    return [*need_sections(explanation), *change_sections(explanation)]
+
+
 def need_sections(explanation: Explanation) -> Report:
     """What the model needs and its peak, which is known before any change is tried."""
     first = headline(explanation.model, explanation.needed, explanation.capacity)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
@@ -15,7 +15,7 @@ from modelplan.primitives.units import human
 SCHEMA = 1
 
 
-def sections_of(plan: SharedPlan, arenas: TflmArenas | None) -> list[Section]:
+def sections_of(plan: SharedPlan, arenas: TflmArenas | None = None) -> list[Section]:
     """The result, the models, and what the plan takes for granted; `arenas` where TFLM runs all of them."""
     title = f"{len(plan.parts)} models in one memory"
     found = [Section(title, tuple(_figures(plan)), _table(plan)), Section("Taken for granted", tuple(_promises(plan)))]
@@ -112,7 +112,7 @@ def verdict(arenas: TflmArenas | None, needed: int, capacity: int) -> str:
     return f"{human(needed)} in {human(capacity)}: {words}"
 
 
-def as_json(shared_plan: SharedPlan, arenas: TflmArenas | None, facts: dict[str, Any]) -> str:
+def as_json(shared_plan: SharedPlan, arenas: TflmArenas | None = None, facts: Mapping[str, Any] | None = None) -> str:
     """All of it, every buffer with its offset; `facts` are further keys."""
     relation = shared_plan.relation
     names = relation.names
@@ -138,7 +138,7 @@ def as_json(shared_plan: SharedPlan, arenas: TflmArenas | None, facts: dict[str,
     }
     if arenas:
         document["arenas"] = _arenas(arenas)
-    return json.dumps(document | facts, indent=1, ensure_ascii=True) + "\n"
+    return json.dumps(document | dict(facts or {}), indent=1, ensure_ascii=True) + "\n"
 
 
 def _end(shared_plan: SharedPlan, model: int, tensor: int) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
         seed=budget.seed,
         threads=budget.threads,
         progress=_listener(budget),
+        cancelled=budget.cancelled,
     )
     if len(offsets) < len(problem) and len(problem.conflicts):
         raise RequestError("'modelplan' meets extra conflicts by longer lifetimes, which these pins exclude")

@@ -22,6 +22,7 @@ from modelplan.planning import allocators, pipeline
 from modelplan.primitives.units import human, stand_in
 from modelplan.primitives.version import __version__
 from modelplan.questions.alternatives import carried_offsets, load_file, with_proved_plan
+from modelplan.questions.option_files import FROM_FILE
 from modelplan.questions.pages import carried_views
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm import TFLM
@@ -193,12 +194,12 @@ def _matched(regions: Sequence[str], view: View) -> Iterator[str]:
 def answers_page(
     title: str, problem: Problem, plan: Plan | None, placements: Mapping[str, Placement], field: Field
 ) -> Page:
-    """The page of all answers to one problem, lowest first; ours is the first view.
+    """The page of all answers to one problem, lowest first; ours is the first view, then the plan that the file states.
 
     `problem` has the capacity that is drawn. Answers beyond some 200,000 rectangles in all are left to the table.
     """
     ranked = [mark.name for mark in field.marks]
-    names = list(dict.fromkeys([*(name for name in OURS if name in placements), *ranked]))
+    names = list(dict.fromkeys([*(name for name in (*OURS, FROM_FILE) if name in placements), *ranked]))
     names = names[: max(1, _MOST_RECTANGLES // max(len(problem), 1))]
     made = [_answer_view(title, problem, plan, placements[name], name) for name in names]
     about = views.subtitle(plan) if plan else f"{len(problem):,} buffers"

@@ -1,0 +1,98 @@
+"""A file of buffers: the problem in it, and the offsets that the file states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from modelplan.model import IntArray, Problem
+from modelplan.primitives.errors import RequestError
+from modelplan.primitives.suggesting import did_you_mean
+
+#: When a buffer is alive: its number, a first step, and the step after the last.
+Piece = tuple[int, int, int]
+#: How many names of parts an error lists.
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBuffer:
+    """A block of memory that another tool placed: bytes, and the offset that the tool gave."""
+
+    name: str
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class BufferTable:
+    """A file of buffers: its problem, and where each buffer of that stands in the file.
+
+    A buffer is a row, or where a row has gaps a piece of it: `rows` says of which, `deltas` how many bytes above the
+    row's start. `columns` are `offset` and `hint`, by row, where the file has them. `as_it_stands` says that no row has
+    gaps and that the problem counts steps as the file does. `planner` is the tool whose plan the offsets are, empty
+    where the file does not say.
+    """
+
+    path: Path
+    problem: Problem
+    rows: IntArray
+    deltas: IntArray
+    columns: dict[str, IntArray]
+    as_it_stands: bool
+    planner: str = ""
+
+    @classmethod
+    def of_planner(
+        cls, path: Path, planner: str, planned: Sequence[PlannedBuffer], pieces: Sequence[Piece], alignment: int
+    ) -> BufferTable:
+        """The buffers that another tool placed.
+
+        Args:
+            path: the file.
+            planner: the tool.
+            planned: each buffer with the tool's offset.
+            pieces: when they are alive. A buffer with several pieces is a rigid group: between them its bytes are free.
+            alignment: what the tool aligns offsets to; 1 counts where one of them breaks it.
+        """
+        owner, start, end = np.array(pieces, np.int64).reshape(-1, 3).T
+        size, offset = (np.array([getattr(b, name) for b in planned], np.int64)[owner] for name in ("size", "offset"))
+        several = np.flatnonzero(np.bincount(owner, minlength=1)[owner] > 1)
+        problem = Problem(
+            tuple(planned[i].name for i in owner.tolist()),
+            size,
+            start,
+            end,
+            np.full(len(owner), 1 if (offset % alignment).any() else alignment),
+            groups=np.column_stack((several, owner[several], np.zeros(len(several), np.int64))),
+        )
+        rows = np.arange(len(owner))
+        return cls(path, problem, rows, np.zeros_like(rows), {"offset": offset}, as_it_stands=True, planner=planner)
+
+    def offsets(self, column: str) -> IntArray | None:
+        """The offsets in a column, for each buffer; negative where the file has none for its row."""
+        by_row = self.columns.get(column)
+        if by_row is None:
+            return None
+        found: IntArray = np.where(by_row[self.rows] < 0, by_row[self.rows], by_row[self.rows] + self.deltas)
+        return found
+
+
+def chosen_part(path: Path, parts: Sequence[str], part: str, what: str) -> str:
+    """The part of the file that is asked for, or its only one.
+
+    Raises:
+        RequestError: no part is called so, the file has none, or several where none is asked for.
+    """
+    more = len(parts) - _MOST_NAMED
+    names = ", ".join(parts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    if not parts:
+        raise RequestError(f"{path}: found no {what}")
+    if part and part not in parts:
+        raise RequestError(f"--part {part}: {path} has {names}{did_you_mean(part, parts)}")
+    if not part and len(parts) > 1:
+        raise RequestError(f"{path}: found {len(parts)} {what}: {names}; choose one by --part")
+    return part or parts[0]

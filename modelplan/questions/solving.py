@@ -1,0 +1,137 @@
+"""`solve`: where the buffers of a table, of an ExecuTorch program, or of a dump of XLA go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from modelplan.answers.solution import Solution
+from modelplan.checking import referee
+from modelplan.formats import load_table
+from modelplan.formats.buffer_table import BufferTable
+from modelplan.model import Budget, Placement, Problem, bounds
+from modelplan.planning.allocators import DEFAULT, place
+from modelplan.planning.keeping import keep_offsets
+from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.questions.option_files import FROM_FILE, lists_of
+
+
+@dataclass(frozen=True, slots=True)
+class SolveRequest:
+    """Asks where the buffers of a file go.
+
+    Args:
+        path: a table of buffers as .csv, an ExecuTorch program as .pte, or XLA's NAME-buffer-assignment.txt.
+        part: which memory of the program, or which allocation of the dump, where there are several.
+        capacity: the bytes there are; None asks for the least.
+        fixed: whether the offsets that the file states stay.
+        contiguous: the file with lists of buffers that stand side by side.
+        allocator: a name of `modelplan allocators`; `file` takes the offsets that the file states, checked.
+        budget: how long the search may run, how it reports, and what cancels it.
+        fragmentation: a search ends at so many times the load bound; None: as low as it can.
+    """
+
+    path: str
+    part: str = ""
+    capacity: int | None = None
+    fixed: bool = False
+    contiguous: str | None = None
+    allocator: str = DEFAULT
+    budget: Budget = field(default_factory=Budget)
+    fragmentation: float | None = None
+
+
+def solve(request: SolveRequest) -> Solution:
+    """The placement of the buffers in a file, refereed, beside the file's own.
+
+    Args:
+        request: the file, what has to be kept, and how long the search may run.
+
+    Returns:
+        The problem, its placement with a lower bound, and the plan that the file states.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: a part, list or offset that the file does not have, or that it does not go with.
+        BrokenPlanError: the file's offsets are asked for and do not solve the problem.
+    """
+    table = load_table(request.path, request.part)
+    problem = replace(table.problem, capacity=request.capacity)
+    if request.fixed:
+        problem = _with_fixed(problem, table)
+    if request.contiguous:
+        problem = _listed(problem, request.contiguous)
+    planned, flaw = stated(problem, table)
+    hints = table.offsets("hint")
+    if request.allocator == FROM_FILE:
+        if planned is None:
+            raise (
+                BrokenPlanError(f"{request.path}: {flaw}")
+                if flaw
+                else RequestError(f"--allocator {FROM_FILE}: {table.path} has no column 'offset'")
+            )
+        placement = planned
+    else:
+        budget = replace(request.budget, enough=_enough(problem, request.fragmentation))
+        placement = place(problem, request.allocator, budget)
+        if hints is not None:
+            placement = keep_offsets(problem, hints, placement)
+    return Solution(problem, placement, request.path, table.planner, planned, flaw, hints)
+
+
+def stated(problem: Problem, table: BufferTable) -> tuple[Placement | None, str]:
+    """The offsets that the table states, with the load bound; or None and why they are no placement."""
+    offsets = table.offsets("offset")
+    if offsets is None:
+        return None, ""
+    placement = Placement(offsets)
+    try:
+        referee.check(replace(problem, capacity=None), placement)
+    except BrokenPlanError as broken:
+        return None, str(broken)
+    return replace(placement, lower_bound=bounds.load_bound(problem)), ""
+
+
+def _with_fixed(problem: Problem, table: BufferTable) -> Problem:
+    """The problem in which the offsets of the table are pins.
+
+    Raises:
+        RequestError: the table has no column `offset`, or one of its offsets breaks the alignment.
+    """
+    offsets = table.offsets("offset")
+    if offsets is None:
+        raise RequestError(f"--fixed: {table.path} has no column 'offset'")
+    try:
+        return replace(problem, pin=np.where(offsets >= 0, offsets, problem.pin))
+    except ValueError as reason:
+        raise RequestError(f"--fixed: {reason}") from None
+
+
+def _listed(problem: Problem, path: str) -> Problem:
+    """The problem with the contiguous lists in the file.
+
+    Raises:
+        RequestError: the lists do not suit the buffers, or the table states lists of its own.
+        ModelError: a line names what is no buffer.
+    """
+    if problem.contiguous:
+        raise RequestError(f"--contiguous {path}: the table states lists itself, in its column 'list'")
+    try:
+        return replace(problem, contiguous=lists_of(path, problem.names))
+    except ValueError as reason:
+        raise RequestError(f"--contiguous {path}: {reason}") from None
+
+
+def _enough(problem: Problem, fragmentation: float | None) -> int | None:
+    """The height that ends a search: the capacity, or so many times the load bound.
+
+    Raises:
+        RequestError: a fragmentation below 1, which nothing can reach.
+    """
+    if fragmentation is None:
+        return problem.capacity
+    if not 1 <= fragmentation < math.inf:
+        raise RequestError(f"--fragmentation is {fragmentation:g}, expected a number from 1")
+    return int(bounds.load_bound(problem) * fragmentation)
