@@ -95,8 +95,8 @@ if TYPE_CHECKING:
     )
     from modelplan.model.bounds import height, load_bound
     from modelplan.outputs import render
-    from modelplan.outputs.exchange.records import to_dataframe, to_dict, to_json
     from modelplan.outputs.notebook import show
+    from modelplan.outputs.plain_data import to_dataframe, to_dict, to_json
     from modelplan.planning.aliasing import storages
     from modelplan.planning.allocators import place
     from modelplan.planning.keeping import keep_offsets
@@ -164,7 +164,7 @@ _HOMES = {
         ),
         "model.bounds": "height load_bound",
         "outputs": "render",
-        "outputs.exchange.records": "to_dataframe to_dict to_json",
+        "outputs.plain_data": "to_dataframe to_dict to_json",
         "outputs.notebook": "show",
         "planning.aliasing": "storages",
         "planning.allocators": "place",

@@ -18,17 +18,17 @@ _LARGEST_SVG = 400_000
 _MOST_ROWS = 6
 #: Answers that a notebook shows by themselves: module and class.
 _SHOWN = (
-    ("answers.solution", "Solution"),
-    ("answers.analysis", "Analysis"),
-    ("answers.explanation", "Explanation"),
-    ("answers.comparison", "AllocatorAnswers"),
-    ("answers.model_difference", "Difference"),
-    ("answers.recomputation", "Curve"),
-    ("answers.proof", "Proof"),
-    ("answers.shared_plan", "SharedPlan"),
-    ("answers.region_plan", "RegionPlan"),
-    ("answers.moving_layout", "MovingPlan"),
-    ("answers.moving_layout", "StreamCurve"),
+    ("modelplan.answers.solution", "Solution"),
+    ("modelplan.answers.analysis", "Analysis"),
+    ("modelplan.answers.explanation", "Explanation"),
+    ("modelplan.answers.comparison", "AllocatorAnswers"),
+    ("modelplan.answers.model_difference", "Difference"),
+    ("modelplan.answers.recomputation", "Curve"),
+    ("modelplan.answers.proof", "Proof"),
+    ("modelplan.answers.shared_plan", "SharedPlan"),
+    ("modelplan.answers.region_plan", "RegionPlan"),
+    ("modelplan.answers.moving_layout", "MovingPlan"),
+    ("modelplan.answers.moving_layout", "StreamCurve"),
 )
 
 
@@ -75,7 +75,7 @@ def register() -> None:
         html = shell.display_formatter.formatters["text/html"]
         html.for_type(Plan, html_of)
         for module, name in _SHOWN:
-            html.for_type_by_name(f"modelplan.{module}", name, html_of)
+            html.for_type_by_name(module, name, html_of)
 
 
 def _report(answer: object) -> str:

@@ -23,10 +23,13 @@ def runtime(name: str | None, file_format: str) -> Runtime:
     """The row called `name`, or the usual one for a file format.
 
     Raises:
-        RequestError: there is no such row; the message lists the names.
+        RequestError: there is no such row, or no usual one; the message lists the names.
     """
     if not name:
-        return next(row for row in RUNTIMES.values() if row.default_for == file_format)
+        usual = {row.default_for: row for row in RUNTIMES.values() if row.default_for}
+        if file_format not in usual:
+            raise RequestError(f"no runtime for graphs of the format {file_format!r}; there are: {', '.join(usual)}")
+        return usual[file_format]
     if name not in RUNTIMES:
         raise RequestError(f"no runtime {name!r}; there are: {', '.join(RUNTIMES)}")
     return RUNTIMES[name]

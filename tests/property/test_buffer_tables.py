@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import modelplan
 from modelplan.formats import load
-from modelplan.formats.problem_csv import read_table
+from modelplan.formats.problem_csv import read_table, with_offsets
 from modelplan.model import Budget, Buffer, Problem, bounds
 from modelplan.primitives.errors import BrokenPlanError
 
@@ -67,7 +67,7 @@ def test_rows_with_gaps_never_share_a_byte_and_are_packed(rows: list[Row], divid
         path.write_text(text)
         table = read_table(path)
         placement = modelplan.place(table.problem, budget=Budget(steps=300))
-        placed = list(csv.DictReader(io.StringIO(table.with_offsets(placement))))
+        placed = list(csv.DictReader(io.StringIO(with_offsets(table, placement))))
     offsets = [int(row["offset"]) for row in placed]
     assert [row["id"] for row in placed] == [f"b{i}" for i in range(len(rows))]
     taken: dict[tuple[int, int], int] = {}

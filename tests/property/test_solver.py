@@ -284,6 +284,19 @@ def test_an_interruption_keeps_the_best(hard: Problem) -> None:
     assert load_bound(hard) <= placement.lower_bound <= height(hard, placement)
 
 
+def test_a_search_ends_where_it_is_cancelled(hard: Problem) -> None:
+    asked = list[int]()
+
+    def cancelled() -> bool:
+        asked.append(1)
+        return len(asked) > 2
+
+    placement = place(hard, budget=Budget(seconds=60, cancelled=cancelled))
+    assert placement.ended == "cancelled"
+    assert len(asked) < 10
+    assert placement.lower_bound <= height(hard, placement)
+
+
 def test_an_error_in_the_progress_callback_ends_the_call(hard: Problem) -> None:
     def refuse(progress: Progress) -> None:
         raise LookupError("enough")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import graphs
@@ -53,7 +54,7 @@ def test_every_file_of_the_folder_is_a_row() -> None:
     assert files == RUNTIMES.keys()
 
 
-@pytest.mark.parametrize("form", [row.suffix[1:] for row in LOADERS.values() if row.suffix != ".csv"])
+@pytest.mark.parametrize("form", [row.suffix[1:] for row in LOADERS.values() if not row.table])
 def test_every_format_has_one_usual_runtime(form: str) -> None:
     assert [row.name for row in RUNTIMES.values() if row.default_for == form] == [runtimes.runtime(None, form).name]
 
@@ -87,3 +88,8 @@ def test_nobody_else_knows_a_runtime_by_name() -> None:
             named = (word for word in words if isinstance(word, str) and word in RUNTIMES and len(word) > 1)
             found |= {(home.as_posix(), word) for word in named}  # one letter is no evidence
     assert found == allowed
+
+
+def test_a_graph_of_another_format_is_refused_by_its_name() -> None:
+    with pytest.raises(RequestError, match="no runtime for graphs of the format 'mlir'; there are: tflite, onnx"):
+        plan(replace(NET, format="mlir"))
