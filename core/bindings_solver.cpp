@@ -163,7 +163,8 @@ nb::object ejection_search(const BoundProblem& problem, std::int64_t height, std
 
 void bind_solver(nb::module_& module) {
   module.def("solve", &solve, "problem"_a, "capacity"_a = -1, "minimize"_a = true, "steps"_a = 0, "seconds"_a = 0.0,
-             "seed"_a = 0, "threads"_a = 1, "without"_a = Array<std::string>{}, "progress"_a = nb::none(), "cancelled"_a = nb::none(),
+             "seed"_a = 0, "threads"_a = 1, "without"_a = Array<std::string>{}, "progress"_a = nb::none(),
+             "cancelled"_a = nb::none(),
              "(offsets, bound, ended, steps, nodes); the offsets are empty when the pins exclude every placement.");
   module.def(
       "ejection_search", &ejection_search, "problem"_a, "height"_a, "steps"_a, "seed"_a = 0,

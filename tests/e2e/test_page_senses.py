@@ -73,7 +73,7 @@ def kinds_page(path: Path) -> Path:
     n = len(SEEN)
     problem = Problem.of([Buffer(kind, 1000, i, i + 1) for i, kind in enumerate(SEEN)])
     drawn = Drawing("kinds", problem, Placement(np.zeros(n, dtype=np.int64)), 1000, np.arange(n), (), "modelplan")
-    path.write_bytes(html_file.html(views.page_of_drawing(drawn)))
+    path.write_bytes(html_file.html(views.Page("kinds", "", (views.View("kinds", "", drawn),), "modelplan")))
     return path
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 
 def write_executorch(folder: Path) -> None:
@@ -49,7 +50,7 @@ def write_executorch(folder: Path) -> None:
 
     torch.manual_seed(0)
     torch.set_grad_enabled(False)
-    cases = {
+    cases: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "small": (Small(), (torch.randn(1, 2, 8, 8),)),
         "branch": (Branch(), (torch.randn(4, 8),)),
         "loop": (Loop(), (torch.randn(3, 8), torch.randn(8))),
@@ -68,8 +69,8 @@ def write_xla(folder: Path) -> None:
         import jax.numpy as jnp
         from jax import lax
 
-        def program(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-            def outer(i: jax.Array, s: jax.Array) -> jax.Array:
+        def program(x: Any) -> Any:
+            def outer(i: Any, s: Any) -> Any:
                 inner = lax.fori_loop(0, i, lambda _, t: t * 1.01 + s.mean(), s)
                 return inner + lax.cond(i > 2, jnp.sin, lambda z: z, s)
 

@@ -25,6 +25,7 @@ from modelplan import (
     to_dict,
     to_json,
 )
+from modelplan.formats import load_model
 from modelplan.outputs.notebook import html_of
 
 MODEL = "ds_cnn_kws.tflite"
@@ -37,7 +38,7 @@ def answers(models: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     table.write_text("id,lower,upper,size\na,0,4,64\nb,2,6,32\n<c>,2,9,64\n")
     asked = ModelRequest(path)
     return {
-        "Plan": modelplan.plan(modelplan.load(path)),
+        "Plan": modelplan.plan(load_model(path)),
         "Solution": modelplan.solve(SolveRequest(str(table))),
         "Analysis": modelplan.analyze(AnalyzeRequest(path)),
         "Explanation": modelplan.explain(ExplainRequest(path)),

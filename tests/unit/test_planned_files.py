@@ -143,6 +143,6 @@ def test_damaged_files_are_refused_or_read(name: str, tmp_path: Path) -> None:
 def test_a_solved_problem_is_rendered_and_a_request_is_checked() -> None:
     solution = solve(SolveRequest(str(FOLDER / "small.pte"), capacity=3071))
     assert not solution.fits
-    assert "infeasible, proved by the bound" in render(solution, ".txt")
-    assert '"planner": "ExecuTorch"' in render(solution, ".json")
-    assert render(solution, ".lifetimes.svg").startswith(b"<?xml")
+    assert "infeasible, proved by the bound" in str(render(solution, ".txt"))
+    assert '"planner": "ExecuTorch"' in str(render(solution, ".json"))
+    assert str(render(solution, ".lifetimes.svg")).count("input 0 (4)")

@@ -92,4 +92,4 @@ def test_nobody_else_knows_a_runtime_by_name() -> None:
 
 def test_a_graph_of_another_format_is_refused_by_its_name() -> None:
     with pytest.raises(RequestError, match="no runtime for graphs of the format 'mlir'; there are: tflite, onnx"):
-        plan(replace(NET, format="mlir"))
+        plan(replace(NET, format="mlir"))  # type: ignore[arg-type]
