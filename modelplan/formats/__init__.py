@@ -72,7 +72,9 @@ LOADERS: dict[str, Loader] = {
         Loader(".onnx", "modelplan.formats.onnx.onnx_graph", "an ONNX protobuf", _is_onnx),
         Loader(".csv", "modelplan.formats.problem_csv", "a CSV table of buffers", _is_text, table=True),
         Loader(".pte", "modelplan.formats.executorch_program", "an ExecuTorch program", _is_pte, table=True),
-        Loader(".txt", "modelplan.formats.xla_dump", "a buffer assignment dumped by XLA", _is_xla_dump, table=True),
+        Loader(
+            ".txt", "modelplan.formats.xla_dump", "a dump of XLA, NAME-buffer-assignment.txt", _is_xla_dump, table=True
+        ),
     )
 }
 
@@ -95,10 +97,13 @@ def load(
             what was found and what was expected.
     """
     path = Path(path)
-    loaded = _read(path, _row(path), lambda module: module.read(path, parsed(dims, shapes, values)))
-    assert isinstance(loaded, Graph | Problem)
-    if isinstance(loaded, Graph):
-        object.__setattr__(loaded, "source", str(path))  # `replace` would check the whole graph once more
+    row, asked = _row(path), parsed(dims, shapes, values)
+    if row.table:
+        asked.check_used(())
+        return load_table(path).problem
+    loaded = _read(path, row, lambda module: module.read(path, asked))
+    assert isinstance(loaded, Graph)
+    object.__setattr__(loaded, "source", str(path))  # `replace` would check the whole graph once more
     return loaded
 
 

@@ -23,11 +23,9 @@ from operator import or_
 from pathlib import Path
 
 from modelplan.formats.buffer_table import BufferTable, PlannedBuffer, chosen_part
-from modelplan.formats.dims import Dims
 from modelplan.formats.files import read_model
 from modelplan.formats.tflite.tflite_tables import byte_range, follow, scalar, tables, u32
 from modelplan.formats.tflite.tflite_tables import field as position
-from modelplan.model import Problem
 from modelplan.primitives.byte_counts import rounded_up
 from modelplan.primitives.errors import ModelError
 
@@ -80,16 +78,6 @@ class _Step:
     jump: int = -1
     always: bool = False
     partial: bool = False
-
-
-def read(path: Path, dims: Dims) -> Problem:
-    """The buffers of the only part of the program.
-
-    Raises:
-        ModelError: as `read_table`.
-    """
-    dims.check_used(())
-    return read_table(path).problem
 
 
 def read_table(path: Path, part: str = "") -> BufferTable:

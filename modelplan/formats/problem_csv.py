@@ -23,7 +23,6 @@ import numpy as np
 
 from modelplan.formats.buffer_gaps import Gap, gaps_of, pieces
 from modelplan.formats.buffer_table import BufferTable
-from modelplan.formats.dims import Dims
 from modelplan.model import BufferKind, IntArray, Placement, Problem
 from modelplan.primitives.errors import ModelError, RequestError
 
@@ -42,19 +41,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 #: Rows that are text at any one time.
 _ROWS_AT_ONCE = 1 << 14
-
-
-def read(path: Path, dims: Dims) -> Problem:
-    """The buffers of the file; offsets are left to `read_table`.
-
-    Raises:
-        ModelError: a missing, unknown or doubled column, a short row, a cell that is not an integer, two rows
-            with the same id, a buffer that makes no sense.
-
-    Cost: O(rows) time; no more memory than the problem itself and a set of its ids.
-    """
-    dims.check_used(())
-    return read_table(path).problem
 
 
 def read_solution(path: Path) -> tuple[Problem, Placement | None]:
@@ -84,8 +70,11 @@ def read_table(path: Path, part: str = "") -> BufferTable:
     """The buffers of the file with their columns `offset` and `hint`.
 
     Raises:
-        ModelError: as `read`.
+        ModelError: a missing, unknown or doubled column, a short row, a cell that is not an integer, two rows
+            with the same id, a buffer that makes no sense.
         RequestError: a part is named, and a table has none.
+
+    Cost: O(rows) time; no more memory than the problem itself and a set of its ids.
     """
     if part:
         raise RequestError(f"--part {part}: {path} is one table of buffers, without parts")

@@ -25,9 +25,8 @@ import networkx as nx
 import numpy as np
 
 from modelplan.formats.buffer_table import BufferTable, Piece, PlannedBuffer, chosen_part
-from modelplan.formats.dims import Dims
 from modelplan.formats.files import read_text
-from modelplan.model import IntArray, Problem
+from modelplan.model import IntArray
 from modelplan.primitives.errors import ModelError
 
 _ENDING = "-buffer-assignment.txt"
@@ -46,16 +45,6 @@ _ROOT = re.compile(r"^\s+ROOT %?(\S+) = ")
 _LOOP = re.compile(r"^\s+(?:ROOT )?%?(\S+) = .* while\(%?([^\s,)]+)\), condition=%?([^\s,]+), body=%?([^\s,]+)")
 _BRANCH = re.compile(r"^\s+(?:ROOT )?%?(\S+) = .* conditional\(.*\), (?:branch_computations=\{([^}]*)\}|.*)")
 _TWO_WAYS = re.compile(r"(?:true|false)_computation=%?([^\s,]+)")
-
-
-def read(path: Path, dims: Dims) -> Problem:
-    """The values in the only temporary allocation.
-
-    Raises:
-        ModelError: as `read_table`.
-    """
-    dims.check_used(())
-    return read_table(path).problem
 
 
 def read_table(path: Path, part: str = "") -> BufferTable:

@@ -53,7 +53,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path, suffix: str) -> None:
 
 
 def test_suffix_and_content_must_agree(tmp_path: Path, corpus: Path) -> None:
-    refused(written(tmp_path / "a.txt", "hello"), "suffix '.txt'", ".tflite, .onnx, .csv")
+    refused(written(tmp_path / "a.text", "hello"), "suffix '.text'", ".tflite, .onnx, .csv")
     refused(written(tmp_path / "a", "hello"), "no suffix")
     refused(written(tmp_path / "a.onnx", "hello"), "found text", "expected an ONNX protobuf")
     model = (corpus / "tflite" / "kws_ref_model.tflite").read_bytes()
