@@ -129,12 +129,10 @@ def _passed_on(module: Path, positions: Path, values: _Values) -> Iterator[list[
 
 def _instructions_together(path: Path) -> Iterator[list[str]]:
     """Instructions whose results are one value: of a loop its result, its begin, its parameters and its root."""
-    parameters, roots, loops, branches = (
-        dict[str, str](),
-        dict[str, str](),
-        list[re.Match[str]](),
-        list[tuple[str, str]](),
-    )
+    parameters: dict[str, str] = {}
+    roots: dict[str, str] = {}
+    loops: list[re.Match[str]] = []
+    branches: list[tuple[str, str]] = []
     computation = ""
     for line in read_text(path).splitlines():
         if line[:1].strip() and (header := _COMPUTATION.match(line)):
