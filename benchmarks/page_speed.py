@@ -24,7 +24,7 @@ from modelplan.planning.allocators import place
 sys.path.insert(0, str(reporting.ROOT / "tests" / "support"))
 from browser import Browser, opened_browser
 
-_COUNTS = (1_000, 12_000, 60_000)
+_COUNTS = (1_000, 12_000, 60_000, 100_000)
 _FRAMES = 60
 _ZOOM = """
 const done = arguments[arguments.length - 1], most = arguments[0], w = chart.whole(plan()), c = plan().steps / 2;

@@ -227,18 +227,20 @@ def suffix_of(path: str, kind: str, *, page: bool = False, more: Sequence[str] =
     A name that says no more than .svg, .png or .pdf stands for the first figure.
 
     Raises:
-        RequestError: none does; the message lists them.
+        RequestError: none does, or it says a figure of other answers; the message lists those of this.
     """
     known = [*more, *figure_suffixes(kind, page=page)]
     for suffix in known:
         if path.endswith(suffix):
             return suffix
-    for suffix in FIGURE_KINDS:
-        if path.endswith(suffix):
-            return next(name for name in known if name.endswith(suffix))
     drawn = list(
         dict.fromkeys(name.removesuffix(ending) for ending in FIGURE_KINDS for name in known if name.endswith(ending))
     )
+    for suffix in FIGURE_KINDS:
+        if path.endswith(suffix):
+            if other := next((row.suffix for row in OUTPUTS if row.figure and path.endswith(row.suffix + suffix)), ""):
+                raise RequestError(f"{path}: there is no figure {other} of this, expected one of {', '.join(drawn)}")
+            return next(name for name in known if name.endswith(suffix))
     ends = [*FIGURE_KINDS, *(name for name in known if not name.endswith(FIGURE_KINDS))]
     which = f" ({', '.join(drawn)} before it say which figure)" if len(drawn) > 1 else ""
     raise RequestError(f"{path}: cannot tell what to draw; the name must end in {', '.join(ends)}{which}")

@@ -37,7 +37,6 @@ OLDER = {
     ("field.md", "allocators"),
     ("networks.md", "allocators"),
     ("properties.md", "allocators"),
-    ("schedule_models.md", "models"),
     ("value_replay.md", "models"),
     ("verdicts.md", "models"),
 }

@@ -202,6 +202,8 @@ def test_the_name_of_a_file_tells_the_figure() -> None:
     assert suffix_of("net.png", "Drawing") == ".map.png"
     with pytest.raises(RequestError, match=r"net\.jpg: cannot tell .*\.svg, .*\(\.map, "):
         suffix_of("net.jpg", "Drawing")
+    with pytest.raises(RequestError, match=r"net.map.png: there is no figure .map of this, expected one of .ladder"):
+        suffix_of("net.map.png", "LadderChart")
     drawing = DRAWINGS["ten"]()
     assert render(drawing, ".curve.svg") == canvas.svg(memory_curve.draw, drawing)
     assert render(drawing, ".lifetimes.png")[:4] == b"\x89PNG"

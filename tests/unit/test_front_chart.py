@@ -64,3 +64,16 @@ def test_less_work_than_the_models_stands_left_of_nought(monkeypatch: pytest.Mon
     texts = written(Front("model", 10_000, (*RUNGS[:2], less), (less,), "modelplan"), monkeypatch)
     places = {text.partition(",")[0]: x for x, _, text in texts}
     assert places["split"] < places["as is"] - 200
+
+
+def test_a_front_of_one_plan_says_that_nothing_lowers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    write = Sheet.write
+
+    def note(sheet: Sheet, x: float, y: float, text: str, *more: Any, **style: Any) -> None:
+        texts.append(text)
+        write(sheet, x, y, text, *more, **style)
+
+    monkeypatch.setattr(Sheet, "write", note)
+    canvas.png(front_chart.draw, Front("model", 10, (FrontMark(64, 0, 3, "as it is"),), (FrontMark(64, 0, 3),), "m"))
+    assert "1 plan  ·  least arena 64 B  ·  no repetition within the limits lowers it" in texts

@@ -349,7 +349,7 @@ def draw_live_bytes(sheet: Sheet, left: float) -> None:
     sheet.write(left, middle, f"live bytes in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
 
 
-_UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024), ("B", 1))
+_UNITS = (("MiB", 1024**2), ("KiB", 1024), ("B", 1))
 
 
 def byte_axis(sheet: Sheet, drawing: Drawing, name: str, *, grid: bool = False) -> None:

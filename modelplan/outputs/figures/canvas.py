@@ -56,7 +56,7 @@ INK, MUTED, FAINT, FREE, WARNING = "#1b1b1b", "#5c5c5c", "#dcdcdc", "#f1f1ee", "
 #: From so many rectangles on an SVG holds them as an image; its text, lines and large rectangles stay vectors.
 DENSE = 5000
 #: The outline of what is alive at the peak.
-AT_PEAK = {"edgecolor": WARNING, "linewidth": 1.1}
+AT_PEAK: dict[str, Any] = {"edgecolor": WARNING, "linewidth": 1.1}
 TITLE, BODY, SMALL = 12.0, 9.0, 7.5
 
 

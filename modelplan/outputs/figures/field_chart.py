@@ -138,6 +138,13 @@ def _head(sheet: Sheet, field: Field) -> None:
         _dot(sheet, x + 3, y - 2 * _ROW + 3, kind)
         sheet.write(x + 9, y - 2 * _ROW, kind, SMALL, va="baseline")
         x += 9 + lettering.width(kind, SMALL) + _ROW
+    line = "none is lower in less time"
+    sheet.line((x, x + 12), (y - 2 * _ROW + 3,) * 2, color=MUTED, linewidth=0.8)
+    sheet.write(x + 16, y - 2 * _ROW, line, SMALL, va="baseline")
+    x += 16 + lettering.width(line, SMALL) + _ROW
+    if hollow := next((mark for mark in field.marks if mark.found_by), None):
+        _dot(sheet, x + 3, y - 2 * _ROW + 3, hollow.kind, hollow=True)
+        sheet.write(x + 9, y - 2 * _ROW, "shows another's height", SMALL, va="baseline")
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,8 @@ def _head(sheet: Sheet, front: Front) -> None:
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
     least = min((mark.arena for mark in (*front.rungs, *front.front)), default=0)
     facts = f"{counted(len(front.front), 'plan')}  ·  least arena {human(least)}"
-    if len(front.front) + len(front.rungs) == 1:
-        facts += "  ·  no other plan needs less, whatever work it adds"
+    if len({(mark.arena, mark.macs) for mark in (*front.front, *front.rungs)}) == 1:
+        facts += "  ·  no repetition within the limits lowers it"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
 
 

@@ -130,8 +130,10 @@ def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
     bars = np.stack([start, centre - half, end, centre + half], axis=1)
     for index, (_, colour, _) in enumerate(CLASSES):
         sheet.boxes(bars[classes == index], facecolor=colour, linewidth=0, rasterized=rows > canvas.DENSE, zorder=2)
+    # An outline takes no more than a part of a thin bar, whose colour stays to be seen.
+    outline = canvas.AT_PEAK | {"linewidth": min(canvas.AT_PEAK["linewidth"], 0.3 * sheet.per_unit)}
     peak = bars[drawing.at_peak[order]]
-    sheet.boxes(peak, facecolor="none", rasterized=rows > canvas.DENSE, zorder=2.5, **canvas.AT_PEAK)
+    sheet.boxes(peak, facecolor="none", rasterized=rows > canvas.DENSE, zorder=2.5, **outline)
 
 
 def _write_names(sheet: Sheet, found: list[NamedRow], rows: int) -> None:

@@ -19,7 +19,7 @@ from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, Margins, Sheet
 from modelplan.outputs.figures.region_map import COLOURS, STORED, step_ticks
 from modelplan.outputs.reports.moves_report import region_heights
-from modelplan.primitives.units import brief, human, milliseconds
+from modelplan.primitives.units import brief, counted, human, milliseconds
 
 _EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
 #: Points of a step, and of the least and the largest plot.
@@ -102,7 +102,8 @@ def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
     sheet.write(_EDGE, y, moving_plan.title, TITLE, weight="bold", va="baseline")
     run = moving_plan.simulated
     times = f"{milliseconds(run.seconds)} a run, {milliseconds(run.waiting)} of it waiting"
-    facts = f"{times}  ·  {len(moving_plan.layout.copies)} copies, {human(run.copied)}"
+    copies = counted(len(moving_plan.layout.copies), "copy").replace("copys", "copies")
+    facts = f"{times}  ·  {copies}, {human(run.copied)}"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
     thin = brief(int(max(region_heights(moving_plan)) * _LARGE))
     legend = (

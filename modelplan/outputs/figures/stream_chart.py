@@ -18,30 +18,45 @@ def draw(curve: StreamCurve) -> Sheet:
     """The chart; must run inside `canvas.style()`."""
     points = [point for _, own in curve.curves for point in own]
     memory, time = max(p.memory for p in points) * 1.02, max(p.seconds for p in points) * 1.08
+    least = min(p.memory for p in points)
+    first = _floor(memory, least if curve.chosen is None else min(least, curve.chosen))
     left = _EDGE + _ROW + 10 + lettering.width(milliseconds(time), SMALL)
     right = 2 * _EDGE + max(lettering.width(rate_text(rate), SMALL) for rate, _ in curve.curves)
-    sheet = canvas.sheet(Margins(left, right, 2 * _EDGE + TITLE + 2 * _ROW, 46.0), _WIDTH, _HEIGHT, memory, time)
-    _axes(sheet, memory, time)
+    sheet = canvas.sheet(
+        Margins(left, right, 2 * _EDGE + TITLE + 2 * _ROW, 46.0), _WIDTH, _HEIGHT, memory - first, time
+    )
+    _axes(sheet, first, memory, time)
     _head(sheet, curve)
     base = sheet.y(curve.computing)
     sheet.line((left, sheet.right), (base, base), color=MUTED, linewidth=0.8, linestyle="--")
     for number, (_, own) in enumerate(curve.curves):
         colour = _LINES[number % len(_LINES)]
-        xs, ys = [sheet.x(p.memory) for p in own], [sheet.y(p.seconds) for p in own]
+        xs, ys = [sheet.x(p.memory - first) for p in own], [sheet.y(p.seconds) for p in own]
         sheet.line(xs, ys, color=colour, linewidth=1.3, marker="o", markersize=3)
-    _labels(sheet, curve)
+    _labels(sheet, curve, first)
     if curve.chosen is not None and curve.simulated is not None:
-        x, y = sheet.x(curve.chosen), sheet.y(curve.simulated.seconds)
+        x, y = sheet.x(curve.chosen - first), sheet.y(curve.simulated.seconds)
         sheet.line((x,), (y,), marker="o", markersize=7, color="white", markeredgecolor=INK, markeredgewidth=1.4)
     return sheet
 
 
-def _labels(sheet: Sheet, curve: StreamCurve) -> None:
+def _floor(memory: float, least: float) -> float:
+    """The tick of an axis up to `memory` bytes where it begins, so that no part below `least` is empty."""
+    scale = _unit(memory)[1]
+    return max(value * scale for value in _ticks(memory / scale) if value * scale <= least)
+
+
+def _unit(memory: float) -> tuple[str, int]:
+    """The unit of an axis up to so many bytes, with its bytes."""
+    return ("GiB", 2**30) if memory >= 2**31 else ("MiB", 2**20) if memory >= 2**21 else ("KiB", 2**10)
+
+
+def _labels(sheet: Sheet, curve: StreamCurve, least: float) -> None:
     """The rate of each line at its left end, on its upper side."""
     for number, (rate, own) in enumerate(curve.curves):
         first = own[0]
         y = sheet.y(first.seconds) + 8
-        sheet.write(sheet.x(first.memory) + 6, y, rate_text(rate), SMALL, color=_LINES[number % len(_LINES)])
+        sheet.write(sheet.x(first.memory - least) + 6, y, rate_text(rate), SMALL, color=_LINES[number % len(_LINES)])
 
 
 def _head(sheet: Sheet, curve: StreamCurve) -> None:
@@ -55,15 +70,15 @@ def _head(sheet: Sheet, curve: StreamCurve) -> None:
     sheet.write(_EDGE, y - 2 * _ROW, ring, BODY, color=MUTED, va="baseline")
 
 
-def _axes(sheet: Sheet, memory: float, time: float) -> None:
+def _axes(sheet: Sheet, least: float, memory: float, time: float) -> None:
     left, bottom = sheet.margins.left, sheet.margins.bottom
     for value in _ticks(time * 1e3):
         y = sheet.y(value / 1e3)
         sheet.line((left, sheet.right), (y, y), color=FAINT, linewidth=0.5)
         sheet.write(left - 5, y, f"{value:,g} ms", SMALL, ha="right")
-    unit, scale = ("GiB", 2**30) if memory >= 2**31 else ("MiB", 2**20) if memory >= 2**21 else ("KiB", 2**10)
-    for value in _ticks(memory / scale):
-        sheet.write(sheet.x(value * scale), bottom - 12, f"{value:g} {unit}", SMALL, ha="center")
+    unit, scale = _unit(memory)
+    for value in (tick for tick in _ticks(memory / scale) if tick * scale >= least):
+        sheet.write(sheet.x(value * scale - least), bottom - 12, f"{value:g} {unit}", SMALL, ha="center")
     sheet.write(left + _WIDTH / 2, _EDGE, "memory of the device", BODY, ha="center", va="baseline", color=MUTED)
     middle = bottom + _HEIGHT / 2
     sheet.write(_EDGE, middle, "one run", BODY, rotation=90, ha="center", va="center", color=MUTED)

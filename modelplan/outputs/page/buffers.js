@@ -132,9 +132,9 @@ class BufferGrid {
   row(k) {
     const p = this.o.plan(), i = this.rows[k], on = i === this.o.picked();
     const region = p.regionAt(p.low[i]);
-    const letters = Math.max(10, Math.floor((this.list.inner.clientWidth - this.least - 52) / (region ? 11 : 7.4)));
+    const room = this.list.inner.clientWidth - this.least - 46 - (region ? 1.1 * measure(` in ${region[0]}`) : 0);
     const cell = (/** @type {string} */ text, /** @type {number} */ column) => make("span", { role: "gridcell", className: "number", "aria-colindex": column }, text);
-    const name = make("span", { role: "gridcell", "aria-colindex": 1, className: "what" }, this.o.swatch(p, i), make("span", { className: "unseen" }, `${p.kind(i)} `), cutHead(p.shorts[i], letters), ...(region ? [make("small", {}, ` in ${region[0]}`)] : []));
+    const name = make("span", { role: "gridcell", "aria-colindex": 1, className: "what" }, this.o.swatch(p, i), make("span", { className: "unseen" }, `${p.kind(i)} `), cutTo(p.shorts[i].replace(/^scratch of /, ""), room), ...(region ? [make("small", {}, ` in ${region[0]}`)] : []));
     const row = make("div", { role: "row", id: `all-${k}`, "aria-rowindex": k + 2, "aria-selected": String(on), className: on ? "row cells on" : "row cells", title: `${p.label(i)}: ${human(p.size[i])}, steps ${count(p.start[i])} to ${count(p.end[i] - 1)}, ${place(p, i)}` }, name, cell(count(p.size[i]), 2), cell(count(p.start[i]), 3), cell(count(lifetime(p, i)), 4), cell(count(p.low[i] - (region?.[1] ?? 0)), 5));
     row.dataset.buffer = String(i);
     row.onclick = () => this.o.pick(i);
@@ -179,9 +179,15 @@ async function copyText(text) {
   field.remove();
 }
 
-/** The end of a long name, as on the map: numbers that tell layers apart are mostly there. @param {string} name @param {number} most */
-function cutHead(name, most) {
-  return name.length > most ? `…${name.slice(1 - most)}` : name;
+/** So much of a name as has room: its end, where numbers tell layers apart, or its beginning where it begins with the
+ * number of an operator. @param {string} name @param {number} room */
+function cutTo(name, room) {
+  const wide = (/** @type {string} */ text) => 1.1 * measure(text); // the list is written larger than the map
+  if (wide(name) <= room) return name;
+  const cut = (/** @type {number} */ most) => (/^op \d/.test(name) ? `${name.slice(0, most)}…` : `…${name.slice(-most)}`);
+  let most = Math.min(name.length - 1, Math.ceil(room / 4));
+  while (most > 6 && wide(cut(most)) > room) most--;
+  return cut(most);
 }
 
 /** The step that is written in a field, null where none is. @param {string} text */

@@ -138,11 +138,12 @@ function changesPanel(old, now, o) {
   if (old === now) return [make("p", {}, `The other plans are compared with this one, "${now.name}": choose one above the map.`)];
   const cells = (/** @type {string[]} */ row) => make("tr", {}, ...row.map((text, k) => make(k ? "td" : "th", { className: k ? "number" : "", title: text, ...(k ? {} : { scope: "row" }) }, text)));
   const head = (/** @type {string[]} */ words, /** @type {string[]} */ wide, /** @type {number[]} */ numbers) => make("thead", {}, make("tr", {}, ...words.map((word, k) => { const cell = make("th", { scope: "col", className: numbers.includes(k) ? "number" : "" }, make("span", {}, word)); cell.style.width = wide[k]; return cell; })));
-  const table = (/** @type {string} */ label, /** @type {string[][]} */ rows) => make("table", { "aria-label": label, className: "figures" }, head(["", ...(data.change ? ["before", "after"] : [old.name, now.name]), "change"], ["31%", "22.5%", "22.5%", "24%"], [1, 2, 3]), make("tbody", {}, ...rows.map(cells)));
+  const sides = data.change ? ["before", "after"] : [old.name, now.name];
+  const table = (/** @type {string} */ label, /** @type {string[][]} */ rows, /** @type {string[]} */ words, /** @type {string[]} */ wide) => make("table", { "aria-label": label, className: "figures" }, head(words, wide, [1, 2, 3]), make("tbody", {}, ...rows.map((row) => cells(row.slice(0, words.length)))));
   const figures = changedFigures(old, now), memory = figures.filter((row) => row[3]), other = figures.filter((row) => !row[3]);
   const changed = changedBuffers(old, now);
   const words = countOf(changed, old, now);
-  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`)), table("Bytes that changed", memory), make("p", {}, words), ...largestFirst(changed, old, now, o), ...(other.length ? [make("p", {}, "Other figures that changed:"), table("Other figures that changed", other)] : [])];
+  return [make("p", {}, make("b", {}, `"${now.name}" against "${old.name}"`)), table("Bytes that changed", memory, ["", ...sides, "change"], ["31%", "22.5%", "22.5%", "24%"]), make("p", {}, words), ...largestFirst(changed, old, now, o), ...(other.length ? [make("p", {}, "Other figures that changed:"), table("Other figures that changed", other, ["", ...sides], ["28%", "36%", "36%"])] : [])];
 }
 
 /** The changes as sentences, the largest alone until somebody asks for all.

@@ -57,10 +57,11 @@ function refresh() {
   remember();
 }
 
-/** What somebody may ask, with a button that closes it. */
+/** What somebody may ask, with a button that closes it; beside the changes no more than what is not told there. */
 function hints() {
+  const asked = state.tab === "changes" ? HINTS.slice(0, 1) : HINTS;
   const close = make("button", { type: "button", className: "close", title: "Close these hints", "aria-label": "Close these hints", onclick: () => { state.hints = false; refresh(); } }, "×");
-  return state.hints ? [close, ...HINTS.map((hint) => make("p", {}, hint))] : [];
+  return state.hints ? [close, ...asked.map((hint) => make("p", {}, hint))] : [];
 }
 
 /** Shows what the plan has otherwise than the first; only where that is looked at, since it goes through all buffers. */
@@ -113,6 +114,7 @@ function frame() {
   get("tab-graph").hidden = !p.graph || !c.order.length;
   get("about").textContent = c.about + (c.twins.length ? ` · the same plan as: ${c.twins.join(", ")}` : "");
   get("about").title = get("about").textContent;
+  openAbout(false);
   get("summary").replaceChildren(...summaryOf(p).map((line) => make("p", {}, line)));
   get("map").setAttribute("aria-label", `Memory map of ${data.title}, plan ${p.name}`);
   for (const [k, b] of [...get("switch").children].entries()) {
@@ -122,11 +124,22 @@ function frame() {
   }
 }
 
+/** Shows two lines about the plan or all of them, and a button for the rest where there is one. @param {boolean} open */
+function openAbout(open) {
+  const about = get("about"), more = get("more");
+  about.classList.toggle("open", open);
+  more.hidden = !open && about.scrollHeight <= about.clientHeight + 1;
+  more.textContent = open ? "less" : "more";
+  more.setAttribute("aria-expanded", String(open));
+  more.onclick = () => openAbout(!open);
+}
+
 /** What is lost to fragmentation, with a button that goes where most is. @param {Plan} p */
 function lostEntry(p) {
   const { step, bytes } = mostLost(p);
   const button = make("button", { type: "button", className: "link", title: "Go to the step at which most is lost", onclick: () => goto(step) }, `${brief(bytes)}, most at ${p.stepLabel(step)}`);
-  return bytes ? [make("li", {}, make("span", { className: "swatch lost" }), explained("lost to fragmentation"), button)] : [];
+  if (bytes) return [make("li", {}, make("span", { className: "swatch lost" }), explained("lost to fragmentation"), button)];
+  return p.columns.height <= (p.columns.bound || p.most) && !p.columns.regions.length ? [make("li", {}, "nothing is ", explained("lost to fragmentation"))] : [];
 }
 
 /** The plan in sentences. @param {Plan} p */
@@ -278,6 +291,7 @@ function choose(tab) {
     get(`tab-${name}`).setAttribute("aria-selected", String(name === tab));
     get(`tab-${name}`).tabIndex = name === tab ? 0 : -1;
   }
+  if (state.picked < 0) get("details").replaceChildren(...hints());
   buffers.show();
   reveal();
   showChanges();

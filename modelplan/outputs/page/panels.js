@@ -161,7 +161,7 @@ function detailsOf(plan, i, o) {
   const ops = (/** @type {number[]} */ list, /** @type {string} */ role, named = merged) => {
     const sorted = [...list].sort((a, b) => (plan.stepOf.get(a) ?? 0) - (plan.stepOf.get(b) ?? 0)).slice(0, 40);
     const buttons = sorted.map((op) => make("button", { type: "button", className: `link ${role}`, onclick: () => o.goto(op) }, `${plan.opLabel(op)} (step ${plan.stepOf.get(op)})${named ? touched(op, role) : ""}`));
-    const rows = named ? buttons.map((button) => make("div", {}, button)) : buttons.flatMap((button, k) => [k ? ", " : "", button]);
+    const rows = buttons.length > 1 || named ? buttons.map((button) => make("div", {}, button)) : buttons;
     return [...rows, ...(list.length > 40 ? [` and ${list.length - 40} more`] : [])];
   };
   const touched = (/** @type {number} */ op, /** @type {string} */ role) => {
@@ -232,7 +232,7 @@ function keeper(plan, i, ops) {
   const last = plan.end[i] - 1;
   const op = plan.columns.order[last];
   if (plan.end[i] >= plan.steps && plan.tensors(i).some((t) => g.outputs.includes(t))) return "the caller: it is an output";
-  if (op !== undefined && plan.readersOf(i).includes(op)) return [...ops([op], "reader"), ", its last reader"];
+  if (op !== undefined && plan.readersOf(i).includes(op)) return ["its last reader: ", ...ops([op], "reader")];
   if (op !== undefined && plan.writersOf(i).includes(op)) return "nobody: it is free after the operator that writes it";
   for (let around = plan.columns.op_callers[op ?? -1] ?? -1; around >= 0; around = plan.columns.op_callers[around])
     if ([...plan.readersOf(i), ...plan.writersOf(i)].includes(around)) return [...ops([around], "reader"), `: its body uses it again until step ${count(last)}`];

@@ -100,18 +100,18 @@ class Plan {
   /** A name for each buffer that is as short as it can be and still no other's: the least run of its path. */
   get shorts() {
     const paths = Array.from({ length: this.n }, (_, i) => this.label(i).split(";")[0].split("/").filter(Boolean));
-    /** @type {Map<string, number>} */ const owners = new Map();
-    const runs = (/** @type {string[]} */ path) => {
-      const found = [];
-      for (let length = 1; length <= Math.min(4, path.length); length++)
-        for (let k = path.length - length; k >= 0; k--) found.push(path.slice(k, k + length).join("/"));
-      return found;
-    };
-    for (const path of paths) for (const run of new Set(runs(path))) owners.set(run, (owners.get(run) ?? 0) + 1);
+    /** @type {(string|undefined)[]} */ const own = Array.from({ length: this.n });
+    for (let length = 1, left = this.n; left && length <= 4; length++) {
+      const runs = (/** @type {string[]} */ path) => path.map((_, k) => path.slice(k, k + length).join("/")).slice(0, Math.max(path.length - length + 1, 0)).reverse();
+      /** @type {Map<string, number>} */ const owners = new Map();
+      for (const path of paths) for (const run of new Set(runs(path))) owners.set(run, (owners.get(run) ?? 0) + 1);
+      left = 0;
+      for (let i = 0; i < this.n; i++) left += (own[i] ??= runs(paths[i]).find((run) => owners.get(run) === 1)) === undefined ? 1 : 0;
+    }
     let common = 0;
     while (paths.length > 1 && paths.every((path) => path.length > common + 1 && path[common] === paths[0][common])) common++;
     const rest = (/** @type {number} */ i) => (common ? `…/${paths[i].slice(common).join("/")}` : this.label(i));
-    const found = paths.map((path, i) => runs(path).find((run) => owners.get(run) === 1) ?? rest(i));
+    const found = own.map((name, i) => name ?? rest(i));
     Object.defineProperty(this, "shorts", { value: found });
     return found;
   }
@@ -220,13 +220,15 @@ class Plan {
     return this.holders.get(name) ?? -1;
   }
 
-  /** A name for each buffer that no other of the plan has. */
+  /** A name for each buffer that no other of the plan has; that of scratch tells its operator, whatever its number. */
   get keys() {
     /** @type {Map<string, number>} */ const seen = new Map();
     const found = Array.from({ length: this.n }, (_, i) => {
-      const times = seen.get(this.label(i)) ?? 0;
-      seen.set(this.label(i), times + 1);
-      return times ? `${this.label(i)}\u0000${times}` : this.label(i);
+      const scratch = this.graph && !this.tensors(i).length && this.columns.order.length;
+      const name = scratch ? `scratch of ${this.opKey(this.start[i])}` : this.label(i);
+      const times = seen.get(name) ?? 0;
+      seen.set(name, times + 1);
+      return times ? `${name}\u0000${times}` : name;
     });
     Object.defineProperty(this, "keys", { value: found });
     return found;

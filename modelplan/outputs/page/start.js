@@ -130,5 +130,6 @@ chart.ready.then(() => {
   chart.x.change.connect(follow);
   chart.y.change.connect(follow);
   new ResizeObserver(follow).observe(get("map"));
+  addEventListener("resize", () => openAbout(get("about").classList.contains("open")));
   document.documentElement.dataset.ready = "true";
 });
