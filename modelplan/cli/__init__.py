@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
@@ -30,6 +31,8 @@ INTERNAL_ERROR = 70
 _LONGEST_REASON = 300
 #: A variable of the environment with which an internal error shows where it comes from.
 _DEBUG = "MODELPLAN_DEBUG"
+#: How the address of something that is stored elsewhere begins.
+_URL = re.compile(r"(https?|ftp|s3|gs|hf)://", re.IGNORECASE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,6 +79,7 @@ class _Parser(ArgumentParser):
 
 
 def _run(name: str, words: Sequence[str]) -> int:
+    _refuse_urls(words)
     if name != "analyze" or not any(word.startswith("--out") for word in words):
         return _ran(name, words, Namespace(parser_of=parser_of))
     # What draws takes as long to import as the command itself: a process of its own does that from the start.
@@ -84,6 +88,19 @@ def _run(name: str, words: Sequence[str]) -> int:
     drawing = partial(import_module, "modelplan.cli.drawing")
     with prepared(lambda: drawing().prepare(), lambda asked: drawing().draw_all(asked)) as begin:
         return _ran(name, words, Namespace(drawing=iter([begin])))
+
+
+def _refuse_urls(words: Sequence[str]) -> None:
+    """Checks that no word is a URL, of which nothing is read.
+
+    Raises:
+        ModelError: one is.
+    """
+    url = next((word for word in words if _URL.match(word)), None)
+    if url is not None:
+        from modelplan.primitives.errors import ModelError
+
+        raise ModelError(f"{url}: a URL; download it first, for example by `curl -LO`")
 
 
 def _ran(name: str, words: Sequence[str], known: Namespace) -> int:

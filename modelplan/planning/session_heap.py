@@ -261,7 +261,9 @@ def predicted_heap(
     kept = packed_in_arena(graph) if arena else []
     for size in kept:
         heap.take(size)
-    runs = _Runs(heap, graph, list(block_events(graph, runtime, threads, unknown)), pattern=pattern)
+    asked = "events", runtime, threads, unknown
+    events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, unknown)))
+    runs = _Runs(heap, graph, events, pattern=pattern)
     first, *later = (runs.peak() for _ in range(3))
     held = sum(kept)
     peaks = first[0], max(one[0] for one in later), first[1], max(one[1] for one in later)

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from modelplan.formats import load_as_run
 from modelplan.formats.dims import parsed_values
 from modelplan.formats.unpacking import is_wrapped
-from modelplan.model import Kind, Part, Requirement, SessionMemory, SessionNeed
+from modelplan.model import Graph, Kind, Part, Requirement, SessionMemory, SessionNeed
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
 from modelplan.primitives.errors import ModelError, RequestError
@@ -170,11 +170,7 @@ def _predicted_needs(
         UnpredictableError: an operator of which is not known what its kernel asks for.
         ModelError: with every node as an operator an extent is not known.
     """
-    with _on_disk(file) as path:
-        if has_bodies(path):
-            raise UnpredictableError("it runs bodies, which are not followed")
-        graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
-        unknown = unknown_tensors(path, graph)
+    graph, unknown = file.graph.memoised(("as run", asked), lambda: _as_run(file, asked))
     needs = []
     for one in settings:
         need: HeapNeed = predicted_heap(
@@ -183,6 +179,19 @@ def _predicted_needs(
         sizes = need.first, need.later, need.first_tensors, need.later_tensors
         needs.append(SessionNeed(_words(one), *sizes, tuple(python_settings(one, file.path)), measured=False))
     return needs
+
+
+def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, frozenset[int]]:
+    """The nodes as they are in the file, and the tensors of which the session does not know all extents.
+
+    Raises:
+        UnpredictableError, ModelError: as `_predicted_needs`.
+    """
+    with _on_disk(file) as path:
+        if has_bodies(path):
+            raise UnpredictableError("it runs bodies, which are not followed")
+        graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
+        return graph, unknown_tensors(path, graph)
 
 
 def _input_bytes(file: ModelFile) -> int:

@@ -154,6 +154,7 @@ def known_device(name: str) -> Device:
     Raises:
         RequestError: there is none; lists the names that are near.
     """
+    from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
     from modelplan.targets.processors import BOARDS, PROCESSORS
     from modelplan.targets.table import DEVICES
 
@@ -165,6 +166,8 @@ def known_device(name: str) -> Device:
     near += [known for known in PROCESSORS if _spoken(known).removeprefix("stm32") in _spoken(name)]
     near += [lower[word] for word in get_close_matches(name.lower(), lower, _NEAR, 0.5) if lower[word] not in near]
     hint = f"near are: {', '.join(near[:_NEAR])}" if near else "`modelplan targets` lists them"
+    if spoken_kernels(name) in KERNELS:
+        raise RequestError(f"--target {name}: that is a kernel library; --kernels {name} takes it, --target a board")
     if Path(name).is_file():
         raise RequestError(f"no target {name!r}; that is a file; did you mean {FROM}{name}?")
     raise RequestError(

@@ -53,6 +53,14 @@ def test_devices_and_pipes_are_no_files(tmp_path: Path) -> None:
         assert "found a device or pipe" in done.stderr, words
 
 
+@pytest.mark.parametrize("words", [["analyze"], ["explain"], ["verify"], ["fit", "-o", "x.tflite"], ["targets"], []])
+@pytest.mark.parametrize("url", ["https://a.b//c.tflite", "HTTP://a.b/c", "s3://a/b.onnx"])
+def test_a_url_is_refused_as_it_was_typed(words: list[str], url: str) -> None:
+    done = run(*words, url)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"modelplan: {url}: a URL; download it first, for example by `curl -LO`\n"
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [("a = " + "[" * 3000, "brackets too deep"), (f"a = {'9' * 5000}", "too many digits"), ("a = ", "Invalid value")],

@@ -50,6 +50,19 @@ def test_the_peak_is_that_of_the_plan_that_was_asked_for(models: Path) -> None:
     assert not any(live["rules"] for live in unshared["alive"])
 
 
+def test_of_many_tensors_that_share_bytes_some_are_named(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    values = [onnx.helper.make_tensor_value_info(f"t{i}", 1, [4]) for i in range(202)]
+    nodes = [onnx.helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"]) for i in range(201)]
+    drawn = onnx.helper.make_graph(nodes, "chain", values[:1], values[-1:], value_info=values[1:-1])
+    model = onnx.helper.make_model(drawn, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, tmp_path / "chain.onnx")
+    done = run("explain", tmp_path / "chain.onnx", "--measure", "0", "--seconds", "0")
+    assert done.returncode == 0, done.stderr
+    shared = done.stdout.partition("Bytes that tensors alive there share\n")[2].partition("\n\n")[0]
+    assert " ".join(shared.split()).endswith("t12 and 188 more: overwrite: the runtime does so for Relu"), shared
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

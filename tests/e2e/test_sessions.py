@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from modelplan import AnalyzeRequest, CheckRequest, ModelRequest, analyze, check_budgets
 from modelplan.answers.check_outcomes import Limits
+from modelplan.questions import session_sizing
 from modelplan.runtimes.ort import measuring, remembered
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings, measure
 
@@ -119,6 +120,17 @@ def test_without_time_the_session_is_predicted(models: Path) -> None:
     done = run("analyze", models / "resnet8.onnx", "--measure", "0.000001")
     assert "did not finish within 1e-06 seconds" in done.stdout
     assert "predicted: heap of a session at graph optimization level off" in done.stdout
+
+
+def test_a_predicted_session_reads_the_nodes_once_for_all_settings(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    load = session_sizing.load_as_run
+    monkeypatch.setattr(session_sizing, "load_as_run", lambda *words: read.append(words[0]) or load(*words))
+    done = run("explain", models / "resnet8.onnx", "--measure", "0", "--seconds", "0")
+    assert "Less by settings alone" in done.stdout
+    assert len(read) == 1
 
 
 def test_without_onnx_runtime_the_session_is_predicted(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

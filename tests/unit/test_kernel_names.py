@@ -72,3 +72,11 @@ def test_a_device_as_kernels_points_to_the_target(command: str, models: Path, tm
     done = run(command, models / "ds_cnn_kws.tflite", *rest, "--kernels", "esp32s3")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "modelplan: --kernels esp32s3: that is a device; --target esp32s3 knows its kernels\n"
+
+
+@pytest.mark.parametrize("name", ["esp-nn", "CMSIS"])
+def test_a_kernel_library_as_target_points_to_the_kernels(name: str, models: Path) -> None:
+    done = run("analyze", models / "ds_cnn_kws.tflite", "--target", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = f"modelplan: --target {name}: that is a kernel library; --kernels {name} takes it, --target a board\n"
+    assert done.stderr == said

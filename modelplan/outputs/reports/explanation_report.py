@@ -143,8 +143,14 @@ def _live_row(name: str, live: LiveBuffer) -> tuple[str, ...]:
 
 def _shared(peak: Peak) -> Sequence[Section]:
     """By which rules tensors alive at the peak share bytes."""
-    lines = tuple(f"{' = '.join(live.tensors)}: {rule}" for live in peak.alive[:_MOST_ROWS] for rule in live.rules)
+    lines = tuple(f"{_names(live)}: {rule}" for live in peak.alive[:_MOST_ROWS] for rule in live.rules)
     return [Section("Bytes that tensors alive there share", lines)] if lines else []
+
+
+def _names(live: LiveBuffer) -> str:
+    """The tensors of a buffer, so many of them by name."""
+    more = len(live.tensors) - _MOST_ROWS
+    return " = ".join(live.tensors[:_MOST_ROWS]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _near(peak: Peak) -> Sequence[Section]:
