@@ -1,44 +1,80 @@
-"""Models as plain C: the memory and code that a compiler gives them, beside TFLM's arena.
+"""Models as plain C: the memory, flash and time that a compiler gives them, beside goals and beside TFLM.
 
-    python benchmarks/plain_c.py
+    python benchmarks/plain_c.py [--kit PATH] [--only NAME]
 
-For each model `fit --runtime c` writes a C file, held and by rows, which is compiled for this machine and run beside
-TFLM's reference kernels on random and on extreme inputs, with sanitizers.
+For each model `fit --runtime c` writes a C file, which is compiled and run beside TFLM's reference kernels on random
+and on extreme inputs, with sanitizers. Times are taken beside the programs of the measuring kit for this machine.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import reporting
 from mobilenet_v2 import mobilenet_v2
 
 from modelplan import FitCRequest, fit_c
+from modelplan.checking.verifier.c_compiling import compiled_network
 from modelplan.checking.verifier.c_execution import execute_c
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting.standalone_c.ladder import C_RUNGS, CRung
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite
 
-#: Models of the corpus; those with an input of rows also by rows.
-MODELS = (
-    "person_detect", "vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "str_ww_ref_model", "ad01_int8",
-    "mcu/mcunet_vww0", "mcu/micronet_vww2", "mcu/micronet_vww3", "mcu/kws_cnn_l", "mcu/kws_micronet_l",
-    "mcu/ad_micronet_large", "wakeword/okay_nabu", "wakeword/alexa", "wakeword/vad",
-    "../camera/fomo_face_detection",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A model, held or by rows, with work added or not; `goal` are bytes of RAM, 0: a third of TFLM's arena.
+
+    `flash` is what is to be reached of code and tables, where there is a figure.
+    """
+
+    name: str = field(kw_only=False)
+    goal: int | None = field(kw_only=False, default=None)
+    pushed: bool = False
+    flash: int | None = None
+    macs: float = 0.0
+    time: float = 0.0
+
+    @property
+    def input(self) -> str:
+        """How the input comes, and what may be added."""
+        more = f", +{self.macs:.0%} MACs" if self.macs else f", +{self.time:.0%} time" if self.time else ""
+        return f"{'by rows' if self.pushed else 'held'}{more}"
+
+
+#: MobileNetV2 of this width, for pictures of this size, with drawn weights.
+GENERATED = {"mobilenet_v2 0.35 144": (0.35, 144), "mobilenet_v2 1.0 224": (1.0, 224)}
+CASES = (
+    Case("person_detect", 13_900, flash=262_620), Case("person_detect", 10_500, pushed=True, flash=262_620),
+    Case("vww_96_int8", 28_100, flash=266_076), Case("vww_96_int8", 11_500, pushed=True, flash=266_076),
+    Case("pretrainedResnet_quant", 13_660, flash=100_260), Case("pretrainedResnet_quant", 13_660, pushed=True),
+    Case("kws_ref_model", 9_640, flash=50_920), Case("kws_ref_model", 9_640, pushed=True),
+    Case("mcu/mcunet_vww0", 21_800), Case("mcu/mcunet_vww0", 13_500, pushed=True),
+    Case("mcu/micronet_vww2", 9_640), Case("mcu/micronet_vww2", 9_640, pushed=True),
+    Case("mcu/micronet_vww3", 30_000), Case("mcu/micronet_vww3", 30_000, pushed=True),
+    Case("mcu/kws_cnn_l", 9_100), Case("mcu/kws_micronet_l", 40_700), Case("mcu/ad_micronet_large", 77_500),
+    Case("../camera/fomo_face_detection", 29_000, flash=50_344),
+    Case("../camera/fomo_face_detection", 12_500, pushed=True, flash=50_344),
+    Case("wakeword/okay_nabu", 0), Case("wakeword/alexa", 0), Case("str_ww_ref_model", 0),
+    Case("wakeword/vad"), Case("ad01_int8"),
+    Case("mobilenet_v2 0.35 144", 66_000), Case("mobilenet_v2 0.35 144", 21_290, pushed=True, time=0.3),
+    Case("mobilenet_v2 0.35 144", 8_560, pushed=True, time=1.5),
+    Case("mobilenet_v2 1.0 224", 195_000), Case("mobilenet_v2 1.0 224", 172_000, macs=0.1),
+    Case("mobilenet_v2 1.0 224", 123_000, pushed=True), Case("mobilenet_v2 1.0 224", 80_000, pushed=True, time=0.5),
 )  # fmt: skip
-#: MobileNetV2 of this width, for pictures of this size, with drawn weights; and what may be added, by rows or held:
-#: shares of multiply-accumulates and of time.
-GENERATED = {
-    (0.35, 144): ((True, 0.0, 0.3), (True, 0.0, 1.5)),
-    (1.0, 224): ((False, 0.1, 0.0), (True, 0.0, 0.5)),
-}
-_REPEATS = 7
+#: Models whose time is taken beside TFLM's, and the kernels: those of the program, the kit's program, and its library.
+TIMED = ("person_detect", "vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "mcu/mcunet_vww0")
+KERNELS = (("portable", "host-reference", ""), ("cmsis-c", "host-cmsis-c", "lib/host-cmsis-c.a"))
+_REPEATS, _INVOCATIONS = 7, 4
 _TIMED = """
 #include <stdio.h>
 #include <time.h>
@@ -56,115 +92,168 @@ _RUNS = {
     False: "        net_invoke();",
     True: "        static int8_t row[NET_ROW_BYTES];\n        net_start();\n        while (!net_push_row(row)) { }",
 }
-BY_ROWS = ("person_detect", "vww_96_int8", "mcu/mcunet_vww0", "mcu/micronet_vww3", "../camera/fomo_face_detection")
 _FLAGS = ("-std=c99", "-Os", "-fno-pic", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+_COLUMNS = (
+    "model", "input", "TFLM", "RAM", "goal", "", "bound", "above", "cmsis-dsp", "more", "flash", "goal", "stack",
+    "MACs", "time", "outputs",
+)  # fmt: skip
 _HEAD = (
-    "Bytes. `TFLM` is the arena on a Cortex-M with CMSIS-NN's DSP kernels; `RAM` is .data and .bss of the object, code",
-    "and tables are its .text and .rodata on x86-64 at -Os. The bound is that of all choices of what runs together.",
-    "`cmsis-dsp` is the RAM with kernels of CMSIS-NN, their working memory included. MobileNetV2 has drawn weights.",
-    "Where values may be computed again the bound is that of the rows and tiles that are planned. MACs are shares of",
-    "the model's; time is measured on this machine at -O2, beside whole maps of the same model.",
+    "Bytes. `TFLM` is the arena on a Cortex-M with CMSIS-NN's DSP kernels; `RAM` is .data and .bss of the object; flash",
+    "is code and tables by arm-none-eabi-gcc -Os for a Cortex-M4, `stack` the deepest of its calls. The goal of a wake",
+    "word is a third of TFLM's arena. The bound is that of all choices of what runs together; where values may be",
+    "computed again it is that of the rows and tiles that are planned. `cmsis-dsp` is what kernels of CMSIS-NN need,",
+    "working memory included, `more` what that is beyond portable ones: at most 3,000 bytes is the goal. MobileNetV2 has",
+    "drawn weights. MACs are shares of the model's; time is measured on this machine at -O2, beside whole maps of the",
+    "same model.",
+    "",
+)
+_TIMES = (
+    "",
+    "## Time beside TFLM",
+    "",
+    "On this machine at -O2, as a share of the time that TFLM takes: portable kernels beside TFLM's reference kernels",
+    "(the goal is 0.4), and CMSIS-NN's kernels in C beside the same ones in TFLM (1.05 for whole maps, 1.15 in rows).",
     "",
 )
 
 PARSER = reporting.command_line(__file__, __doc__, "plain_c.md")
+PARSER.add_argument("--kit", type=Path, metavar="PATH", help="the measuring kit's programs; without them no times")
+PARSER.add_argument("--only", metavar="NAME", help="models that have this in their name")
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """A model as plain C: the chosen rung, the sections of the object, and whether it computes what TFLM does."""
+class Bench:
+    """A file that is measured: what TFLM needs, and the rungs of plain C."""
 
-    rung: CRung
-    ram: int
-    flash: int
-    equal: str
+    path: Path
+
+    @cached_property
+    def model(self) -> FileModel:
+        """The file."""
+        return load_tflite(self.path)
+
+    @cached_property
+    def tflm(self) -> int:
+        """The arena."""
+        return arena(self.model, "cortex-m", "cmsis-dsp").size()
+
+    def rung(self, *rungs: str, **asked: object) -> CRung:
+        """What `fit` chooses among some rungs."""
+        ladder = fit_c(FitCRequest(str(self.path), without=frozenset(C_RUNGS) - {*rungs}, **asked))  # type: ignore[arg-type]
+        if ladder.chosen is None:
+            raise TypeError("a ladder without a budget chose nothing")
+        return ladder.chosen
+
+    @cached_property
+    def whole_seconds(self) -> float:
+        """The time of whole maps."""
+        return seconds(self.rung("maps"), pushed=False)
 
 
-def compiled(path: Path, model: FileModel, *, pushed: bool, macs: float = 0.0, time: float = 0.0) -> Compiled:
-    """The C of a model, compiled and run; with work added no rung but tiles is tried."""
-    without = frozenset(C_RUNGS) - {"tiles"} if macs or time else frozenset()
-    ladder = fit_c(FitCRequest(str(path), pushed=pushed, max_macs=macs, max_time=time, without=without))
-    if ladder.chosen is None:
-        raise TypeError("a ladder without a budget chose nothing")
+def line(bench: Bench, case: Case) -> Iterator[str]:
+    """The cells of a case."""
+    added = case.macs or case.time
+    asked = {"pushed": case.pushed, "max_macs": case.macs, "max_time": case.time}
+    one = bench.rung(*(("tiles",) if added else ("overlaps", "rows", "parts")), **asked)
+    ram, equal = compiled(bench, one)
+    least = one.ram - one.program.nbytes + (one.bound or one.program.bound)
+    goal = bench.tflm // 3 if case.goal == 0 else case.goal
+    yield from (case.name.rpartition("/")[2], case.input, f"{bench.tflm:,}", f"{ram:,}")
+    yield from (f"{goal:,}", "met" if ram <= goal else "missed") if goal else ("", "")
+    yield from (f"{least:,}", f"{ram - least:,}")
+    if added:
+        yield from ("", "")
+    else:
+        cmsis = bench.rung("overlaps", "rows", "parts", pushed=case.pushed, kernels="cmsis-dsp").ram
+        yield from (f"{cmsis:,}", f"{cmsis - one.ram:,}")
+    on_arm = compiled_network(one.files.source, one.files.header, "net.h")
+    yield from (f"{on_arm.code + on_arm.tables:,}" if on_arm else "", f"{case.flash:,}" if case.flash else "")
+    yield f"{on_arm.stack:,}" if on_arm else ""
+    slower = f"{seconds(one, pushed=case.pushed) / bench.whole_seconds:.2f}" if added else ""
+    yield from (f"{1 + one.macs:.3f}", slower, equal)
+
+
+def compiled(bench: Bench, rung: CRung) -> tuple[int, str]:
+    """The bytes of .data and .bss, and whether the outputs are those of TFLM."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "net.c").write_text(ladder.chosen.files.source)
-        (folder / "net.h").write_text(ladder.chosen.files.header)
+        folder = written(rung, Path(name))
         subprocess.run(["cc", *_FLAGS, "-c", "net.c", "-o", "net.o"], cwd=folder, check=True)
         listed = subprocess.run(["size", "-A", "net.o"], cwd=folder, check=True, capture_output=True, text=True).stdout
         try:
-            execute_c(model, folder / "net.c")
+            execute_c(bench.model, folder / "net.c")
             equal = "bit-equal"
         except ModelPlanError as problem:
             equal = f"DIFFERS: {problem}"
-    sizes = {name: int(size) for name, size in re.findall(r"^(\.\S+)\s+(\d+)", listed, re.MULTILINE)}
-    ram = sum(size for name, size in sizes.items() if name.startswith((".data", ".bss")))
-    flash = sum(size for name, size in sizes.items() if name.startswith((".text", ".rodata")))
-    return Compiled(ladder.chosen, ram, flash, equal)
+    return sum(int(size) for size in re.findall(r"^\.(?:data|bss)\S*\s+(\d+)", listed, re.MULTILINE)), equal
 
 
-def rows(corpus: Path) -> Iterator[tuple[str, ...]]:
-    """A line of the table for each model, held and by rows."""
-    for name in MODELS:
-        yield from _rows(corpus / "tflite" / f"{name}.tflite", by_rows=name in BY_ROWS)
-    with tempfile.TemporaryDirectory() as folder:
-        for width, size in GENERATED:
-            path = Path(folder) / f"mobilenet_v2_{width}_{size}.tflite"
-            path.write_bytes(mobilenet_v2(width, size))
-            yield from _again(path, GENERATED[width, size])
+def written(rung: CRung, folder: Path) -> Path:
+    """The folder, with a network in it."""
+    (folder / "net.c").write_text(rung.files.source)
+    (folder / "net.h").write_text(rung.files.header)
+    return folder
 
 
-def _rows(path: Path, *, by_rows: bool) -> Iterator[tuple[str, ...]]:
-    model = load_tflite(path)
-    tflm = arena(model, "cortex-m", "cmsis-dsp").size()
-    for pushed in (False, True) if by_rows else (False,):
-        reporting.progress(f"{path.stem}{' by rows' if pushed else ''}")
-        one = compiled(path, model, pushed=pushed)
-        least = one.rung.ram - one.rung.program.nbytes + (one.rung.bound or one.rung.program.bound)
-        cmsis = fit_c(FitCRequest(str(path), pushed=pushed, kernels="cmsis-dsp")).chosen
-        sizes = map("{:,}".format, (tflm, one.ram, least, one.rung.ram - least))
-        what = "by rows" if pushed else "held"
-        yield path.stem, what, *sizes, f"{cmsis.ram:,}" if cmsis else "", f"{one.flash:,}", "1", "", one.equal
-
-
-def _again(path: Path, goals: Sequence[tuple[bool, float, float]]) -> Iterator[tuple[str, ...]]:
-    """A line for each goal of a model whose values may be computed again."""
-    model = load_tflite(path)
-    tflm = arena(model, "cortex-m", "cmsis-dsp").size()
-    whole = fit_c(FitCRequest(str(path), without=frozenset(C_RUNGS) - {"maps"})).chosen
-    if whole is None:
-        raise TypeError("a ladder without a budget chose nothing")
-    usual = seconds(whole, pushed=False)
-    for pushed, macs, time in goals:
-        what = f"{'by rows' if pushed else 'held'}, +{macs:.0%} MACs" if macs else f"by rows, +{time:.0%} time"
-        reporting.progress(f"{path.stem} {what}")
-        one = compiled(path, model, pushed=pushed, macs=macs, time=time)
-        bound = one.rung.ram - one.rung.program.nbytes + one.rung.program.bound
-        sizes = map("{:,}".format, (tflm, one.ram, bound, one.ram - bound))
-        slower = f"{seconds(one.rung, pushed=pushed) / usual:.2f}"
-        yield path.stem, what, *sizes, "", f"{one.flash:,}", f"{1 + one.rung.macs:.3f}", slower, one.equal
-
-
-def seconds(rung: CRung, *, pushed: bool) -> float:
+def seconds(rung: CRung, *, pushed: bool, library: Sequence[str] = ()) -> float:
     """The time of the fastest of some runs."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "net.c").write_text(rung.files.source)
-        (folder / "net.h").write_text(rung.files.header)
+        folder = written(rung, Path(name))
         (folder / "main.c").write_text(_TIMED % (_REPEATS, _RUNS[pushed]))
-        command = ["cc", "-O2", "main.c", "net.c", "-lm", "-o", "net"]
-        subprocess.run(command, cwd=folder, check=True)
+        subprocess.run(["cc", "-O2", "main.c", "net.c", *library, "-lm", "-o", "net"], cwd=folder, check=True)
         done = subprocess.run(["./net"], cwd=folder, check=True, capture_output=True, text=True)
-    return min(float(line) for line in done.stdout.split())
+    return min(float(line) for line in done.stdout.split()) / 1e6
+
+
+def tflm_seconds(program: Path, path: Path) -> float:
+    """The time of an invocation by TFLM: of some runs more, the fastest of three."""
+    return min(
+        (spent(program, path, 1 + _INVOCATIONS) - spent(program, path, 1)) / _INVOCATIONS for _ in range(_REPEATS // 2)
+    )
+
+
+def spent(program: Path, path: Path, runs: int) -> float:
+    """The processor's time of a program that invokes a model so often."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run([program.resolve(), path, "--runs", str(runs)], check=True, capture_output=True)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def times(corpus: Path, kit: Path, only: str) -> Iterator[tuple[str, ...]]:
+    """A line for each model whose time is taken: whole maps and rows with both kinds of kernels."""
+    for name in (name for name in TIMED if only in name):
+        path, cells = corpus / "tflite" / f"{name}.tflite", list[str]()
+        for kernels, program, archive in KERNELS:
+            reporting.progress(f"{name}: time of {kernels}")
+            usual = tflm_seconds(kit / program, path)
+            library = [f"-I{kit / 'src/cmsis-nn/Include'}", str(kit / archive)] if archive else []
+            for rungs in ("maps",), ("rows",), ("parts",):
+                rung = Bench(path).rung(*rungs, kernels=kernels)
+                cells.append(f"{seconds(rung, pushed=False, library=library) / usual:.2f}")
+        yield path.stem, *cells
+
+
+def lines(corpus: Path, only: str) -> Iterator[tuple[str, ...]]:
+    """A line of the table for each case."""
+    with tempfile.TemporaryDirectory() as folder:
+        benches: dict[str, Bench] = {}
+        for case in (case for case in CASES if only in case.name):
+            reporting.progress(f"{case.name} {case.input}")
+            path = corpus / "tflite" / f"{case.name}.tflite"
+            if case.name in GENERATED:
+                path = Path(folder) / f"{case.name}.tflite"
+                path.write_bytes(mobilenet_v2(*GENERATED[case.name]))
+            yield tuple(line(benches.setdefault(case.name, Bench(path)), case))
 
 
 def main() -> None:
     """Writes the page."""
     arguments = reporting.parse(PARSER)
-    headings = ("model", "input", "TFLM", "RAM", "bound", "above", "cmsis-dsp", "code and tables")
-    table = reporting.table((*headings, "MACs", "time", "outputs"), rows(arguments.corpus), "<<>>>>>>>><")
-    first = reporting.made_by(PARSER, arguments)
-    reporting.save(arguments.output, first, "Models as plain C", [*_HEAD, *table])
+    kit, only = arguments.kit or os.environ.get("MODELPLAN_TFLM_KIT"), arguments.only or ""
+    page = [*_HEAD, *reporting.table(_COLUMNS, lines(arguments.corpus, only), "<<>>><>>>>>>>>><")]
+    if kit:
+        columns = [f"{kernels}, {how}" for kernels in ("portable", "CMSIS-NN") for how in ("whole", "rows", "parts")]
+        page += [*_TIMES, *reporting.table(("model", *columns), times(arguments.corpus, Path(kit), only))]
+    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "Models as plain C", page)
 
 
 if __name__ == "__main__":

@@ -176,6 +176,8 @@ CORPUS = {
     ("tflite/mcu/micronet_vww2.tflite", False): 9_640, ("tflite/mcu/micronet_vww3.tflite", False): 30_000,
     ("tflite/mcu/kws_cnn_l.tflite", False): 9_100, ("tflite/mcu/kws_micronet_l.tflite", False): 40_700,
     ("tflite/mcu/ad_micronet_large.tflite", False): 77_500,
+    ("tflite/wakeword/okay_nabu.tflite", False): 6_464, ("tflite/wakeword/alexa.tflite", False): 6_080,
+    ("tflite/str_ww_ref_model.tflite", False): 5_536,
     ("camera/fomo_face_detection.tflite", False): 29_000, ("camera/fomo_face_detection.tflite", True): 12_500,
 }  # fmt: skip
 

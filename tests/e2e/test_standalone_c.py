@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tflm_models
@@ -26,7 +27,7 @@ from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
-from modelplan.rewriting.standalone_c.writing import CNames, c_files
+from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.runner import installed, tflm_values
@@ -142,22 +143,44 @@ COMPILERS = [
     ["clang", *WARNINGS, "-O2"],
     ["arm-none-eabi-gcc", *WARNINGS, "-Os", "-mcpu=cortex-m4", "-mthumb"],
     ["g++", "-x", "c++", "-std=c++11", *WARNINGS[1:], "-O2"],
+    ["clang++", "-x", "c++", "-std=c++11", *WARNINGS[1:], "-O2"],
 ]
+#: Ways to fit a network: what `fit` is asked for beside its file.
+MODES: dict[str, dict[str, Any]] = {
+    "maps": {"without": frozenset({"overlaps", "rows", "parts"})},
+    "parts": {"without": frozenset({"maps", "overlaps", "rows"}), "section": ".fast"},
+    "pushed": {"without": frozenset({"maps", "overlaps", "parts"}), "pushed": True},
+    "tiles": {"without": frozenset({"maps", "overlaps", "rows", "parts"}), "pushed": True, "max_time": 0.5},
+}
 
 
-@pytest.mark.parametrize("command", COMPILERS, ids=lambda command: command[0])
-def test_all_kernels_compile_without_a_warning(command: list[str], tmp_path: Path) -> None:
-    if not shutil.which(command[0]):
-        pytest.skip(f"needs {command[0]}")
+@pytest.fixture(scope="module")
+def written() -> dict[str, CFiles]:
+    """All kernels in one file, and a network in each way to fit it."""
     drawn = Drawn(5)
     model = read_tflite(batch([drawn_single(drawn, kind) for kind in DRAWS for _ in range(4)]), "net.tflite")
     operators = c_operators(model)
-    files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
-    (tmp_path / "net.c").write_text(files.source)
-    (tmp_path / "net.h").write_text(files.header)
-    done = subprocess.run([*command, "-c", "net.c", "-o", "net.o"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:2000]
-    assert not done.stderr
+    files = {"all kernels": c_files(model, operators, apart(model, operators), CNames("net", "net.h"))}
+    for mode, asked in MODES.items():
+        rung = fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite"), **asked)).chosen
+        assert rung is not None
+        assert rung.name == ("rows" if mode == "pushed" else mode)
+        files[mode] = rung.files
+    return files
+
+
+@pytest.mark.parametrize("command", COMPILERS, ids=lambda command: command[0])
+def test_what_is_written_compiles_without_a_warning(
+    command: list[str], written: dict[str, CFiles], tmp_path: Path
+) -> None:
+    if not shutil.which(command[0]):
+        pytest.skip(f"needs {command[0]}")
+    for name, files in written.items():
+        (tmp_path / "net.c").write_text(files.source)
+        (tmp_path / "net.h").write_text(files.header)
+        done = subprocess.run([*command, "-c", "net.c", "-o", "net.o"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, f"{name}: {done.stderr[:2000]}"
+        assert not done.stderr, name
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name() -> None:

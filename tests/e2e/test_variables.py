@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from modelplan import BrokenPlanError, FitRequest, fit
+from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.formats import load_model
 from modelplan.formats.tflite.flatbuffer import reorder_operators
-from modelplan.rewriting.striped_tflite.ladder import late_reads
-from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.rewriting.standalone_c.c_model import CModel
+from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+from modelplan.rewriting.stripes.ordering import late_reads, late_writes
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 
 def model_of(corpus: Path, name: str) -> bytes:
@@ -60,6 +66,37 @@ def test_a_read_stays_before_its_assignment(corpus: Path) -> None:
     assert [
         order.index(i) + 1 in {order.index(r) for r in graph.readers[graph.ops[i].outputs[0]]} for i in (read,)
     ] == [True]
+
+
+@pytest.mark.parametrize("name", ["okay_nabu", "alexa", "vad"])
+def test_what_is_assigned_is_made_when_nothing_else_reads_its_operand(corpus: Path, name: str) -> None:
+    graph = load_model(corpus / "tflite" / "wakeword" / f"{name}.tflite")
+    order = late_writes(graph, late_reads(graph, graph.producers_first))
+    step = {op: place for place, op in enumerate(order)}
+    assert sorted(order) == list(graph.producers_first)
+    assert all(step[producer] < step[reader] for producer, reader in graph.flows)
+    for index, op in enumerate(graph.ops):
+        if op.kind == "ASSIGN_VARIABLE":
+            handle, value = op.reads
+            assert all(step[reader] <= step[index] for reader in graph.readers[handle])
+            made_from = graph.ops[graph.producers[value]].reads[0]
+            assert all(step[reader] < step[index] for reader in graph.readers[made_from])
+
+
+def test_in_plain_c_a_variable_is_not_read_after_its_assignment(corpus: Path) -> None:
+    path = str(corpus / "tflite" / "wakeword" / "vad.tflite")
+    model = CModel(load_model(path), load_tflite(path))
+    assigned = next(i for i in model.rows.order if model.graph.ops[i].kind == "ASSIGN_VARIABLE")
+    for late in (False, True):
+        order = list(model.rows.order)
+        read = next(i for i in order if set(model.graph.ops[i].reads) & set(model.graph.ops[assigned].reads))
+        if late:
+            order.append(order.pop(order.index(read)))
+        graph = StagedGraph(replace(model.rows, order=tuple(order)))
+        program = placed_program(graph, [StageChoice(i, i + 1, 0) for i in range(len(order))], 10)
+        verdict = rows_verdict(read_source(model.file), program)
+        assert (verdict.outcome == "broken") == late
+        assert f"op {assigned} ASSIGN_VARIABLE" in verdict.details or not late
 
 
 def test_a_value_that_is_assigned_before_another_variable_is_read_is_no_fault(corpus: Path) -> None:

@@ -97,6 +97,7 @@ class _RowReplay:
 
     def run(self) -> None:
         """Follows all steps."""
+        self._check_variables()
         part = self.source.parts[0]
         pushed = part.inputs[:1] if self.program.pushed else ()
         held = [(t, v) for t, v in zip(part.inputs, self.program.inputs, strict=True) if t not in pushed]
@@ -116,6 +117,18 @@ class _RowReplay:
         outputs = list(zip(part.outputs, self.program.outputs, strict=True))
         for tensor, value in (*outputs, *variables):
             self._expect(tensor, 0, self.program.values[value].offset, self._size(tensor))
+
+    def _check_variables(self) -> None:
+        """Checks that all operators with a handle of the same variable run in the file's order."""
+        ops = self.source.parts[0].ops
+        names = {op.outputs[0]: op.options for op in ops if op.kind == "VAR_HANDLE"}
+        latest: dict[object, int] = {}
+        called = [s.operator for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall)]
+        for number in called:
+            for variable in {names[t] for t in ops[number].inputs if t in names}:
+                if latest.get(variable, -1) > number:
+                    raise self._broken(f"{ops[number].label} runs after {ops[latest[variable]].label}")
+                latest[variable] = number
 
     def _span(self, first: int, count: int) -> slice:
         if first < 0 or count < 0 or first + count > self.program.nbytes:

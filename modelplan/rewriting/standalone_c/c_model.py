@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +12,10 @@ from modelplan.rewriting.standalone_c.folding import with_pooled_convolutions, w
 from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
 from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import c_operator
+from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, operator_rows, row_graph
+from modelplan.rewriting.standalone_c.state_layout import handle_key
+from modelplan.rewriting.stripes.ordering import late_reads, late_writes
 from modelplan.runtimes.tflm.file import FileModel
 
 
@@ -36,7 +39,17 @@ class CModel:
     def rows(self) -> RowGraph:
         """What a plan sees of it."""
         computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view and c.kernels}
-        return row_graph(self.graph, computed, frozenset(i for i, c in self.operators.items() if c.view))
+        views = frozenset(i for i, c in self.operators.items() if c.view)
+        return row_graph(self.graph, computed, views, self._order)
+
+    @property
+    def _order(self) -> Sequence[int]:
+        """Producers first; variables are read and assigned late, unless two handles are those of the same one."""
+        main, order = self.file.subgraphs[0], self.graph.producers_first
+        handles = [handle_key(OperatorReader(self.file, i)) for i, op in enumerate(main.ops) if op.kind == "VAR_HANDLE"]
+        if len(set(handles)) < len(handles):
+            return order
+        return late_writes(self.graph, late_reads(self.graph, order))
 
 
 def _operators(file: FileModel) -> list[COperator]:

@@ -180,8 +180,13 @@ def element_count(operator: COperator) -> str:
     return "channels" if merged and len(operator.operands) == 2 else ""
 
 
-def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], views: frozenset[int]) -> RowGraph:
-    """The values of a graph; `operators` say how they are computed, `views` are operators that nothing need compute."""
+def row_graph(
+    graph: Graph, operators: Mapping[int, OperatorRows], views: frozenset[int], order: Sequence[int]
+) -> RowGraph:
+    """The values of a graph; `operators` say how they are computed, `views` are operators that nothing need compute.
+
+    What runs, runs in this `order`.
+    """
     root: dict[int, int] = {}
     for index in graph.producers_first:
         op = graph.ops[index]
@@ -191,7 +196,7 @@ def row_graph(graph: Graph, operators: Mapping[int, OperatorRows], views: frozen
     members: dict[int, list[int]] = {}
     for t in dynamic:
         members.setdefault(root.get(t, t), []).append(t)
-    order = tuple(index for index in graph.producers_first if index in operators)
+    order = tuple(index for index in order if index in operators)
     used = {t for index in order for t in (*operators[index].operands, *graph.ops[index].writes)}
     used |= {*graph.inputs, *graph.outputs}
     heads = [t for t in members if used & set(members[t])]

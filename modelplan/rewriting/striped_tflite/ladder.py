@@ -31,7 +31,7 @@ from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, Mod
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
-from modelplan.rewriting.stripes.ordering import hoisted
+from modelplan.rewriting.stripes.ordering import hoisted, late_reads
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import refusals
 from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
@@ -276,21 +276,6 @@ class _Climb:
             cheapest = self.goal.budget is not None and fitting
             allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
             yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.measure)
-
-
-def late_reads(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
-    """An order in which each variable is read right before what it is read for, if nothing assigns to it till then."""
-    settled = list(order)
-    for index in order:
-        op, place = graph.ops[index], settled.index(index)
-        readers = {reader for t in op.writes for reader in graph.readers[t]}
-        if op.kind != "READ_VARIABLE" or not readers or set(op.writes) & set(graph.outputs):
-            continue
-        first = min(map(settled.index, readers))
-        between = [graph.ops[other] for other in settled[place + 1 : first]]
-        if not any(other.kind == "ASSIGN_VARIABLE" and set(other.reads) & set(op.reads) for other in between):
-            settled.insert(first - 1, settled.pop(place))
-    return tuple(settled)
 
 
 def _unplannable(file: FileModel, graph: Graph) -> str:
