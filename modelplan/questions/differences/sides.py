@@ -87,8 +87,10 @@ class Side:
         row, graph = self.plan.problem[buffer], self.graph
         order = self.plan.schedule.order
         makers = {graph.producers[m.tensor] for m in row.members}
-        if row.kind is BufferKind.SCRATCH or -1 not in makers:
+        if row.kind is BufferKind.SCRATCH:
             return "op", order[row.start]
+        if -1 not in makers:  # state is alive before its handle is made
+            return "op", min(makers, key=order.index)
         return "tensor", next(m.tensor for m in row.members if graph.producers[m.tensor] < 0)
 
 
