@@ -148,12 +148,18 @@ def _build_fields(
     return {name: _build(hints[name], fields[name], f"{where}.{name}", bodies) for name in names}
 
 
+#: No memory asks for more.
+_MOST_ALIGNED = 1 << 30
+
+
 def _build_runtime(value: Any, where: str) -> Runtime:
     """The row of the table that has this name, with the alignment and all else that the plan was made for."""
     planned_scratch = _expect(dict, value, where).get("scratch")
     settings = _build_fields(Runtime, RUNTIME_FIELDS, value | {"scratch": None}, where, {})
     if settings["name"] not in RUNTIMES:
         raise ValueError(f"{where}.name is {settings['name']!r}, expected one of {', '.join(RUNTIMES)}")
+    if settings["alignment"] > _MOST_ALIGNED:
+        raise ValueError(f"{where}.alignment is {settings['alignment']}, expected at most {_MOST_ALIGNED}")
     row = RUNTIMES[settings["name"]]
     return dataclasses.replace(row, **settings | {"scratch": row.scratch if planned_scratch else None})
 

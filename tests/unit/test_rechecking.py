@@ -39,6 +39,22 @@ def test_a_plan_of_too_many_steps_is_refused(layouts: dict[str, str], tmp_path: 
     assert "plans[0]: a buffer lives to step 8,589,934,592, expected at most 1,048,576" in done.stderr
 
 
+def test_an_operator_without_results_and_an_alignment_without_end_are_refused(
+    layouts: dict[str, str], tmp_path: Path
+) -> None:
+    document = json.loads(Path(layouts["memories"]).read_text())
+    plan = document["plans"][0]["plan"]
+    next(op for op in plan["graph"]["ops"] if op["kind"] == "ADD")["outputs"] = []
+    (tmp_path / "bare.json").write_text(json.dumps(document))
+    done = run("check", RESNET, "--layout", tmp_path / "bare.json")
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+    plan["runtime"]["alignment"] = 1 << 63
+    (tmp_path / "wide.json").write_text(json.dumps(document))
+    done = run("check", RESNET, "--layout", tmp_path / "wide.json")
+    assert done.returncode == 3
+    assert "runtime.alignment is 9223372036854775808, expected at most 1073741824" in done.stderr
+
+
 @pytest.mark.parametrize("kind", ["moves", "memories"])
 def test_the_same_model_keeps_its_layout(
     kind: str, layouts: dict[str, str], capsys: pytest.CaptureFixture[str]

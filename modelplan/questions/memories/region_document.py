@@ -77,6 +77,8 @@ def read(text: str, name: str) -> RegionPlan:
         asked = region_problem(plans, regions, reader=reader, macs_per_second=macs)
     except (RequestError, ValueError, OverflowError) as refused:
         raise BrokenPlanError(f"{name}: {refused}") from None
+    except IndexError:
+        raise BrokenPlanError(f"{name}: an operator of the plan has fewer operands than its kind has") from None
     layout = Layout(stays, copies, settings["bound"], settings["method"], settings["ended"])
     both, made_by = settings["both_ends"], settings["made_by"]
     region_plan = RegionPlan(plans, asked, layout, owners_of(plans), both, made_by, reader, macs)
