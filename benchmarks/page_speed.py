@@ -16,8 +16,7 @@ from typing import cast
 
 import reporting
 
-from modelplan import Buffer, Problem
-from modelplan.answers.drawing import of_problem
+from modelplan import Buffer, Problem, Solution
 from modelplan.outputs import render
 from modelplan.planning.allocators import place
 
@@ -63,7 +62,7 @@ def measured(browser: Browser, count: int, folder: Path) -> tuple[object, ...]:
     """One row of the table."""
     problem = problem_of(count)
     path = folder / f"{count}.html"
-    path.write_bytes(cast("bytes", render(of_problem(str(count), problem, place(problem, "first-fit-size")), ".html")))
+    path.write_bytes(cast("bytes", render(Solution(problem, place(problem, "first-fit-size"), str(count)), ".html")))
     browser.driver.get("about:blank")
     browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     before = seconds(browser)

@@ -105,6 +105,8 @@ def _image(answer: object, suffix: str) -> str:
     if sort != "png" and len(content) > _LARGEST_SVG:
         content, sort = render(answer, suffix.removesuffix(".svg") + ".png"), "png"
     data = content if isinstance(content, bytes) else content.encode()
-    words = f"{suffix.split('.')[1]} of a {type(answer).__name__}"
+    words = (
+        f"{suffix.split('.')[1]} of {folded(answer.graph.name) if isinstance(answer, Plan) else type(answer).__name__}"
+    )
     source = f"data:image/{sort};base64,{base64.b64encode(data).decode()}"
     return f'<img style="max-width:100%;background:white" alt="{escape(words)}" src="{source}">'

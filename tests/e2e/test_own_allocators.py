@@ -158,10 +158,16 @@ def test_the_example_package_is_installed_and_used(models: Path, tmp_path: Path)
     assert "shelves" not in run("allocators").stdout
 
 
-def test_the_functions_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_functions_of_the_page_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").symlink_to(ROOT / "models")
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "own.md").read_text(), re.DOTALL):
         exec(block, {})
-    kept, height = capsys.readouterr().out.splitlines()
+    kept, *solved, height = capsys.readouterr().out.splitlines()
+    assert solved[0] == "unet_small"
+    assert "'offset': " in solved[-1]
+    assert (tmp_path / "unet.map.svg").is_file()
     assert kept.endswith("stay")
     assert height.split()[1] == "16000"

@@ -31,7 +31,8 @@ def check_short(model: Path, *options: str) -> None:
         if "modelplan " not in line:
             assert terminal_width(line) <= _COLUMNS, line
     if done.returncode == 0:
-        assert lines[-1].startswith(f"  modelplan explain {model}  #")
+        assert lines[-1].startswith(f"  modelplan explain {model} ")
+        assert "  # all changes, ranked" in lines[-1]
 
 
 @pytest.mark.parametrize("options", [(), ("--kernels", "esp-nn"), ("--capacity", "64KiB")])

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from commands import run
 
-from modelplan import Options, Tensor, plan
+from modelplan import Options, Solution, Tensor, plan
 from modelplan.answers import page_views as views
-from modelplan.answers.drawing import of_problem
 from modelplan.model import Buffer, Placement, Problem
 from modelplan.outputs import render
 from modelplan.outputs.page import columns, html_file
@@ -73,8 +72,8 @@ def test_a_name_that_closes_the_script_stays_data() -> None:
 def test_a_thousand_buffers_take_less_than_two_megabytes() -> None:
     rows = [Buffer(f"model/block_{i // 10}/layer_{i}/output", 64 * (i % 50 + 1), i, i + 3) for i in range(1000)]
     problem = Problem.of(rows)
-    drawn = of_problem("thousand", problem, Placement(np.zeros(1000, dtype=np.int64)))
-    assert len(render(drawn, ".html")) < 2_000_000
+    solution = Solution(problem, Placement(np.zeros(1000, dtype=np.int64)))
+    assert len(render(solution, ".html")) < 2_000_000
 
 
 def test_columns_hold_what_the_plan_says() -> None:
