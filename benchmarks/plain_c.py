@@ -98,13 +98,13 @@ _COLUMNS = (
     "MACs", "time", "outputs",
 )  # fmt: skip
 _HEAD = (
-    "Bytes. `TFLM` is the arena on a Cortex-M with CMSIS-NN's DSP kernels; `RAM` is .data and .bss of the object; flash",
-    "is code and tables by arm-none-eabi-gcc -Os for a Cortex-M4, `stack` the deepest of its calls. The goal of a wake",
-    "word is a third of TFLM's arena. The bound is that of all choices of what runs together; where values may be",
-    "computed again it is that of the rows and tiles that are planned. `cmsis-dsp` is what kernels of CMSIS-NN need,",
-    "working memory included, `more` what that is beyond portable ones: at most 3,000 bytes is the goal. MobileNetV2 has",
-    "drawn weights. MACs are shares of the model's; time is measured on this machine at -O2, beside whole maps of the",
-    "same model.",
+    "Bytes. `TFLM` is the arena on a Cortex-M with CMSIS-NN's DSP kernels; `RAM` is .data and .bss of the object;",
+    "`flash` is code and tables by arm-none-eabi-gcc -Os for a Cortex-M4, `stack` the deepest of its calls. The",
+    "goal of a wake word is a third of TFLM's arena. The bound is that of all choices of what runs together;",
+    "where values may be computed again it is that of the rows and tiles that are planned. `cmsis-dsp` is what",
+    "kernels of CMSIS-NN need, working memory included, `more` what that is beyond portable ones; the goal is at",
+    "most 3,000 bytes. MobileNetV2 has drawn weights. MACs are shares of the model's; time is measured on this",
+    "machine at -O2, beside whole maps of the same model.",
     "",
 )
 _TIMES = (

@@ -35,6 +35,7 @@ _CAMERA = (
 def printed(command: str, model: Path) -> tuple[str, float]:
     """What a command prints at 80 columns where standard output is a pipe, and its processor seconds."""
     environment = os.environ | {"PYTHONPATH": str(reporting.ROOT), "COLUMNS": _COLUMNS}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has been compiled before
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     words = [sys.executable, "-P", "-c", COMMAND, str(reporting.ROOT), command, str(model)]
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)

@@ -74,7 +74,9 @@ class _Parser(ArgumentParser):
 
         known = [option for option in self._option_string_actions if option.startswith("--")]
         unknown = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        values = [m.value for m in MODES if unknown and (self.prog, unknown[0]) == (f"modelplan {m.command}", m.option)]
         meant = did_you_mean(unknown[0], known) if message.startswith("unrecognized") and unknown else ""
+        meant = f"; {unknown[0]} takes {' or '.join(values)}" if any(values) else meant
         self.exit(2, f"{self.prog}: {printable(message)}{meant or f'; see {self.prog} --help'}\n")
 
 

@@ -84,6 +84,7 @@ def write_baseline(arguments: Namespace) -> int:
 def set_budgets(arguments: Namespace) -> int:
     """Writes what the models need into their budgets, and new budgets for those that have none."""
     share = headroom(arguments.headroom)
+    arguments.models = files.models_of(arguments.models)
     file = project_file(arguments)
     edit = BudgetEdit(read_text(file.path) if file.path.exists() else "", file, share)
     named = {Path(path).resolve() for path in arguments.models}

@@ -1,8 +1,8 @@
 """Checks whether unmodified models keep their budgets on their runtimes: exit 0 when all do, 1 when one does not.
 
 For TensorFlow Lite Micro the whole arena counts: with exactly the budget the model allocates and runs there, or it does
-not. A model that its runtime would refuse fits no budget. Beside a model that does not fit stands what `reorder` and
-`pack` would make of it.
+not. A model that its runtime would refuse fits no budget. Beside a model that does not fit stands what an
+order or a plan, as `fit --only` writes them, would make of it.
 
 Without MODEL the budgets of the project are checked: [[budget]] in modelplan.toml or [[tool.modelplan.budget]] in
 pyproject.toml, of the working directory or the nearest folder above. docs/budgets.md has their keys.
@@ -90,7 +90,7 @@ def _add_limits(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--layout",
         metavar="FILE",
-        help="a layout of `memories --json` or `spill --json`: does MODEL still fit its memories, in no more time and"
+        help="a layout of `memories --json`, with --spill too: does MODEL still fit its memories, in no more time and"
         " traffic (--growth 5%% allows more)",
     )
 

@@ -28,18 +28,19 @@ def run(arguments: Namespace) -> int:
     """Runs the command."""
     topic, pages = " ".join(arguments.topic), topics()
     words = glossary(pages["glossary"].read_text(encoding="utf-8"))
+    changes = changes_of(pages["explain"].read_text(encoding="utf-8"))
     if not topic:
         terminal.show([list_of(pages)])
     elif topic in pages:
         show_page(pages[topic].read_text(encoding="utf-8"))
     elif topic in MODULES:
         arguments.parser_of(topic).print_help()
-    elif entries := meant_entries(topic.lower(), words):
+    elif entries := [*changes.get(topic.lower(), ()), *meant_entries(topic.lower(), words)]:
         show_page("\n".join(entries))
     else:
         if topic.lower() in SPOKEN:
             raise RequestError(f"no topic {topic!r}; did you mean `modelplan {SPOKEN[topic.lower()]}`?")
-        known = {*pages, *COMMANDS, *words}
+        known = {*pages, *COMMANDS, *words, *changes}
         meant = did_you_mean(topic, known) or (
             f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}; and the words {', '.join(sorted(words))}"
         )
@@ -51,6 +52,13 @@ def glossary(page: str) -> dict[str, str]:
     """The entries of the glossary by their words in lower case, each with its heading."""
     entries = page.split("\n## ")[1:]
     return {entry.partition("\n")[0].lower(): f"## {entry.strip()}\n" for entry in entries}
+
+
+def changes_of(page: str) -> dict[str, list[str]]:
+    """An entry for each change in the table of the page on `explain`, by its name in lower case."""
+    table = page.partition("\n| change |")[2].partition("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    return {name.lower(): [f"## {name}\n\n{what}; cost: {cost}\n"] for name, what, cost in rows}
 
 
 def meant_entries(topic: str, words: dict[str, str]) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from modelplan.answers.reordered_file import ReorderedFile
 from modelplan.cli import files, model_options, terminal
+from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Plan, bounds
 from modelplan.outputs import render
 from modelplan.outputs.report import Section, Table
@@ -36,9 +37,11 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Runs the command."""
-    source = Path(arguments.model)
-    if Path(arguments.output).suffix.lower() != source.suffix.lower():
-        raise RequestError(f"{arguments.output}: expected a name that ends in {source.suffix}, like {source.name}")
+    suffix = inner_suffix(arguments.model)
+    if Path(arguments.output).suffix.lower() != suffix:
+        raise RequestError(
+            f"{arguments.output}: expected a name that ends in {suffix}, as the model in {arguments.model}"
+        )
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.figure], [arguments.model])
     reordered = reorder(model_options.request_of(ModelRequest, arguments, arguments.model))

@@ -1,8 +1,8 @@
 """Prints the JSON Schema of a document that a command writes as JSON; its $id carries the version of the document.
 
 Documents: plan (the default; analyze --json), explain, diff, compare, check, check-limits (check --format json),
-baseline (budget baseline), together, memories, moves (spill --json), stream, report, targets. The overlays of Model
-Explorer have Google's own form.
+baseline (check --write baseline), together, memories, moves (memories --spill --json), stream, report, targets. The
+overlays of Model Explorer have Google's own form.
 """
 
 from __future__ import annotations

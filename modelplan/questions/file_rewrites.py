@@ -9,6 +9,7 @@ from pathlib import Path
 from modelplan.answers.reordered_file import ReorderedFile
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats import load_model
+from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
@@ -51,7 +52,7 @@ def reorder(request: ModelRequest) -> ReorderedFile:
     after = pipeline.plan(file.graph, options)
     content = reordering.reordered(file.content, file.graph, after.schedule.order)
     with tempfile.TemporaryDirectory() as folder:
-        draft = Path(folder) / Path(file.path).name
+        draft = Path(folder) / f"reordered{inner_suffix(file.path)}"
         draft.write_bytes(content)
         again = load_model(str(draft), request.dims, request.shapes, request.values)
         reordering.check_same(file.graph, again, after.schedule.order)

@@ -79,6 +79,9 @@ def _region(path: str, variant: str, entry: dict[str, Any]) -> Region:
     place = entry.get("range")
     if not isinstance(place, dict) or not all(isinstance(place.get(end), int) for end in ("start", "end")):
         raise ModelError(f"{path}: variant {variant}: a {entry['kind']} region has no range with start and end")
+    cores = entry.get("cores") or []
+    if not isinstance(cores, list):
+        raise ModelError(f"{path}: variant {variant}: the cores of a {entry['kind']} region are no list")
     start, end = place["start"], place["end"]
     if not 0 <= start <= end <= 1 << 64:
         raise ModelError(f"{path}: variant {variant}: the range of a {entry['kind']} region is no range of 64 bits")
@@ -88,4 +91,4 @@ def _region(path: str, variant: str, entry: dict[str, Any]) -> Region:
     if kind == "ram" and is_external(name):
         kind = "psram"
     alias = "it is a second address of other memory" if entry.get("is_alias") else ""
-    return Region(name, end - start, start, kind, no_arena=alias, readable_by=tuple(map(str, entry.get("cores") or ())))
+    return Region(name, end - start, start, kind, no_arena=alias, readable_by=tuple(map(str, cores)))

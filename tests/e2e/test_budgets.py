@@ -296,6 +296,16 @@ def test_set_makes_a_file_and_a_budget_for_a_model_without_one(tmp_path: Path) -
     assert run("check", cwd=folder).returncode == 0
 
 
+def test_budgets_of_a_folder_are_written_for_each_model(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.tflite").write_bytes(SAME)
+    assert run("check", "--write", "budgets", ".", cwd=tmp_path).returncode == 0
+    rows = tomllib.loads((tmp_path / "modelplan.toml").read_text())["budget"]
+    assert [row["model"] for row in rows] == ["a.tflite", "b.tflite"]
+    done = run("check", "--write", cwd=tmp_path)
+    assert (done.returncode, "; --write takes budgets or baseline" in done.stderr) == (2, True)
+
+
 def test_set_writes_nothing_where_a_model_has_no_figure(tmp_path: Path) -> None:
     refused = single("RELU", [T("uint8", (3,))], [T("uint8", (3,))])
     folder = project(tmp_path / "project", a=SAME, refused=refused)

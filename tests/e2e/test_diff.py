@@ -45,6 +45,14 @@ def test_what_pack_makes_of_a_file(corpus: Path, tmp_path: Path) -> None:
     assert [(part["before"], part["after"]) for part in heads] == [(55_296, 36_880)]
 
 
+def test_networks_that_remember_are_compared_as_plain_c(corpus: Path) -> None:
+    words = (corpus / "tflite" / "wakeword" / f"{name}.tflite" for name in ("vad", "alexa"))
+    done = run("diff", *words, "--runtime", "c")
+    assert done.returncode == 0, done.stderr
+    assert "RAM 1.75 KiB (1,793 B) -> 4.33 KiB (4,433 B)" in done.stdout
+    assert "kept from run to run   1,121   3,025   +1,904" in done.stdout
+
+
 def test_the_exit_code_tells_where_it_is_asked_to(tmp_path: Path) -> None:
     other = tmp_path / "renamed.tflite"
     other.write_bytes(renamed_tflite(RESNET.read_bytes()))

@@ -50,6 +50,15 @@ def test_the_peak_is_that_of_the_plan_that_was_asked_for(models: Path) -> None:
     assert not any(live["rules"] for live in unshared["alive"])
 
 
+def test_the_command_that_analyze_names_explains_the_same_number(models: Path) -> None:
+    said = run("analyze", models / "ds_cnn_kws.tflite", "--target", "esp32s3", "--budget", "1MiB").stdout
+    command = said.splitlines()[-1].partition("#")[0].split()
+    assert command[3:] == ["--kernels", "esp-nn", "--abi", "xtensa", "--capacity", "1048576"]
+    explained = run(*command[1:], "--seconds", "0").stdout
+    (number,) = (line for line in said.splitlines() if "#define" in line)
+    assert number in explained.splitlines()
+
+
 def test_of_many_tensors_that_share_bytes_some_are_named(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     values = [onnx.helper.make_tensor_value_info(f"t{i}", 1, [4]) for i in range(202)]

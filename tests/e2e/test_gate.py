@@ -218,3 +218,11 @@ def test_questions_are_asked_before_work_is_done(kws: Path) -> None:
         done = run(*words, cwd=kws.parent)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert run("-V").stdout == run("--version").stdout != ""
+
+
+def test_what_is_too_large_as_plain_c_gets_the_command_that_tries_more(corpus: Path) -> None:
+    model = corpus / "tflite" / "wakeword" / "alexa.tflite"
+    done = run("check", model, "--runtime", "c", "--budget", "4KiB")
+    assert done.returncode == 1
+    assert f"try: modelplan fit {model} --runtime c --budget 4096 -o alexa.c" in done.stdout
+    assert "other order" not in done.stdout

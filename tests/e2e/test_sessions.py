@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -15,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from modelplan import AnalyzeRequest, CheckRequest, ModelRequest, analyze, check_budgets
 from modelplan.answers.check_outcomes import Limits
-from modelplan.questions import session_sizing
+from modelplan.formats import load_as_run
 from modelplan.runtimes.ort import measuring, remembered
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings, measure
 
@@ -122,15 +123,11 @@ def test_without_time_the_session_is_predicted(models: Path) -> None:
     assert "predicted: heap of a session at graph optimization level off" in done.stdout
 
 
-def test_a_predicted_session_reads_the_nodes_once_for_all_settings(
-    models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = []
-    load = session_sizing.load_as_run
-    monkeypatch.setattr(session_sizing, "load_as_run", lambda *words: read.append(words[0]) or load(*words))
-    done = run("explain", models / "resnet8.onnx", "--measure", "0", "--seconds", "0")
+def test_a_predicted_session_reads_the_nodes_once_for_all_settings(models: Path) -> None:
+    with mock.patch("modelplan.questions.session_sizing.load_as_run", wraps=load_as_run) as read:
+        done = run("explain", models / "resnet8.onnx", "--measure", "0", "--seconds", "0")
     assert "Less by settings alone" in done.stdout
-    assert len(read) == 1
+    assert read.call_count == 1
 
 
 def test_without_onnx_runtime_the_session_is_predicted(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,13 @@ def _for_program(case: str, folder: Path) -> list[list[str]]:
     return [["targets", script, "--used", case], ["targets", script, "--used", case, "--arena-symbol", "arena"]]
 
 
+def _for_name(case: str, folder: Path) -> list[list[str]]:
+    """Commands with the text of the case as the name of kernels, a target, an ABI and a runtime."""
+    name = os.fsdecode(Path(case).read_bytes()).replace("\0", "")
+    model = ["check", str(folder / "model.tflite"), "--budget=20KiB"]
+    return [[*model, f"--{option}={name}"] for option in ("kernels", "target", "abi", "runtime")]
+
+
 DATA = Path(__file__).resolve().parents[1] / "data" / "targets"
 _TARGETS = {
     ".ld": "MEMORY\n{\n  FLASH (rx) : ORIGIN = 0x08000000, LENGTH = 1024K\n"
@@ -232,6 +239,7 @@ _TARGETS = {
     ".toml": 'name = "mine"\nabi = "cortex-m"\nkernels = "cmsis-dsp"\n[[region]]\nname = "sram"\nbase = 0x20000000\n'
     'size = 262144\nreserved = 16384\nreserved_for = "the radio"\n[dma]\nchannels = 2\ndepth = 4\n',
 }
+_NAMES = {"a.txt": "cmsis-dsp", "b.txt": "esp32s3-n16r8#sram", "c.txt": "from:own.ld#RAM", "d.txt": "xtensa"}
 _BUDGETS = {
     "a.toml": '[[budget]]\nmodel = "model.tflite"\narena = "16KiB"\nhead = 100\nflash = "1MiB"\n',
     "b.toml": '[[budget]]\nname = "x"\nmodel = "*.tflite"\ntarget = "nrf52840"\ngrowth = "5%"\n'
@@ -299,6 +307,7 @@ KINDS = {
         ("memories", "FOLDER/model.tflite", "--region", "sram:4KiB,rate=400MB/s", "--json", "FOLDER/layout.json"),
         "layout.json",
     ), lambda case, folder: [_with_model(["check"], case, folder, "--layout")]),
+    "names": Kind(".txt", lambda folder: _text_files(folder, _NAMES), _for_name),
     "csv": Kind(".csv", _csv_files, lambda case, folder: [
         ["solve", case],
         ["verify", case, "--quick", "--model", str(folder / "model.tflite")],
@@ -366,7 +375,7 @@ def _limited(kind: Kind, files: list[Path], seeds: range, folder: Path) -> None:
         found = broken(kind, case, folder)
         signal.setitimer(signal.ITIMER_PROF, 0)
         if found:
-            note.write_text(f"{seed} {source.name}: {found}")
+            note.write_text(f"{seed} {source.name}: {found}", errors="backslashreplace")
             os._exit(1)
     os._exit(0)
 

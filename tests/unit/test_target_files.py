@@ -494,6 +494,9 @@ def test_damaged_files_are_refused_by_their_place(tmp_path: Path) -> None:
             read_devicetree(written(tmp_path, tree, "x.dts"), {}, ())
     listed = (DATA / "parts.yaml").read_text().replace("access: {write: false}", "access: [1]")
     assert read_probe_rs(written(tmp_path, listed, "x.yaml"), "ACME1").regions
+    cores = (DATA / "parts.yaml").read_text().replace("cores: [main]", "cores: true")
+    with pytest.raises(ModelError, match="cores of a Nvm region are no list"):
+        read_probe_rs(written(tmp_path, cores, "x.yaml"), "ACME1")
     parts = (DATA / "parts.yaml").read_text().replace("0x20020000", "9" * 5000)
     with pytest.raises(ModelError):
         read_probe_rs(written(tmp_path, parts, "x.yaml"), "ACME1")

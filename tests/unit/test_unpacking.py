@@ -51,6 +51,11 @@ def test_commands_take_them(models: Path, tmp_path: Path, content: bytes) -> Non
     assert run("check", array, "--budget", "64KiB").returncode == 0
     fitted = tmp_path / "fitted.tflite"
     assert run("fit", array, "--kernels", "reference", "--without", "split", "--least", "-o", fitted).returncode == 0
+    ordered = tmp_path / "ordered.tflite"
+    assert run("fit", "--only", "order", array, "-o", ordered).returncode == 0
+    assert load_model(ordered).tensors == load_model(array).tensors
+    done = run("fit", "--only", "order", array, "-o", tmp_path / "ordered.cc")
+    assert (done.returncode, "expected a name that ends in .tflite" in done.stderr) == (2, True)
     assert run("diff", array, fitted, "--kernels", "reference").returncode == 0
     for model in ("ds_cnn_kws.tflite", "resnet8.onnx"):
         piped = subprocess.run([*_PROGRAM, "-"], input=(models / model).read_bytes(), capture_output=True, check=True)

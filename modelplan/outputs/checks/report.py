@@ -15,6 +15,7 @@ from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Section, Table, plain
 from modelplan.outputs.reports.arena_report import beside_lines, libraries_line
 from modelplan.primitives.units import counted, human
+from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.kernels import ALL
 
@@ -173,10 +174,15 @@ def _fit_command(outcome: Outcome) -> str:
     """The command that tries rewritten files where an arena is too small; empty where there is none."""
     setting, limit = outcome.setting, outcome.check.limits.arena
     short = any(judged.quantity == "arena" and not judged.passed for judged in outcome.judgements)
-    if setting is None or limit is None or not short or outcome.refusals or setting.runtime != TFLM.name:
+    if setting is None or limit is None or not short or outcome.refusals:
         return ""
     model = outcome.check.model
-    build = [] if setting.kernels == ALL else ["--kernels", setting.kernels]
+    build = [] if setting.kernels in (ALL, C.usual_kernels) else ["--kernels", setting.kernels]
+    if setting.runtime == C.name:
+        command = ["modelplan", "fit", model, "--runtime", C.name, *build, "--budget", str(limit)]
+        return shlex.join([*command, "-o", f"{Path(model).stem}.c"])
+    if setting.runtime != TFLM.name:
+        return ""
     build += [] if setting.abi == USUAL_ABI else ["--abi", setting.abi]
     out = f"{Path(model).stem}_fitted.tflite"
     return shlex.join(["modelplan", "fit", model, *build, "--budget", str(limit), "-o", out])
@@ -198,7 +204,8 @@ def outlook(one: Outcome) -> list[str]:
         return []
     lower = lower_alternatives(one.needed, one.others)
     if not lower or lower[-1].requirement is None:
-        return ["no other order of its operators and no other plan needs less", _MORE]
+        plain_c = one.setting is not None and one.setting.runtime == C.name  # whose rows no order or plan changes
+        return [] if plain_c else ["no other order of its operators and no other plan needs less", _MORE]
     best = lower[-1].requirement
     missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(lower[-1]) if size > 0]
     least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"

@@ -128,7 +128,7 @@ def _best(analysis: Analysis) -> Report:
     most = max((one.saved for one in analysis.suggestions[: len(lines)]), default=0)
     if untried:
         lines.insert(0 if analysis.fit_saves_at_most > most else len(lines), untried)
-    more = f"`modelplan explain {analysis.file.path}` tries the rest"
+    more = f"`{explain_command(analysis)}` tries the rest"
     return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
 
 
@@ -144,8 +144,19 @@ def _fit_line(analysis: Analysis) -> str:
 def fit_command(analysis: Analysis) -> str:
     """The command that rewrites the file for the target: to the capacity where one is known, else to the least."""
     goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
-    path, target = analysis.file.path, analysis.target
-    plain_c = target.runtime.name == C.name
-    build = () if plain_c or target.abi == USUAL_ABI else ("--abi", target.abi)
-    output = f"{Path(path).stem}{'.c' if plain_c else '_fitted.tflite'}"
-    return shlex.join(("modelplan", "fit", path, *target.options, *build, *goal, "-o", output))
+    path = analysis.file.path
+    output = f"{Path(path).stem}{'.c' if analysis.target.runtime.name == C.name else '_fitted.tflite'}"
+    return shlex.join(("modelplan", "fit", path, *build_options(analysis), *goal, "-o", output))
+
+
+def explain_command(analysis: Analysis) -> str:
+    """The command that explains what the file needs on the target."""
+    capacity = () if analysis.capacity is None else ("--capacity", str(analysis.capacity))
+    return shlex.join(("modelplan", "explain", analysis.file.path, *build_options(analysis), *capacity))
+
+
+def build_options(analysis: Analysis) -> tuple[str, ...]:
+    """The options that name the runtime and its kernels and ABI, where they are not the usual ones."""
+    target = analysis.target
+    usual = target.runtime.name == C.name or target.abi == USUAL_ABI
+    return (*target.options, *(() if usual else ("--abi", target.abi)))

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os.path import commonpath, relpath
 from pathlib import Path
-from shlex import quote
 
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
 from modelplan.answers.explanation import Suggestion
 from modelplan.answers.summary import summary
 from modelplan.model import Graph, SessionMemory
 from modelplan.outputs.report import Pasted, Report, Section, Table, folded, folded_apart
-from modelplan.outputs.reports.analysis_report import fit_command, reasons_sections, requirement_section
+from modelplan.outputs.reports.analysis_report import (
+    explain_command,
+    fit_command,
+    reasons_sections,
+    requirement_section,
+)
 from modelplan.primitives.units import counted
 from modelplan.runtimes.c import C
 
@@ -94,7 +98,7 @@ def _settings(session: SessionMemory) -> Section:
 
 def _advice(analysis: Analysis) -> Report:
     """The changes that would lower it most, each with its command, and where the rest stands."""
-    more = f"modelplan explain {quote(analysis.file.path)}  # all changes, ranked; analyze --verbose: the whole plan"
+    more = f"{explain_command(analysis)}  # all changes, ranked; analyze --verbose: the whole plan"
     remedies = _remedies(analysis)
     return [Section("What would lower it" if remedies else "", (*remedies, Pasted(more)))]
 

@@ -66,7 +66,7 @@ def _models(findings: SweepFindings) -> Section:
         groups[fit.model].append(fit)
     rows = tuple(tuple(_model_row(model, fits, order)) for model, fits in groups.items())
     headings = ("model", ">arena", ">targets", "smallest that fits", "smallest with a plan", "by")
-    note = "arena: the least for the unmodified file; a plan is made by `pack` or `fit`, and `check` proves the number"
+    note = "arena: the least for the unmodified file; a plan is made by `fit`, and `check` proves the number"
     return Section("Which target fits which model: the smallest target of each model", (note,), Table(headings, rows))
 
 

@@ -256,7 +256,7 @@ def _baseline() -> Schema:
         "made_by": _TEXT,
         "models": _list(row),
     }
-    head = _head("baseline", saved_figures.SCHEMA, "what models needed, from `budget baseline`")
+    head = _head("baseline", saved_figures.SCHEMA, "what models needed, from `check --write baseline`")
     return head | _record(fields) | _defined(definitions)
 
 

@@ -103,7 +103,9 @@ def read_budgets(path: Path, *, may_be_empty: bool = False) -> BudgetFile:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RequestError(f"{path}: {prefix}budget has to be an array of tables, [[{prefix}budget]]")
     if not rows and not may_be_empty:
-        raise RequestError(f"{path}: no budget; state one as [[{prefix}budget]], or `modelplan budget set MODEL`")
+        raise RequestError(
+            f"{path}: no budget; state one as [[{prefix}budget]], or run `modelplan check --write budgets MODEL`"
+        )
     return BudgetFile(path, tuple(_row(path, number, row) for number, row in enumerate(rows, 1)), baseline)
 
 

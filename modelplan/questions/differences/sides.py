@@ -18,6 +18,7 @@ from modelplan.questions.differences.labelling import Structure
 from modelplan.questions.model_request import SessionAsked
 from modelplan.questions.session_needs import sized_by_session
 from modelplan.runtimes import with_kernels
+from modelplan.runtimes.c import RAM_MACRO
 
 #: Who made a buffer that is alive at the peak: an operator, or an input or other tensor that none makes.
 Maker = tuple[str, int]
@@ -47,7 +48,7 @@ class Side:
     def counted(self) -> str:
         """What the requirement counts, in the words of other commands."""
         if self.needed.macro and self.whole:
-            return "arena"
+            return "RAM" if self.needed.macro == RAM_MACRO else "arena"
         if self.plan.requirement is None:
             return "planned activations"
         if self.needed.session:
@@ -87,8 +88,10 @@ class Side:
         row, graph = self.plan.problem[buffer], self.graph
         order = self.plan.schedule.order
         makers = {graph.producers[m.tensor] for m in row.members}
-        if row.kind is BufferKind.SCRATCH or -1 not in makers:
+        if row.kind is BufferKind.SCRATCH:
             return "op", order[row.start]
+        if -1 not in makers:  # state is alive before its handle is made
+            return "op", min(makers, key=order.index)
         return "tensor", next(m.tensor for m in row.members if graph.producers[m.tensor] < 0)
 
 
@@ -136,7 +139,7 @@ def _standing(file: ModelFile, target: Target, contents: Contents, session: Sess
     choices = _choices(runtime, "carried by the file" if carried else "as the runtime makes it")
     abi = [("ABI", target.abi)] if whole else []
     plan = replace(plan, requirement=needed)
-    whole = whole or needed.session is not None
+    whole = whole or needed.session is not None or bool(needed.macro)
     return Side(file.path, file.graph, needed, plan, contents, whole, kept, (*choices, *abi))
 
 

@@ -30,7 +30,7 @@ class LayoutRequest:
     """Asks whether models still fit in the memories of a saved layout, in no more time and traffic.
 
     Args:
-        layout: a file of `memories --json` or `spill --json`.
+        layout: a file of `memories --json`, with --spill too.
         models: .tflite or .onnx files.
         growth: by what share time and traffic may grow, such as 5%.
         dims: extents that the files leave open, as for `load`.
@@ -81,7 +81,7 @@ def saved_layout(path: str, text: str) -> RegionPlan | MovingPlan:
     kind = region_document.kind_of(text)
     if not kind:
         raise RequestError(
-            f"--layout {path}: no layout in several memories; `memories --json` and `spill --json` write one"
+            f"--layout {path}: no layout in several memories; `memories --json` writes one, with --spill too"
         )
     layout = moves_document.read(text, path) if kind == "moves" else region_document.read(text, path)
     plans = (layout.plan,) if isinstance(layout, MovingPlan) else layout.plans

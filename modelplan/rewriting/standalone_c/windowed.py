@@ -217,15 +217,18 @@ def fully_connected(r: OperatorReader) -> COperator:
 
 
 def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
-    """By channel as those of convolutions; a single scale is multiplied with the operand's in float32."""
+    """By channel as those of convolutions; of a single scale from the product in double, as TFLM since autumn 2026.
+
+    Before it multiplied in float32, by which one of some million results of 8 bits is another one.
+    """
     scales = r.scales(r.op.inputs[1])
     if len(scales) > 1:
         return channel_multipliers(r, 0)
     (source, _), (result, _) = r.quantised(r.input(0)), r.quantised(r.output())
-    product = float(np.float32(source) * scales[0])
+    product = float(source) * float(scales[0])
     if r.has(2):
         bias = r.input(2).quantization.scale
-        off = abs(float(source) * float(scales[0]) - bias) / float(result)
+        off = abs(product - bias) / float(result)
         r.require(holds=off <= 0.02, why=f"a bias of scale {bias}, which is not that of the products")
     multiplier, shift = quantized_multiplier(product / float(result))
     return const_table("multiplier", "int32_t", [multiplier]), const_table("shift", "int8_t", [shift])
