@@ -104,26 +104,39 @@ def runs(model: FileModel, size: int) -> bool:
 
 
 def page(rows: list[Row]) -> Iterator[str]:
-    """The sums, then a line for each arena."""
+    """The sums, a line for each model with its least arenas, and a line for each arena that is not as predicted."""
     ran = [row for row in rows if row.measured]
     below = sum(any(p < m for p, m in zip(row.predicted, row.measured or (), strict=False)) for row in ran)
     yield f"32 bits: {RELEASE} under QEMU; 64 bits: the wheel tflite-micro {tflm_version()}."
     yield ""
     yield f"{len(ran)} arenas measured: {sum(row.equal for row in ran)} predicted equal in head, tail and least arena,"
-    yield f"{below} predicted too small. Bytes, predicted / measured where they differ; the least arena is the smallest"
-    yield "multiple of 16 that allocates and runs."
+    yield f"{below} predicted too small. Bytes; the least arena is the smallest multiple of 16 that allocates and runs."
     yield ""
-    headings = ("model", "ABI", "kernels", "head", "tail", "least arena")
-    yield from reporting.table(headings, map(cells, sorted(rows, key=lambda row: row.model)), "<<<>>>")
+    found = {(row.model, row.abi, row.kernels): row for row in rows}
+    targets = list(dict.fromkeys((row.abi, row.kernels) for row in rows))
+    headings = ("least arena", *(f"{abi}, {kernels}" for abi, kernels in targets))
+    lines = (
+        (model, *(cell(found.get((model, *target))) for target in targets)) for model in sorted({r.model for r in rows})
+    )
+    yield from reporting.table(headings, lines, "<" + ">" * len(targets))
+    if others := [row for row in ran if not row.equal]:
+        yield ""
+        headings = ("predicted / measured", "head", "tail", "least arena")
+        yield from reporting.table(headings, map(differing, others), "<>>>")
+    if refused := {row.model: row.refusal for row in rows if row.measured is None}:
+        yield ""
+        yield from (f"{model} is not run: {refusal}." for model, refusal in sorted(refused.items()))
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    """One line of the table."""
-    first = (row.model, row.abi, row.kernels)
-    if row.measured is None:
-        return *first, "not run: " + row.refusal.replace("|", ";"), "", ""
-    pairs = zip(row.predicted, row.measured, strict=True)
-    return *first, *(f"{p:,}" if p == m else f"{p:,} / {m:,}" for p, m in pairs)
+def cell(row: Row | None) -> str:
+    """The least arena as measured; a dash where TFLM does not run the model."""
+    return f"{row.measured[2]:,}" if row is not None and row.measured else "-"
+
+
+def differing(row: Row) -> tuple[str, ...]:
+    """An arena that is not as predicted."""
+    pairs = zip(row.predicted, row.measured or (), strict=True)
+    return f"{row.model}, {row.abi}, {row.kernels}", *(f"{p:,}" if p == m else f"{p:,} / {m:,}" for p, m in pairs)
 
 
 PARSER = reporting.command_line(__file__, __doc__, "arena.md")
