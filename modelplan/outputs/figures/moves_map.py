@@ -26,7 +26,7 @@ _EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
 _PER_STEP, _NARROWEST, _WIDEST = 36.0, 720.0, 1400.0
 #: A copy of less than this share of the fullest region in use is a thin arrow.
 _LARGE = 0.02
-#: Points between arrows that start at the same step, and from there to a name that none of them crosses.
+#: Points between arrows that start at the same step, and from the left of a box, where arrows end, to its name.
 _APART, _CLEAR = 1.8, 12.0
 #: Points of a region from which nothing is copied and in which little lies.
 _THIN = 60.0
