@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from sheets import texts_and_boxes
 
 from modelplan.answers.allocator_field import Field, Mark
 from modelplan.outputs.figures import canvas, field_chart
@@ -85,3 +86,10 @@ def test_the_unbeaten_fall_from_fast_to_low() -> None:
         Mark("slow", "offsets", 20, 6), Mark("bad", "baseline", 30, 7),
     )  # fmt: skip
     assert [m.name for m in Field("", 1, 10, marks, (), "").unbeaten()] == ["fast", "low"]
+
+
+def test_a_height_a_little_above_the_bound_does_not_read_as_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    heights = (3_030_937_746, 3_030_940_307, 3_031_089_086, 3_100_000_000)
+    marks = tuple(Mark(f"a{i}", "offsets", height, 10) for i, height in enumerate(heights))
+    texts, _ = texts_and_boxes(field_chart.draw, Field("G.csv", 816, heights[0], marks, (), "modelplan"), monkeypatch)
+    assert [text for text in texts if text.startswith("1.0")] == ["1.0000", "1.0000008", "1.00005", "1.0228"]

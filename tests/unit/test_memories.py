@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -339,6 +340,14 @@ def test_the_stacked_map_draws_every_stay_inside_of_its_panel() -> None:
     assert render(made, ".map.png")[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize("count", [1, 70, 71, 500])
+def test_steps_have_their_operators_however_many_there_are(count: int) -> None:
+    ticks = region_map.step_ticks(["CONV_2D"] * count, 1060 / count)
+    assert ticks == [(step, f"CONV_2D  {step}") for step, _ in ticks]
+    assert all((b[0] - a[0]) * 1060 / count >= 7.5 for a, b in pairwise(ticks))
+    assert [text for _, text in region_map.step_ticks([""] * 3, 20)] == ["0", "1", "2"]
+
+
 def test_thin_rectangles_of_the_stacked_map_have_no_outline() -> None:
     made = planned(*KWS)
     stacked = region_map.panels(made)
@@ -431,6 +440,8 @@ def test_the_bar_of_a_memory_adds_up_and_says_when_the_spare_part_is_not_to_scal
         rows = arenas_map.segments(made, number)
         region = made.problem.regions[number]
         assert sum(size for _, size, _ in rows) == region.size
+        stated = {part.nbytes for part in made.arenas if part.region == number}
+        assert {size for words, size, _ in rows if words not in ("spare", "reserved")} <= stated
         shares, to_scale = arenas_map.widths(rows)
         assert sum(shares) == pytest.approx(1)
         if to_scale:

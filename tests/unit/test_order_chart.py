@@ -39,6 +39,7 @@ def test_every_operator_is_a_line_and_no_text_touches_another() -> None:
         lines = [artist for artist in sheet.figure.artists if isinstance(artist, Line2D)]
     colours = [line.get_color() for line in lines]
     assert (colours.count(WARNING), colours.count("#b9b9b9")) == (1, 4)
+    assert {"0", "1", "2", "3", "4", "step"} <= {text.get_text() for text in sheet.figure.texts}
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 

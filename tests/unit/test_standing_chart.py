@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from sheets import texts_and_boxes
 
 from modelplan import Buffer, Placement, Problem
 from modelplan.answers import drawing
 from modelplan.answers.allocator_field import Field, Mark
-from modelplan.outputs.figures import standing_chart
+from modelplan.outputs.figures import canvas, standing_chart
 from modelplan.outputs.figures.standing_chart import Standing
 
 PROBLEM = Problem.of([Buffer("a", 64, 0, 3), Buffer("b", 32, 2, 5), Buffer("c", 64, 4, 8)])
@@ -38,5 +41,15 @@ def test_bars_and_maps_have_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_legend_names_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     texts, _ = texts_and_boxes(standing_chart.draw, Standing(FIELD, MAPS), monkeypatch)
-    assert {"modelplan", "offsets", "baseline", "lower bound"} <= set(texts)
+    assert {"bars", "modelplan", "offsets", "baseline", "lower bound"} <= set(texts)
+    assert {"maps", "buffer", "free"} <= set(texts)
     assert "exact" not in texts
+
+
+def test_the_scale_ends_at_the_highest_bar_where_none_is_cut() -> None:
+    with canvas.style():
+        sheet = standing_chart.draw(Standing(replace(FIELD, marks=MARKS[:3]), MAPS))
+    assert sheet.top == pytest.approx(1.03 * 128)
+    names = [text for text in sheet.figure.texts if text.get_text() == "modelplan and 1 more"]
+    renderer = FigureCanvasAgg(sheet.figure).get_renderer()  # type: ignore[no-untyped-call]
+    assert 0 < names[0].get_window_extent(renderer).y0 < 2 * 24

@@ -10,13 +10,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from sheets import texts_and_boxes
 
 from modelplan import load, plan
 from modelplan.checking.moves_simulator import simulate
 from modelplan.cli import main
 from modelplan.model import Graph, Plan
+from modelplan.outputs.figures import stream_chart
 from modelplan.outputs.reports.stream_report import sections_of
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import milliseconds
 from modelplan.questions.memories.streaming import Link, Stream, point, stream_curve, stream_of, streamed, swapped
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -75,6 +78,14 @@ def test_more_memory_and_a_quicker_link_never_take_longer(made: Plan) -> None:
     last = found.curves[0][1][-1]
     assert last.seconds == pytest.approx(found.computing, rel=0.1)
     assert last.streamed == 512
+
+
+def test_a_layout_beyond_the_plot_is_told_in_words(made: Plan, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = stream_curve(made, [LINK], points=3)
+    run = simulate(*streamed(stream, stream.most))
+    for chosen, start in ((stream.most, "ring: "), (8 << 30, f"in 8192.00 MiB {milliseconds(run.seconds)}: ")):
+        texts, _ = texts_and_boxes(stream_chart.draw, replace(found, chosen=chosen, simulated=run), monkeypatch)
+        assert f"{start}a layout with addresses, replayed" in texts
 
 
 @pytest.mark.slow

@@ -39,12 +39,10 @@ def segments(region_plan: RegionPlan, number: int) -> list[Segment]:
     low, high = free_range(region, ALIGNMENT)
     given = [(_WORDS[part.name], part) for part in _parts(region_plan) if part.region == number]
     found: list[Segment] = [("reserved", low, _RESERVED)]
-    at = low
     for words, part in given:
-        size = -(-part.nbytes // ALIGNMENT) * ALIGNMENT
-        found.append((words, size, {"facecolor": _FILLS[part.name], "edgecolor": MUTED, "linewidth": 0.4}))
-        at += size
-    found.append(("spare", high - at, {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
+        found.append((words, part.nbytes, {"facecolor": _FILLS[part.name], "edgecolor": MUTED, "linewidth": 0.4}))
+    spare = high - sum(size for _, size, _ in found)
+    found.append(("spare", spare, {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
     found.append(("reserved", region.size - high, _RESERVED))
     return [row for row in found if row[1]]
 

@@ -194,7 +194,10 @@ def _columns(field: Field) -> tuple[float, float, float]:
 
 
 def _ratio(field: Field, mark: Mark) -> str:
-    return f"{1 + field.excess(mark) / 100:.4f}"
+    """Four digits, and more where four would hide what is above the bound."""
+    excess = field.excess(mark) / 100
+    digits = max(4, -math.floor(math.log10(excess))) if excess > 0 else 4
+    return f"{1 + excess:.{digits}f}"
 
 
 def _list(sheet: Sheet, field: Field) -> None:

@@ -368,7 +368,7 @@ def _spots(sheet: Sheet, home: Column, width: float) -> Iterator[Area]:
     """Where a text of this width may stand beside a rectangle: right and left of its middle, then above and below."""
     x0, y0, x1, y1 = home.tolist()
     inside = sheet.margins.left + 2, sheet.right - 2
-    for part in (0.5, 0.7, 0.3, 0.85, 0.15):
+    for part in (0.5, 0.7, 0.3, 0.85, 0.15, 0.6, 0.4, 0.95, 0.05):
         y = y0 + part * (y1 - y0)
         for left in (x1 + _AWAY, x0 - _AWAY - width):
             if inside[0] <= left and left + width <= inside[1] and y0 + _LINE <= y <= y1 - _LINE:

@@ -26,8 +26,8 @@ _EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
 _PER_STEP, _NARROWEST, _WIDEST = 36.0, 720.0, 1400.0
 #: A copy of less than this share of the fullest region in use is a thin arrow.
 _LARGE = 0.02
-#: Points between arrows that start at the same step.
-_APART = 1.8
+#: Points between arrows that start at the same step, and from the left of a box, where arrows end, to its name.
+_APART, _CLEAR = 1.8, 12.0
 #: Points of a region from which nothing is copied and in which little lies.
 _THIN = 60.0
 #: Points of height from which a stay has an outline: that of a thinner one would hide it.
@@ -176,10 +176,11 @@ def _stay(
     room, nbytes = (stay.end - stay.start) * sheet.per_step - 4, brief(size).replace(".00", "")
     name = lettering.fitting((*(f"{form}   {nbytes}" for form in forms), *forms), room, SMALL)
     lines = [name] if nbytes in name or high - low < 2 * SMALL + 4 else [name, nbytes]
+    lines = [text for text in lines if lettering.width(text, SMALL) <= room]
+    left = sheet.x(stay.start) + min(_CLEAR, 2 + (room - lettering.widest(lines, SMALL)) / 2)
     middle = sheet.margins.bottom + (low + high) / 2 + (len(lines) - 1) * (SMALL + 1) / 2
     for line, text in enumerate(lines):
-        if lettering.width(text, SMALL) <= room:
-            sheet.write(sheet.x(stay.start) + 2, middle - line * (SMALL + 1), text, SMALL)
+        sheet.write(left, middle - line * (SMALL + 1), text, SMALL)
 
 
 def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, number: int) -> None:

@@ -79,10 +79,11 @@ def draw(drawing: OrderDrawing) -> Sheet:
     steps = max(len(drawing.order), 1)
     width = min(max(steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
     top = 1.05 * max(drawing.peak_before, drawing.peak_after, drawing.lower_bound, 1)
-    foot = _EDGE + 2 * _ROW + (_BAND + _words_height(drawing) if drawing.moved else 0)
+    foot = _EDGE + 2.5 * _ROW + (_BAND + _words_height(drawing) if drawing.moved else 0)
     sheet = canvas.sheet(Margins(_LEFT, _RIGHT, _TOP, foot), width, _PLOT_HEIGHT, steps, top)
     _draw_curves(sheet, drawing)
     draw_live_bytes(sheet, _EDGE)
+    _draw_steps(sheet, steps)
     _draw_levels(sheet, drawing)
     _draw_head(sheet, drawing)
     if drawing.moved:
@@ -98,6 +99,16 @@ def _draw_curves(sheet: Sheet, drawing: OrderDrawing) -> None:
     for live, colour, width in lines:
         sheet.axes.stairs(live, edges, color=colour, linewidth=width, zorder=3)
     sheet.axes.stairs(drawing.after, edges, fill=True, color=_AFTER, alpha=0.16, linewidth=0, zorder=1)
+
+
+def _draw_steps(sheet: Sheet, steps: int) -> None:
+    """Round steps below the curves, and what they are."""
+    apart = lettering.width(f"{steps:,}", SMALL) + 12
+    for step in range(0, steps, stride(sheet.per_step, apart)):
+        x, y = sheet.x(step + 0.5), sheet.margins.bottom
+        sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
+        sheet.write(x, y - 4, f"{step:,}", SMALL, ha="center", va="top")
+    sheet.write(sheet.right + 8, sheet.margins.bottom - 8, "step", SMALL, color=MUTED)
 
 
 def _draw_levels(sheet: Sheet, drawing: OrderDrawing) -> None:
@@ -141,7 +152,7 @@ def _draw_head(sheet: Sheet, drawing: OrderDrawing) -> None:
 
 def _draw_moves(sheet: Sheet, drawing: OrderDrawing) -> None:
     """From the step in the file, above, to the step in the plan, below."""
-    upper = sheet.margins.bottom - _ROW
+    upper = sheet.margins.bottom - 1.5 * _ROW
     lower = upper - _BAND
     sheet.write(sheet.right + 8, upper, "step in the file", SMALL, color=MUTED)
     sheet.write(sheet.right + 8, lower, "step in this order", SMALL, color=MUTED)

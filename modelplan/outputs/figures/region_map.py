@@ -33,7 +33,6 @@ _EDGE, _ROW, _LEFT, _RIGHT = 12.0, 14.0, 84.0, 20.0
 _PLOT, _LEAST, _HEAD, _BAND = 420.0, 34.0, 18.0, 18.0
 _NARROWEST, _WIDEST, _PER_STEP = 640.0, 1060.0, 20.0
 _LONGEST_OP = 110.0
-_MOST_TICKED = 70
 #: Rectangles that are thinner, in points, have no outline: it would hide them. Two shades take turns instead.
 _SLIM = 2.0
 
@@ -213,10 +212,7 @@ def _name(sheet: Sheet, region_plan: RegionPlan, panel: Panel, stay: Stay, forms
 
 
 def step_ticks(ops: Sequence[str], per_step: float) -> list[tuple[int, str]]:
-    """Steps of `per_step` points with the words under them: operators while there are few, else round numbers."""
-    count = len(ops)
-    if count <= _MOST_TICKED and any(ops):
-        words = [lettering.drawable(f"{kind}  {step}") for step, kind in enumerate(ops)]
-        every = axes.stride(per_step, lettering.line_height(SMALL))
-        return [(s, lettering.folded(words[s], _LONGEST_OP, SMALL)) for s in range(0, count, every)]
-    return [(step, f"{step:,}") for step in range(0, count, axes.stride(per_step, 40.0))]
+    """Steps so far apart that upright words fit, with the words: the operator, where there is one, and the step."""
+    steps = range(0, len(ops), axes.stride(per_step, lettering.line_height(SMALL)))
+    words = ((s, lettering.drawable(f"{ops[s]}  {s}" if ops[s] else f"{s:,}")) for s in steps)
+    return [(s, lettering.folded(text, _LONGEST_OP, SMALL)) for s, text in words]

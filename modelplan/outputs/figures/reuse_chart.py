@@ -78,7 +78,7 @@ def draw_panel(
         chosen = (drawing.kinds == kind) & (problem.size > 0)
         slim = (boxes[:, 3] - boxes[:, 1]) * sheet.per_unit < _SLIM
         colour = axes.fill(drawing, int(kind))
-        thin = {"facecolor": axes.darker(colour), "edgecolor": axes.darker(colour), "linewidth": 0.1}
+        thin = {"facecolor": colour, "edgecolor": axes.darker(colour), "linewidth": 0.25}
         sheet.boxes(boxes[chosen & slim], rasterized=dense, zorder=2, **thin)
         sheet.boxes(boxes[chosen & ~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
     sheet.axes.plot((begin, begin + drawing.steps * scale), (height, height), color=INK, linewidth=0.9, zorder=4)

@@ -16,16 +16,16 @@ import numpy as np
 
 from modelplan.answers.allocator_field import Field, Mark
 from modelplan.answers.drawing import Drawing
-from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Boxes, Margins, Sheet
+from modelplan.outputs.figures import axes, canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, WARNING, Boxes, Margins, Sheet
 from modelplan.outputs.figures.field_chart import COLOURS
 from modelplan.outputs.figures.reuse_chart import byte_axis, draw_panel
 from modelplan.primitives.units import brief
 
 _BAR, _PANEL, _GAP, _HEIGHT = 15.0, 270.0, 22.0, 300.0
 _EDGE, _ROW, _LEFT, _RIGHT, _NAMES = 12.0, 14.0, 62.0, 24.0, 150.0
-#: Multiples of the highest map above which bars are cut.
-_CUT = 1.35
+#: Multiples of the highest map above which bars are cut, and of the highest bar where the scale ends if none is.
+_CUT, _ABOVE = 1.35, 1.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,12 @@ def draw(standing: Standing) -> Sheet:
     """The chart; must run inside `canvas.style()`. Cost: O(n log n) in the buffers."""
     field = standing.field
     groups = _groups(field.marks)
-    top = _CUT * max([field.lower_bound, 1, *(drawing.height for _, drawing in standing.maps)])
+    highest = max([field.lower_bound, 1, *(drawing.height for _, drawing in standing.maps)])
+    top = min(_CUT * highest, _ABOVE * max([highest, *(mark.height for mark in field.marks)]))
     bars = _BAR * len(groups)
     width = bars + len(standing.maps) * (_GAP + _PANEL)
-    margins = Margins(_LEFT, _RIGHT, 2 * _EDGE + TITLE + 4 * _ROW, _NAMES + _EDGE)
+    below = max(6 + lettering.widest(map(_name, groups), SMALL), 2 * _ROW) + _EDGE
+    margins = Margins(_LEFT, _RIGHT, 2 * _EDGE + TITLE + 5 * _ROW, below)
     sheet = canvas.sheet(margins, width, _HEIGHT, width, top)
     for place, marks in enumerate(groups):
         _draw_bar(sheet, marks, place)
@@ -65,7 +67,7 @@ def draw(standing: Standing) -> Sheet:
         sheet.write(middle, sheet.ceiling + 6, f"{name}: {brief(drawing.height)}", BODY, ha="center", weight="bold")
         sheet.write(middle, margins.bottom - 9, "step", SMALL, ha="center", va="top", color=MUTED)
     byte_axis(sheet)
-    _head(sheet, field, [marks[0] for marks in groups])
+    _head(sheet, standing, [marks[0] for marks in groups])
     return sheet
 
 
@@ -86,24 +88,42 @@ def _draw_bar(sheet: Sheet, marks: Sequence[Mark], place: int) -> None:
     sheet.boxes(box, facecolor=colour, linewidth=0, alpha=0.75)
     middle = sheet.x((left + right) / 2)
     if is_cut:
-        style = {"rotation": 90, "ha": "center", "va": "top", "color": "white", "weight": "bold"}
+        style = {"rotation": 90, "ha": "center", "va": "top", "weight": "bold"}
         sheet.write(middle, sheet.ceiling - 4, f"{brief(first.height)}  ↑", SMALL, **style)
+    sheet.write(middle, sheet.margins.bottom - 6, _name(marks), SMALL, rotation=90, ha="center", va="top")
+
+
+def _name(marks: Sequence[Mark]) -> str:
+    """The first of those that share a bar, and how many more there are."""
     more = f" and {len(marks) - 1} more" if len(marks) > 1 else ""
-    name = lettering.folded(first.name, _NAMES - 10 - lettering.width(more, SMALL), SMALL)
-    sheet.write(middle, sheet.margins.bottom - 6, name + more, SMALL, rotation=90, ha="center", va="top")
+    return lettering.folded(marks[0].name, _NAMES - 10 - lettering.width(more, SMALL), SMALL) + more
 
 
-def _head(sheet: Sheet, field: Field, named: Sequence[Mark]) -> None:
+def _head(sheet: Sheet, standing: Standing, named: Sequence[Mark]) -> None:
+    field = standing.field
     room = sheet.right + sheet.margins.right - 2 * _EDGE
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     title = lettering.folded(lettering.drawable(field.title), room / 1.15, TITLE) or "problem"
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
     sheet.write(_EDGE, y - _ROW, lettering.folded(field.facts, room, BODY), BODY, va="baseline")
-    x, y = _EDGE, y - 2 * _ROW - 4
+    y -= 2 * _ROW + 4
     kinds = dict.fromkeys(mark.kind for mark in named if mark.name != "modelplan")
-    for kind, colour in [("modelplan", WARNING), *((kind, COLOURS[kind]) for kind in kinds)]:
-        sheet.swatch(x, y, facecolor=colour, alpha=0.75, linewidth=0)
-        sheet.write(x + 14, y + 1, kind, SMALL, va="baseline")
-        x += 26 + lettering.width(kind, SMALL)
+    colours = [("modelplan", WARNING), *((kind, COLOURS[kind]) for kind in kinds)]
+    x = _legend(sheet, y, "bars", [axes.Entry(k, {"facecolor": c, "alpha": 0.75, "linewidth": 0}) for k, c in colours])
     sheet.line((x, x + 16), (y + 4, y + 4), color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
     sheet.write(x + 20, y + 1, "lower bound", SMALL, va="baseline")
+    free = axes.Entry("free", {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4})
+    for _, drawing in standing.maps[:1]:
+        present = [axes.kind_entry(drawing, int(kind)) for kind in np.unique(drawing.kinds)]
+        _legend(sheet, y - _ROW, "maps", [*present, free])
+
+
+def _legend(sheet: Sheet, y: float, words: str, entries: Sequence[axes.Entry]) -> float:
+    """A row of the legend after what it is of; returns where the row ends."""
+    sheet.write(_EDGE, y + 1, words, SMALL, va="baseline", color=MUTED)
+    x = _LEFT - 24
+    for entry in entries:
+        sheet.swatch(x, y, **entry.style)
+        sheet.write(x + 14, y + 1, entry.text, SMALL, va="baseline")
+        x += 26 + lettering.width(entry.text, SMALL)
+    return x

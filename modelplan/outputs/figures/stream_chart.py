@@ -26,7 +26,8 @@ def draw(curve: StreamCurve) -> Sheet:
         Margins(left, right, 2 * _EDGE + TITLE + 2 * _ROW, 46.0), _WIDTH, _HEIGHT, memory - first, time
     )
     _axes(sheet, first, memory, time)
-    _head(sheet, curve)
+    ring = curve.chosen is not None and curve.chosen <= memory
+    _head(sheet, curve, ring=ring)
     base = sheet.y(curve.computing)
     sheet.line((left, sheet.right), (base, base), color=MUTED, linewidth=0.8, linestyle="--")
     for number, (_, own) in enumerate(curve.curves):
@@ -34,7 +35,7 @@ def draw(curve: StreamCurve) -> Sheet:
         xs, ys = [sheet.x(p.memory - first) for p in own], [sheet.y(p.seconds) for p in own]
         sheet.line(xs, ys, color=colour, linewidth=1.3, marker="o", markersize=3)
     _labels(sheet, curve, first)
-    if curve.chosen is not None and curve.simulated is not None:
+    if ring and curve.chosen is not None and curve.simulated is not None:
         x, y = sheet.x(curve.chosen - first), sheet.y(curve.simulated.seconds)
         sheet.line((x,), (y,), marker="o", markersize=7, color="white", markeredgecolor=INK, markeredgewidth=1.4)
     return sheet
@@ -59,15 +60,19 @@ def _labels(sheet: Sheet, curve: StreamCurve, least: float) -> None:
         sheet.write(sheet.x(first.memory - least) + 6, y, rate_text(rate), SMALL, color=_LINES[number % len(_LINES)])
 
 
-def _head(sheet: Sheet, curve: StreamCurve) -> None:
+def _head(sheet: Sheet, curve: StreamCurve, *, ring: bool) -> None:
+    """Title, bytes, and the run in the memory that was asked for: a `ring`, or words where it is off the plot."""
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     sheet.write(_EDGE, y, curve.title, TITLE, weight="bold", va="baseline")
     facts = f"weights {brief(curve.weights)}, activations {brief(curve.activations)}"
     sheet.write(
         _EDGE, y - _ROW, f"{facts}; dashed: all weights kept, {milliseconds(curve.computing)}", BODY, va="baseline"
     )
-    ring = "ring: a layout with addresses, replayed" if curve.simulated is not None else "by the time model"
-    sheet.write(_EDGE, y - 2 * _ROW, ring, BODY, color=MUTED, va="baseline")
+    shown = "by the time model"
+    if curve.chosen is not None and curve.simulated is not None:
+        time = f"in {brief(curve.chosen)} {milliseconds(curve.simulated.seconds)}"
+        shown = f"{'ring' if ring else time}: a layout with addresses, replayed"
+    sheet.write(_EDGE, y - 2 * _ROW, shown, BODY, color=MUTED, va="baseline")
 
 
 def _axes(sheet: Sheet, least: float, memory: float, time: float) -> None:

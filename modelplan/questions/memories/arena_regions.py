@@ -26,7 +26,7 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
         RequestError, ModelError: as `two_arenas`.
     """
     found = two_arenas(model, abi, kernels)
-    sizes = found.persistent, found.non_persistent, len(model.data)
+    sizes, rest = (found.persistent, found.non_persistent, len(model.data)), found.non_persistent > found.head
     regions, costs = region_plan.problem.regions, _costs(region_plan)
     best: tuple[float, tuple[int, ...]] | None = None
     for where in product(range(len(regions)), repeat=3):
@@ -37,7 +37,7 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
     where = best[1] if best else (-1, -1, -1)
     holds = (
         "what stays: eval tensors, quantisation, operators' data, variables",
-        f"tensors and scratch {found.head:,}, the rest until the plan stands",
+        f"tensors and scratch {found.head:,}" + (", the rest until the plan stands" if rest else ""),
         "the model file with its weights",
     )
     names = "persistent", "non-persistent", "model file"
