@@ -98,7 +98,8 @@ def _refuse_urls(words: Sequence[str]) -> None:
     Raises:
         ModelError: one is.
     """
-    url = next((word for word in words if _URL.match(word)), None)
+    after = zip(("", *words), words, strict=False)
+    url = next((word for option, word in after if option != "--scheduler" and _URL.match(word)), None)
     if url is not None:
         from modelplan.primitives.errors import ModelError
 

@@ -123,22 +123,15 @@ def _best(analysis: Analysis) -> Report:
     """The three changes that would lower it most, of those that take no time to try."""
     if analysis.requirement.refusals:
         return []
-    lines = best_lines(analysis.suggestions)
-    untried = _fit_line(analysis)
-    most = max((one.saved for one in analysis.suggestions[: len(lines)]), default=0)
-    if untried:
-        lines.insert(0 if analysis.fit_saves_at_most > most else len(lines), untried)
-    more = f"`{explain_command(analysis)}` tries the rest"
-    return [Section(f"What would help most; {more}", tuple(lines or ["nothing that takes no time to try"]))]
-
-
-def _fit_line(analysis: Analysis) -> str:
-    """What `fit` could save, which takes its time to try; nothing where it is below 1 % of the arena."""
-    most = analysis.fit_saves_at_most
-    if 100 * most < analysis.requirement.arena:
-        return ""
-    how = f"stripes, which take time to try: `{fit_command(analysis)}`"
-    return f"at most {most:,} bytes less of the planned activations: {how}"
+    lines, commands = best_lines(analysis.suggestions), [f"{explain_command(analysis)}  # tries the rest"]
+    untried = analysis.fit_saves_at_most
+    if 100 * untried >= max(analysis.requirement.arena, 1):
+        most = max((one.saved for one in analysis.suggestions[: len(lines)]), default=0)
+        words = f"at most {untried:,} bytes less of the planned activations: stripes, which take time to try"
+        lines.insert(0 if untried > most else len(lines), words)
+        commands.insert(0, fit_command(analysis))
+    found = tuple(lines or ["nothing that takes no time to try"])
+    return [Section("What would help most", found, commands=tuple(commands))]
 
 
 def fit_command(analysis: Analysis) -> str:
