@@ -30,13 +30,14 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.progress import ProgressLine
 from modelplan.formats import load_table
+from modelplan.formats.buffer_table import BufferTable
 from modelplan.formats.problem_csv import with_offsets
 from modelplan.outputs import render
 from modelplan.outputs.reports.solution_report import section_of
 from modelplan.planning.allocators import DEFAULT
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.units import counted
-from modelplan.questions.solving import SolveRequest, solve
+from modelplan.questions.solving import SolveRequest, solution_of
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -70,9 +71,11 @@ def run(arguments: Namespace) -> int:
     source = arguments.problem or arguments.input
     files.check_outputs([arguments.output, *arguments.draw], [source])
     drawn = figures_asked(arguments, "Solution") if arguments.draw else []
-    solution = answered(arguments, source)
+    table = load_table(source, arguments.part)
+    solution = answered(arguments, source, table)
     if arguments.output and solution.fits:
-        files.write(arguments.output, written(source, arguments.part, solution))
+        text = render(solution, ".csv") if table.as_it_stands else with_offsets(table, solution.placement)
+        files.write(arguments.output, text)
     write_figures(drawn, solution)
     if arguments.output != "-":
         shown = section_of(solution)
@@ -80,7 +83,7 @@ def run(arguments: Namespace) -> int:
     return 0 if solution.fits else 1
 
 
-def answered(arguments: Namespace, source: str) -> Solution:
+def answered(arguments: Namespace, source: str, table: BufferTable) -> Solution:
     """The answer, with a line of progress while the search takes long; Ctrl-C keeps the best so far."""
     line = ProgressLine()
     request = SolveRequest(
@@ -94,15 +97,9 @@ def answered(arguments: Namespace, source: str) -> Solution:
         fragmentation=arguments.fragmentation,
     )
     try:
-        return solve(request)
+        return solution_of(table, request)
     finally:
         line.clear()
-
-
-def written(source: str, part: str, solution: Solution) -> str | bytes:
-    """The table with offsets: the rows of the file as they are where one row is not one buffer."""
-    table = load_table(source, part)
-    return render(solution, ".csv") if table.as_it_stands else with_offsets(table, solution.placement)
 
 
 def remarks(solution: Solution, arguments: Namespace) -> list[str]:

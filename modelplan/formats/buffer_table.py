@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,7 @@ class BufferTable:
             planner: the tool.
             planned: each buffer with the tool's offset.
             pieces: when they are alive. A buffer with several pieces is a rigid group: between them its bytes are free.
-            alignment: what the tool aligns offsets to; 1 counts where one of them breaks it.
+            alignment: what the tool aligns offsets to.
         """
         owner, start, end = np.array(pieces, np.int64).reshape(-1, 3).T
         size, offset = (np.array([getattr(b, name) for b in planned], np.int64)[owner] for name in ("size", "offset"))
@@ -66,7 +66,7 @@ class BufferTable:
             size,
             start,
             end,
-            np.full(len(owner), 1 if (offset % alignment).any() else alignment),
+            np.full(len(owner), alignment),
             groups=np.column_stack((several, owner[several], np.zeros(len(several), np.int64))),
         )
         rows = np.arange(len(owner))
@@ -79,6 +79,11 @@ class BufferTable:
             return None
         found: IntArray = np.where(by_row[self.rows] < 0, by_row[self.rows], by_row[self.rows] + self.deltas)
         return found
+
+
+def kept_alignment(offsets: Iterable[int], usual: int) -> int:
+    """The alignment that a tool usually keeps, or 1 where one of its offsets breaks that."""
+    return 1 if any(offset % usual for offset in offsets) else usual
 
 
 def chosen_part(path: Path, parts: Sequence[str], part: str, what: str) -> str:

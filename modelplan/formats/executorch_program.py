@@ -22,7 +22,7 @@ from math import prod
 from operator import or_
 from pathlib import Path
 
-from modelplan.formats.buffer_table import BufferTable, PlannedBuffer, chosen_part
+from modelplan.formats.buffer_table import BufferTable, PlannedBuffer, chosen_part, kept_alignment
 from modelplan.formats.files import read_model
 from modelplan.formats.tflite.tflite_tables import byte_range, follow, scalar, tables, u32
 from modelplan.formats.tflite.tflite_tables import field as position
@@ -67,8 +67,8 @@ class _Value:
 class _Step:
     """An instruction: what it is called, the values that it reads and writes, and where it may jump to, else -1.
 
-    Of `either` it is not said whether they are read or written; `always` says that it jumps in any case, `partial` that
-    it writes a part of its result.
+    Of `either`, operands and then results, it is not said where the results begin; the last one is one. `always` says
+    that it jumps in any case, `partial` that it writes a part of its result.
     """
 
     name: str
@@ -256,7 +256,9 @@ class _Views:
     def _run(self, step: _Step, name: str) -> tuple[list[int], list[int]]:
         for v in step.reads:
             self._read(v)
-        fresh = [v for v in step.either if v in self.values and not self.values[v].written and self._view_of(v) < 0]
+        last = step.either[-1:]
+        unwritten = [v for v in step.either if v in self.values and not self.values[v].written]
+        fresh = [v for v in unwritten if v in last or self._view_of(v) < 0]
         for v in step.either:
             self._write(v, name) if v in fresh else self._read(v)
         for v in step.writes:
@@ -387,15 +389,12 @@ def _table(path: Path, values: dict[int, _Value], alive: Sequence[set[int]], mem
         for v in sorted(here):
             if values[v].memory == memory:
                 times.setdefault(v, []).append(step)
-    aligned = not any(values[v].offset % _ALIGNMENT for v in times)
+    alignment = kept_alignment((values[v].offset for v in times), _ALIGNMENT)
     planned = [
-        PlannedBuffer(
-            f"{values[v].name} ({v})", rounded_up(values[v].size, _ALIGNMENT if aligned else 1), values[v].offset
-        )
-        for v in times
+        PlannedBuffer(f"{values[v].name} ({v})", rounded_up(values[v].size, alignment), values[v].offset) for v in times
     ]
     pieces = [(number, *run) for number, steps in enumerate(times.values()) for run in _runs(steps)]
-    return BufferTable.of_planner(path, "ExecuTorch", planned, pieces, _ALIGNMENT)
+    return BufferTable.of_planner(path, "ExecuTorch", planned, pieces, alignment)
 
 
 def _runs(steps: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -24,7 +24,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
-from modelplan.formats.buffer_table import BufferTable, Piece, PlannedBuffer, chosen_part
+from modelplan.formats.buffer_table import BufferTable, Piece, PlannedBuffer, chosen_part, kept_alignment
 from modelplan.formats.files import read_text
 from modelplan.model import IntArray
 from modelplan.primitives.errors import ModelError
@@ -72,7 +72,7 @@ def read_table(path: Path, part: str = "") -> BufferTable:
     pieces = [piece for number, members in enumerate(sets) for piece in _pieces(number, members, start, end)]
     planned = [PlannedBuffer(f"{values.names[i]} <{values.ids[i]}>", int(values.size[i]), int(values.offset[i]))
                for i, *_ in sets]  # fmt: skip
-    return BufferTable.of_planner(path, "XLA", planned, pieces, _ALIGNMENT)
+    return BufferTable.of_planner(path, "XLA", planned, pieces, kept_alignment(values.offset.tolist(), _ALIGNMENT))
 
 
 @dataclass(frozen=True, eq=False)

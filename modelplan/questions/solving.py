@@ -57,7 +57,17 @@ def solve(request: SolveRequest) -> Solution:
         RequestError: a part, list or offset that the file does not have, or that it does not go with.
         BrokenPlanError: the file's offsets are asked for and do not solve the problem.
     """
-    table = load_table(request.path, request.part)
+    return solution_of(load_table(request.path, request.part), request)
+
+
+def solution_of(table: BufferTable, request: SolveRequest) -> Solution:
+    """What `solve` answers, of a table that is read already.
+
+    Raises:
+        ModelError: the file of contiguous lists cannot be read.
+        RequestError: as `solve`.
+        BrokenPlanError: as `solve`.
+    """
     problem = replace(table.problem, capacity=request.capacity)
     if request.fixed:
         problem = _with_fixed(problem, table)
@@ -67,11 +77,9 @@ def solve(request: SolveRequest) -> Solution:
     hints = table.offsets("hint")
     if request.allocator == FROM_FILE:
         if planned is None:
-            raise (
-                BrokenPlanError(f"{request.path}: {flaw}")
-                if flaw
-                else RequestError(f"--allocator {FROM_FILE}: {table.path} has no column 'offset'")
-            )
+            if flaw:
+                raise BrokenPlanError(f"{table.path}: {flaw}")
+            raise RequestError(f"--allocator {FROM_FILE}: {table.path} has no column 'offset'")
         placement = planned
     else:
         budget = replace(request.budget, enough=_enough(problem, request.fragmentation))

@@ -1,6 +1,7 @@
 """Writes files whose memory other tools planned, with a Python that has these tools:
 
-python planned_files.py executorch FOLDER    small.pte, branch.pte, loop.pte, cache.pte (state and views)
+python planned_files.py executorch FOLDER    small.pte, branch.pte, loop.pte, cache.pte (state and
+                                                 views), views.pte (of an open shape), delegate.pte
 python planned_files.py xla FOLDER           the four files that XLA dumps of a program with loops and a branch
 """
 
@@ -13,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 
-def write_executorch(folder: Path) -> None:
-    """Exports four small networks."""
+def networks() -> dict[str, Any]:
+    """The classes of the networks, by name."""
     import torch
-    from executorch.exir import to_edge
     from functorch.experimental import control_flow
     from torch import nn
 
@@ -29,6 +29,14 @@ def write_executorch(folder: Path) -> None:
             a = torch.relu(self.first(x))
             return torch.nn.functional.max_pool2d(torch.relu(self.second(a)) + a, 2)
 
+    class Delegated(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(2, 4, 3, padding=1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(torch.cumsum(torch.relu(self.first(x)), -1), -1)
+
     class Branch(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.cond(x.sum() > 0, lambda x: x * 2 + 1, lambda x: (x - 1) * 3, (x,))
@@ -36,6 +44,10 @@ def write_executorch(folder: Path) -> None:
     class Loop(nn.Module):
         def forward(self, rows: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
             return control_flow.map(lambda row, y: torch.relu(row + y) * y, rows, y) + y * 3
+
+    class Views(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu((x * 2).view(x.shape[0] * 4, 2)) + 1
 
     class Cache(nn.Module):
         def __init__(self) -> None:
@@ -48,17 +60,32 @@ def write_executorch(folder: Path) -> None:
             self.cache[:, at] = key
             return torch.softmax(query @ self.cache.transpose(1, 2), -1) @ self.cache + x
 
+    return {kind.__name__: kind for kind in (Small, Delegated, Branch, Loop, Views, Cache)}
+
+
+def write_executorch(folder: Path) -> None:
+    """Exports six small networks."""
+    import torch
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge, to_edge_transform_and_lower
+
     torch.manual_seed(0)
     torch.set_grad_enabled(False)
-    cases: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "small": (Small(), (torch.randn(1, 2, 8, 8),)),
-        "branch": (Branch(), (torch.randn(4, 8),)),
-        "loop": (Loop(), (torch.randn(3, 8), torch.randn(8))),
-        "cache": (Cache(), (torch.randn(1, 1, 16), torch.tensor([3]))),
+    nets = networks()
+    cases: dict[str, tuple[Any, ...]] = {
+        "Small": (torch.randn(1, 2, 8, 8),),
+        "Branch": (torch.randn(4, 8),),
+        "Loop": (torch.randn(3, 8), torch.randn(8)),
+        "Cache": (torch.randn(1, 1, 16), torch.tensor([3])),
     }
-    for name, (network, inputs) in cases.items():
-        program = to_edge(torch.export.export(network.eval(), inputs)).to_executorch()
-        (folder / f"{name}.pte").write_bytes(program.buffer)
+    programs = {name.lower(): to_edge(torch.export.export(nets[name]().eval(), i)) for name, i in cases.items()}
+    rows = {0: torch.export.Dim("rows", max=16)}
+    programs["views"] = to_edge(torch.export.export(nets["Views"](), (torch.randn(4, 8),), dynamic_shapes=(rows,)))
+    programs["delegate"] = to_edge_transform_and_lower(
+        torch.export.export(nets["Delegated"]().eval(), cases["Small"]), partitioner=[XnnpackPartitioner()]
+    )
+    for name, program in programs.items():
+        (folder / f"{name}.pte").write_bytes(program.to_executorch().buffer)
 
 
 def write_xla(folder: Path) -> None:

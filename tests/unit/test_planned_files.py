@@ -28,7 +28,8 @@ def lifetimes(problem: Problem) -> dict[str, list[tuple[int, int]]]:
     ("file", "buffers", "least", "planned"),
     [
         ("small.pte", 8, 3072, 3072), ("branch.pte", 14, 272, 544), ("loop.pte", 10, 288, 352),
-        ("cache.pte", 17, 2768, 2768), (DUMP, 13, 33156, 33184),
+        ("cache.pte", 17, 2768, 2768), ("views.pte", 6, 1040, 1040), ("delegate.pte", 4, 2048, 2048),
+        (DUMP, 13, 33156, 33184),
     ],
 )  # fmt: skip
 def test_the_tool_s_own_plan_stands_beside_ours(file: str, buffers: int, least: int, planned: int) -> None:
@@ -54,6 +55,19 @@ def test_state_is_alive_all_the_time_and_views_are_no_buffers() -> None:
     assert offsets is not None
     places = list(zip(offsets.tolist(), table.problem.size.tolist(), table.problem.start.tolist(), strict=True))
     assert len(set(places)) == len(places)
+
+
+def test_a_view_of_an_open_shape_keeps_what_it_is_of_alive() -> None:
+    spans = lifetimes(load(FOLDER / "views.pte"))  # type: ignore[arg-type]
+    assert spans["aten::mul 2 (8)"] == [(2, 6)]  # read as a view in step 5
+    assert not [name for name in spans if "et_view" in name]
+
+
+def test_the_last_argument_of_a_delegate_is_its_result() -> None:
+    """It lies where an operand of its size was before."""
+    spans = lifetimes(load(FOLDER / "delegate.pte"))  # type: ignore[arg-type]
+    assert spans["delegate 0 (1)"] == [(0, 2)]
+    assert spans["delegate 2 (5)"] == [(2, 4)]
 
 
 def test_what_a_loop_fills_part_by_part_is_alive_through_it() -> None:
@@ -122,7 +136,7 @@ def test_files_that_do_not_belong_together_are_refused_by_name(tmp_path: Path) -
         load_table(tmp_path / "a-buffer-assignment.txt")
 
 
-@pytest.mark.parametrize("name", ["small.pte", "branch.pte", "loop.pte", "cache.pte", DUMP])
+@pytest.mark.parametrize("name", [*(file.name for file in sorted(FOLDER.glob("*.pte"))), DUMP])
 def test_damaged_files_are_refused_or_read(name: str, tmp_path: Path) -> None:
     for file in FOLDER.glob("loops*"):
         shutil.copy(file, tmp_path)
