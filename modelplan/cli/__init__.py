@@ -101,9 +101,10 @@ def _refuse_urls(words: Sequence[str]) -> None:
     after = zip(("", *words), words, strict=False)
     url = next((word for option, word in after if option != "--scheduler" and _URL.match(word)), None)
     if url is not None:
+        from modelplan.formats.foreign import way_out
         from modelplan.primitives.errors import ModelError
 
-        raise ModelError(f"{url}: a URL; download it first, for example by `curl -LO`")
+        raise ModelError(f"{url}: {way_out(url)}")
 
 
 def _ran(name: str, words: Sequence[str], known: Namespace) -> int:
