@@ -205,9 +205,9 @@ def _with_script(make: Callable[[Path], list[Path]]) -> Callable[[Path], list[Pa
 
 def _programs(_: Path) -> list[Path]:
     """A small library of the package itself."""
-    import modelplan
+    from modelplan.runtimes.ort import measuring
 
-    return [Path(modelplan.__file__).with_name("_allocation_trace.so")]
+    return [measuring.LIBRARY]
 
 
 def _for_program(case: str, folder: Path) -> list[list[str]]:
