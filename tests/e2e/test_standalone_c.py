@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import tflm_models
 from c_operators import DRAWS, Drawn, Single, batch, differing, drawn_single, result_of_sums, sweep
+from c_plans import random_stages
 from mobilenet_v2 import mobilenet_v2
 from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
 from tflm_models import Op, S, T, build, single
@@ -119,6 +120,51 @@ def test_convolutions_of_which_only_means_are_read_are_not_held(seed: int, tmp_p
     assert "are equal" in execute_c(load_tflite(path), tmp_path / "net.c", seed).details
     verdict = stated_verdict(CModel(load_model(str(path)), load_tflite(path)), rung.files.source, rung.files.header)
     assert verdict.outcome == "ok"
+
+
+def expanded_convolutions(d: Drawn, count: int) -> bytes:
+    """Pairs side by side: a convolution of single pixels, and a depthwise one that reads its result."""
+    tensors: list[T] = []
+    ops: list[Op] = []
+    for _ in range(count):
+        height, width, channels, wide, down, across = (d.randint(1, most) for most in (7, 9, 9, 11, 3, 4))
+        same, stride = d.random() < 0.7, d.randint(1, 2)
+        down, across = min(down, height), min(across, width)
+        x = d.tensor((1, height, width, channels))
+        scales = tuple(d.scale() / 10 for _ in range(wide))
+        y = result_of_sums(d, x, scales, channels, (1, height, width, wide))
+        spans = (-(-n // stride) if same else (n - r) // stride + 1 for n, r in ((height, down), (width, across)))
+        z = result_of_sums(d, y, scales, down * across, (1, *spans, wide))
+        weights = [
+            d.constant(T("int8", shape, scales=scales, zero=0, axis=axis))
+            for shape, axis in (((wide, 1, 1, channels), 0), ((1, down, across, wide), 3))
+        ]
+        at = len(tensors)
+        tensors += [x, weights[0], d.bias(wide, 3000), y, weights[1], d.bias(wide, 3000), z]
+        active = {"FusedActivationFunction": d.randint(0, 3)}
+        single = {"Padding": d.randint(0, 1), "StrideH": 1, "StrideW": 1, **active}
+        window = {"Padding": int(not same), "StrideH": stride, "StrideW": stride, "DepthMultiplier": 1, **active}
+        ops.append(Op("CONV_2D", (at, at + 1, at + 2), (at + 3,), single, "Conv2DOptions"))
+        ops.append(Op("DEPTHWISE_CONV_2D", (at + 3, at + 4, at + 5), (at + 6,), window, "DepthwiseConv2DOptions"))
+    ends = tuple(op.inputs[0] for op in ops[::2]), tuple(op.outputs[0] for op in ops[1::2])
+    return build(S(tuple(tensors), tuple(ops), *ends))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_depthwise_convolution_computes_the_one_before(seed: int, tmp_path: Path) -> None:
+    path, draw = tmp_path / "pairs.tflite", random.Random(seed)
+    path.write_bytes(expanded_convolutions(Drawn(seed), 24))
+    model = CModel(load_model(str(path)), load_tflite(path))
+    assert len(model.expanded) == 24
+    program, operators = random_stages(model, draw, pushed=False)
+    while "expanded_depthwise" not in {o.kernels[0].source for o in operators.values()}:
+        program, operators = random_stages(model, draw, pushed=False)
+    files = c_files(model.file, operators, program, CNames("net", "net.h"))
+    verdict = stated_verdict(model, files.source, files.header)
+    assert verdict.outcome == "ok", verdict.details
+    (tmp_path / "net.c").write_text(files.source)
+    (tmp_path / "net.h").write_text(files.header)
+    assert "are equal" in execute_c(model.file, tmp_path / "net.c", seed).details
 
 
 def maps_that_differ(content: bytes, folder: Path, rng: random.Random | None) -> list[str]:

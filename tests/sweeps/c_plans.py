@@ -11,7 +11,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.c_model import CModel
+from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, TileChain, with_chains
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
@@ -46,18 +47,18 @@ def random_chains(rows: RowGraph, draw: random.Random) -> list[TileChain]:
     return chains
 
 
-def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> CProgram:
-    """Operators in runs of random length, direction and number of parts; some by tiles."""
+def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> tuple[CProgram, Mapping[int, COperator]]:
+    """Operators in runs of random length, direction and number of parts, some by tiles; and these operators."""
     chains = random_chains(model.rows, draw) if draw.random() < 0.5 else []
     graph = StagedGraph(with_chains(model.rows, chains), RowPlanOptions(pushed))
     search, at, stages = StageSearch(graph), len(graph.rows.order), list[StageChoice]()
     while at:
         first = max(at - draw.randint(1, 6), search.barrier(at))
-        whole = at - first == 1 and graph.rows.order[first] not in graph.rows.chains
+        whole = at - first == 1 and len(graph.rows.members(graph.rows.order[first])) == 1
         parts = draw.choice((0, 1, 1, 2, 3, 50)) if whole else draw.choice((1, 1, 2, 3, 50))
         stages.insert(0, StageChoice(first, at, parts, draw.random() < 0.5 and not (pushed and not first)))
         at = first
-    return placed_program(graph, stages, 100, draw.randrange(100))
+    return placed_program(graph, stages, 100, draw.randrange(100)), model.operators_of(graph.rows)
 
 
 def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable") -> str:
@@ -66,9 +67,9 @@ def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable")
     path.write_bytes(content)
     file, draw = load_tflite(str(path)), random.Random(seed)
     model, names = CModel(load_model(str(path)), file, kernels), CNames("net", "net.h")
-    program = replace(random_stages(model, draw, pushed=draw.random() < 0.5), kernels=kernels)
-    program, faster = with_spare_scratch(program, model.rows, model.faster)
-    operators = {**model.operators, **faster}
+    program, operators = random_stages(model, draw, pushed=draw.random() < 0.5)
+    program, faster = with_spare_scratch(replace(program, kernels=kernels), model.rows, model.faster)
+    operators = {**operators, **faster}
     files = c_files(file, operators, program, names)
     verdict = stated_verdict(model, files.source, files.header)
     if verdict.outcome != "ok":

@@ -53,6 +53,19 @@ def tiled(*, backward: bool = False, pushed: bool = False) -> tuple[Source, CPro
     return read_source(file), placed_program(graph, stages, 300)
 
 
+@cache
+def expanded(*, backward: bool = False) -> tuple[Source, CProgram]:
+    """A network whose second depthwise convolution computes the convolution before too, two columns at a time."""
+    path = str(MODELS / "ds_cnn_kws.tflite")
+    file = load_tflite(path)
+    model = CModel(load_model(path), file)
+    chain = next(c for c in chains_between(model.rows, 0, 6) if c.operators[-1] in model.expanded and c.width == 2)
+    graph = StagedGraph(with_chains(model.rows, [chain]), RowPlanOptions())
+    stages = [StageChoice(0, 4, 2, backward)]
+    stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(4, len(graph.rows.order))]
+    return read_source(file), placed_program(graph, stages, 300)
+
+
 def changed(program: CProgram, change: Callable[[Step], Step | None]) -> Iterator[CProgram]:
     """The plan with one step changed, for every step that the change has an answer for."""
     for number, stage in enumerate(program.stages):
@@ -112,6 +125,24 @@ def test_faults_of_tiles_are_caught(change: Callable[[RowsRead], RowsRead]) -> N
     faulty = list(changed(program, on_reads(lambda read: change(read) if read.width else read)))
     assert len(faulty) > 5
     assert all(rows_verdict(source, other).outcome == "broken" for other in faulty[::10])
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_an_operator_that_computes_the_one_before_is_followed(backward: bool) -> None:
+    source, program = expanded(backward=backward)
+    (number,) = program.scratch
+    assert source.parts[0].ops[number].kind == "DEPTHWISE_CONV_2D"
+    verdict = rows_verdict(source, program)
+    assert verdict.outcome == "ok", verdict.details
+    small = replace(program, scratch={number: program.scratch[number] - 1})
+    assert "working memory" in rows_verdict(source, small).details
+    for change in (
+        lambda read: replace(read, address=read.address + 1),
+        lambda read: replace(read, above=read.above + 1),
+        lambda read: replace(read, rows=read.rows - 1),
+    ):
+        faulty = list(changed(program, on_reads(change)))
+        assert all(rows_verdict(source, other).outcome == "broken" for other in faulty[::10])
 
 
 def test_a_tile_that_is_not_computed_is_caught() -> None:

@@ -158,8 +158,8 @@ def test_random_stages_are_read_back(tmp_path: Path) -> None:
         path = tmp_path / "net.tflite"
         path.write_bytes(random_cnn(seed))
         model, draw = CModel(load_model(str(path)), load_tflite(str(path))), random.Random(seed)
-        program = random_stages(model, draw, pushed=seed % 2 == 1)
-        files = c_files(model.file, model.operators, program, CNames("net", "net.h"))
+        program, operators = random_stages(model, draw, pushed=seed % 2 == 1)
+        files = c_files(model.file, operators, program, CNames("net", "net.h"))
         verdict = stated_verdict(model, files.source, files.header)
         assert verdict.outcome == "ok", (seed, verdict.details)
 

@@ -189,6 +189,9 @@ class _RowReplay:
             self._check_apart(op, call, count)
         self._use_scratch(call)
         self._check_extents(call, rules)
+        for position, rule in zip(positions, rules, strict=True):
+            if rule and op.inputs[position] in self._convolutions:
+                self._check_working_memory(op, call, rule)
         for row in range(count if any(rules) else 1):
             self._row(op, call, rules, row)
 
@@ -247,8 +250,8 @@ class _RowReplay:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
         rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
         if op.inputs[position] in self._convolutions:
-            self._check_pooled(op, self._convolutions[op.inputs[position]])
-            return None
+            self._check_folded(op, self._convolutions[op.inputs[position]])
+            return rule if op.kind == "DEPTHWISE_CONV_2D" else None
         if op.inputs[position] not in self._pads:
             return rule
         pad = self._pads[op.inputs[position]]
@@ -257,10 +260,18 @@ class _RowReplay:
             raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
         return folded
 
-    def _check_pooled(self, op: Operation, convolution: Operation) -> None:
-        """Checks that an operator may compute a convolution too: of its pixels one by one, into means."""
-        if op.kind not in ("MEAN", "AVERAGE_POOL_2D") or not is_by_pixel(convolution, self.cells):
+    def _check_folded(self, op: Operation, convolution: Operation) -> None:
+        """Checks that an operator may compute a convolution too: of its pixels one by one, into means or windows."""
+        if op.kind not in ("MEAN", "AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D") or not is_by_pixel(convolution, self.cells):
             raise self._broken(f"nothing computes {convolution.label}")
+
+    def _check_working_memory(self, op: Operation, call: KernelCall, rule: RowReads) -> None:
+        """Checks that four channels of what a convolution hands on have room for the windows of some columns."""
+        columns = rule.columns[slice(*call.columns) if call.columns else slice(None)] if rule.columns else ()
+        taken = {c for window in columns for c in window if c != EDGE}
+        needed = 4 * max(map(len, rule.rows)) * (max(taken, default=0) - min(taken, default=0) + 1)
+        if self.program.scratch.get(op.number, 0) < needed:
+            raise self._broken(f"has less than {needed} bytes of working memory")
 
     def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
         """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from modelplan.model import Graph
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.standalone_c.folding import with_pooled_convolutions, without_pads
+from modelplan.rewriting.standalone_c.folding import expanded_depthwise, with_pooled_convolutions, without_pads
 from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
 from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
 from modelplan.rewriting.standalone_c.operator_table import c_operator
@@ -21,18 +21,24 @@ from modelplan.runtimes.tflm.file import FileModel
 
 @dataclass
 class CModel:
-    """A model that becomes C, with its operators: those that run, and those that run where there is memory to spare."""
+    """A model that becomes C, with its operators: those that run, and those that run where there is memory to spare.
+
+    `expanded` are depthwise convolutions that may compute the convolution before them too, with its number.
+    """
 
     graph: Graph
     file: FileModel
     kernels: str = "portable"
     operators: Mapping[int, COperator] = field(init=False)
     faster: Mapping[int, COperator] = field(init=False)
+    expanded: Mapping[int, tuple[int, COperator]] = field(init=False)
 
     def __post_init__(self) -> None:
         operators = without_pads(self.graph, dict(enumerate(_operators(self.file))))
+        self.expanded = {}
         if self.kernels == "portable":
             operators = with_pooled_convolutions(self.graph, operators)
+            self.expanded = expanded_depthwise(self.graph, operators)
         self.operators, self.faster = library_operators(self.file, operators, self.kernels)
 
     @cached_property
@@ -40,7 +46,12 @@ class CModel:
         """What a plan sees of it."""
         computed = {i: operator_rows(c) for i, c in self.operators.items() if not c.view and c.kernels}
         views = frozenset(i for i, c in self.operators.items() if c.view)
-        return row_graph(self.graph, computed, views, self._order)
+        rows = row_graph(self.graph, computed, views, self._order)
+        return replace(rows, expanded={i: (first, operator_rows(c)) for i, (first, c) in self.expanded.items()})
+
+    def operators_of(self, rows: RowGraph) -> Mapping[int, COperator]:
+        """The operators of a graph of rows, some of which compute others too."""
+        return {**self.operators, **{i: self.expanded[i][1] for i in rows.folded}}
 
     @property
     def _order(self) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Operators that others do by themselves: paddings of convolutions, and convolutions of which only means are kept."""
+"""Operators that others do by themselves: paddings, and convolutions whose whole result need not be there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, 
 _CONVOLUTIONS = {"conv_2d", "depthwise_conv_2d"}
 _ONES = ("kernel_height", "kernel_width", "stride_height", "stride_width", "groups")
 _LIMITS = {"pool_least": -128, "pool_most": 127}
+_SCALES = ("weights", "bias", "multiplier", "shift")
 
 
 def without_pads(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, COperator]:
@@ -65,11 +66,18 @@ def with_pooled_convolutions(graph: Graph, operators: Mapping[int, COperator]) -
 
 def _widens(operator: COperator) -> bool:
     """Whether it is a convolution of single pixels whose result is larger than its operand."""
+    if not _is_by_pixel(operator):
+        return False
+    source, result = operator.operands[0], operator.results[0]
+    return result.rows * result.row_bytes > source.rows * source.row_bytes
+
+
+def _is_by_pixel(operator: COperator) -> bool:
+    """Whether it is a convolution of single pixels."""
     if len(operator.kernels) != 1 or operator.kernels[0].source != "conv_2d" or not operator.by_rows:
         return False
-    kernel, source, result = operator.kernels[0], operator.operands[0], operator.results[0]
-    wider = result.rows * result.row_bytes > source.rows * source.row_bytes
-    return kernel.variant == "int8" and wider and all(kernel.parameters[key] == 1 for key in _ONES)
+    kernel = operator.kernels[0]
+    return kernel.variant == "int8" and all(kernel.parameters[key] == 1 for key in _ONES)
 
 
 def _pooled(convolution: COperator, pool: COperator) -> COperator | None:
@@ -108,3 +116,42 @@ def _number(kernel: CKernel, key: str) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{key} of {kernel.source} is no whole number")
     return value
+
+
+def expanded_depthwise(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, tuple[int, COperator]]:
+    """By number the depthwise convolutions that can compute the convolution before them too, with its number.
+
+    That one is of single pixels, and nobody else reads its result.
+    """
+    expanded = {}
+    for index, operator in operators.items():
+        if not _is_by_pixel(operator) or operator.results[0].tensor in graph.outputs:
+            continue
+        readers = graph.readers[operator.results[0].tensor]
+        reader = operators.get(readers[0]) if len(readers) == 1 else None
+        if reader and _reads_by_channel(reader) and operator.kernels[0].parameters["pad_left"] == 0:
+            expanded[readers[0]] = index, _expanded(operator, reader)
+    return expanded
+
+
+def _reads_by_channel(operator: COperator) -> bool:
+    """Whether it is a depthwise convolution each of whose windows has a column of the map."""
+    if len(operator.kernels) != 1 or operator.kernels[0].source != "depthwise_conv_2d" or not operator.by_rows:
+        return False
+    kernel = operator.kernels[0]
+    plain = all(_number(kernel, key) == 1 for key in ("depth_multiplier", "dilation_height", "dilation_width"))
+    last = (_number(kernel, "out_width") - 1) * _number(kernel, "stride_width") - _number(kernel, "pad_left")
+    inside = last < _number(kernel, "in_width") and _number(kernel, "pad_left") < _number(kernel, "kernel_width")
+    return kernel.variant == "int8" and plain and inside
+
+
+def _expanded(convolution: COperator, depthwise: COperator) -> COperator:
+    """Both convolutions as one operator; what it needs of working memory depends on its columns."""
+    wide, kernel = convolution.kernels[0].parameters, depthwise.kernels[0]
+    parameters = {key: value for key, value in kernel.parameters.items() if not key.startswith(("d", "in_"))}
+    parameters |= {f"wide_{key}": wide[key] for key in (*_SCALES, "least", "most")}
+    parameters |= {"in_channels": wide["in_channels"], "channels": wide["out_channels"], "zero": wide["out_zero"]}
+    parameters["in_width"] = kernel.parameters["in_width"]
+    operand = replace(convolution.operands[0], window=depthwise.operands[0].window)
+    folded: CKernel = replace(kernel, source="expanded_depthwise", parameters=parameters)
+    return replace(depthwise, operands=(operand,), kernels=(folded,))

@@ -13,6 +13,7 @@ from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
+from modelplan.rewriting.standalone_c.row_graph import RowGraph
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
@@ -157,14 +158,22 @@ def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterato
         tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
     for tiled in tried:
         program = StageSearch(tiled.graph, goal.seed).program(tiled.stages)
-        yield replace(_rung("tiles", model, program, names), macs=tiled.macs, time=tiled.time)
+        rung = _rung("tiles", model, program, names, rows=tiled.graph.rows)
+        yield replace(rung, macs=tiled.macs, time=tiled.time)
 
 
 def _rung(
-    name: str, model: CModel, program: CProgram, names: CNames, parts: int = 1, bound: int | None = None
+    name: str,
+    model: CModel,
+    program: CProgram,
+    names: CNames,
+    parts: int = 1,
+    bound: int | None = None,
+    rows: RowGraph | None = None,
 ) -> CRung:
+    rows = rows or model.rows
     program = replace(program, kernels=model.kernels)
-    program, faster = with_spare_scratch(program, model.rows, model.faster)
-    operators = {**model.operators, **faster}
+    program, faster = with_spare_scratch(program, rows, model.faster)
+    operators = {**model.operators_of(rows), **faster}
     files = c_files(model.file, operators, program, names)
     return CRung(name, program, files, files.ram, files.tables, parts, operators, bound)

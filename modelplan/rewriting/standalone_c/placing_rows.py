@@ -287,10 +287,7 @@ def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPac
 def _run(graph: StagedGraph, choice: StageChoice) -> tuple[int, ...]:
     """The operators of a stage, with all of those that run tile by tile."""
     numbers = graph.rows.order[choice.first : choice.end]
-    members = [
-        [n for n, _ in graph.rows.chains[number]] if number in graph.rows.chains else [number] for number in numbers
-    ]
-    return tuple(number for some in members for number in some)
+    return tuple(member for number in numbers for member in graph.rows.members(number))
 
 
 def _based(steps: Sequence[Step], bases: Sequence[int]) -> Iterator[Step]:

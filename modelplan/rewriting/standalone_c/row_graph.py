@@ -5,7 +5,8 @@ such a value waits for the bytes of its own rows, whatever the rows of the opera
 
 Operators of a chain run together tile by tile. Its last operator computes a part of a row, as others do; the others
 compute for each part the tiles that it reads, from the map that the first one reads. Where tiles overlap values are
-computed again, and of what is between only tiles are ever in memory.
+computed again, and of what is between only tiles are ever in memory. Where one kernel computes both operators of a
+chain, the chain is one operator, whose working memory holds a tile of some channels.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.standalone_c.kernel_records import COperator, StateReference, rows_of
 
+#: Channels of a map between two convolutions that are there at a time, where one operator computes both.
+_CHANNELS = 4
 #: Kernels that read and make tiles as they do maps.
 _TILED = {"conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d"}
 
@@ -107,7 +110,8 @@ class RowValue:
 class RowGraph:
     """A graph with its `operators` by number, those that run in this `order`, and the values of its tensors.
 
-    `chains` are the operators that run tile by tile before and with one of the order, by its number.
+    `chains` are the operators that run tile by tile before and with one of the order, by its number. `expanded` are
+    those that can compute another one too, with its number; `folded` are those that do.
     """
 
     graph: Graph
@@ -116,10 +120,18 @@ class RowGraph:
     values: tuple[RowValue, ...]
     value_of: Mapping[int, int]
     chains: Mapping[int, tuple[tuple[int, OperatorRows], ...]] = field(default_factory=dict)
+    expanded: Mapping[int, tuple[int, OperatorRows]] = field(default_factory=dict)
+    folded: Mapping[int, int] = field(default_factory=dict)
 
     def shape(self, tensor: int) -> MapShape:
         """The rows of a tensor."""
         return map_shape(self.graph, tensor)
+
+    def members(self, number: int) -> tuple[int, ...]:
+        """The operators that an operator of the order stands for, itself the last."""
+        if number in self.folded:
+            return self.folded[number], number
+        return tuple(member for member, _ in self.chains.get(number, ())) or (number,)
 
     @property
     def kept(self) -> frozenset[int]:
@@ -265,13 +277,33 @@ def tiles_of(rows: RowGraph, members: Sequence[tuple[int, OperatorRows]], part: 
 def with_chains(rows: RowGraph, chains: Iterable[TileChain]) -> RowGraph:
     """The graph with an operator for each chain, in the place of its last one."""
     operators, members, order = dict(rows.operators), dict(rows.chains), list(rows.order)
+    folded = dict(rows.folded)
     for chain in chains:
         last = chain.operators[-1]
+        if last in rows.expanded:
+            folded[last], operators[last] = chain.operators[0], _expanded(rows, chain)
+            order.remove(folded[last])
+            continue
         members[last] = tuple((number, rows.operators[number]) for number in chain.operators)
         for number in chain.operators[:-1]:
             order.remove(number)
         operators[last] = _joined(rows, chain, members[last])
-    return replace(rows, order=tuple(order), operators=operators, chains=members)
+    return replace(rows, order=tuple(order), operators=operators, chains=members, folded=folded)
+
+
+def _expanded(rows: RowGraph, chain: TileChain) -> OperatorRows:
+    """Both operators of a chain as one, with working memory for so many columns."""
+    facts = rows.expanded[chain.operators[-1]][1]
+    return replace(facts, width=chain.width, scratch=tile_bytes(rows, facts, chain.width))
+
+
+def tile_bytes(rows: RowGraph, facts: OperatorRows, columns: int) -> int:
+    """The working memory of an operator that computes the one before too, for so many columns at a time."""
+    window = facts.windows[0]
+    if window is None or window.columns is None:
+        raise TypeError("an operator that computes another one reads all of its operand")
+    read = (columns - 1) * window.columns.stride + window.columns.reach
+    return _CHANNELS * window.rows.reach * min(read, rows.shape(facts.operands[0]).columns)
 
 
 def _joined(rows: RowGraph, chain: TileChain, members: Sequence[tuple[int, OperatorRows]]) -> OperatorRows:

@@ -120,7 +120,7 @@ class StagedGraph:
     def position(self) -> dict[int, int]:
         """Where each operator stands in the order; the caller stands before all."""
         places = {number: i for i, number in enumerate(self.rows.order)}
-        inner = {number: places[last] for last, members in self.rows.chains.items() for number, _ in members}
+        inner = {number: places[last] for last in places for number in self.rows.members(last)}
         return {CALLER: -1, -2: -1} | places | inner
 
     @cached_property

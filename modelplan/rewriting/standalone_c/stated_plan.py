@@ -28,6 +28,7 @@ from modelplan.model.c_program import (
 )
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.kernel_records import COperator
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, TileChain, tile_bytes, with_chains
 from modelplan.rewriting.standalone_c.scheduling import OperandUse, StageOperator, stage_operators
 from modelplan.rewriting.standalone_c.stated_statements import StatedStatements, UnreadSourceError, counted_from
 from modelplan.rewriting.standalone_c.step_tables import ARRIVAL, SHIFT, OrderRun, StepForm, StepTable
@@ -98,7 +99,15 @@ class StatedPlan:
     def operators(self) -> Mapping[int, COperator]:
         """The operators, of which those with working memory may be faster ones."""
         faster = {i: o for i, o in self.model.faster.items() if f"SCRATCH_{i}" in self.offsets}
-        return {**self.model.operators, **faster}
+        return {**self.model.operators_of(self.rows), **faster}
+
+    @cached_property
+    def rows(self) -> RowGraph:
+        """The graph of rows, in which some operators compute the one before them too."""
+        rows = self.model.rows
+        stated = {int(n) for n in re.findall(r" expanded_depthwise_int8_params op_(\d+) ", self.source)}
+        chains = [TileChain((first, i), 1) for i, (first, _) in rows.expanded.items() if i in stated]
+        return with_chains(rows, chains)
 
     @cached_property
     def program(self) -> CProgram:
@@ -107,9 +116,9 @@ class StatedPlan:
         Raises:
             UnreadSourceError: something is not where `fit` writes it.
         """
-        rows, main = self.model.rows, self.model.file.subgraphs[0]
+        rows, main = self.rows, self.model.file.subgraphs[0]
         values = tuple(
-            StoredValue(v.tensors, v.nbytes, v.nbytes, self.offsets[f"AT_{v.tensors[0]}"], v.producer == -2)
+            StoredValue(v.tensors, v.nbytes, v.nbytes, self.offsets.get(f"AT_{v.tensors[0]}", 0), v.producer == -2)
             for v in rows.values
         )
         size = int(self._one(rf"^#define {self.names.macro}_RAM_BYTES (\d+)$", self.header)[1])
@@ -117,8 +126,17 @@ class StatedPlan:
         scratch = {i: o.scratch for i, o in self.operators.items() if f"SCRATCH_{i}" in self.offsets}
         numbers = sorted({int(n) for n in re.findall(r"^static void stage_(\d+)\(", self._steps, re.MULTILINE)})
         stages = tuple(self._stage(number) for number in numbers)
+        scratch |= {i: self._tile_bytes(i, stages) for i in rows.folded}
         kernels = self.model.kernels
         return CProgram(values, stages, size, size, inputs, outputs, self._pushed, scratch, kernels)
+
+    def _tile_bytes(self, operator: int, stages: Sequence[Stage]) -> int:
+        """The working memory of an operator that computes the one before too, for the most columns of a call."""
+        facts, result = self.rows.operators[operator], self.rows.graph.ops[operator].writes[0]
+        calls = (s for stage in stages for s in stage.steps if isinstance(s, KernelCall) and s.operator == operator)
+        whole = 0, self.rows.shape(result).columns
+        columns = max((right - left for left, right in (call.columns or whole for call in calls)), default=1)
+        return tile_bytes(self.rows, facts, columns)
 
     @cached_property
     def _steps(self) -> str:
@@ -144,15 +162,14 @@ class StatedPlan:
             statements = StatedStatements(self.operators, self.offsets, self._at_value)
             forms = list(statements.forms([line.strip() for line in body.splitlines()]))
         operators = list(dict.fromkeys(form.operator for form in forms if form.operator >= 0))
-        facts = stage_operators(self.model.rows, operators, 1, backward=False)
+        facts = stage_operators(self.rows, operators, 1, backward=False)
         tiled = _tiled(facts, forms)
         backward = _is_backward([form for form in forms if form.operator not in tiled])
         return Stage(tuple(operators), tuple(_StatedSteps(self, facts, tiled, backward).steps(forms)))
 
     def _at_value(self, tensor: int) -> int:
         """Where the value begins that a tensor is."""
-        rows = self.model.rows
-        return self.offsets[f"AT_{rows.values[rows.value_of[tensor]].tensors[0]}"]
+        return self.offsets[f"AT_{self.rows.values[self.rows.value_of[tensor]].tensors[0]}"]
 
     def _table(self, number: int, body: str) -> StepTable:
         """The tables of a stage."""
@@ -228,7 +245,7 @@ class _StatedSteps:
 
     def steps(self, forms: Sequence[StepForm]) -> Iterator[Step]:
         """The steps."""
-        rows = self.plan.model.rows
+        rows = self.plan.rows
         done, tiles = dict.fromkeys(self.facts, 0), list[StepForm]()
         for form in forms:
             if form.operator in self.tiled:

@@ -16,6 +16,9 @@ from modelplan.rewriting.standalone_c.stage_search import LONGEST, StageSearch
 _FAR = 1 << 60
 #: Into how many parts the rows of a stage are cut, and memories that are tried between the least and the most.
 _PARTS, _HALVINGS = 8, 8
+#: Columns that an operator computes at a time which computes the one before too. More of them take less time, but their
+#: results lie between the rows that are kept, and these are packed the worse.
+_NARROW = (1, 2)
 #: What a result costs beside its multiply-accumulates, in these, and how much more those of a depthwise convolution do.
 _RESULT, _DEPTHWISE = 16, 2
 
@@ -195,7 +198,8 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
         if number in rows.order[first:end] and number not in rows.chains:
             columns = rows.shape(rows.graph.ops[last].writes[0]).columns
             widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32)}
-            found += [TileChain((number, last), width) for width in sorted(widths) if width < columns]
+            narrow = sorted(widths) if last not in rows.expanded else _NARROW
+            found += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
     return [chain for chain in found if min(map(min, tile_extents(rows, chain, 0))) > 0]
 
 

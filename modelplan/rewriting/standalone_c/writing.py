@@ -176,7 +176,7 @@ class _Writer:
     def _map(self) -> str:
         """Where everything lies, as a comment, and as names of offsets."""
         rows = [("offset", "bytes", "holds")]
-        order = sorted(range(len(self.program.values)), key=lambda v: (self.program.values[v].offset, v))
+        order = sorted(self._held, key=lambda v: (self.program.values[v].offset, v))
         for v in order:
             value = self.program.values[v]
             part = f", {value.nbytes} in all" if value.slides else ""
@@ -184,9 +184,20 @@ class _Writer:
         for index, address in self._scratch.items():
             rows.append((str(address), str(self.program.scratch[index]), f"scratch of op {index}"))
         lines = ["/* The buffer:", *(f" *   {line}" for line in aligned_columns(rows)), " */", "enum {"]
-        offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in range(len(self.program.values))]
+        offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in sorted(self._held)]
         offsets += [f"    SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
         return "\n".join([*lines, ",\n".join(offsets), "};"])
+
+    @property
+    def _held(self) -> set[int]:
+        """The values that are ever in the buffer."""
+        held = {*self.program.inputs, *self.program.outputs}
+        for step in (step for stage in self.program.stages for step in stage.steps):
+            if isinstance(step, KernelCall):
+                held |= {read.value for read in step.reads} | {write.value for write in step.writes}
+            else:
+                held.add(step.value)
+        return held
 
     @cached_property
     def _scratch(self) -> dict[int, int]:
