@@ -61,6 +61,14 @@ class Drawn(random.Random):
         values = np.random.default_rng(self.getrandbits(32)).integers(low, high + 1, t.shape)
         return replace(t, values=values.astype(t.dtype).tobytes())
 
+    def weights(self, t: T, source: T) -> T:
+        """Constants of 8 bits, and beside maps of 8 bits some of 4, two in a byte."""
+        if source.dtype != "int8" or self.random() < 0.85:
+            return self.constant(t)
+        values = np.random.default_rng(self.getrandbits(32)).integers(-7, 8, t.shape).ravel() & 15
+        pairs = np.append(values, 0)[: (values.size + 1) // 2 * 2].reshape(-1, 2)
+        return replace(t, dtype="int4", values=(pairs[:, 0] | pairs[:, 1] << 4).astype(np.uint8).tobytes())
+
     def bias(self, count: int, size: float) -> T:
         values = [int(self.gauss(0, size)) for _ in range(count)]
         return T("int32", (count,), values)
@@ -88,7 +96,7 @@ def _convolution(d: Drawn, kind: str) -> Single:
     source = d.tensor((batch, height, width, channels), dtype=d.choice(("int8", "int8", "int16")))
     shape = (1, kh, kw, out) if depthwise else (out, kh, kw, channels // groups)
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.7 else 1))
-    weights = d.constant(T("int8", shape, scales=scales, zero=0, axis=3 if depthwise else 0))
+    weights = d.weights(T("int8", shape, scales=scales, zero=0, axis=3 if depthwise else 0), source)
     terms = kh * kw * (1 if depthwise else channels // groups)
     result = result_of_sums(d, source, scales, terms, (batch, rows, columns, out))
     bias = d.bias(out, 3000 * sqrt(terms)) if depthwise or d.random() < 0.9 else None
@@ -160,7 +168,8 @@ def _binary(d: Drawn, kind: str) -> Single:
 
 
 def _unary(d: Drawn, kind: str) -> Single:
-    dtype = d.choice(("int8", "int16")) if kind in ("LOGISTIC", "TANH", "RELU", "LEAKY_RELU") else "int8"
+    wide = ("LOGISTIC", "TANH", "RELU", "LEAKY_RELU", "SOFTMAX")
+    dtype = d.choice(("int8", "int16")) if kind in wide else "int8"
     source = d.tensor(d.shape(), dtype=dtype)
     result = d.tensor(source.shape, dtype=dtype)
     fixed = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0), "SOFTMAX": (1 / 256, -128)}

@@ -13,6 +13,7 @@ from modelplan.rewriting.standalone_c.function_tables import (
     sigmoid_parameters,
     slopes_parameters,
     softmax_parameters,
+    wide_softmax_parameters,
 )
 from modelplan.rewriting.standalone_c.kernel_records import (
     CKernel,
@@ -173,12 +174,13 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
 def softmax(r: OperatorReader) -> COperator:
     """SOFTMAX along the last axis."""
     types = r.dtype(r.input(0)), r.dtype(r.output())
-    r.require(
-        holds=types[0] == "int8" and types[1] in ("int8", "int16"),
-        why=f"types {', '.join(types)}; there are kernels for int8",
-    )
+    known = types in (("int8", "int8"), ("int8", "int16"), ("int16", "int16"))
+    r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8 and int16")
     _, columns, channels = rows_columns(r.input(0).shape)
-    parameters = {**softmax_parameters(r), "lines": columns, "channels": channels}
+    extents: Parameters = {"lines": columns, "channels": channels}
+    if types[0] == "int16":
+        return softmax_operator(r, "wide_softmax", "int16", {**wide_softmax_parameters(r), **extents})
+    parameters = {**softmax_parameters(r), **extents}
     return softmax_operator(r, "softmax", "int8" if types[1] == "int8" else "int8_to_int16", parameters)
 
 

@@ -84,6 +84,47 @@ def softmax_scale(r: OperatorReader) -> tuple[int, int, int]:
     return multiplier, shift, radius
 
 
+def wide_softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
+    """What SOFTMAX of 16-bit numbers needs: tables of exp and of 1 / (1 + x), and how differences become places there.
+
+    TFLM takes a difference of -10 for the smallest that counts.
+    """
+    (scale, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+    near = abs(result * 32768 - 1) <= 1e-3
+    r.require(holds=near and zero == 0 == out_zero, why=f"a result of scale {result}, zero points {zero}, {out_zero}")
+    multiplier, shift = quantized_multiplier(float(r.option("Beta")) * scale / (10 / 65535))
+    tables: dict[str, int | float | ConstTable] = {
+        "exponentials": const_table("exponentials", "int16_t", interpolated_table(np.exp, 10, 32767)),
+        "reciprocals": const_table("reciprocals", "int16_t", interpolated_table(lambda x: 1 / (1 + x), 1, -32768)),
+    }
+    return {**tables, "multiplier": multiplier, "shift": shift}
+
+
+def interpolated_table(function: Callable[[np.float32], np.float32], extent: int, zero: int) -> list[int]:
+    """513 values of a function from 0 to 1, over 16-bit numbers that stand for `extent`; `zero` is the one of 0.
+
+    Each is moved by half of what a line to the next one is off in the middle, all in float32 as TFLM computes it.
+    """
+    one = np.float32
+    scale, out_scale = one(extent) / one(65535), one(2) / one(65535)
+    least, most = (scale * one(end - zero) for end in (-32768, 32767))
+    step, inverse = (most - least) / one(512), one(65536) / (out_scale * one(32767) - out_scale * one(-32768))
+    values = []
+    for i in range(512):
+        here, following = (function(least + one(at) * step) for at in (i, i + 1))
+        middle = function(least + one(i) * step + step / one(2))
+        value = _away_from_zero(here * inverse)
+        line = _away_from_zero((following * inverse + value) / one(2))
+        off = _away_from_zero((line - _away_from_zero(middle * inverse)) / one(2))
+        values.append(int(min(max(value - off, -32768), 32767)))
+    return [*values, int(min(max(_away_from_zero(function(most) * inverse), -32768), 32767))]
+
+
+def _away_from_zero(value: np.float32) -> np.float32:
+    """The nearest whole number; of two that are as near the one farther from 0."""
+    return np.float32(math.floor(float(value) + 0.5) if value >= 0 else math.ceil(float(value) - 0.5))
+
+
 def reciprocal_of_sum(value: int) -> int:
     """1 / (1 + x) for x from 0 to 1, all with 31 bits behind the point, by Newton's division."""
     return _newton(value, lambda x: 2**31 - 1 if x > 2**30 - 1 else x * 2)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
 from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS, activation_range
 from modelplan.rewriting.standalone_c.kernel_records import (
     MissingKernelError,
@@ -93,10 +94,11 @@ class OperatorReader:
         tensor = self.input(position)
         dtype = self.dtype(tensor)
         start, length = tensor.content
-        if not tensor.constant or length < tensor.nbytes or dtype not in _NUMBERS:
+        if not tensor.constant or length < nbytes(dtype, tensor.shape) or dtype not in _NUMBERS:
             raise self.refuse(f"operand {position} {tensor.name!r} is no constant of a type that C has")
-        raw = np.frombuffer(self.model.data, _NUMBERS[dtype], tensor.elements, start)
-        return raw.reshape(tensor.shape)
+        if dtype == "int4":
+            return _unpacked(self.model.data, start, tensor.elements).reshape(tensor.shape)
+        return np.frombuffer(self.model.data, _NUMBERS[dtype], tensor.elements, start).reshape(tensor.shape)
 
     def is_constant(self, position: int) -> bool:
         """Whether operand `position` is there and a constant."""
@@ -153,6 +155,12 @@ class OperatorReader:
         return tuple(row_result(t, tensor.shape, tensor.nbytes) for t, tensor in found)
 
 
+def _unpacked(data: bytes, start: int, count: int) -> npt.NDArray[np.int8]:
+    """Numbers of 4 bits, the first in the low half of a byte."""
+    pairs = np.frombuffer(data, np.int8, (count + 1) // 2, start)
+    return np.column_stack((pairs << 4 >> 4, pairs >> 4)).ravel()[:count]
+
+
 @lru_cache(maxsize=8)
 def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
     """The scales of all tensors of a subgraph."""
@@ -161,5 +169,5 @@ def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
 
 
 _NUMBERS = {
-    "int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "float32": "<f4", "bool": "<u1",
+    "int4": "i1", "int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "float32": "<f4", "bool": "<u1",
 }  # fmt: skip

@@ -125,14 +125,19 @@ def _rescaling(r: OperatorReader) -> Parameters:
 
 
 def _weights(r: OperatorReader, *, short: bool = True) -> tuple[npt.NDArray[np.int8], str]:
-    """Operand 1 of a quantised operator, 8 bits each, and the variant of its kernel."""
+    """Operand 1 of a quantised operator, 8 bits each, and the variant of its kernel.
+
+    Convolutions may have weights of 4 bits; TFLM has no product with them since autumn 2026.
+    """
     types = tuple(r.dtype(t) for t in (r.input(0), r.input(1), r.output()))
     bias = r.dtype(r.input(2)) if r.has(2) else ""
     known = {("int8", ""): "int8", ("int8", "int32"): "int8", ("int16", ""): "int16", ("int16", "int64"): "int16"}
     known |= {("int16", "int32"): "int16_short"} if short else {}
-    variant = known.get((types[0], bias), "") if types[1] == "int8" and types[0] == types[2] else ""
+    short_weights = types[:2] == ("int8", "int4") and "CONV" in r.op.kind
+    variant = known.get((types[0], bias), "") if types[1] == "int8" or short_weights else ""
     named = ", ".join((*types, bias)).rstrip(", ")
-    r.require(holds=variant != "", why=f"types {named}; there are kernels for int8 and int16 with weights of 8 bits")
+    holds = variant != "" and types[0] == types[2]
+    r.require(holds=holds, why=f"types {named}; there are kernels for int8 and int16 with weights of 8 bits")
     zeros = {r.quantised(t)[1] for t in (r.input(0), r.output())}
     r.require(holds=types[0] == "int8" or zeros == {0}, why="16-bit maps whose zero point is not 0")
     weights: npt.NDArray[np.int8] = r.constant(1)
