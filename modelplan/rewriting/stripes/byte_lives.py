@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+
+#: From a step to before another.
+Life: TypeAlias = tuple[int, int]
 
 
 class MemoryAccess(NamedTuple):
@@ -28,7 +32,7 @@ class LiveBytes(NamedTuple):
 
 
 def byte_lives(found: Sequence[MemoryAccess]) -> list[LiveBytes]:
-    """The lifetimes of all bytes, one segment for each run of equal lifetimes. Step -1: the caller writes inputs.
+    """The lifetimes of all bytes, one segment for each longest run of a lifetime. Step -1: the caller writes inputs.
 
     A byte lives from a write until its last read before the next one, or for its writer's step alone.
     """
@@ -41,7 +45,7 @@ def byte_lives(found: Sequence[MemoryAccess]) -> list[LiveBytes]:
 def _lives(group: int, found: Sequence[MemoryAccess]) -> Iterator[LiveBytes]:
     cuts = sorted({at for access in found for at in (access.lo, access.hi)})
     index = {at: i for i, at in enumerate(cuts)}
-    lives: list[list[tuple[int, int]]] = [[] for _ in cuts[1:]]
+    lives: list[list[Life]] = [[] for _ in cuts[1:]]
     for access in found:
         for i in range(index[access.lo], index[access.hi]):
             if access.writes:
@@ -49,9 +53,14 @@ def _lives(group: int, found: Sequence[MemoryAccess]) -> Iterator[LiveBytes]:
             else:
                 start = lives[i][-1][0] if lives[i] else -1
                 lives[i][-1:] = [(start, access.step + 1)]
-    run = 0
-    for i, life in enumerate(lives):
-        if i + 1 == len(lives) or lives[i + 1] != life:
-            for start, end in life:
-                yield LiveBytes(group, cuts[run], cuts[i + 1], start, end)
-            run = i + 1
+    yield from sorted(LiveBytes(group, lo, hi, *life) for lo, hi, life in _runs(cuts, lives))
+
+
+def _runs(cuts: Sequence[int], lives: Sequence[Sequence[Life]]) -> Iterator[tuple[int, int, Life]]:
+    """The longest runs of bytes of each life; `lives` are those of the bytes between two cuts."""
+    begun: dict[Life, int] = {}
+    for at, now in zip(cuts, [*lives, ()], strict=True):
+        for life in begun.keys() - set(now):
+            yield begun.pop(life), at, life
+        for life in now:
+            begun.setdefault(life, at)

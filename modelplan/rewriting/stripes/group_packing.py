@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -107,16 +107,30 @@ def _meetings(
         if s.end - s.start > 1:
             dying.setdefault((s.group, s.end - 1), []).append(number)
     for (group, step), new_runs in born.items():
-        for new, old in product(new_runs, dying.get((group, step), ())):
-            a, b = found[new], found[old]
-            if max(a.lo, b.lo) < min(a.hi, b.hi):
-                yield groups + new, groups + old, a.lo - b.lo, a.lo - b.lo
+        for new, old in _overlapping(found, new_runs, dying.get((group, step), ())):
+            distance = found[new].lo - found[old].lo
+            yield groups + new, groups + old, distance, distance
     for allowed in overlaps:
         for new, old in product(born.get((allowed.by, allowed.step), ()), dying.get((allowed.over, allowed.step), ())):
             a, b = found[new], found[old]
             most = allowed.bound + a.lo - b.lo
             if a.lo - a.hi < most:
                 yield groups + new, groups + old, most if allowed.exact else a.lo - a.hi, most
+
+
+def _overlapping(
+    found: Sequence[LiveBytes], new_runs: Iterable[int], old_runs: Iterable[int]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of a new and an old run with bytes in common; no two of either kind have any."""
+    news, olds = (sorted(runs, key=lambda number: found[number].lo) for runs in (new_runs, old_runs))
+    first = 0
+    for new in news:
+        while first < len(olds) and found[olds[first]].hi <= found[new].lo:
+            first += 1
+        for old in islice(olds, first, None):
+            if found[old].lo >= found[new].hi:
+                break
+            yield new, old
 
 
 def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:
