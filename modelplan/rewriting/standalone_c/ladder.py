@@ -33,7 +33,7 @@ C_RUNGS = {
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
 #: Plans by tiles that are placed, of those that need least.
-_PLACED = 3
+_PLACED = 2
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
 _SHARES = (1.0, 0.96, 0.92)
 

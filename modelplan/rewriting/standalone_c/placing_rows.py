@@ -244,20 +244,28 @@ def _lives(trace: TickTrace) -> list[LiveBytes]:
     return byte_lives([a for a in touched if a.group not in variables]) + state
 
 
-def packed_stage(graph: StagedGraph, choice: StageChoice, tries: int, seed: int) -> int:
-    """What a stage needs by itself: its values packed, and the bytes of those that pass through it."""
+def packed_stage(
+    graph: StagedGraph, choice: StageChoice, tries: int, seed: int = 0, enough: int | None = None
+) -> int:
+    """What a stage needs by itself: its values packed, and the bytes of those that pass through it.
+
+    `enough` are bytes that end the search.
+    """
     stage, trace = graph.stage(choice), TickTrace(graph)
     trace.add(stage)
     before = [MemoryAccess(v, 0, graph.nbytes[v], -1, writes=True, value=v) for v in stage.dying]
     after = [MemoryAccess(v, 0, graph.nbytes[v], trace.ticks, writes=False, value=v) for v in stage.held]
     lives = byte_lives([*before, *trace.accesses, *after])
-    return _packing(trace, lives, tries, seed).height + stage.passing
+    height = _packing(trace, lives, tries, seed, enough and enough - stage.passing).height
+    return height + stage.passing
 
 
-def _packing(trace: TickTrace, lives: list[LiveBytes], tries: int, seed: int) -> GroupPacking:
+def _packing(
+    trace: TickTrace, lives: list[LiveBytes], tries: int, seed: int, enough: int | None = None
+) -> GroupPacking:
     rows, scratch = trace.graph.rows, len(trace.scratch)
     alignment = [value.alignment for value in rows.values] + [_SCRATCH_ALIGNMENT] * scratch
-    return pack(group_problem(lives, len(alignment), alignment, trace.overlaps), tries, seed)
+    return pack(group_problem(lives, len(alignment), alignment, trace.overlaps), tries, seed, enough)
 
 
 def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:

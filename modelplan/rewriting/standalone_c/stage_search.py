@@ -15,7 +15,7 @@ _FAR = 1 << 60
 LONGEST = 40
 #: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
 _DRAFT_TRIES = 500
-_TRIES = 4000
+_TRIES = 20_000
 #: Plans that are packed while directions are chosen one by one, of stages that need as large a share of the memory.
 _DIRECTIONS, _SHARE = 5, 0.8
 
@@ -112,7 +112,8 @@ class StageSearch:
                 best, least = turned, height
         if least.nbytes <= least.bound:
             return least
-        return min(least, placed_program(self.graph, best, _TRIES, self.seed), key=lambda program: program.nbytes)
+        last = (placed_program(self.graph, some, _TRIES, self.seed) for some in dict.fromkeys((tuple(stages), best)))
+        return min(least, *last, key=lambda program: program.nbytes)
 
     def _draft(self, stages: Sequence[StageChoice]) -> CProgram:
         return placed_program(self.graph, stages, _DRAFT_TRIES, self.seed)

@@ -9,13 +9,16 @@ from itertools import pairwise
 from math import prod
 
 from modelplan.ops.macs import element_macs
+from modelplan.rewriting.standalone_c.placing_rows import packed_stage
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, Tile, TileChain, tiles_of, with_chains
 from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import LONGEST, StageSearch
 
 _FAR = 1 << 60
 #: Into how many parts the rows of a stage are cut, and memories that are tried between the least and the most.
-_PARTS, _HALVINGS = 8, 8
+_PARTS, _HALVINGS = 24, 10
+#: Orders that the packing of a stage tries.
+_TRIES = 1000
 #: Columns that an operator computes at a time which computes the one before too. More of them take less time, but their
 #: results lie between the rows that are kept, and these are packed the worse.
 _NARROW = (1, 2)
@@ -57,12 +60,12 @@ class TileSearch:
                 low = middle
 
     def allowed(self, memory: int) -> TiledStages | None:
-        """Stages that are alive in so many bytes, where they add no more than they may."""
+        """Stages that fit into so many bytes, where they add no more than they may."""
         tiled = self.within(memory)
         return tiled if tiled and tiled.macs <= self.most_macs and tiled.time <= self.most_time else None
 
     def within(self, memory: int) -> TiledStages | None:
-        """Stages that are alive in so many bytes, for little work; None where there are none."""
+        """Stages each of which fits into so many bytes, for little work; None where there are none."""
         count = len(self.rows.order)
         best: list[tuple[int, int]] = [(0, 0)] + [(_FAR, 0)] * count
         for end in range(1, count + 1):
@@ -79,11 +82,11 @@ class TileSearch:
 
     def _work(self, first: int, end: int, memory: int, most: int) -> int:
         """The time that a stage of operators [first, end) adds with all of its chains, if it needs any."""
-        if self._load(first, end, (), memory) <= memory:
+        if self._fits(first, end, (), memory):
             return 0
         chains = self._chains(first, end)
         work = sum(self._added(chain)[1] for chain in chains)
-        fits = chains and work < most and self._load(first, end, chains, memory) <= memory
+        fits = chains and work < most and self._fits(first, end, chains, memory)
         return work if fits else _FAR
 
     def _staged(self, cuts: Sequence[int], memory: int) -> TiledStages:
@@ -103,28 +106,38 @@ class TileSearch:
 
     def _needed(self, first: int, end: int, memory: int) -> list[TileChain]:
         """The chains of a stage: those that cost most are left out where it fits without them, others get wider."""
-        if self._load(first, end, (), memory) <= memory:
+        if self._fits(first, end, (), memory):
             return []
         kept = self._chains(first, end)
         for chain in sorted(kept, key=lambda chain: -self._added(chain)[1]):
             others = [other for other in kept if other != chain]
-            if self._load(first, end, others, memory) <= memory:
+            if self._fits(first, end, others, memory):
                 kept = others
                 continue
             for wider in sorted(self._widths(chain), key=lambda wider: self._added(wider)[1]):
-                if self._load(first, end, [*others, wider], memory) <= memory:
+                if self._fits(first, end, [*others, wider], memory):
                     kept = [*others, wider]
                     break
         return kept
 
-    def _load(self, first: int, end: int, chains: Sequence[TileChain], memory: int) -> int:
-        """The bytes of a stage with some of its chains, or anything above `memory`."""
+    def _fits(self, first: int, end: int, chains: Sequence[TileChain], memory: int) -> bool:
+        """Whether a stage with some of its chains can be packed into so many bytes, in either direction."""
         graph = self._graph(tuple(chains))
         choice = StageChoice(first, end - len(chains), _PARTS if end - first > 1 else 1)
-        forward = graph.load(choice, memory)
-        if forward <= memory or (self.options.pushed and not first):
-            return forward
-        return graph.load(replace(choice, backward=True), memory)
+        ways = [choice] if self.options.pushed and not first else [choice, replace(choice, backward=True)]
+        way = next((way for way in ways if graph.load(way, memory) <= memory), None)
+        if way is None:
+            return False
+        height, most = self._heights.get((tuple(chains), way), (_FAR, _FAR))
+        if height > memory and most > memory:
+            height = packed_stage(graph, way, _TRIES, enough=memory)
+            self._heights[tuple(chains), way] = height, memory
+        return height <= memory
+
+    @cached_property
+    def _heights(self) -> dict[tuple[tuple[TileChain, ...], StageChoice], tuple[int, int]]:
+        """The least height of a stage that was found, and what would have been enough."""
+        return {}
 
     def _graph(self, chains: tuple[TileChain, ...]) -> StagedGraph:
         if chains not in self._graphs:
@@ -197,7 +210,7 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
             continue
         if number in rows.order[first:end] and number not in rows.chains:
             columns = rows.shape(rows.graph.ops[last].writes[0]).columns
-            widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32)}
+            widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32, 64)}
             narrow = sorted(widths) if last not in rows.expanded else _NARROW
             found += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
     return [chain for chain in found if min(map(min, tile_extents(rows, chain, 0))) > 0]
