@@ -32,8 +32,8 @@ C_RUNGS = {
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
-#: Plans by tiles that are placed, of those that need least.
-_PLACED = 2
+#: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
+_PLACED, _DRAFT_TRIES = 2, 4000
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
 _SHARES = (1.0, 0.96, 0.92)
 
@@ -153,7 +153,8 @@ def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterato
     most = goal.max_macs or inf, goal.max_time or inf
     search = TileSearch(model.rows, RowPlanOptions(goal.pushed), *most)
     if goal.budget is None:
-        tried = list({(t.stages, t.macs): t for t in search.least(0, top)}.values())[-_PLACED:]
+        found = {(t.stages, t.macs): t for t in search.least(0, top)}.values()
+        tried = sorted(found, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]
     else:
         tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
     for tiled in tried:

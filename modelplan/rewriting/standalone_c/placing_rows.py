@@ -244,9 +244,7 @@ def _lives(trace: TickTrace) -> list[LiveBytes]:
     return byte_lives([a for a in touched if a.group not in variables]) + state
 
 
-def packed_stage(
-    graph: StagedGraph, choice: StageChoice, tries: int, seed: int = 0, enough: int | None = None
-) -> int:
+def packed_stage(graph: StagedGraph, choice: StageChoice, tries: int, seed: int = 0, enough: int | None = None) -> int:
     """What a stage needs by itself: its values packed, and the bytes of those that pass through it.
 
     `enough` are bytes that end the search.

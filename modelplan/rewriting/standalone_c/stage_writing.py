@@ -16,18 +16,27 @@ KernelCalls = Callable[[int, Sequence[str], Sequence[str], Sequence[str] | None]
 
 @dataclass(frozen=True)
 class StageText:
-    """The text of stage `number`; `titles` say what each operator is."""
+    """The text of stage `number` of a plan with so many bytes of `ram`; `titles` say what each operator is."""
 
     number: int
     table: StepTable
     calls: KernelCalls
     titles: dict[int, str]
+    ram: int
     element: str = "int8_t"
 
     @property
     def progress_bytes(self) -> int:
         """The bytes of what is remembered from one row to the next."""
-        return 4 * (1 + len(self.table.counted)) if self.table.pushes else 0
+        if not self.table.pushes:
+            return 0
+        counted = len(self.table.counted) * (2 if self._counters == "int16_t" else 4)
+        return 4 + counted + -counted % 4
+
+    @property
+    def _counters(self) -> str:
+        """The type of the addresses that are counted on; those that are remembered are short where they can be."""
+        return "int16_t" if self.table.pushes and self.ram <= 1 << 15 else "int32_t"
 
     @property
     def table_bytes(self) -> int:
@@ -170,7 +179,7 @@ class StageText:
         """The function that performs a part of the order."""
         n, table = self.number, self.table
         index = "uint8_t" if len(table.forms) < 256 else "uint16_t"
-        counters = ", int32_t *at" if table.counted else ""
+        counters = f", {self._counters} *at" if table.counted else ""
         row = f", const {self.element} *row" if table.pushes else ""
         yield f"static void stage_{n}_steps(const {index} *order, int32_t count{counters}{row})"
         yield "{"
@@ -200,7 +209,7 @@ class StageText:
             key = operator, position
             places.append(self._counter(key) if key in self.table.counted else f"s->at[{position}]")
             if key in self.table.counted:
-                yield f"{places[-1]} += s->at[{position}];"
+                yield self._counted_on(places[-1], position)
         if operator == ARRIVAL:
             source = f"(const char *)row + {places[1]}"
             yield f"(void)memcpy(RAM + {places[0]}, {source}, (size_t){places[2]});"
@@ -210,6 +219,12 @@ class StageText:
         if columns and any(form.held for form in forms):
             columns += ["s->first", "s->width"]
         yield from self.calls(operator, places, ("s->rows", "s->above", "s->computed"), columns)
+
+    def _counted_on(self, counter: str, position: int) -> str:
+        """The statement by which a counter goes on."""
+        if self._counters == "int16_t":
+            return f"{counter} = (int16_t)({counter} + s->at[{position}]);"
+        return f"{counter} += s->at[{position}];"
 
     def _function(self) -> Iterator[str]:
         """What runs the stage; where rows are handed over, what starts it and what takes a row."""
@@ -234,7 +249,7 @@ class StageText:
         yield "static struct {"
         yield "    int32_t rows;"
         if table.counted:
-            yield f"    int32_t at[{len(table.counted)}];"
+            yield f"    {self._counters} at[{len(table.counted)}];"
         yield "} progress;"
         yield ""
         yield "static void begin(void)"

@@ -36,6 +36,8 @@ from modelplan.rewriting.standalone_c.writing import CNames, c_files
 
 LEVEL = "plan in C"
 _TOKEN = re.compile(r"/\*.*?\*/|\s+|(\"[^\"\n]*\"|\w+|.)", re.DOTALL)
+#: How a counter goes on by what a table says.
+_COUNTED = re.compile(r"^ *at\[(\d+)\] .*\bs->at\[(\d+)\]\)?;", re.MULTILINE)
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CASE = re.compile(r"^        case \d+: \{\n(.*?)^            break;", re.MULTILINE | re.DOTALL)
 
@@ -178,7 +180,7 @@ class StatedPlan:
         for case in _CASE.findall(steps):
             operator = ARRIVAL if "(const char *)row" in case else self._operator_of(case)
             cases.append((operator, self._places(operator), "s->columns" in case, "s->width" in case))
-            for counter, position in re.findall(r"at\[(\d+)\] \+= s->at\[(\d+)\];", case):
+            for counter, position in _COUNTED.findall(case):
                 counters[int(counter)] = operator, int(position)
         begun = counted_from(body) or counted_from(self._steps, progress=True)
         table = StepTable(counted={counters[i]: begun[i] for i in range(len(counters))})

@@ -210,7 +210,7 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
             continue
         if number in rows.order[first:end] and number not in rows.chains:
             columns = rows.shape(rows.graph.ops[last].writes[0]).columns
-            widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32, 64)}
+            widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32, 64, 128)}
             narrow = sorted(widths) if last not in rows.expanded else _NARROW
             found += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
     return [chain for chain in found if min(map(min, tile_extents(rows, chain, 0))) > 0]

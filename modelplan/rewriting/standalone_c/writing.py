@@ -298,7 +298,7 @@ class _Writer:
             table = step_table(steps, self._row_bytes if pushed else 0)
             titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
             element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
-            text = StageText(index, table, self._table_calls, titles, element)
+            text = StageText(index, table, self._table_calls, titles, self.program.nbytes, element)
             self.progress += text.progress_bytes
             self.steps += text.table_bytes
             return text.text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-
 #: From a step to before another.
 Life: TypeAlias = tuple[int, int]
 
