@@ -116,8 +116,9 @@ def interpolated_table(function: Callable[[np.float32], np.float32], extent: int
         value = _away_from_zero(here * inverse)
         line = _away_from_zero((following * inverse + value) / one(2))
         off = _away_from_zero((line - _away_from_zero(middle * inverse)) / one(2))
-        values.append(int(min(max(value - off, -32768), 32767)))
-    return [*values, int(min(max(_away_from_zero(function(most) * inverse), -32768), 32767))]
+        values.append(value - off)
+    values.append(_away_from_zero(function(most) * inverse))
+    return [min(max(int(value), -32768), 32767) for value in values]
 
 
 def _away_from_zero(value: np.float32) -> np.float32:
