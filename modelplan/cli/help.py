@@ -41,9 +41,7 @@ def run(arguments: Namespace) -> int:
         if topic.lower() in SPOKEN:
             raise RequestError(f"no topic {topic!r}; did you mean `modelplan {SPOKEN[topic.lower()]}`?")
         known = {*pages, *COMMANDS, *words, *changes}
-        meant = did_you_mean(topic, known) or (
-            f"; there are: {', '.join(sorted({*pages, *COMMANDS}))}; and the words {', '.join(sorted(words))}"
-        )
+        meant = did_you_mean(topic, known) or "; `modelplan help` lists the topics"
         raise RequestError(f"no topic {topic!r}{meant}")
     return 0
 

@@ -34,6 +34,18 @@ def is_wrapped(path: str | Path) -> bool:
     return name == STANDARD_INPUT or name.lower().endswith(".gz") or Path(name).suffix.lower() in _C_SUFFIXES
 
 
+def inner_stem(path: str | Path) -> str:
+    """The name of the model that `path` names, without folders and suffix, whatever it is wrapped in.
+
+    >>> inner_stem("nets/kws.tflite.gz"), inner_stem("-")
+    ('kws', 'model')
+    """
+    if str(path) == STANDARD_INPUT:
+        return "model"
+    name = Path(path)
+    return Path(name.stem).stem if name.suffix.lower() == ".gz" else name.stem
+
+
 def inner_suffix(path: str | Path) -> str:
     """The suffix of the model that `path` names, in lower case, whatever it is wrapped in.
 

@@ -51,7 +51,7 @@ def test_a_command_is_a_topic_and_another_word_is_refused() -> None:
     assert run("help", "solve").stdout == run("solve", "--help").stdout
     done = run("help", "nothing")
     assert done.returncode == 2
-    assert "no topic 'nothing'; there are: allocators, analyze" in done.stderr
+    assert "no topic 'nothing'; `modelplan help` lists the topics" in done.stderr
 
 
 def test_a_phrase_of_an_answer_is_explained_by_its_words() -> None:

@@ -6,10 +6,10 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
+from modelplan.formats.unpacking import inner_stem
 from modelplan.model import SessionMemory
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Section, Table, plain
@@ -180,11 +180,11 @@ def _fit_command(outcome: Outcome) -> str:
     build = [] if setting.kernels in (ALL, C.usual_kernels) else ["--kernels", setting.kernels]
     if setting.runtime == C.name:
         command = ["modelplan", "fit", model, "--runtime", C.name, *build, "--budget", str(limit)]
-        return shlex.join([*command, "-o", f"{Path(model).stem}.c"])
+        return shlex.join([*command, "-o", f"{inner_stem(model)}.c"])
     if setting.runtime != TFLM.name:
         return ""
     build += [] if setting.abi == USUAL_ABI else ["--abi", setting.abi]
-    out = f"{Path(model).stem}_fitted.tflite"
+    out = f"{inner_stem(model)}_fitted.tflite"
     return shlex.join(["modelplan", "fit", model, *build, "--budget", str(limit), "-o", out])
 
 

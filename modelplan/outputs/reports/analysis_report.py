@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
 from modelplan.answers.extent_table import ExtentRow, ExtentTable
+from modelplan.formats.unpacking import inner_stem
 from modelplan.model import bounds
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Report, Section, Table
@@ -138,7 +138,7 @@ def fit_command(analysis: Analysis) -> str:
     """The command that rewrites the file for the target: to the capacity where one is known, else to the least."""
     goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
     path = analysis.file.path
-    output = f"{Path(path).stem}{'.c' if analysis.target.runtime.name == C.name else '_fitted.tflite'}"
+    output = f"{inner_stem(path)}{'.c' if analysis.target.runtime.name == C.name else '_fitted.tflite'}"
     return shlex.join(("modelplan", "fit", path, *build_options(analysis), *goal, "-o", output))
 
 
