@@ -37,6 +37,7 @@ from modelplan.runtimes.ort.measuring import (
     LEVELS,
     Measured,
     SessionSettings,
+    blocked_values,
     kept_values,
     measure,
     time_in_turn,
@@ -149,10 +150,17 @@ class _Climb:
         self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
         self.ladder = OnnxLadder()
         self.original: Measured | None = None
+        self.blocked: dict[str, str] = {}
+
+    def _reading(self, proto: Any, graph: Graph, copies: frozenset[str] = frozenset()) -> Reading:
+        """What stripes need to know of a form of the file; a session keeps `copies` too."""
+        return reading_of(proto, graph, None if self.kept is None else self.kept | copies, self.blocked)
 
     def run(self) -> OnnxLadder:
         self.kept = self._kept_values()
-        reading = reading_of(self.proto, self.graph, self.kept)
+        if self.goal.settings.level == "all" and self.kept is not None:
+            self.blocked = blocked_values(self.path)
+        reading = self._reading(self.proto, self.graph)
         self.ladder.macs = OnnxSearch(reading).macs
         climb_rungs(self._rungs(reading), self.ladder.rungs, self.goal, self._fits)
         self.ladder.chosen = chosen_rung(self.ladder.rungs, self.goal, self._fits, lambda rung: rung.best.peak)
@@ -276,7 +284,7 @@ class _Climb:
         if found is self.proto:
             return None
         self.proto = found
-        return reading_of(found, self._graph_of(found), self.kept)
+        return self._reading(found, self._graph_of(found))
 
     def _graph_of(self, proto: Any) -> Graph:
         """The graph of a form of the file, its inputs bound as the model's are."""
@@ -310,16 +318,14 @@ class _Climb:
     def _with_recomputed(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
         """The model with some values recomputed for late readers; a session keeps copies of what it keeps."""
         proto, origin = with_copies(self.proto, reading, skips)
-        copies = {name for name, first in origin.items() if first in (self.kept or ())}
-        return _Source(
-            proto, reading_of(proto, self._graph_of(proto), None if self.kept is None else self.kept | copies)
-        )
+        copies = frozenset(name for name, first in origin.items() if first in (self.kept or ()))
+        return _Source(proto, self._reading(proto, self._graph_of(proto), copies))
 
     def _with_slices(self, reading: Reading) -> Iterator[_Source]:
         """The model with Slices in place of its Splits, where it has any."""
         proto = with_slices(self.proto, reading)
         if proto is not None:
-            again = reading_of(proto, self._graph_of(proto), self.kept)
+            again = self._reading(proto, self._graph_of(proto))
             yield _Source(proto, again)
             yield from self._hoisted(proto, again)
 

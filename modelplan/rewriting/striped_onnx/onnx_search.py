@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import islice
 
 from modelplan.model import Op
-from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, likely_axes, region_layers
+from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, likely_axes, region_layers
 from modelplan.rewriting.striped_onnx.unrolled_nodes import (
     OnnxProgram,
     append_stripes,
@@ -299,7 +299,7 @@ class OnnxSearch:
                 continue
             yield region
             if any(layer.kind != "pointwise" for layer in base.layers.values()):
-                if self.reading.opset >= SLICE_OPERANDS:
+                if self.reading.opset >= REPEATING:
                     yield as_strategy(region, KeptHalo)
                 return  # the rows of maps
 

@@ -248,6 +248,20 @@ def kept_values(model: str | Path, level: str) -> frozenset[str]:
         return frozenset(_answer(request)["values"])
 
 
+def blocked_values(model: str | Path) -> dict[str, str]:
+    """The values that a session computes in blocks of channels at level all, with the operator of each.
+
+    A + behind the operator says that the kernel adds another value to its result.
+
+    Raises:
+        ModelError: as `measure`.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        request = {"model": str(model), "level": "all", "optimized": f"{name}/optimized.onnx"}
+        found: dict[str, str] = _answer(request)["blocked"]
+        return found
+
+
 def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
     """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it.
 
