@@ -7,12 +7,14 @@ needs less than the model does at its best settings, and computes what the model
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from modelplan.formats import load_model
 from modelplan.formats.dims import parsed_values
@@ -22,16 +24,18 @@ from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report
 from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs
+from modelplan.rewriting.striped_onnx.differing import first_difference
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan
 from modelplan.rewriting.striped_onnx.ordering import clustered_order
 from modelplan.rewriting.striped_onnx.remaking import Skip, late_skips, pooled_skips, with_copies
 from modelplan.rewriting.striped_onnx.slicing import with_slices
-from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
+from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
 from modelplan.rewriting.stripes.ordering import hoisted
+from modelplan.rewriting.stripes.regions import KeptHalo
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import (
     LEVELS,
@@ -55,6 +59,8 @@ RUNGS = {
 _INPUTS = 3
 #: Plans that are measured, and runs of the original and of the rewritten file that are timed in turn.
 _MOST_MEASURED, _TIMED = 4, 7
+#: Plans with other outputs that are tried beside these.
+_MOST_UNEQUAL = 4
 #: Skips that are made again at most, and shares of their bytes up to which what they are made of is kept.
 _MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
 #: Maps that a global pool reads are made again from this share of the bytes alive at the peak on.
@@ -158,7 +164,7 @@ class _Climb:
 
     def run(self) -> OnnxLadder:
         self.kept = self._kept_values()
-        if self.goal.settings.level == "all" and self.kept is not None:
+        if self.goal.settings.level == "all" and self.kept is not None and not self.goal.tolerance:
             self.blocked = blocked_values(self.path)
         reading = self._reading(self.proto, self.graph)
         self.ladder.macs = OnnxSearch(reading).macs
@@ -250,7 +256,6 @@ class _Climb:
     def _split(self, reading: Reading, best: OnnxRung) -> Iterator[OnnxRung]:
         """Rewritten files in stripes that are better than all rungs before, measured most promising first."""
         self.say("searching for stripes")
-        threads = 0 if self.goal.tolerance else self.goal.settings.threads
         reading = self._fused() or reading
         sources = [
             _Source(self.proto, reading),
@@ -259,16 +264,35 @@ class _Climb:
             *self._with_slices(reading),
             *self._clustered(reading),
         ]
-        found: list[tuple[StripePlan, _Source]] = []
-        for source in sources:
-            share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading).macs, 1) - 1
-            if share >= 0:
-                source.search = OnnxSearch(source.reading, most_macs=share, threads=threads)
-                found += [(plan, source) for plan in source.search.plans()]
-        for plan, source in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
-            rung = self._best_form(source, plan, best)
-            if rung is not None:
-                yield rung
+        if (yield from self._tried(sources, best)):
+            self.say("searching for stripes that make rows again")
+            yield from self._tried(sources, best, keeping=False)
+
+    def _tried(
+        self, sources: Sequence[_Source], best: OnnxRung, *, keeping: bool = True
+    ) -> Generator[OnnxRung, None, bool]:
+        """Files that are better than all rungs before; returns whether one that keeps rows has other outputs.
+
+        Plans with other outputs do not count against those that are measured.
+        """
+        equal, unequal, kept = 0, 0, False
+        for plan, source in self._in_turn([(p, one) for one in sources for p in self._plans(one, keeping=keeping)]):
+            if equal < _MOST_MEASURED and unequal < _MOST_UNEQUAL:
+                rung, differs = self._best_form(source, plan, best)
+                equal, unequal = equal + (not differs), unequal + differs
+                kept |= differs and any(isinstance(region, KeptHalo) for region in plan.regions)
+                if rung is not None:
+                    yield rung
+        return kept
+
+    def _plans(self, source: _Source, *, keeping: bool) -> list[StripePlan]:
+        """The plans for a form of the model, none where that alone takes more work than is allowed."""
+        share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading).macs, 1) - 1
+        if share < 0:
+            return []
+        threads = 0 if self.goal.tolerance else self.goal.settings.threads
+        source.search = OnnxSearch(source.reading, most_macs=share, threads=threads, keeping=keeping)
+        return source.search.plans()
 
     def _fused(self) -> Reading | None:
         """The model with the convolutions that a session makes of several nodes, as it would anew for each stripe."""
@@ -329,17 +353,22 @@ class _Climb:
             yield _Source(proto, again)
             yield from self._hoisted(proto, again)
 
-    def _in_turn(self, plans: list[tuple[StripePlan, _Source]]) -> list[tuple[StripePlan, _Source]]:
+    def _in_turn(self, plans: Sequence[tuple[StripePlan, _Source]]) -> list[tuple[StripePlan, _Source]]:
         """The plans in the order of measuring: for a budget least work first, else lowest peak first."""
+        plans = sorted(plans, key=lambda pair: (pair[0].peak, pair[0].macs))
         if self.goal.budget is None:
-            return plans[:_MOST_MEASURED]
+            return plans
         enough = [pair for pair in plans if pair[0].peak <= self.goal.budget] or plans[:1]
-        return sorted(enough, key=lambda pair: pair[0].macs)[:_MOST_MEASURED]
+        return sorted(enough, key=lambda pair: pair[0].macs)
 
-    def _best_form(self, source: _Source, plan: StripePlan, best: OnnxRung) -> OnnxRung | None:
-        """A plan as a file, in the form that needs least; None where that is not better."""
+    def _best_form(self, source: _Source, plan: StripePlan, best: OnnxRung) -> tuple[OnnxRung | None, bool]:
+        """A plan as a file, in the form that needs least; None where that is not better.
+
+        Also whether there is none since the outputs of a better one differ.
+        """
         search, reading = source.search, source.reading
         assert search is not None
+        assert self.original is not None
         program = striped_onnx_program(reading, plan.regions, search.threads)
         forms = []
         for said, form in _FORMS.items():
@@ -350,20 +379,34 @@ class _Climb:
             except ModelError as problem:
                 self.ladder.remarks.append(f"{_plan_words(plan, search)}: {problem}")
         least = min(rung.best.peak for rung in self.ladder.rungs)
-        for measured, said, model in sorted(forms, key=lambda form: form[0].peak):
-            if measured.peak >= least:
-                return None
-            assert self.original is not None
-            difference = compare_outputs(self.original.outputs, measured.outputs)
+        better = sorted((form for form in forms if form[0].peak < least), key=lambda form: form[0].peak)
+        differences = [compare_outputs(self.original.outputs, measured.outputs) for measured, *_ in better]
+        for (measured, said, model), difference in zip(better, differences, strict=True):
             if difference.ulps <= self.goal.tolerance:
-                return self._rung(search, plan, best, measured, model, difference, said)
+                return self._rung(search, plan, best, measured, model, difference, said), False
+        if better:
+            measured, said, model = better[0]
             self.ladder.remarks.append(
-                f"{_plan_words(plan, search)}{said} needs {measured.peak:,} bytes but"
-                f" {difference.described()}"
-                + f"; --tolerance {ceil(difference.ulps)} allows it"
-                * isfinite(difference.ulps)
+                f"{_plan_words(plan, search)}{said} needs {measured.peak:,} bytes but {differences[0].described()}"
+                + f"; --tolerance {ceil(differences[0].ulps)} allows it" * isfinite(differences[0].ulps)
+                + f"; {self._first_difference(source, program, model)}"
             )
-        return None
+        return None, bool(better)
+
+    def _first_difference(self, source: _Source, program: OnnxProgram, model: bytes) -> str:
+        """Where the values of a file in stripes first differ, in words."""
+
+        def outputs(file: bytes) -> Sequence[NDArray[Any]]:
+            with self._draft(file) as path:
+                return measure(
+                    path, self.shapes, self.goal.settings, runs=1, inputs=1, keep=True, values=self.values
+                ).outputs[0]
+
+        try:
+            files = source.proto, type(source.proto).FromString(model)
+            return first_difference(source.reading, program, files, outputs)
+        except ModelError as problem:
+            return f"which node differs first is not known: {problem}"
 
     def _rung(
         self, search: OnnxSearch, plan: StripePlan, best: OnnxRung, measured: Measured, model: bytes,

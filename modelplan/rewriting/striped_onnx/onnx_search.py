@@ -75,10 +75,13 @@ class _Cost:
 
 
 class OnnxSearch:
-    """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program."""
+    """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program.
 
-    def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0) -> None:
-        self.reading, self.graph = reading, reading.graph
+    Without `keeping`, rows that two stripes need are made again in all plans.
+    """
+
+    def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0, keeping: bool = True) -> None:
+        self.reading, self.graph, self.keeping = reading, reading.graph, keeping
         self.most_macs, self.threads = most_macs, threads
         self.live = live_after(self.graph, reading.weightless)
         weightless = reading.weightless
@@ -299,7 +302,7 @@ class OnnxSearch:
                 continue
             yield region
             if any(layer.kind != "pointwise" for layer in base.layers.values()):
-                if self.reading.opset >= REPEATING:
+                if self.keeping and self.reading.opset >= REPEATING:
                     yield as_strategy(region, KeptHalo)
                 return  # the rows of maps
 

@@ -25,9 +25,9 @@ from modelplan.runtimes.ort import ORT
 class OnnxStep(StripedStep):
     """One node: an unsplit operator of the graph or one in a stripe, or a Slice, Concat or Identity that is added.
 
-    A Slice takes the `rows` of its operand along `axis`, a Concat joins along it. A stripe of an operator pads
-    `padding` rows before and behind along it; None for unsplit operators. A Slice runs after the values `after`
-    are made, though it does not read them. `workspace` is what the kernel asks for beside its output, in bytes.
+    A Slice takes the `rows` of its operand along `axis`, a Concat joins along it. A stripe of an operator makes `rows`
+    of its value and pads `padding` rows before and behind; None for unsplit operators. A Slice runs after the values
+    `after` are made, though it does not read them. `workspace` is what the kernel asks for beside its output, in bytes.
     """
 
     axis: int = 0
@@ -167,11 +167,12 @@ class _Stripes(StripeLowering):
         raw = self._value("_made" * wrong, y, axis, window.computed)
         padding, own = (window.above, window.below), self._workspace(index, window)
         self.program.copied += self.reading.own_weights(index) if self.number else 0
-        step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, padding=padding, workspace=own)
+        made = a - window.skip, a - window.skip + window.computed
+        step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, made, padding, workspace=own)
         self._append(step)
         self.program.macs += layer.row_macs * window.computed
         if wrong:
-            raw = self._cut(y, HeldRows(raw, axis, a - window.skip, a - window.skip + window.computed), (a, b))
+            raw = self._cut(y, HeldRows(raw, axis, *made), (a, b))
         if y in self.pieces:
             self.pieces[y].append(HeldRows(raw, axis, a, b))
         lo = self.rows.seen[y][0]

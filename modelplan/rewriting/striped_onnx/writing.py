@@ -243,7 +243,7 @@ class _Writer:
             return make("Gather", [*inputs, rows], [output], name, axis=step.axis)
         return make("Slice", [*inputs, rows, *map(self._constant, ([hi], [step.axis]))], [output], name)
 
-    def _slice(self, value: str, output: str, name: str, numbers: Mapping[str, list[int]]) -> Any:
+    def _slice(self, value: str, output: str, name: str, numbers: dict[str, Any]) -> Any:
         """A Slice by known numbers, starts, ends and at times axes."""
         make = self.onnx.helper.make_node
         if self.reading.opset < SLICE_OPERANDS:
