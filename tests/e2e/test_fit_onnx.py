@@ -98,6 +98,61 @@ def test_weights_in_other_files_stay_there(tmp_path: Path) -> None:
     assert np.array_equal(outputs(model)[0], outputs(out)[0])
 
 
+def detector_of_two_rates(path: Path) -> Path:
+    """Convolutions over a waveform, then an If on the sample rate, each branch with weights of its own."""
+    random = np.random.default_rng(0)
+
+    def weight(name: str, *shape: int) -> Any:
+        return numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) / 4, name)
+
+    def branch(name: str) -> Any:
+        nodes = [
+            helper.make_node("Conv", ["d", f"w_{name}"], [f"e_{name}"], f"conv_{name}", pads=[1, 1]),
+            helper.make_node("GlobalMaxPool", [f"e_{name}"], [f"f_{name}"], f"pool_{name}"),
+        ]
+        made = helper.make_tensor_value_info(f"f_{name}", 1, None)
+        return helper.make_graph(nodes, name, [], [made], [weight(f"w_{name}", 2, 8, 3)])
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], "first", pads=[1, 1]),
+        helper.make_node("Relu", ["a"], ["b"], "relu"),
+        helper.make_node("Conv", ["b", "w2"], ["c"], "second", pads=[1, 1], strides=[2]),
+        helper.make_node("MaxPool", ["c"], ["d"], "pool", kernel_shape=[4], strides=[4]),
+        helper.make_node("Equal", ["sr", "wide"], ["is_wide"], "rate"),
+        helper.make_node("If", ["is_wide"], ["y"], "if", then_branch=branch("wide"), else_branch=branch("narrow")),
+    ]
+    inputs = [helper.make_tensor_value_info("x", 1, [1, 1, "samples"]), helper.make_tensor_value_info("sr", 7, [])]
+    wide = numpy_helper.from_array(np.array(16000), "wide")
+    weights = [weight("w1", 16, 1, 3), weight("w2", 8, 16, 3), wide]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, [1, 2, 1])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "samples"), [(16000, 16384), (8000, 8192)])
+def test_a_branch_is_chosen_by_value_and_both_stay(tmp_path: Path, rate: int, samples: int) -> None:
+    import onnxruntime
+
+    model, out = detector_of_two_rates(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    words = ["--ort-level", "basic", "--arena", "off", "--value", f"sr={rate}", "--shape", f"x=1,1,{samples}"]
+    done = run("fit", model, "--least", *words, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "split *" in done.stdout
+    sessions = [onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]) for path in (model, out)]
+    waves = np.random.default_rng(1).standard_normal((1, 1, samples)).astype(np.float32)
+    found = [[s.run(None, {"x": waves, "sr": np.array(sr)})[0] for sr in (16000, 8000)] for s in sessions]
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(*found[0])
+
+
+def test_a_value_that_no_input_has_is_refused(tmp_path: Path) -> None:
+    model = two_convolutions(tmp_path / "m.onnx")
+    done = run("fit", model, "--least", "--value", "sr=16000", "-o", tmp_path / "out.onnx")
+    assert done.returncode == 2
+    assert "sr" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

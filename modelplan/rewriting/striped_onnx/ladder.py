@@ -313,7 +313,7 @@ class _Climb:
     def _graph_of(self, proto: Any) -> Graph:
         """The graph of a form of the file, its inputs bound as the model's are."""
         with self._draft(write_bound(proto, self.shapes)) as path:
-            return load_model(path)
+            return load_model(path, values=self.goal.values)
 
     def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
         """The model with size-reducing operators as early as possible, where that changes the order."""
