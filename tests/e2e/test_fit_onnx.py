@@ -53,9 +53,16 @@ def outputs(path: Path) -> Any:
 
 def test_stripes_need_less_and_compute_the_same(tmp_path: Path) -> None:
     model, out = two_convolutions(tmp_path / "m.onnx"), tmp_path / "out.onnx"
-    done = run("fit", model, "--least", "--ort-level", "basic", "--without", "order", "-o", out)
+    words = ["--ort-level", "basic", "--without", "order"]
+    done = run("fit", model, "--least", *words, "-o", out)
+    assert done.returncode == 0, done.stderr
+    first = " ".join(done.stdout.split())
+    assert first.startswith("a new file helps only with --arena off --pattern off: ")
+    assert not out.exists()
+    done = run("fit", model, "--least", *words, "--arena", "off", "--pattern", "off", "-o", out)
     assert done.returncode == 0, done.stderr
     assert "split *" in done.stdout
+    assert "a new file helps only" not in done.stdout
     assert "outputs equal bit by bit" in done.stdout
     assert "options.enable_cpu_mem_arena = False" in done.stdout
     assert "options.DisableCpuMemArena();" in done.stdout
@@ -96,6 +103,45 @@ def test_weights_in_other_files_stay_there(tmp_path: Path) -> None:
     assert (tmp_path / "other" / "weights.bin").read_bytes() == (tmp_path / "weights.bin").read_bytes()
     assert out.stat().st_size < 40_000
     assert np.array_equal(outputs(model)[0], outputs(out)[0])
+
+
+def two_ways(path: Path) -> Path:
+    """A wide way that ends small and a narrow one, summed: ONNX Runtime's usual order begins with the narrow one."""
+    random = np.random.default_rng(0)
+    shapes = {"w1": (4, 4, 1, 1), "w2": (64, 4, 1, 1), "w3": (16, 64, 8, 8), "w4": (16, 4, 1, 1)}
+    weights = [numpy_helper.from_array(random.standard_normal(s).astype(np.float32) / 8, n) for n, s in shapes.items()]
+    weights.append(numpy_helper.from_array(np.array([1, 1, 8, 8], np.float32), "scales"))
+    how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], "first"),
+        helper.make_node("Conv", ["a", "w2"], ["b"], "wide"),
+        helper.make_node("Sigmoid", ["b"], ["c"], "sigmoid"),
+        helper.make_node("Conv", ["c", "w3"], ["d"], "small", strides=[8, 8]),
+        helper.make_node("Conv", ["a", "w4"], ["e"], "narrow"),
+        helper.make_node("Resize", ["d", "", "scales"], ["f"], "enlarged", **how),
+        helper.make_node("Sigmoid", ["e"], ["h"], "second"),
+        helper.make_node("Add", ["h", "f"], ["g"], "sum"),
+        helper.make_node("GlobalMaxPool", ["g"], ["y"], "pool"),
+    ]
+    values = [
+        helper.make_tensor_value_info("x", 1, [1, 4, 64, 64]),
+        helper.make_tensor_value_info("y", 1, [1, 16, 1, 1]),
+    ]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.slow
+def test_another_order_of_nodes_is_a_setting(tmp_path: Path) -> None:
+    model, out = two_ways(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    words = ["--least", "--ort-level", "basic", "--without", "split", "-o", out]
+    done = run("fit", model, *words)
+    assert done.returncode == 0, done.stderr
+    assert "settings *" in done.stdout
+    assert "options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED" in done.stdout
+    assert not out.exists()
+    assert "PRIORITY_BASED" not in run("fit", model, *words, "--execution-order", "default").stdout
 
 
 def detector_of_two_rates(path: Path) -> Path:
@@ -161,6 +207,7 @@ def test_a_value_that_no_input_has_is_refused(tmp_path: Path) -> None:
         (["--least", "--abi", "32", "-o", "out.onnx"], "--abi is for .tflite files"),
         (["--least", "--threads", "0", "-o", "out.onnx"], "--threads is 0"),
         (["--least", "--tolerance", "-1", "-o", "out.onnx"], "--tolerance is -1.0"),
+        (["--least", "--arena", "off", "--shrinkage", "on", "-o", "out.onnx"], "--shrinkage on needs an arena"),
         (["--least", "--without", "nothing", "-o", "out.onnx"], "no rung 'nothing'"),
         (["--least", "--max-macs", "much", "-o", "out.onnx"], "cannot read 'much'"),
     ],

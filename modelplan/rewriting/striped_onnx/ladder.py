@@ -57,8 +57,10 @@ RUNGS = {
 }
 #: Random inputs on which outputs are compared, beside extreme ones.
 _INPUTS = 3
-#: Plans that are measured, and runs of the original and of the rewritten file that are timed in turn.
-_MOST_MEASURED, _TIMED = 4, 7
+#: Plans that are measured.
+_MOST_MEASURED = 4
+#: Processes in which both files are timed in turn, and the runs of each in a process.
+_PROCESSES, _TIMED = 3, 7
 #: Plans with other outputs that are tried beside these.
 _MOST_UNEQUAL = 4
 #: Skips that are made again at most, and shares of their bytes up to which what they are made of is kept.
@@ -93,7 +95,8 @@ class OnnxGoal(RewriteGoal):
 @dataclass(frozen=True)
 class OnnxRung:
     """A file and settings, measured. `model` is None where the file is the model's; `usual` are the bytes at the user's
-    own settings, `best` those at `settings`. `seconds` is the time of a run against the model's, both in turn.
+    own settings, `best` those at `settings`. `seconds` is the processor time of a run against the model's, the least of
+    several runs of both in turn in several processes; `spread` are the lowest and the highest such ratio of a process.
     """
 
     name: str
@@ -107,6 +110,7 @@ class OnnxRung:
     regions: tuple[str, ...] = ()
     difference: OutputDifference | None = None
     seconds: float = 1.0
+    spread: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass
@@ -169,8 +173,13 @@ class _Climb:
         reading = self._reading(self.proto, self.graph)
         self.ladder.macs = OnnxSearch(reading).macs
         climb_rungs(self._rungs(reading), self.ladder.rungs, self.goal, self._fits)
-        self.ladder.chosen = chosen_rung(self.ladder.rungs, self.goal, self._fits, lambda rung: rung.best.peak)
+        usable = [rung for rung in self.ladder.rungs if self.goal.budget is not None or self._is_usable(rung)]
+        self.ladder.chosen = chosen_rung(usable, self.goal, self._fits, lambda rung: rung.best.peak)
         return self.ladder
+
+    def _is_usable(self, rung: OnnxRung) -> bool:
+        """Whether a rung is the model, or a file that needs less than that at the settings that the user runs."""
+        return rung.model is None or rung.usual.peak < self.ladder.rungs[0].usual.peak
 
     def _fits(self, rung: OnnxRung) -> bool:
         return self.goal.budget is None or rung.best.peak <= self.goal.budget
@@ -189,6 +198,7 @@ class _Climb:
             if best is not base:
                 best = replace(best, name="settings", what=RUNGS["settings"])
                 yield best
+            self._remark_on_levels(best)
         ordered = self._ordered(reading)
         if ordered is not None:
             reading, rung = ordered
@@ -211,13 +221,32 @@ class _Climb:
         return measured.above(measured.session if self.original is None else self.original.session)
 
     def _best_settings(self, path: str | Path, rung: OnnxRung) -> OnnxRung:
-        """The rung at the settings that need the fewest bytes, of those that may be changed."""
+        """The rung at the settings that need the fewest bytes, of those that may be changed; the order comes last."""
         best = rung
         for settings in other_settings(self.goal):
-            measured = self._measure(path, settings)
-            if measured.peak < best.best.peak:
-                best = replace(best, settings=settings, best=measured)
-        return best
+            best = self._better(path, best, settings)
+        if "order" in self.goal.fixed:
+            return best
+        return self._better(path, best, replace(best.settings, order="priority"))
+
+    def _better(self, path: str | Path, rung: OnnxRung, settings: SessionSettings) -> OnnxRung:
+        """The rung, at these settings where it needs less there."""
+        measured = self._measure(path, settings)
+        return replace(rung, settings=settings, best=measured) if measured.peak < rung.best.peak else rung
+
+    def _remark_on_levels(self, best: OnnxRung) -> None:
+        """Says at which level, or with how many threads, the model needs least, if that is less: neither is changed."""
+        user, least = best.settings, best
+        for level in LEVELS:
+            least = self._better(self.path, least, replace(user, level=level))
+        if user.threads > 1:
+            least = self._better(self.path, least, replace(least.settings, threads=1))
+        if least is not best:
+            words = f"--ort-level {least.settings.level} --threads {least.settings.threads}"
+            self.ladder.remarks.append(
+                f"with {words} the model alone needs {least.best.peak:,} bytes, at another speed and with other last"
+                " places"
+            )
 
     def _ordered(self, reading: Reading) -> tuple[Reading, OnnxRung] | None:
         """The model in the order of the least peak; none where the file's order has that peak."""
@@ -414,26 +443,39 @@ class _Climb:
     ) -> OnnxRung:  # fmt: skip
         with self._draft(model) as path:
             usual = measured if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
-            first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED, self.values)
+            timed = [
+                time_in_turn([self.path, path], self.shapes, best.settings, _TIMED, self.values)
+                for _ in range(_PROCESSES)
+            ]
         return OnnxRung(
             name="split", what=RUNGS["split"] + said, settings=best.settings, usual=usual,
             best=replace(measured, outputs=()), macs=plan.macs, nodes=plan.steps, model=model,
-            regions=_described(search, plan), difference=difference, seconds=min(second) / max(min(first), 1e-9),
+            regions=_described(search, plan), difference=difference, **_times(timed),
         )  # fmt: skip
 
 
 def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
-    """Alternative session settings that may need less; settings that must stay are kept."""
+    """Session settings that may need less, those first at which stripes gain most; settings that must stay are kept."""
     user = goal.settings
     tried = [
         replace(user, arena="off", pattern=False),
+        replace(user, arena="off"),
         replace(user, arena="exact", pattern=False),
+        replace(user, arena="exact"),
         replace(user, pattern=False, shrink=True),
         replace(user, pattern=False),
     ]
     changed = [replace(one, **{name: getattr(user, name) for name in goal.fixed}) for one in tried]
     legal = [replace(one, shrink=one.shrink and one.arena != "off") for one in changed]
     return [settings for settings in dict.fromkeys(legal) if settings != user]
+
+
+def _times(timed: Sequence[Sequence[Sequence[float]]]) -> dict[str, Any]:
+    """The least time of the second file against the first's over all processes, and the range of that in each."""
+    least = [[min(runs) for runs in both] for both in timed]
+    each = [second / max(first, 1e-9) for first, second in least]
+    first, second = map(min, zip(*least, strict=True))
+    return {"seconds": second / max(first, 1e-9), "spread": (min(each), max(each))}
 
 
 def _plan_words(plan: StripePlan, search: OnnxSearch) -> str:
