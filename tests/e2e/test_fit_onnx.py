@@ -11,6 +11,10 @@ import pytest
 from commands import run
 from onnx import helper, numpy_helper
 
+from modelplan.rewriting.striped_onnx.ladder import run_times
+from modelplan.runtimes.ort.measuring import Measured, SessionSettings
+from modelplan.runtimes.ort.settings_code import changed_options
+
 pytest.importorskip("onnxruntime")
 
 
@@ -142,6 +146,19 @@ def test_another_order_of_nodes_is_a_setting(tmp_path: Path) -> None:
     assert "options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED" in done.stdout
     assert not out.exists()
     assert "PRIORITY_BASED" not in run("fit", model, *words, "--execution-order", "default").stdout
+
+
+def test_the_time_is_the_least_of_all_runs_and_the_spread_that_of_processes() -> None:
+    timed = [[[2.0, 4.0], [3.0, 3.0]], [[2.5, 2.0], [2.2, 9.0]]]
+    assert run_times(timed) == (2.2 / 2.0, (1.1, 1.5))
+    assert Measured(0, 3, 5, 0.1).at_least(Measured(0, 4, 2, 0.2)) == Measured(0, 4, 5, 0.1)
+
+
+def test_settings_are_written_as_options() -> None:
+    changed = SessionSettings(arena="exact", pattern=False, shrink=True, order="priority")
+    words = "--arena exact --pattern off --shrinkage on --execution-order priority"
+    assert " ".join(changed_options(changed, SessionSettings())) == words
+    assert changed_options(changed, changed) == []
 
 
 def detector_of_two_rates(path: Path) -> Path:

@@ -105,6 +105,10 @@ class Measured:
         more = self.session - session
         return replace(self, session=session, first=self.first + more, steady=self.steady + more)
 
+    def at_least(self, other: Measured) -> Measured:
+        """The same measurement with the larger bytes of both."""
+        return replace(self, first=max(self.first, other.first), steady=max(self.steady, other.steady))
+
     def heap_above(self, loaded: int) -> tuple[int, int]:
         """The bytes in all blocks of the first and of later runs, counted above another loaded session."""
         return self.heap[0] + self.loaded - loaded, self.heap[1] + self.loaded - loaded
@@ -139,15 +143,18 @@ def measure(
     inputs: int = 0,
     keep: bool = False,
     values: Values = MappingProxyType({}),
+    draw: int = 0,
 ) -> Measured:
     """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
+
+    At level all a session orders some of its nodes by their addresses, which differ from `draw` to `draw`.
 
     Raises:
         ModelError: ONNX Runtime does not load or run the file; quotes it.
     """
     request = {
         "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
-        "outputs": keep, "values": _lists(values),
+        "outputs": keep, "values": _lists(values), "draw": draw,
     }  # fmt: skip
     return _measured(_answer(request))
 
