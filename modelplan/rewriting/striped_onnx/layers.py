@@ -312,7 +312,7 @@ def _reduced(reading: Reading, op: Op, axis: int) -> Layer | str:
 
 
 def _sliced(reading: Reading, op: Op, axis: int) -> Layer | str:
-    """A Slice along other axes, or one of all rows."""
+    """A Slice along other axes, or one that takes every so many rows from one of them on."""
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
     old = reading.opset < SLICE_OPERANDS
     names = ("starts", "axes", "steps")
@@ -323,11 +323,14 @@ def _sliced(reading: Reading, op: Op, axis: int) -> Layer | str:
     if not starts or axes is None or steps is None:
         return "its numbers are not constant"
     cut = [int(a) % len(x) for a in axes] or list(range(len(starts)))
-    if axis in cut:
-        place = cut.index(axis)
-        if starts[place] or x[axis] != y[axis] or (steps and steps[place] != 1):
-            return "it takes some of the rows"
-    return _along(reading.graph, op, axis)
+    if axis not in cut:
+        return _along(reading.graph, op, axis)
+    place = cut.index(axis)
+    start, step = int(starts[place]), int(steps[place]) if steps else 1
+    first = max(start + x[axis] if start < 0 else start, 0)
+    if step < 1:
+        return "it takes the rows backwards"
+    return Layer("window", (0,), x[axis], y[axis], stride=step, above=-first, axes=(axis,))
 
 
 def _rows_of_gather(reading: Reading, op: Op, axis: int) -> Layer:

@@ -39,6 +39,8 @@ _MOST_PLACES = 24
 _BLOCK = 12
 #: Prices of many stripes that tell whether a region is worth a look, and how far above the aim these may be.
 _PROBES, _NEAR = 4, 1.1
+#: Steps of stripes beyond which they are no probes: long regions are looked at in fewer stripes.
+_MOST_PROBED = 600
 #: Multiply-accumulates in the time that one more node takes.
 _STEP_MACS = 40_000
 #: Plans that are judged at most to find a lower one beside the lowest.
@@ -269,6 +271,8 @@ class OnnxSearch:
         if key not in self.lowest:
             found: list[int] = []
             for stripes in reversed(_STRIPES):
+                if stripes * (end - first) > _MOST_PROBED and stripes > _STRIPES[0]:
+                    continue
                 found += [cost.peak for cost in self._prices(first, end, stripes)]
                 if len(found) >= _PROBES:
                     break

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from modelplan.formats.onnx.onnx_functions import graphs_of
 from modelplan.model import Graph, Kind
 from modelplan.ops import facts
+from modelplan.ops.conditions import numbers
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
@@ -27,6 +28,8 @@ from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxSte
 _MOST_ELEMENTS = 1024
 #: Numbers that the name of a constant shows.
 _SHOWN = 8
+#: An end of a Slice behind all rows.
+_BEHIND_ALL = 2**31 - 1
 #: The first opset in which a Reshape takes its shape as an operand.
 _RESHAPE_OPERANDS = 5
 
@@ -291,6 +294,8 @@ class _Writer:
             self._pad(node, step, above, below)
         elif step.kind == "Reshape":
             self._reshape(node, shape)
+        elif step.kind == "Slice":
+            self._slice_from_first(node, step)
         elif step.kind == "Resize" and len(node.input) > 3 and node.input[3]:
             node.input[3] = self._constant(shape)
         return node
@@ -305,6 +310,25 @@ class _Writer:
             self._set(node, "pads", pads)
         else:
             node.input[1] = self._constant(pads)
+
+    def _slice_from_first(self, node: Any, step: OnnxStep) -> None:
+        """Lets a Slice begin at the first row of its operand, which begins where the stripe does."""
+        op, rank = self.reading.graph.ops[step.source], len(self.program.shape(step.outputs[0]))
+        old = self.reading.opset < SLICE_OPERANDS
+        given = [
+            numbers(op, name) if old else self.reading.constant(op, place)
+            for place, name in enumerate(("starts", "ends", "axes"), 1)
+        ]
+        starts, ends, axes = (list(map(int, found or ())) for found in given)
+        cut = [axis % rank for axis in axes] or list(range(len(starts)))
+        if step.axis in cut:
+            place = cut.index(step.axis)
+            starts[place], ends[place] = 0, _BEHIND_ALL
+            if old:
+                self._set(node, "starts", starts)
+                self._set(node, "ends", ends)
+            else:
+                node.input[1], node.input[2] = self._constant(starts), self._constant(ends)
 
     def _reshape(self, node: Any, shape: Sequence[int]) -> None:
         if self.reading.opset < _RESHAPE_OPERANDS:

@@ -33,7 +33,7 @@ _LONGEST = 400
 #: Readings of the clock in a profiled run before the first kernel and behind the last.
 _BEFORE, _BEHIND = 3, 5
 #: Runs that are traced at most until the readings are as many.
-_TRIES = 5
+_TRIES = 20
 #: A session that takes longer than this is given up.
 _SECONDS = 1800
 
