@@ -330,6 +330,8 @@ def _sliced(reading: Reading, op: Op, axis: int) -> Layer | str:
     first = max(start + x[axis] if start < 0 else start, 0)
     if step < 1:
         return "it takes the rows backwards"
+    if not old and reading.graph.tensors[op.inputs[1]].dtype != "int64":
+        return "its numbers have 32 bits"
     return Layer("window", (0,), x[axis], y[axis], stride=step, above=-first, axes=(axis,))
 
 
