@@ -171,6 +171,49 @@ def fpn(size: int = 512) -> Any:
     return net.model(*outputs)
 
 
+def yolo(size: int = 320, width: int = 16) -> Any:
+    """A detector like YOLO: Focus slices, SiLU, cross-stage blocks, joins up and down again, a head on three levels."""
+    net = Net("yolo", (1, 3, size, size))
+
+    def conv(x: str, channels: int, k: int = 1, stride: int = 1) -> str:
+        y = net.conv(x, channels, k, stride)
+        return net.node("Mul", [y, net.node("Sigmoid", [y])])
+
+    def block(x: str, channels: int, depth: int, *, residual: bool = True) -> str:
+        y, aside = conv(x, channels // 2), conv(x, channels // 2)
+        for _ in range(depth):
+            made = conv(conv(y, channels // 2), channels // 2, 3)
+            y = net.node("Add", [y, made]) if residual else made
+        return conv(net.node("Concat", [y, aside], channels, axis=1), channels)
+
+    def every_second(row: int, column: int) -> str:
+        numbers = ([row, column], [2**31 - 1] * 2, [2, 3], [2, 2])
+        return net.node("Slice", ["x", *(net.weight(np.array(n, np.int64)) for n in numbers)])
+
+    corners = [every_second(row, column) for column in range(2) for row in range(2)]
+    x, levels = conv(net.node("Concat", corners, 12, axis=1), width, 3), []
+    for stage, depth in enumerate((1, 2, 2, 1)):
+        x = block(conv(x, width << stage + 1, 3, 2), width << stage + 1, depth)
+        levels.append(x)
+    pools = [levels[-1]]
+    for _ in range(3):
+        pools.append(net.node("MaxPool", [pools[-1]], kernel_shape=[5, 5], strides=[1, 1], pads=[2] * 4))
+    x = conv(net.node("Concat", pools, 4 * (width << 4), axis=1), width << 4)
+    mode: dict[str, Any] = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    scales, passed = net.weight(np.array([1, 1, 2, 2], np.float32)), []
+    for level, channels in ((2, width << 3), (1, width << 2)):
+        passed.append(conv(x, channels))
+        sides = [net.node("Resize", [passed[-1], "", scales], **mode), levels[level]]
+        x = block(net.node("Concat", sides, 2 * channels, axis=1), channels, 1, residual=False)
+    heads = [x]
+    for before, channels in zip(reversed(passed), (width << 3, width << 4), strict=True):
+        down = conv(x, net.channels[x], 3, 2)
+        joined = net.node("Concat", [down, before], net.channels[down] + net.channels[before], axis=1)
+        x = block(joined, channels, 1, residual=False)
+        heads.append(x)
+    return net.model(*(net.node("Sigmoid", [net.conv(head, 3 * 15, 1)]) for head in heads))
+
+
 class _Quantised(Net):
     """A net of 8 bits; every value has one scale."""
 
@@ -282,6 +325,7 @@ NETS: dict[str, Callable[[], Any]] = {
     "unet": unet,
     "unet_resize": lambda: unet(resize=True),
     "fpn": fpn,
+    "yolo": yolo,
     "quantised_qdq": quantised,
     "quantised_qdq_apart": lambda: quantised(zero=128),
     "quantised_qlinear": lambda: quantised(fused=True, zero=128),

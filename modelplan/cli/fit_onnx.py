@@ -23,6 +23,12 @@ _FOREIGN: dict[str, object] = {
 }  # fmt: skip
 
 
+#: Options of ONNX Runtime alone.
+_OWN = (
+    "ort_level", "threads", "arena", "pattern", "shrinkage", "execution_order", "tolerance", "dim", "shape", "value",
+)  # fmt: skip
+
+
 def configure(parser: ArgumentParser) -> None:
     """Declares the arguments that only .onnx files take."""
     group = parser.add_argument_group("ONNX Runtime (.onnx files)")
@@ -30,6 +36,8 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument("--threads", metavar="N", type=int, help="intra-op threads (default: 1)")
     group.add_argument("--arena", choices=("default", "exact", "off"), help="keeps the arena so; exact: grown as asked")
     group.add_argument("--pattern", choices=("on", "off"), help="keeps memory patterns so")
+    group.add_argument("--shrinkage", choices=("on", "off"), help="keeps shrinking the arena behind each run so")
+    group.add_argument("--execution-order", choices=("default", "priority"), help="keeps the order of nodes so")
     group.add_argument(
         "--tolerance", metavar="ULP", type=float, help="of outputs, in last places of their largest value (default: 0)"
     )
@@ -44,7 +52,7 @@ def check_format(arguments: Namespace) -> None:
     Raises:
         RequestError: names the option.
     """
-    for name in ("ort_level", "threads", "arena", "pattern", "tolerance", "dim", "shape", "value"):
+    for name in _OWN:
         if getattr(arguments, name):
             raise RequestError(f"--{name.replace('_', '-')} is for .onnx files, and {arguments.model} is none")
 
@@ -58,7 +66,13 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
         raise RequestError(f"{arguments.output}: expected a name that ends in .onnx")
     request = _request(arguments, max_macs)
     ladder = fit_onnx(request, progress)
-    terminal.show([report.rungs_section(request, ladder), *report.verdict(request, ladder, arguments.output)])
+    terminal.show(
+        [
+            *report.first_section(ladder),
+            report.rungs_section(request, ladder),
+            *report.verdict(request, ladder, arguments.output),
+        ]
+    )
     if ladder.chosen is None:
         return 1
     if ladder.chosen.model is None:
@@ -77,20 +91,23 @@ def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
     tolerance = arguments.tolerance or 0.0
     if not 0 <= tolerance < float("inf"):
         raise RequestError(f"--tolerance is {arguments.tolerance}, expected a number from 0 on")
-    settings = SessionSettings(level=arguments.ort_level or "all", threads=threads)
-    fixed = set()
-    if arguments.arena:
-        settings, fixed = replace(settings, arena=arguments.arena), {"arena"}
-    if arguments.pattern:
-        settings = replace(settings, pattern=arguments.pattern == "on")
-        fixed.add("pattern")
+    named = {
+        "arena": arguments.arena,
+        "pattern": arguments.pattern and arguments.pattern == "on",
+        "shrink": arguments.shrinkage and arguments.shrinkage == "on",
+        "order": arguments.execution_order,
+    }
+    kept = {name: value for name, value in named.items() if value is not None}
+    if kept.get("arena") == "off" and kept.get("shrink"):
+        raise RequestError("--shrinkage on needs an arena, and --arena is off")
+    settings = SessionSettings(level=arguments.ort_level or "all", threads=threads, **kept)
     budget = None if arguments.least else parse_memory(arguments.budget)
     without = frozenset(word.strip() for word in arguments.without.split(",") if word.strip())
     request = FitOnnxRequest(
         arguments.model,
         budget=budget,
         settings=settings,
-        fixed=frozenset(fixed),
+        fixed=frozenset(kept),
         tolerance=tolerance,
         without=without,
         dims=tuple(arguments.dim),

@@ -117,7 +117,7 @@ def test_the_example_finds_the_library_and_places_buffers(installed: Path, tmp_p
     said = subprocess.run([tmp_path / "place_buffers"], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[0] == "3 buffers in 96 bytes, no placement needs less than 96: optimal"
     many = subprocess.run([tmp_path / "place_buffers", "100000"], capture_output=True, text=True, check=True).stdout
-    assert many.startswith("100000 buffers in 82240 bytes, no placement needs less than 82240: optimal")
+    assert many.startswith("100000 buffers in 103680 bytes, no placement needs less than 103680: optimal")
 
 
 @pytest.mark.parametrize("groups", [False, True])

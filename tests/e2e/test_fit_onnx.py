@@ -11,6 +11,10 @@ import pytest
 from commands import run
 from onnx import helper, numpy_helper
 
+from modelplan.rewriting.striped_onnx.ladder import run_times
+from modelplan.runtimes.ort.measuring import Measured, SessionSettings
+from modelplan.runtimes.ort.settings_code import changed_options
+
 pytest.importorskip("onnxruntime")
 
 
@@ -53,9 +57,16 @@ def outputs(path: Path) -> Any:
 
 def test_stripes_need_less_and_compute_the_same(tmp_path: Path) -> None:
     model, out = two_convolutions(tmp_path / "m.onnx"), tmp_path / "out.onnx"
-    done = run("fit", model, "--least", "--ort-level", "basic", "--without", "order", "-o", out)
+    words = ["--ort-level", "basic", "--without", "order"]
+    done = run("fit", model, "--least", *words, "-o", out)
+    assert done.returncode == 0, done.stderr
+    first = " ".join(done.stdout.split())
+    assert first.startswith("a new file helps only with --arena off --pattern off: ")
+    assert not out.exists()
+    done = run("fit", model, "--least", *words, "--arena", "off", "--pattern", "off", "-o", out)
     assert done.returncode == 0, done.stderr
     assert "split *" in done.stdout
+    assert "a new file helps only" not in done.stdout
     assert "outputs equal bit by bit" in done.stdout
     assert "options.enable_cpu_mem_arena = False" in done.stdout
     assert "options.DisableCpuMemArena();" in done.stdout
@@ -98,6 +109,113 @@ def test_weights_in_other_files_stay_there(tmp_path: Path) -> None:
     assert np.array_equal(outputs(model)[0], outputs(out)[0])
 
 
+def two_ways(path: Path) -> Path:
+    """A wide way that ends small and a narrow one, summed: ONNX Runtime's usual order begins with the narrow one."""
+    random = np.random.default_rng(0)
+    shapes = {"w1": (4, 4, 1, 1), "w2": (64, 4, 1, 1), "w3": (16, 64, 8, 8), "w4": (16, 4, 1, 1)}
+    weights = [numpy_helper.from_array(random.standard_normal(s).astype(np.float32) / 8, n) for n, s in shapes.items()]
+    weights.append(numpy_helper.from_array(np.array([1, 1, 8, 8], np.float32), "scales"))
+    how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], "first"),
+        helper.make_node("Conv", ["a", "w2"], ["b"], "wide"),
+        helper.make_node("Sigmoid", ["b"], ["c"], "sigmoid"),
+        helper.make_node("Conv", ["c", "w3"], ["d"], "small", strides=[8, 8]),
+        helper.make_node("Conv", ["a", "w4"], ["e"], "narrow"),
+        helper.make_node("Resize", ["d", "", "scales"], ["f"], "enlarged", **how),
+        helper.make_node("Sigmoid", ["e"], ["h"], "second"),
+        helper.make_node("Add", ["h", "f"], ["g"], "sum"),
+        helper.make_node("GlobalMaxPool", ["g"], ["y"], "pool"),
+    ]
+    values = [
+        helper.make_tensor_value_info("x", 1, [1, 4, 64, 64]),
+        helper.make_tensor_value_info("y", 1, [1, 16, 1, 1]),
+    ]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.slow
+def test_another_order_of_nodes_is_a_setting(tmp_path: Path) -> None:
+    model, out = two_ways(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    words = ["--least", "--ort-level", "basic", "--without", "split", "-o", out]
+    done = run("fit", model, *words)
+    assert done.returncode == 0, done.stderr
+    assert "settings *" in done.stdout
+    assert "options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED" in done.stdout
+    assert not out.exists()
+    assert "PRIORITY_BASED" not in run("fit", model, *words, "--execution-order", "default").stdout
+
+
+def test_the_time_is_the_least_of_all_runs_and_the_spread_that_of_processes() -> None:
+    timed = [[[2.0, 4.0], [3.0, 3.0]], [[2.5, 2.0], [2.2, 9.0]]]
+    assert run_times(timed) == (2.2 / 2.0, (1.1, 1.5))
+    assert Measured(0, 3, 5, 0.1).at_least(Measured(0, 4, 2, 0.2)) == Measured(0, 4, 5, 0.1)
+
+
+def test_settings_are_written_as_options() -> None:
+    changed = SessionSettings(arena="exact", pattern=False, shrink=True, order="priority")
+    words = "--arena exact --pattern off --shrinkage on --execution-order priority"
+    assert " ".join(changed_options(changed, SessionSettings())) == words
+    assert changed_options(changed, changed) == []
+
+
+def detector_of_two_rates(path: Path) -> Path:
+    """Convolutions over a waveform, then an If on the sample rate, each branch with weights of its own."""
+    random = np.random.default_rng(0)
+
+    def weight(name: str, *shape: int) -> Any:
+        return numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) / 4, name)
+
+    def branch(name: str) -> Any:
+        nodes = [
+            helper.make_node("Conv", ["d", f"w_{name}"], [f"e_{name}"], f"conv_{name}", pads=[1, 1]),
+            helper.make_node("GlobalMaxPool", [f"e_{name}"], [f"f_{name}"], f"pool_{name}"),
+        ]
+        made = helper.make_tensor_value_info(f"f_{name}", 1, None)
+        return helper.make_graph(nodes, name, [], [made], [weight(f"w_{name}", 2, 8, 3)])
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], "first", pads=[1, 1]),
+        helper.make_node("Relu", ["a"], ["b"], "relu"),
+        helper.make_node("Conv", ["b", "w2"], ["c"], "second", pads=[1, 1], strides=[2]),
+        helper.make_node("MaxPool", ["c"], ["d"], "pool", kernel_shape=[4], strides=[4]),
+        helper.make_node("Equal", ["sr", "wide"], ["is_wide"], "rate"),
+        helper.make_node("If", ["is_wide"], ["y"], "if", then_branch=branch("wide"), else_branch=branch("narrow")),
+    ]
+    inputs = [helper.make_tensor_value_info("x", 1, [1, 1, "samples"]), helper.make_tensor_value_info("sr", 7, [])]
+    wide = numpy_helper.from_array(np.array(16000), "wide")
+    weights = [weight("w1", 16, 1, 3), weight("w2", 8, 16, 3), wide]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, [1, 2, 1])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "samples"), [(16000, 16384), (8000, 8192)])
+def test_a_branch_is_chosen_by_value_and_both_stay(tmp_path: Path, rate: int, samples: int) -> None:
+    import onnxruntime
+
+    model, out = detector_of_two_rates(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    words = ["--ort-level", "basic", "--arena", "off", "--value", f"sr={rate}", "--shape", f"x=1,1,{samples}"]
+    done = run("fit", model, "--least", *words, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "split *" in done.stdout
+    sessions = [onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]) for path in (model, out)]
+    waves = np.random.default_rng(1).standard_normal((1, 1, samples)).astype(np.float32)
+    found = [[s.run(None, {"x": waves, "sr": np.array(sr)})[0] for sr in (16000, 8000)] for s in sessions]
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(*found[0])
+
+
+def test_a_value_that_no_input_has_is_refused(tmp_path: Path) -> None:
+    model = two_convolutions(tmp_path / "m.onnx")
+    done = run("fit", model, "--least", "--value", "sr=16000", "-o", tmp_path / "out.onnx")
+    assert done.returncode == 2
+    assert "sr" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -106,6 +224,7 @@ def test_weights_in_other_files_stay_there(tmp_path: Path) -> None:
         (["--least", "--abi", "32", "-o", "out.onnx"], "--abi is for .tflite files"),
         (["--least", "--threads", "0", "-o", "out.onnx"], "--threads is 0"),
         (["--least", "--tolerance", "-1", "-o", "out.onnx"], "--tolerance is -1.0"),
+        (["--least", "--arena", "off", "--shrinkage", "on", "-o", "out.onnx"], "--shrinkage on needs an arena"),
         (["--least", "--without", "nothing", "-o", "out.onnx"], "no rung 'nothing'"),
         (["--least", "--max-macs", "much", "-o", "out.onnx"], "cannot read 'much'"),
     ],

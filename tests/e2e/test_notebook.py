@@ -92,6 +92,7 @@ def test_the_notebook_of_the_documentation_runs(monkeypatch: pytest.MonkeyPatch,
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     shown = [out.data for cell in code for out in cell.outputs if "data" in out]
     images = [kind for data in shown for kind in re.findall(r'alt="(\w+) of', data.get("text/html", ""))]
-    assert images == ["map", "reuse", "lifetimes"]
-    (heights,) = [data["text/plain"] for data in shown if data["text/plain"].startswith("{")]
+    assert images == ["map", "reuse", "lifetimes", "map", "curve"]
+    heights, table = [data["text/plain"] for data in shown if data["text/plain"].startswith("{")]
     assert re.fullmatch(r"\{'none': \d+, 'views': \d+, 'safe': \d+\}", heights)
+    assert "'offset': [96, 0, 96, 64]" in table

@@ -165,7 +165,10 @@ def test_the_functions_of_the_page_run(
     (tmp_path / "models").symlink_to(ROOT / "models")
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "own.md").read_text(), re.DOTALL):
         exec(block, {})
-    kept, *solved, height = capsys.readouterr().out.splitlines()
+    kept, small, medium, large, *solved, height = capsys.readouterr().out.splitlines()
+    for bucket in (small, medium, large):
+        one, own, bound = map(int, bucket.split())
+        assert one >= own == bound
     assert solved[0] == "unet_small"
     assert "'offset': " in solved[-1]
     assert (tmp_path / "unet.map.svg").is_file()

@@ -7,18 +7,31 @@ from modelplan.primitives.units import human
 from modelplan.questions.model_fitting import FitOnnxRequest
 from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
 from modelplan.runtimes.ort.measuring import ort_version
-from modelplan.runtimes.ort.settings_code import cpp_settings, python_settings
+from modelplan.runtimes.ort.settings_code import changed_options, cpp_settings, python_settings
+
+
+def first_section(ladder: OnnxLadder) -> list[Section]:
+    """Says that the file that needs least helps only with other settings, where that is so."""
+    usual, least = ladder.rungs[0].usual.peak, ladder.least
+    if least.model is None or least.usual.peak < usual:
+        return []
+    changes = " ".join(changed_options(least.settings, ladder.rungs[0].settings))
+    line = f"a new file helps only with {changes}: {least.best.peak:,} bytes; as the model is run now {usual:,}"
+    if ladder.chosen is not least:
+        line += ", so none is written; give these options where you set this in your program"
+    return [Section("", (line,))]
 
 
 def rungs_section(request: FitOnnxRequest, ladder: OnnxLadder) -> Section:
     """The rungs with what each needs and costs."""
-    headings = ("rung", ">usual: first", ">later runs", ">best: first", ">later runs", ">MACs", ">time", ">nodes",
-                "best settings")  # fmt: skip
+    headings = ("rung", ">usual: first", ">later runs", ">best: first", ">later runs", ">MACs", ">time", ">spread",
+                ">nodes", "best settings")  # fmt: skip
     rows = tuple(
         (
             rung.name + " *" * (rung is ladder.chosen),
             f"{rung.usual.first:,}", f"{rung.usual.steady:,}", f"{rung.best.first:,}", f"{rung.best.steady:,}",
-            f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %", f"x {rung.seconds:.2f}", f"{rung.nodes}",
+            f"{100 * (rung.macs - ladder.macs) / max(ladder.macs, 1):+.1f} %", f"x {rung.seconds:.2f}",
+            "{:.2f} to {:.2f}".format(*rung.spread) if rung.difference else "", f"{rung.nodes}",
             rung.settings.described(),
         )
         for rung in ladder.rungs

@@ -7,12 +7,14 @@ needs less than the model does at its best settings, and computes what the model
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from modelplan.formats import load_model
 from modelplan.formats.dims import parsed_values
@@ -22,21 +24,24 @@ from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report
 from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs
+from modelplan.rewriting.striped_onnx.differing import first_difference
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan
 from modelplan.rewriting.striped_onnx.ordering import clustered_order
 from modelplan.rewriting.striped_onnx.remaking import Skip, late_skips, pooled_skips, with_copies
 from modelplan.rewriting.striped_onnx.slicing import with_slices
-from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
+from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
 from modelplan.rewriting.stripes.ordering import hoisted
+from modelplan.rewriting.stripes.regions import KeptHalo
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import (
     LEVELS,
     Measured,
     SessionSettings,
+    blocked_values,
     kept_values,
     measure,
     time_in_turn,
@@ -52,8 +57,14 @@ RUNGS = {
 }
 #: Random inputs on which outputs are compared, beside extreme ones.
 _INPUTS = 3
-#: Plans that are measured, and runs of the original and of the rewritten file that are timed in turn.
-_MOST_MEASURED, _TIMED = 4, 7
+#: Plans that are measured.
+_MOST_MEASURED = 4
+#: Sessions that are measured at level all, where some nodes run in another order in each; the most counts.
+_DRAWS = 4
+#: Processes in which both files are timed in turn, and the runs of each in a process.
+_PROCESSES, _TIMED = 3, 7
+#: Plans with other outputs that are tried beside these.
+_MOST_UNEQUAL = 4
 #: Skips that are made again at most, and shares of their bytes up to which what they are made of is kept.
 _MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
 #: Maps that a global pool reads are made again from this share of the bytes alive at the peak on.
@@ -86,7 +97,8 @@ class OnnxGoal(RewriteGoal):
 @dataclass(frozen=True)
 class OnnxRung:
     """A file and settings, measured. `model` is None where the file is the model's; `usual` are the bytes at the user's
-    own settings, `best` those at `settings`. `seconds` is the time of a run against the model's, both in turn.
+    own settings, `best` those at `settings`. `seconds` is the processor time of a run against the model's, the least of
+    several runs of both in turn in several processes; `spread` are the lowest and the highest such ratio of a process.
     """
 
     name: str
@@ -100,6 +112,7 @@ class OnnxRung:
     regions: tuple[str, ...] = ()
     difference: OutputDifference | None = None
     seconds: float = 1.0
+    spread: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass
@@ -149,14 +162,26 @@ class _Climb:
         self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
         self.ladder = OnnxLadder()
         self.original: Measured | None = None
+        self.blocked: dict[str, str] = {}
+
+    def _reading(self, proto: Any, graph: Graph, copies: frozenset[str] = frozenset()) -> Reading:
+        """What stripes need to know of a form of the file; a session keeps `copies` too."""
+        return reading_of(proto, graph, None if self.kept is None else self.kept | copies, self.blocked)
 
     def run(self) -> OnnxLadder:
         self.kept = self._kept_values()
-        reading = reading_of(self.proto, self.graph, self.kept)
+        if self.goal.settings.level == "all" and self.kept is not None and not self.goal.tolerance:
+            self.blocked = blocked_values(self.path)
+        reading = self._reading(self.proto, self.graph)
         self.ladder.macs = OnnxSearch(reading).macs
         climb_rungs(self._rungs(reading), self.ladder.rungs, self.goal, self._fits)
-        self.ladder.chosen = chosen_rung(self.ladder.rungs, self.goal, self._fits, lambda rung: rung.best.peak)
+        usable = [rung for rung in self.ladder.rungs if self.goal.budget is not None or self._is_usable(rung)]
+        self.ladder.chosen = chosen_rung(usable, self.goal, self._fits, lambda rung: rung.best.peak)
         return self.ladder
+
+    def _is_usable(self, rung: OnnxRung) -> bool:
+        """Whether a rung is the model, or a file that needs less than that at the settings that the user runs."""
+        return rung.model is None or rung.usual.peak < self.ladder.rungs[0].usual.peak
 
     def _fits(self, rung: OnnxRung) -> bool:
         return self.goal.budget is None or rung.best.peak <= self.goal.budget
@@ -175,6 +200,7 @@ class _Climb:
             if best is not base:
                 best = replace(best, name="settings", what=RUNGS["settings"])
                 yield best
+            self._remark_on_levels(best)
         ordered = self._ordered(reading)
         if ordered is not None:
             reading, rung = ordered
@@ -194,16 +220,39 @@ class _Climb:
     def _measure(self, path: str | Path, settings: SessionSettings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
         measured = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep, values=self.values)
+        if settings.level == "all" and settings.arena == "off":
+            for draw in range(1, _DRAWS):
+                again = measure(path, self.shapes, settings, runs=1, values=self.values, draw=draw)
+                measured = measured.at_least(again.above(measured.session))
         return measured.above(measured.session if self.original is None else self.original.session)
 
     def _best_settings(self, path: str | Path, rung: OnnxRung) -> OnnxRung:
-        """The rung at the settings that need the fewest bytes, of those that may be changed."""
+        """The rung at the settings that need the fewest bytes, of those that may be changed; the order comes last."""
         best = rung
         for settings in other_settings(self.goal):
-            measured = self._measure(path, settings)
-            if measured.peak < best.best.peak:
-                best = replace(best, settings=settings, best=measured)
-        return best
+            best = self._better(path, best, settings)
+        if "order" in self.goal.fixed:
+            return best
+        return self._better(path, best, replace(best.settings, order="priority"))
+
+    def _better(self, path: str | Path, rung: OnnxRung, settings: SessionSettings) -> OnnxRung:
+        """The rung, at these settings where it needs less there."""
+        measured = self._measure(path, settings)
+        return replace(rung, settings=settings, best=measured) if measured.peak < rung.best.peak else rung
+
+    def _remark_on_levels(self, best: OnnxRung) -> None:
+        """Says at which level, or with how many threads, the model needs least, if that is less: neither is changed."""
+        user, least = best.settings, best
+        for level in LEVELS:
+            least = self._better(self.path, least, replace(user, level=level))
+        if user.threads > 1:
+            least = self._better(self.path, least, replace(least.settings, threads=1))
+        if least is not best:
+            words = f"--ort-level {least.settings.level} --threads {least.settings.threads}"
+            self.ladder.remarks.append(
+                f"with {words} the model alone needs {least.best.peak:,} bytes, at another speed and with other last"
+                " places"
+            )
 
     def _ordered(self, reading: Reading) -> tuple[Reading, OnnxRung] | None:
         """The model in the order of the least peak; none where the file's order has that peak."""
@@ -242,7 +291,6 @@ class _Climb:
     def _split(self, reading: Reading, best: OnnxRung) -> Iterator[OnnxRung]:
         """Rewritten files in stripes that are better than all rungs before, measured most promising first."""
         self.say("searching for stripes")
-        threads = 0 if self.goal.tolerance else self.goal.settings.threads
         reading = self._fused() or reading
         sources = [
             _Source(self.proto, reading),
@@ -251,16 +299,35 @@ class _Climb:
             *self._with_slices(reading),
             *self._clustered(reading),
         ]
-        found: list[tuple[StripePlan, _Source]] = []
-        for source in sources:
-            share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading).macs, 1) - 1
-            if share >= 0:
-                source.search = OnnxSearch(source.reading, most_macs=share, threads=threads)
-                found += [(plan, source) for plan in source.search.plans()]
-        for plan, source in self._in_turn(sorted(found, key=lambda pair: (pair[0].peak, pair[0].macs))):
-            rung = self._best_form(source, plan, best)
-            if rung is not None:
-                yield rung
+        if (yield from self._tried(sources, best)):
+            self.say("searching for stripes that make rows again")
+            yield from self._tried(sources, best, keeping=False)
+
+    def _tried(
+        self, sources: Sequence[_Source], best: OnnxRung, *, keeping: bool = True
+    ) -> Generator[OnnxRung, None, bool]:
+        """Files that are better than all rungs before; returns whether one that keeps rows has other outputs.
+
+        Plans with other outputs do not count against those that are measured.
+        """
+        equal, unequal, kept = 0, 0, False
+        for plan, source in self._in_turn([(p, one) for one in sources for p in self._plans(one, keeping=keeping)]):
+            if equal < _MOST_MEASURED and unequal < _MOST_UNEQUAL:
+                rung, differs = self._best_form(source, plan, best)
+                equal, unequal = equal + (not differs), unequal + differs
+                kept |= differs and any(isinstance(region, KeptHalo) for region in plan.regions)
+                if rung is not None:
+                    yield rung
+        return kept
+
+    def _plans(self, source: _Source, *, keeping: bool) -> list[StripePlan]:
+        """The plans for a form of the model, none where that alone takes more work than is allowed."""
+        share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading).macs, 1) - 1
+        if share < 0:
+            return []
+        threads = 0 if self.goal.tolerance else self.goal.settings.threads
+        source.search = OnnxSearch(source.reading, most_macs=share, threads=threads, keeping=keeping)
+        return source.search.plans()
 
     def _fused(self) -> Reading | None:
         """The model with the convolutions that a session makes of several nodes, as it would anew for each stripe."""
@@ -276,12 +343,12 @@ class _Climb:
         if found is self.proto:
             return None
         self.proto = found
-        return reading_of(found, self._graph_of(found), self.kept)
+        return self._reading(found, self._graph_of(found))
 
     def _graph_of(self, proto: Any) -> Graph:
         """The graph of a form of the file, its inputs bound as the model's are."""
         with self._draft(write_bound(proto, self.shapes)) as path:
-            return load_model(path)
+            return load_model(path, values=self.goal.values)
 
     def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
         """The model with size-reducing operators as early as possible, where that changes the order."""
@@ -310,30 +377,33 @@ class _Climb:
     def _with_recomputed(self, reading: Reading, skips: Sequence[Skip]) -> _Source:
         """The model with some values recomputed for late readers; a session keeps copies of what it keeps."""
         proto, origin = with_copies(self.proto, reading, skips)
-        copies = {name for name, first in origin.items() if first in (self.kept or ())}
-        return _Source(
-            proto, reading_of(proto, self._graph_of(proto), None if self.kept is None else self.kept | copies)
-        )
+        copies = frozenset(name for name, first in origin.items() if first in (self.kept or ()))
+        return _Source(proto, self._reading(proto, self._graph_of(proto), copies))
 
     def _with_slices(self, reading: Reading) -> Iterator[_Source]:
         """The model with Slices in place of its Splits, where it has any."""
         proto = with_slices(self.proto, reading)
         if proto is not None:
-            again = reading_of(proto, self._graph_of(proto), self.kept)
+            again = self._reading(proto, self._graph_of(proto))
             yield _Source(proto, again)
             yield from self._hoisted(proto, again)
 
-    def _in_turn(self, plans: list[tuple[StripePlan, _Source]]) -> list[tuple[StripePlan, _Source]]:
+    def _in_turn(self, plans: Sequence[tuple[StripePlan, _Source]]) -> list[tuple[StripePlan, _Source]]:
         """The plans in the order of measuring: for a budget least work first, else lowest peak first."""
+        plans = sorted(plans, key=lambda pair: (pair[0].peak, pair[0].macs))
         if self.goal.budget is None:
-            return plans[:_MOST_MEASURED]
+            return plans
         enough = [pair for pair in plans if pair[0].peak <= self.goal.budget] or plans[:1]
-        return sorted(enough, key=lambda pair: pair[0].macs)[:_MOST_MEASURED]
+        return sorted(enough, key=lambda pair: pair[0].macs)
 
-    def _best_form(self, source: _Source, plan: StripePlan, best: OnnxRung) -> OnnxRung | None:
-        """A plan as a file, in the form that needs least; None where that is not better."""
+    def _best_form(self, source: _Source, plan: StripePlan, best: OnnxRung) -> tuple[OnnxRung | None, bool]:
+        """A plan as a file, in the form that needs least; None where that is not better.
+
+        Also whether there is none since the outputs of a better one differ.
+        """
         search, reading = source.search, source.reading
         assert search is not None
+        assert self.original is not None
         program = striped_onnx_program(reading, plan.regions, search.threads)
         forms = []
         for said, form in _FORMS.items():
@@ -344,20 +414,34 @@ class _Climb:
             except ModelError as problem:
                 self.ladder.remarks.append(f"{_plan_words(plan, search)}: {problem}")
         least = min(rung.best.peak for rung in self.ladder.rungs)
-        for measured, said, model in sorted(forms, key=lambda form: form[0].peak):
-            if measured.peak >= least:
-                return None
-            assert self.original is not None
-            difference = compare_outputs(self.original.outputs, measured.outputs)
+        better = sorted((form for form in forms if form[0].peak < least), key=lambda form: form[0].peak)
+        differences = [compare_outputs(self.original.outputs, measured.outputs) for measured, *_ in better]
+        for (measured, said, model), difference in zip(better, differences, strict=True):
             if difference.ulps <= self.goal.tolerance:
-                return self._rung(search, plan, best, measured, model, difference, said)
+                return self._rung(search, plan, best, measured, model, difference, said), False
+        if better:
+            measured, said, model = better[0]
             self.ladder.remarks.append(
-                f"{_plan_words(plan, search)}{said} needs {measured.peak:,} bytes but"
-                f" {difference.described()}"
-                + f"; --tolerance {ceil(difference.ulps)} allows it"
-                * isfinite(difference.ulps)
+                f"{_plan_words(plan, search)}{said} needs {measured.peak:,} bytes but {differences[0].described()}"
+                + f"; --tolerance {ceil(differences[0].ulps)} allows it" * isfinite(differences[0].ulps)
+                + f"; {self._first_difference(source, program, model)}"
             )
-        return None
+        return None, bool(better)
+
+    def _first_difference(self, source: _Source, program: OnnxProgram, model: bytes) -> str:
+        """Where the values of a file in stripes first differ, in words."""
+
+        def outputs(file: bytes) -> Sequence[NDArray[Any]]:
+            with self._draft(file) as path:
+                return measure(
+                    path, self.shapes, self.goal.settings, runs=1, inputs=1, keep=True, values=self.values
+                ).outputs[0]
+
+        try:
+            files = source.proto, type(source.proto).FromString(model)
+            return first_difference(source.reading, program, files, outputs)
+        except ModelError as problem:
+            return f"which node differs first is not known: {problem}"
 
     def _rung(
         self, search: OnnxSearch, plan: StripePlan, best: OnnxRung, measured: Measured, model: bytes,
@@ -365,26 +449,40 @@ class _Climb:
     ) -> OnnxRung:  # fmt: skip
         with self._draft(model) as path:
             usual = measured if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
-            first, second = time_in_turn([self.path, path], self.shapes, best.settings, _TIMED, self.values)
+            timed = [
+                time_in_turn([self.path, path], self.shapes, best.settings, _TIMED, self.values)
+                for _ in range(_PROCESSES)
+            ]
+        seconds, spread = run_times(timed)
         return OnnxRung(
             name="split", what=RUNGS["split"] + said, settings=best.settings, usual=usual,
             best=replace(measured, outputs=()), macs=plan.macs, nodes=plan.steps, model=model,
-            regions=_described(search, plan), difference=difference, seconds=min(second) / max(min(first), 1e-9),
+            regions=_described(search, plan), difference=difference, seconds=seconds, spread=spread,
         )  # fmt: skip
 
 
 def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
-    """Alternative session settings that may need less; settings that must stay are kept."""
+    """Session settings that may need less, those first at which stripes gain most; settings that must stay are kept."""
     user = goal.settings
     tried = [
         replace(user, arena="off", pattern=False),
+        replace(user, arena="off"),
         replace(user, arena="exact", pattern=False),
+        replace(user, arena="exact"),
         replace(user, pattern=False, shrink=True),
         replace(user, pattern=False),
     ]
     changed = [replace(one, **{name: getattr(user, name) for name in goal.fixed}) for one in tried]
     legal = [replace(one, shrink=one.shrink and one.arena != "off") for one in changed]
     return [settings for settings in dict.fromkeys(legal) if settings != user]
+
+
+def run_times(timed: Sequence[Sequence[Sequence[float]]]) -> tuple[float, tuple[float, float]]:
+    """The least time of the second file against the first's over all processes, and the range of that in each."""
+    least = [[max(min(runs), 1e-9) for runs in both] for both in timed]
+    each = [second / first for first, second in least]
+    first, second = map(min, zip(*least, strict=True))
+    return second / first, (min(each), max(each))
 
 
 def _plan_words(plan: StripePlan, search: OnnxSearch) -> str:

@@ -6,7 +6,7 @@ that axis to another place, so each operand has an axis of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -27,8 +27,8 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 #: The small constant called by a name, None where it is none or large.
 Constants = Callable[[str], npt.NDArray[Any] | None]
 
-#: The first opset in which a Slice takes its numbers as operands, which may then be computed.
-SLICE_OPERANDS = 10
+#: The first opset in which a Slice takes its numbers as operands, and in which a sum repeats the smaller operand.
+SLICE_OPERANDS, REPEATING = 10, 7
 #: The first opset in which a softmax works along one axis, not along all from one on.
 _SOFTMAX_ALONG_ONE = 13
 
@@ -38,7 +38,8 @@ class Reading:
     """A graph with the file's small constants, its opset, and all its names.
 
     `apart` are operators that are no nodes of the file's graph, such as those inside of functions. `gone` are values
-    that a session does not have, since it fuses the operators around them.
+    that a session does not have, since it fuses the operators around them. `blocks` has for some values those that
+    have to be in blocks of channels for the same kernel to compute it in stripes.
     """
 
     graph: Graph
@@ -47,6 +48,7 @@ class Reading:
     names: frozenset[str] = frozenset()
     apart: frozenset[int] = frozenset()
     gone: frozenset[int] = frozenset()
+    blocks: Mapping[int, frozenset[int]] = field(default_factory=dict)
     known: dict[tuple[int, int], Layer | str] = field(default_factory=dict, repr=False, compare=False)
 
     def in_order(self, order: Sequence[int]) -> Reading:
@@ -310,7 +312,7 @@ def _reduced(reading: Reading, op: Op, axis: int) -> Layer | str:
 
 
 def _sliced(reading: Reading, op: Op, axis: int) -> Layer | str:
-    """A Slice along other axes, or one of all rows."""
+    """A Slice along other axes, or one that takes every so many rows from one of them on."""
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
     old = reading.opset < SLICE_OPERANDS
     names = ("starts", "axes", "steps")
@@ -321,11 +323,16 @@ def _sliced(reading: Reading, op: Op, axis: int) -> Layer | str:
     if not starts or axes is None or steps is None:
         return "its numbers are not constant"
     cut = [int(a) % len(x) for a in axes] or list(range(len(starts)))
-    if axis in cut:
-        place = cut.index(axis)
-        if starts[place] or x[axis] != y[axis] or (steps and steps[place] != 1):
-            return "it takes some of the rows"
-    return _along(reading.graph, op, axis)
+    if axis not in cut:
+        return _along(reading.graph, op, axis)
+    place = cut.index(axis)
+    start, step = int(starts[place]), int(steps[place]) if steps else 1
+    first = max(start + x[axis] if start < 0 else start, 0)
+    if step < 1:
+        return "it takes the rows backwards"
+    if not old and reading.graph.tensors[op.inputs[1]].dtype != "int64":
+        return "its numbers have 32 bits"
+    return Layer("window", (0,), x[axis], y[axis], stride=step, above=-first, axes=(axis,))
 
 
 def _rows_of_gather(reading: Reading, op: Op, axis: int) -> Layer:
@@ -371,6 +378,9 @@ def region_layers(reading: Reading, region: Strategy) -> RegionLayers[Strategy]:
     graph, ops = reading.graph, range(region.first, region.last + 1)
     layers, axes = dict[int, Layer](), {graph.ops[region.last].outputs[0]: region.axis}
     computed = {graph.ops[i].outputs[0] for i in ops if graph.ops[i].outputs}
+    for t, chain in reading.blocks.items():
+        if not computed.isdisjoint(chain) and not computed >= chain:
+            raise IllegalStripeError(f"{graph.label(graph.producers[t])}: another kernel would compute it")
     for index in reversed(ops):
         op = graph.ops[index]
         along = axes.setdefault(op.outputs[0], min(2, len(graph.tensors[op.outputs[0]].shape) - 1))

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import islice
 
 from modelplan.model import Op
-from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, likely_axes, region_layers
+from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, likely_axes, region_layers
 from modelplan.rewriting.striped_onnx.unrolled_nodes import (
     OnnxProgram,
     append_stripes,
@@ -39,6 +39,8 @@ _MOST_PLACES = 24
 _BLOCK = 12
 #: Prices of many stripes that tell whether a region is worth a look, and how far above the aim these may be.
 _PROBES, _NEAR = 4, 1.1
+#: Steps of stripes beyond which they are no probes: long regions are looked at in fewer stripes.
+_MOST_PROBED = 600
 #: Multiply-accumulates in the time that one more node takes.
 _STEP_MACS = 40_000
 #: Plans that are judged at most to find a lower one beside the lowest.
@@ -75,10 +77,13 @@ class _Cost:
 
 
 class OnnxSearch:
-    """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program."""
+    """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program.
 
-    def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0) -> None:
-        self.reading, self.graph = reading, reading.graph
+    Without `keeping`, rows that two stripes need are made again in all plans.
+    """
+
+    def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0, keeping: bool = True) -> None:
+        self.reading, self.graph, self.keeping = reading, reading.graph, keeping
         self.most_macs, self.threads = most_macs, threads
         self.live = live_after(self.graph, reading.weightless)
         weightless = reading.weightless
@@ -266,6 +271,8 @@ class OnnxSearch:
         if key not in self.lowest:
             found: list[int] = []
             for stripes in reversed(_STRIPES):
+                if stripes * (end - first) > _MOST_PROBED and stripes > _STRIPES[0]:
+                    continue
                 found += [cost.peak for cost in self._prices(first, end, stripes)]
                 if len(found) >= _PROBES:
                     break
@@ -299,7 +306,7 @@ class OnnxSearch:
                 continue
             yield region
             if any(layer.kind != "pointwise" for layer in base.layers.values()):
-                if self.reading.opset >= SLICE_OPERANDS:
+                if self.keeping and self.reading.opset >= REPEATING:
                     yield as_strategy(region, KeptHalo)
                 return  # the rows of maps
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from modelplan.model import Graph, Kind
 from modelplan.planning.session_blocks import WORKING, depth_first, workspace_bytes
 from modelplan.primitives.dtypes import nbytes
-from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading, region_layers, summed_block
+from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, region_layers, summed_block
 from modelplan.rewriting.stripes.lowering import StripeLowering
 from modelplan.rewriting.stripes.program import AddedValue, HeldRows, StripedProgram, StripedStep
 from modelplan.rewriting.stripes.regions import KeptHalo, StripedRegion, UnrolledLayers, UnrolledStripes
@@ -25,9 +25,9 @@ from modelplan.runtimes.ort import ORT
 class OnnxStep(StripedStep):
     """One node: an unsplit operator of the graph or one in a stripe, or a Slice, Concat or Identity that is added.
 
-    A Slice takes the `rows` of its operand along `axis`, a Concat joins along it. A stripe of an operator pads
-    `padding` rows before and behind along it; None for unsplit operators. A Slice runs after the values `after`
-    are made, though it does not read them. `workspace` is what the kernel asks for beside its output, in bytes.
+    A Slice takes the `rows` of its operand along `axis`, a Concat joins along it. A stripe of an operator makes `rows`
+    of its value and pads `padding` rows before and behind; None for unsplit operators. A Slice runs after the values
+    `after` are made, though it does not read them. `workspace` is what the kernel asks for beside its output, in bytes.
     """
 
     axis: int = 0
@@ -131,6 +131,7 @@ class _Stripes(StripeLowering):
         self.program, self.reading = program, reading
         self.cuts: dict[tuple[int, int, int], int] = {}
         self.before: tuple[int, ...] = ()
+        self.makers: dict[int, OnnxStep] = {}
 
     def append(self) -> None:
         for index, layer in self.base.layers.items():
@@ -146,7 +147,7 @@ class _Stripes(StripeLowering):
         if not self.number:
             return
         ends = [pieces[-1].value for pieces in self.pieces.values() if pieces]
-        if len(self.pieces) > 1 and self.reading.opset >= SLICE_OPERANDS:
+        if len(self.pieces) > 1 and self.reading.opset >= REPEATING:
             self.before = tuple(ends)  # or results that are read late would be made late, of values kept for them
         elif isinstance(self.base.region, KeptHalo):  # or first operators of stripes would run before the last ones
             self.before = self.program.steps[-1].outputs[:1]
@@ -160,15 +161,18 @@ class _Stripes(StripeLowering):
             inputs[position] = self._rows_of(op.inputs[position], place, window)
         if self.program.threads and layer.products and self._other_sums(layer, window.computed):
             raise IllegalStripeError(f"{self.graph.label(index)}: fewer columns are summed up in another way")
+        if y in self.reading.blocks and not self._in_blocks(inputs):
+            raise IllegalStripeError(f"{self.graph.label(index)}: another kernel would compute it")
         wrong = window.computed != b - a
         raw = self._value("_made" * wrong, y, axis, window.computed)
         padding, own = (window.above, window.below), self._workspace(index, window)
         self.program.copied += self.reading.own_weights(index) if self.number else 0
-        step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, padding=padding, workspace=own)
-        self.program.steps.append(step)
+        made = a - window.skip, a - window.skip + window.computed
+        step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, made, padding, workspace=own)
+        self._append(step)
         self.program.macs += layer.row_macs * window.computed
         if wrong:
-            raw = self._cut(y, HeldRows(raw, axis, a - window.skip, a - window.skip + window.computed), (a, b))
+            raw = self._cut(y, HeldRows(raw, axis, *made), (a, b))
         if y in self.pieces:
             self.pieces[y].append(HeldRows(raw, axis, a, b))
         lo = self.rows.seen[y][0]
@@ -188,8 +192,23 @@ class _Stripes(StripeLowering):
     def _concat(self, t: int, parts: Sequence[int], place: tuple[int, int, int]) -> int:
         axis, lo, hi = place
         joined = self._value(f"_joined_{lo}_{hi}", t, axis, hi - lo)
-        self.program.steps.append(OnnxStep("Concat", tuple(parts), (joined,), axis=axis))
+        self._append(OnnxStep("Concat", tuple(parts), (joined,), axis=axis))
         return joined
+
+    def _append(self, step: OnnxStep) -> None:
+        self.program.steps.append(step)
+        self.makers |= dict.fromkeys(step.outputs, step)
+
+    def _in_blocks(self, inputs: Sequence[int]) -> bool:
+        """Whether convolutions of the stripe make these values, with no Slice or Concat behind them."""
+        pending = list(inputs)
+        while pending:
+            step = self.makers.get(pending.pop())
+            if step is not None and step.source < 0:
+                return False
+            if step is not None and step.kind != "Conv":
+                pending += step.inputs
+        return True
 
     def _rows_of(self, t: int, axis: int, window: InputWindow) -> int:
         """The value that holds exactly the rows of a window."""
@@ -224,7 +243,7 @@ class _Stripes(StripeLowering):
             self.cuts[key] = self._value(f"_rows_{lo}_{hi}", t, held.axis, hi - lo)
             after = () if t in self.base.inner else self.before
             step = OnnxStep("Slice", (held.value,), (self.cuts[key],), axis=held.axis, rows=key[1:], after=after)
-            self.program.steps.append(step)
+            self._append(step)
         return self.cuts[key]
 
     def _other_sums(self, layer: Layer, rows: int) -> bool:

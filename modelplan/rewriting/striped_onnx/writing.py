@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,19 @@ import numpy.typing as npt
 from modelplan.formats.onnx.onnx_functions import graphs_of
 from modelplan.model import Graph, Kind
 from modelplan.ops import facts
+from modelplan.ops.conditions import numbers
 from modelplan.primitives.errors import ModelError
+from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, is_valid, margins
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep
 
 #: Constants of more elements than this decide nothing about rows.
 _MOST_ELEMENTS = 1024
+#: Numbers that the name of a constant shows.
+_SHOWN = 8
+#: An end of a Slice behind all rows.
+_BEHIND_ALL = 2**31 - 1
 #: The first opset in which a Reshape takes its shape as an operand.
 _RESHAPE_OPERANDS = 5
 
@@ -34,8 +41,13 @@ def parsed(path: str | Path) -> Any:
     return onnx.load(str(path), load_external_data=False)
 
 
-def reading_of(proto: Any, graph: Graph, kept: frozenset[str] | None = None) -> Reading:
-    """What stripes need to know of a file beyond its graph; `kept` are the values of a session, where that is known."""
+def reading_of(
+    proto: Any, graph: Graph, kept: frozenset[str] | None = None, blocked: Mapping[str, str] = MappingProxyType({})
+) -> Reading:
+    """What stripes need to know of a file beyond its graph.
+
+    `kept` are the values of a session, where that is known, `blocked` those that it computes in blocks of channels.
+    """
     values = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
         if node.op_type == "Constant":
@@ -62,7 +74,7 @@ def reading_of(proto: Any, graph: Graph, kept: frozenset[str] | None = None) -> 
     opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
     computed = () if kept is None else (t for op in graph.ops for t in op.writes)
     gone = frozenset(t for t in computed if kept is not None and graph.tensors[t].name not in kept)
-    return Reading(graph, constant, opset, frozenset(names), apart, gone)
+    return Reading(graph, constant, opset, frozenset(names), apart, gone, chains_in_blocks(graph, blocked))
 
 
 def _names(part: Any) -> set[str]:
@@ -223,14 +235,23 @@ class _Writer:
             axis: dict[str, Any] = {"axis": step.axis} if step.kind == "Concat" else {}
             return make(step.kind, inputs, [output], name, **axis)
         self._bring(inputs[0])
-        place = (*step.rows, step.axis)
-        if self.reading.opset < SLICE_OPERANDS:
-            numbers: dict[str, Any] = dict(zip(("starts", "ends", "axes"), ([n] for n in place), strict=True))
-            return make("Slice", inputs, [output], name, **numbers)
-        operands = [self._constant([n]) for n in place]
+        lo, hi = step.rows
+        if not step.after:
+            return self._slice(inputs[0], output, name, {"starts": [lo], "ends": [hi], "axes": [step.axis]})
+        by_attributes = self.reading.opset < SLICE_OPERANDS  # which wait for nothing
+        rows = self._constant(range(lo, hi) if by_attributes else [lo])
         for value in step.after:
-            operands[0] = self._later(value, operands[0])
-        return make("Slice", [*inputs, *operands], [output], name)
+            rows = self._later(value, rows)
+        if by_attributes:
+            return make("Gather", [*inputs, rows], [output], name, axis=step.axis)
+        return make("Slice", [*inputs, rows, *map(self._constant, ([hi], [step.axis]))], [output], name)
+
+    def _slice(self, value: str, output: str, name: str, numbers: dict[str, Any]) -> Any:
+        """A Slice by known numbers, starts, ends and at times axes."""
+        make = self.onnx.helper.make_node
+        if self.reading.opset < SLICE_OPERANDS:
+            return make("Slice", [value], [output], name, **numbers)
+        return make("Slice", [value, *map(self._constant, numbers.values())], [output], name)
 
     def _later(self, value: int, number: str) -> str:
         """A number that is known only once a value is computed: plus 0, so that nodes wait for the value."""
@@ -238,10 +259,10 @@ class _Writer:
         if value not in self.zeros:
             make, rank = self.onnx.helper.make_node, len(self.program.shape(value))
             names = [self._new(f"{computed}/{word}") for word in ("corner", "number", "less", "zero", "zeros")]
-            corner = [self._constant([0] * rank), self._constant([1] * rank)]
+            corner = {"starts": [0] * rank, "ends": [1] * rank}
             floats, whole = self.onnx.TensorProto.FLOAT, self.onnx.TensorProto.INT64
             self.nodes += [
-                make("Slice", [computed, *corner], names[:1], self._new(f"{names[0]}_node")),
+                self._slice(computed, names[0], self._new(f"{names[0]}_node"), corner),
                 make("Cast", names[:1], names[1:2], self._new(f"{names[1]}_node"), to=floats),
                 make("Less", [names[1], names[1]], names[2:3], self._new(f"{names[2]}_node")),
                 make("Cast", names[2:3], names[3:4], self._new(f"{names[3]}_node"), to=whole),
@@ -273,6 +294,8 @@ class _Writer:
             self._pad(node, step, above, below)
         elif step.kind == "Reshape":
             self._reshape(node, shape)
+        elif step.kind == "Slice":
+            self._slice_from_first(node, step)
         elif step.kind == "Resize" and len(node.input) > 3 and node.input[3]:
             node.input[3] = self._constant(shape)
         return node
@@ -287,6 +310,25 @@ class _Writer:
             self._set(node, "pads", pads)
         else:
             node.input[1] = self._constant(pads)
+
+    def _slice_from_first(self, node: Any, step: OnnxStep) -> None:
+        """Lets a Slice begin at the first row of its operand, which begins where the stripe does."""
+        op, rank = self.reading.graph.ops[step.source], len(self.program.shape(step.outputs[0]))
+        old = self.reading.opset < SLICE_OPERANDS
+        given = [
+            numbers(op, name) if old else self.reading.constant(op, place)
+            for place, name in enumerate(("starts", "ends", "axes"), 1)
+        ]
+        starts, ends, axes = (list(map(int, found or ())) for found in given)
+        cut = [axis % rank for axis in axes] or list(range(len(starts)))
+        if step.axis in cut:
+            place = cut.index(step.axis)
+            starts[place], ends[place] = 0, _BEHIND_ALL
+            if old:
+                self._set(node, "starts", starts)
+                self._set(node, "ends", ends)
+            else:
+                node.input[1], node.input[2] = self._constant(starts), self._constant(ends)
 
     def _reshape(self, node: Any, shape: Sequence[int]) -> None:
         if self.reading.opset < _RESHAPE_OPERANDS:
@@ -306,7 +348,8 @@ class _Writer:
         """A value that holds whole numbers; equal ones are written once."""
         key = tuple(numbers)
         if key not in self.constants:
-            name = self._new(f"numbers_{'_'.join(map(str, key)).replace('-', 'minus')}")
+            shown = key if len(key) <= _SHOWN else (key[0], "to", key[-1])
+            name = self._new(f"numbers_{'_'.join(map(str, shown)).replace('-', 'minus')}")
             value = self.onnx.numpy_helper.from_array(np.array(key, np.int64))
             self.inserted += 1
             self.nodes.insert(

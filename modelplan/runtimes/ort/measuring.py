@@ -33,7 +33,7 @@ _LONGEST = 400
 #: Readings of the clock in a profiled run before the first kernel and behind the last.
 _BEFORE, _BEHIND = 3, 5
 #: Runs that are traced at most until the readings are as many.
-_TRIES = 5
+_TRIES = 20
 #: A session that takes longer than this is given up.
 _SECONDS = 1800
 
@@ -105,6 +105,10 @@ class Measured:
         more = self.session - session
         return replace(self, session=session, first=self.first + more, steady=self.steady + more)
 
+    def at_least(self, other: Measured) -> Measured:
+        """The same measurement with the larger bytes of both."""
+        return replace(self, first=max(self.first, other.first), steady=max(self.steady, other.steady))
+
     def heap_above(self, loaded: int) -> tuple[int, int]:
         """The bytes in all blocks of the first and of later runs, counted above another loaded session."""
         return self.heap[0] + self.loaded - loaded, self.heap[1] + self.loaded - loaded
@@ -139,15 +143,18 @@ def measure(
     inputs: int = 0,
     keep: bool = False,
     values: Values = MappingProxyType({}),
+    draw: int = 0,
 ) -> Measured:
     """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
+
+    At level all a session orders some of its nodes by their addresses, which differ from `draw` to `draw`.
 
     Raises:
         ModelError: ONNX Runtime does not load or run the file; quotes it.
     """
     request = {
         "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
-        "outputs": keep, "values": _lists(values),
+        "outputs": keep, "values": _lists(values), "draw": draw,
     }  # fmt: skip
     return _measured(_answer(request))
 
@@ -246,6 +253,20 @@ def kept_values(model: str | Path, level: str) -> frozenset[str]:
         level = "extended" if level == "all" else level
         request = {"model": str(model), "level": level, "optimized": f"{name}/optimized.onnx"}
         return frozenset(_answer(request)["values"])
+
+
+def blocked_values(model: str | Path) -> dict[str, str]:
+    """The values that a session computes in blocks of channels at level all, with the operator of each.
+
+    A + behind the operator says that the kernel adds another value to its result.
+
+    Raises:
+        ModelError: as `measure`.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        request = {"model": str(model), "level": "all", "optimized": f"{name}/optimized.onnx"}
+        found: dict[str, str] = _answer(request)["blocked"]
+        return found
 
 
 def write_optimized(model: str | Path, level: str, path: str | Path) -> None:

@@ -69,3 +69,18 @@ def cpp_settings(settings: SessionSettings, model: str) -> list[str]:
             'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");  // give it to session.Run',
         ]
     return lines
+
+
+def changed_options(settings: SessionSettings, usual: SessionSettings) -> list[str]:
+    """The options of the command that turn the usual settings into these; level and threads are not among them."""
+    values = {
+        "--arena": (settings.arena, usual.arena),
+        "--pattern": (_switched(settings.pattern), _switched(usual.pattern)),
+        "--shrinkage": (_switched(settings.shrink), _switched(usual.shrink)),
+        "--execution-order": (settings.order, usual.order),
+    }
+    return [f"{option} {value}" for option, (value, before) in values.items() if value != before]
+
+
+def _switched(on: bool) -> str:  # noqa: FBT001
+    return "on" if on else "off"
