@@ -1,0 +1,101 @@
+/* uses: window, dot_VARIANT, clamp, requantise_sum, sum_of */
+/* A convolution with windows of one pixel and the depthwise convolution that reads its result, of which only four */
+/* channels of a tile are ever there. */
+struct expanded_depthwise_VARIANT_params {
+    const weight_t *weights; /* [kernel_height, kernel_width, channels] */
+    const sum_t *bias;       /* what zero adds to each channel is taken off */
+    const int32_t *multiplier;
+    const int8_t *shift;
+    const weight_t *wide_weights; /* of the convolution before: [channels, in_channels] */
+    const sum_t *wide_bias;
+    const int32_t *wide_multiplier;
+    const int8_t *wide_shift;
+    int32_t in_width;
+    int32_t in_channels;
+    int32_t channels;
+    int32_t out_width;
+    int32_t kernel_height;
+    int32_t kernel_width;
+    int32_t stride_height;
+    int32_t stride_width;
+    int32_t pad_left;
+    int32_t zero; /* of the map between */
+    int32_t wide_least;
+    int32_t wide_most;
+    int32_t out_zero;
+    int32_t least;
+    int32_t most;
+};
+
+/* Up to 4 channels, from c on, of `count` pixels of the map between. */
+static void expanded_depthwise_VARIANT_tile(const struct expanded_depthwise_VARIANT_params *p, const element_t *in,
+                                            int32_t count, int32_t c, int32_t channels, element_t *tile)
+{
+    for (int32_t i = 0; i < count; i++) {
+        sum_t sums[4] = {0, 0, 0, 0};
+        dot_VARIANT(in + i * p->in_channels, p->wide_weights + c * p->in_channels, p->in_channels, p->in_channels,
+                    channels, sums);
+        for (int32_t k = 0; k < channels; k++) {
+            const sum_t sum = sum_of(sums[k], p->wide_bias[c + k]);
+            const int32_t scaled = requantise_sum(sum, p->wide_multiplier[c + k], p->wide_shift[c + k]);
+            tile[i * 4 + k] = (element_t)clamp(scaled + p->zero, p->wide_least, p->wide_most);
+        }
+    }
+}
+
+/* The same channels of a pixel of the result, whose window begins at `left`; rows taps[0] to taps[1] of a window lie */
+/* in the map, and columns `first` to `first` + `pitch` of it in the tile. */
+static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VARIANT_params *p, const element_t *tile,
+                                             const int32_t taps[2], int32_t left, int32_t first, int32_t pitch,
+                                             int32_t c, int32_t channels, element_t *out)
+{
+    sum_t sums[4] = {0, 0, 0, 0};
+    const weight_t *w = p->weights + c;
+    for (int32_t y = 0; y < p->kernel_height; y++) {
+        const int inside = y >= taps[0] && y < taps[1];
+        for (int32_t x = left - first; x < left - first + p->kernel_width; x++) {
+            if (inside && x >= 0 && x < pitch) {
+                const element_t *const i = tile + ((y - taps[0]) * pitch + x) * 4;
+                for (int32_t k = 0; k < channels; k++) {
+                    sums[k] += (product_t)i[k] * w[k];
+                }
+            } else {
+                for (int32_t k = 0; k < channels; k++) {
+                    sums[k] += (product_t)p->zero * w[k];
+                }
+            }
+            w += p->channels;
+        }
+    }
+    for (int32_t k = 0; k < channels; k++) {
+        const sum_t sum = sum_of(sums[k], p->bias[c + k]);
+        const int32_t scaled = requantise_sum(sum, p->multiplier[c + k], p->shift[c + k]);
+        out[k] = (element_t)clamp(scaled + p->out_zero, p->least, p->most);
+    }
+}
+
+static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_params *p, const element_t *in,
+                                       int32_t rows, int32_t above, int32_t out_rows, element_t *out, void *scratch)
+{
+    element_t *const tile = scratch;
+    const int32_t first = p->pad_left < 0 ? -p->pad_left : 0;
+    const int32_t last = (p->out_width - 1) * p->stride_width - p->pad_left + p->kernel_width;
+    const int32_t pitch = (last < p->in_width ? last : p->in_width) - first;
+    for (int32_t y = 0; y < out_rows; y++) {
+        int32_t taps[2];
+        const int32_t top = y * p->stride_height - above;
+        window(top, p->kernel_height, 1, rows, &taps[0], &taps[1]);
+        for (int32_t c = 0; c < p->channels; c += 4) {
+            const int32_t channels = p->channels - c < 4 ? p->channels - c : 4;
+            for (int32_t t = taps[0]; t < taps[1]; t++) {
+                const element_t *const row = in + ((top + t) * p->in_width + first) * p->in_channels;
+                expanded_depthwise_VARIANT_tile(p, row, pitch, c, channels, tile + (t - taps[0]) * pitch * 4);
+            }
+            for (int32_t x = 0; x < p->out_width; x++) {
+                const int32_t left = x * p->stride_width - p->pad_left;
+                expanded_depthwise_VARIANT_pixel(p, tile, taps, left, first, pitch, c, channels,
+                                                 out + (y * p->out_width + x) * p->channels + c);
+            }
+        }
+    }
+}
