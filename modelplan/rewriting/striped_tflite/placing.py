@@ -17,6 +17,7 @@ from modelplan.rewriting.striped_tflite.steps import (
     executed_steps,
     first_byte,
     is_followed,
+    moves_in_group,
     step_graph,
     step_op,
 )
@@ -81,11 +82,15 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
                          for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
         op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
-        key = step.kind, op.attributes, step.changes, step.starts, operands
+        within = bool(step.starts) and moves_in_group(program, step)
+        key = step.kind, op.attributes, step.changes, step.starts, operands, within
         if key not in known:
-            found = _known_overlaps(step_graph(program, step), runtime)
-            rows = step.kind == "SLICE" and is_followed(program, step)
-            known[key] = tuple(_of_rows(program, step) if rows else found)
+            if step.kind == "GATHER" and step.source < 0:  # no row comes before its place
+                known[key] = (KernelOverlap(0, 0, exact=True),)
+            elif step.kind == "SLICE" and is_followed(program, step):
+                known[key] = tuple(_of_rows(program, step))
+            else:
+                known[key] = tuple(_known_overlaps(step_graph(program, step), runtime))
         if not runtime.library.sequential:
             return ()
         return known[key]
@@ -104,7 +109,10 @@ def _of_rows(program: TfliteProgram, step: TfliteStep) -> Iterator[KernelOverlap
         return
     numbers = program.numbers(step.inputs[1]) or (0,) * len(operand.shape)
     width = operand.nbytes // prod(operand.shape)
-    first = min(first_byte(operand.shape, at, width) for at in step.starts or (numbers,))
+    places = step.starts or (numbers,)
+    if step.starts and moves_in_group(program, step):
+        places = tuple(place for place in places if any(place))  # else nothing moves
+    first = min((first_byte(operand.shape, at, width) for at in places), default=0)
     yield KernelOverlap(0, operand.nbytes // prod(operand.shape[:-1]) - first, exact=False)
 
 

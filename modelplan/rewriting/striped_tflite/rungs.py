@@ -22,6 +22,7 @@ from modelplan.rewriting.striped_tflite.writing import added_kinds, write_stripe
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.ladder import RewriteGoal, never_interrupt
 from modelplan.rewriting.stripes.regions import (
+    CarryingLoop,
     HaloStripes,
     LoopedStripes,
     RecomputedHalo,
@@ -223,6 +224,8 @@ def _described(region: StripedRegion) -> str:
     if isinstance(region, LoopedStripes):
         tiles = f", in tiles of {region.columns} columns" if region.columns else ""
         return f"{labels}: one loop over {region.stripes} stripes of {along}{tiles}"
+    if isinstance(region, CarryingLoop):
+        return f"{labels}: one loop over {region.stripes} stripes of {along}, {along} that two stripes need are kept"
     if not isinstance(region, UnrolledStripes):
         return labels
     keep = "made again" if isinstance(region, RecomputedHalo) else "kept"

@@ -52,7 +52,8 @@ class TfliteStep(StripedStep):
 class TfliteLoop:
     """What a WHILE runs: the condition before each iteration and once behind the last, and the body.
 
-    `inputs` are the values of condition and body, `outputs` those of the body, each where its input lies.
+    `inputs` are the values of condition and body, `outputs` those of the body, each where its input lies. Those of
+    `carried` hold rows that an iteration leaves to the next; at first they hold anything.
     """
 
     iterations: int
@@ -60,6 +61,7 @@ class TfliteLoop:
     body: tuple[TfliteStep, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    carried: tuple[int, ...] = ()
 
 
 @dataclass
@@ -126,7 +128,8 @@ def executed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, in
             yield tick, step, 0
             tick += 1
             continue
-        yield tick, TfliteStep("WHILE", (), step.loop.inputs[:1]), 0  # the counter gets its first value
+        begun = (step.loop.inputs[0], *step.loop.carried)  # the counter gets its first value
+        yield tick, TfliteStep("WHILE", (), begun), 0
         tick += 1
         for iteration in range(step.loop.iterations):
             for inner in (step.loop.condition, *step.loop.body):
@@ -222,6 +225,11 @@ def is_followed(program: TfliteProgram, step: TfliteStep) -> bool:
     return bool(step.starts) or takes_rows(program, step)
 
 
+def moves_in_group(program: TfliteProgram, step: TfliteStep) -> bool:
+    """Whether a SLICE of a loop moves rows within a window, to where the operand begins."""
+    return step.kind == "SLICE" and program.group_offsets[step.inputs[0]] == program.group_offsets[step.outputs[0]]
+
+
 def block_runs(shape: Sequence[int], part: Sequence[int], begin: Sequence[int], width: int) -> list[tuple[int, int]]:
     """Bytes [lo, hi) of each contiguous run of a block of a tensor, whose elements have `width` bytes, in order.
 
@@ -255,6 +263,8 @@ def _from_place(program: TfliteProgram, number: int, step: TfliteStep, iteration
     width = program.nbytes(part) // prod(extents)
     begin, extents = step.used[iteration] if step.used else (step.starts[iteration], extents)
     yield from _whole(program, vector, number, writes=False)
+    if moves_in_group(program, step) and not any(begin):
+        return
     if updates:
         yield from _whole(program, part, number, writes=False)
         for lo, hi in block_runs(shape, extents, begin, width):
