@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from modelplan.rewriting.striped_tflite.layers import takes_anything
 from modelplan.rewriting.striped_tflite.loops import LoopWriter
 from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
@@ -36,26 +37,29 @@ def append_carrying_loop(program: TfliteProgram, base: CarryingLayers) -> None:
 
 class _Writer(LoopWriter):
     def __init__(self, program: TfliteProgram, base: CarryingLayers, rows: CarriedRows) -> None:
-        stride = max([_RANK, *(rows.windows[op].extent for op in rows.padded)])
+        self.windows = {op: rows.windows(base.layers[op], base.output(op)) for op in base.ops}
+        stride = max([_RANK, *(self.windows[op][1] for op in rows.padded)])
         super().__init__(program, base.graph, rows.entries, rows.result, rows.iterations, stride)
         self.base, self.rows, self.axis = base, rows, base.region.axis
-        self.begins: dict[tuple[tuple[int, ...], ...], int] = {}
 
     def append_body(self) -> None:
         last = {x: op for op in self.base.ops for x in self.base.row_operands(op)}
+        fronts: dict[int, int] = {}
         for op in self.base.ops:
-            self._operator(op)
+            self._operator(op, fronts)
             for x in dict.fromkeys(self.base.row_operands(op)):
-                if last[x] == op and x in self.base.inner and self.rows.carried(x):
-                    self._carry(x)
+                if last[x] == op and x in fronts:
+                    self._carry(x, fronts[x])
 
     def result_begins(self) -> tuple[tuple[int, ...], ...]:
         rows, y = self.rows, self.rows.result
-        return self._along_axis([max(end - rows.made[y], 0) for end in rows.upto[y]])
+        return tuple(self._begin_at(max(end - rows.made[y], 0)) for end in rows.upto(y))
 
-    def _operator(self, index: int) -> None:
-        """One operator on its rows of this iteration, put behind those that its map carries."""
+    def _operator(self, index: int, fronts: dict[int, int]) -> None:
+        """One operator on its rows of this iteration, put behind those that its map carries, which join `fronts`."""
         op, layer, y = self.graph.ops[index], self.base.layers[index], self.base.output(index)
+        if not takes_anything(self.graph, index):
+            raise IllegalStripeError(f"{self.graph.label(index)}: not for rows that hold anything")
         inputs = list(op.inputs)
         for position in layer.operands:
             inputs[position] = self._operand(index, op.inputs[position])
@@ -66,93 +70,80 @@ class _Writer(LoopWriter):
         self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index, changes))
         self.held[y] = value
         if carried:
-            before = self._map(y, carried, "carried", start)
-            self.carried[before] = before
+            fronts[y] = self._map(y, carried, "carried", start)
             self.held[y] = self._map(y, carried + made, "window", start)
-            join = TfliteStep("CONCATENATION", (before, value), (self.held[y],), changes=(("axis", self.axis),))
-            self.body.append(join)
+            operands = fronts[y], value
+            self.body.append(TfliteStep("CONCATENATION", operands, (self.held[y],), changes=(("axis", self.axis),)))
 
-    def _carry(self, x: int) -> None:
+    def _carry(self, x: int, front: int) -> None:
         """Moves the rows that the next iteration needs to the front of the window of a map."""
-        before = next(value for value in self.carried if self.program.group_offsets[value] == self._home(x))
-        begins = self._along_axis(self.rows.shifts(x))
-        after = self._map(x, self.rows.carried(x), "left", self._home(x))
-        self._cut(self.held[x], begins, after)
-        self.carried[before] = after
+        after = self._map(x, self.rows.carried(x), "left", self.program.group_offsets[front])
+        self._cut(self.held[x], self.rows.made[x], after)
+        self.carried[front] = after
 
-    def _home(self, x: int) -> GroupOffset:
-        return self.program.group_offsets[self.held[x]]
+    def _cut(self, source: int, start: int, value: int) -> None:
+        """Appends the slice of rows that begin at the same place in all iterations."""
+        operands = self.program.constant(self._begin_at(start)), self.program.constant(self.program.shape(value))
+        self.body.append(TfliteStep("SLICE", (source, *operands), (value,)))
 
     def _operand(self, index: int, x: int) -> int:
         """The rows of a map that an operator reads in this iteration."""
-        window, height = self.rows.windows[index], self.base.height(x)
-        if x in self.base.inner:
-            source, first, there = self.held[x], self.rows.first_held(x), self.rows.held[x]
+        starts, extent = self.windows[index]
+        if x not in self.base.inner:
+            source, first = self._entering(x, starts, extent)
         else:
-            there = min(window.extent, height)
-            first = [min(max(start, 0), height - there) for start in window.starts]
-            source = self._rows_from(x, x, first, there)
+            source, first = self.held[x], [end - self.rows.held[x] for end in self.rows.upto(x)]
         if index in self.rows.padded:
             return self._gathered(index, x, source, first)
-        starts = [start - at for start, at in zip(window.starts, first, strict=True)]
-        upto = self.rows.upto[self.base.output(index)]
-        steady = [start for start, end in zip(starts, upto, strict=True) if end > 0]
-        starts = [min(max(start if end > 0 else steady[0], 0), there - window.extent)
-                  for start, end in zip(starts, upto, strict=True)]  # fmt: skip
-        return self._rows_from(x, source, starts, window.extent)
-
-    def _rows_from(self, t: int, source: int, starts: Sequence[int], extent: int) -> int:
-        """So many rows of a value: itself, a view of it, or a copy that begins elsewhere in each iteration."""
-        if extent == self.program.shape(source)[self.axis]:
+        if self.program.shape(source)[self.axis] == extent:
             return source
-        if len(set(starts)) > 1:
-            value = self._map(t, extent, "rows", self.program.new_group())
-            self._cut(source, self._along_axis(starts), value)
-            return value
         group, delta = self.program.group_offsets[source]
-        value = self._map(t, extent, "rows", GroupOffset(group, delta + starts[0] * self.base.row_bytes(t)))
-        operands = self.program.constant(self._along_axis(starts)[0]), self.program.constant(self.program.shape(value))
-        self.body.append(TfliteStep("SLICE", (source, *operands), (value,)))
+        skipped = starts[0] - first[0]
+        value = self._map(x, extent, "rows", GroupOffset(group, delta + skipped * self.base.row_bytes(x)))
+        self._cut(source, skipped, value)
         return value
 
-    def _cut(self, source: int, begins: tuple[tuple[int, ...], ...], value: int) -> None:
-        """Appends the slice of a value that begins at a place out of a table."""
-        if begins not in self.begins:
-            self.begins[begins] = self._begin(begins, f"begin{len(self.begins)}")
-        size = self.program.constant(self.program.shape(value))
-        self.body.append(TfliteStep("SLICE", (source, self.begins[begins], size), (value,), starts=begins))
+    def _entering(self, x: int, starts: Sequence[int], extent: int) -> tuple[int, list[int]]:
+        """A copy of those rows of a map from outside of the loop that lie in it, and the first one in each iteration."""
+        height = self.base.height(x)
+        there = min(extent, height)
+        first = [min(max(start, 0), height - there) for start in starts]
+        value = self._map(x, there, "rows", self.program.new_group())
+        begins = tuple(map(self._begin_at, first))
+        operands = self._begin(begins, f"op{x}_window"), self.program.constant(self.program.shape(value))
+        self.body.append(TfliteStep("SLICE", (x, *operands), (value,), starts=begins))
+        return value, first
 
     def _gathered(self, index: int, x: int, source: int, first: Sequence[int]) -> int:
         """The rows of an operator that pads in the model, with rows and columns of padding where its windows have them.
 
         No row comes before its place in the padded map, so that the copy may lie where that does.
         """
-        program, layer, window, height = self.program, self.base.layers[index], self.rows.windows[index], self.base.height(x)
+        program, layer, (starts, extent) = self.program, self.base.layers[index], self.windows[index]
         if self.graph.tensors[x].dtype not in _GATHERED:
             raise IllegalStripeError(f"TFLM's GATHER does not take {self.graph.tensors[x].dtype}")
-        there = program.shape(source)[self.axis]
-        below = max(0, *(start + window.extent - height for start in window.starts))
-        total = layer.above + there + below
+        there, height = program.shape(source)[self.axis], self.base.height(x)
+        below = max(0, (layer.rows_out - 1) * layer.stride - layer.above + layer.reach - height)
         pads = [0] * 2 * _RANK
         pads[2 * self.axis : 2 * self.axis + 2] = [layer.above, below]
         pads[2 * (3 - self.axis) : 2 * (3 - self.axis) + 2] = list(layer.across)
-        padded = self._map(x, total, "padded", program.new_group(), sum(layer.across))
+        total, wider = layer.above + there + below, sum(layer.across)
+        padded = self._map(x, total, "padded", program.new_group(), wider)
         self.body.append(TfliteStep("PAD", (source, program.constant(pads, (_RANK, 2))), (padded,)))
-        numbers = []
-        for start, at in zip(window.starts, first, strict=True):
-            places = [_place(start + j, j, (at, there, height), layer.above) for j in range(window.extent)]
-            numbers += [min(place, total - 1) for place in places]
-            numbers += [0] * (self.stride - window.extent)
-        places = self._small(f"rows{index}", window.extent)
-        count = program.constant((window.extent,))
-        self.body.append(TfliteStep("SLICE", (self._table(f"rows{index}s", numbers), self.counter, count), (places,)))
-        value = self._map(x, window.extent, "gathered", program.new_group(), sum(layer.across))
+        numbers: list[int] = []
+        for start, at in zip(starts, first, strict=True):
+            places = (_place(start + j, j, (at, there, height), layer.above) for j in range(extent))
+            numbers += [*(min(place, total - 1) for place in places), *(0,) * (self.stride - extent)]
+        places = self._small(f"rows{index}", extent)
+        table = self._table(f"rows{index}s", numbers)
+        self.body.append(TfliteStep("SLICE", (table, self.counter, program.constant((extent,))), (places,)))
+        value = self._map(x, extent, "gathered", program.new_group(), wider)
         self.body.append(TfliteStep("GATHER", (padded, places), (value,), changes=(("axis", self.axis),)))
         return value
 
-    def _along_axis(self, starts: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """For each iteration a begin vector."""
-        return tuple(tuple(start if a == self.axis else 0 for a in range(_RANK)) for start in starts)
+    def _begin_at(self, row: int) -> tuple[int, ...]:
+        """The begin vector of a row."""
+        return tuple(row if a == self.axis else 0 for a in range(_RANK))
 
     def _map(self, t: int, rows: int, what: str, place: GroupOffset, wider: int = 0) -> int:
         """So many rows of a map, with columns of padding."""

@@ -17,7 +17,6 @@ from modelplan.rewriting.striped_tflite.steps import (
     executed_steps,
     first_byte,
     is_followed,
-    moves_in_group,
     step_graph,
     step_op,
 )
@@ -82,8 +81,7 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
                          for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
         op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
-        within = bool(step.starts) and moves_in_group(program, step)
-        key = step.kind, op.attributes, step.changes, step.starts, operands, within
+        key = step.kind, op.attributes, step.changes, step.starts, operands
         if key not in known:
             if step.kind == "GATHER" and step.source < 0:  # no row comes before its place
                 known[key] = (KernelOverlap(0, 0, exact=True),)
@@ -109,10 +107,7 @@ def _of_rows(program: TfliteProgram, step: TfliteStep) -> Iterator[KernelOverlap
         return
     numbers = program.numbers(step.inputs[1]) or (0,) * len(operand.shape)
     width = operand.nbytes // prod(operand.shape)
-    places = step.starts or (numbers,)
-    if step.starts and moves_in_group(program, step):
-        places = tuple(place for place in places if any(place))  # else nothing moves
-    first = min((first_byte(operand.shape, at, width) for at in places), default=0)
+    first = min(first_byte(operand.shape, at, width) for at in step.starts or (numbers,))
     yield KernelOverlap(0, operand.nbytes // prod(operand.shape[:-1]) - first, exact=False)
 
 

@@ -225,11 +225,6 @@ def is_followed(program: TfliteProgram, step: TfliteStep) -> bool:
     return bool(step.starts) or takes_rows(program, step)
 
 
-def moves_in_group(program: TfliteProgram, step: TfliteStep) -> bool:
-    """Whether a SLICE of a loop moves rows within a window, to where the operand begins."""
-    return step.kind == "SLICE" and program.group_offsets[step.inputs[0]] == program.group_offsets[step.outputs[0]]
-
-
 def block_runs(shape: Sequence[int], part: Sequence[int], begin: Sequence[int], width: int) -> list[tuple[int, int]]:
     """Bytes [lo, hi) of each contiguous run of a block of a tensor, whose elements have `width` bytes, in order.
 
@@ -263,8 +258,6 @@ def _from_place(program: TfliteProgram, number: int, step: TfliteStep, iteration
     width = program.nbytes(part) // prod(extents)
     begin, extents = step.used[iteration] if step.used else (step.starts[iteration], extents)
     yield from _whole(program, vector, number, writes=False)
-    if moves_in_group(program, step) and not any(begin):
-        return
     if updates:
         yield from _whole(program, part, number, writes=False)
         for lo, hi in block_runs(shape, extents, begin, width):

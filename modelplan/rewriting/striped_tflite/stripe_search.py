@@ -400,7 +400,9 @@ class StripeSearch:
             return
         shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[region.last]].outputs[0]].shape
         width = shape[2] if isinstance(region, LoopedStripes) and region.axis == 1 else 0
-        yield from candidates.loops_of(region, region.cuts[-1], width)
+        height = region.cuts[-1]
+        yield from candidates.loops_of(region, height, width)
+        yield from candidates.carrying_loops_of(region, height)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
