@@ -90,7 +90,7 @@ class _Writer(LoopWriter):
         """The rows of a map that an operator reads in this iteration."""
         starts, extent = self.windows[index]
         if x not in self.base.inner:
-            source, first = self._entering(x, starts, extent)
+            source, first = self._entering(x, index)
         else:
             source, first = self.held[x], [end - self.rows.held[x] for end in self.rows.upto(x)]
         if index in self.rows.padded:
@@ -99,18 +99,18 @@ class _Writer(LoopWriter):
             return source
         group, delta = self.program.group_offsets[source]
         skipped = starts[0] - first[0]
-        value = self._map(x, extent, "rows", GroupOffset(group, delta + skipped * self.base.row_bytes(x)))
+        value = self._map(x, extent, f"op{index}_rows", GroupOffset(group, delta + skipped * self.base.row_bytes(x)))
         self._cut(source, skipped, value)
         return value
 
-    def _entering(self, x: int, starts: Sequence[int], extent: int) -> tuple[int, list[int]]:
+    def _entering(self, x: int, index: int) -> tuple[int, list[int]]:
         """A copy of those rows of a map from outside of the loop that lie in it, and the first one in each iteration."""
-        height = self.base.height(x)
+        (starts, extent), height = self.windows[index], self.base.height(x)
         there = min(extent, height)
         first = [min(max(start, 0), height - there) for start in starts]
-        value = self._map(x, there, "rows", self.program.new_group())
+        value = self._map(x, there, f"op{index}_window", self.program.new_group())
         begins = tuple(map(self._begin_at, first))
-        operands = self._begin(begins, f"op{x}_window"), self.program.constant(self.program.shape(value))
+        operands = self._begin(begins, f"op{index}_window"), self.program.constant(self.program.shape(value))
         self.body.append(TfliteStep("SLICE", (x, *operands), (value,), starts=begins))
         return value, first
 
@@ -128,16 +128,16 @@ class _Writer(LoopWriter):
         pads[2 * self.axis : 2 * self.axis + 2] = [layer.above, below]
         pads[2 * (3 - self.axis) : 2 * (3 - self.axis) + 2] = list(layer.across)
         total, wider = layer.above + there + below, sum(layer.across)
-        padded = self._map(x, total, "padded", program.new_group(), wider)
+        padded = self._map(x, total, f"op{index}_padded", program.new_group(), wider)
         self.body.append(TfliteStep("PAD", (source, program.constant(pads, (_RANK, 2))), (padded,)))
         numbers: list[int] = []
         for start, at in zip(starts, first, strict=True):
             places = (_place(start + j, j, (at, there, height), layer.above) for j in range(extent))
             numbers += [*(min(place, total - 1) for place in places), *(0,) * (self.stride - extent)]
-        places = self._small(f"rows{index}", extent)
-        table = self._table(f"rows{index}s", numbers)
+        places = self._small(f"op{index}_places", extent)
+        table = self._table(f"op{index}_places_of_all", numbers)
         self.body.append(TfliteStep("SLICE", (table, self.counter, program.constant((extent,))), (places,)))
-        value = self._map(x, extent, "gathered", program.new_group(), wider)
+        value = self._map(x, extent, f"op{index}_gathered", program.new_group(), wider)
         self.body.append(TfliteStep("GATHER", (padded, places), (value,), changes=(("axis", self.axis),)))
         return value
 
@@ -149,8 +149,7 @@ class _Writer(LoopWriter):
         """So many rows of a map, with columns of padding."""
         shape = list(self.graph.tensors[t].shape)
         shape[self.axis], shape[3 - self.axis] = rows, shape[3 - self.axis] + wider
-        number = len(self.program.added)
-        added = AddedValue(f"{self.graph.tensors[t].name}/{what}{number}", t, tuple(shape))
+        added = AddedValue(f"{self.graph.tensors[t].name}/{what}", t, tuple(shape))
         return self.program.add_at(added, place)
 
 
