@@ -278,16 +278,17 @@ def test_one_entry_of_a_table_of_a_loop_that_carries(make: Callable[[str], Strip
 @pytest.mark.parametrize("rows", [-1, 1])
 def test_carried_rows_off_by_one(make: Callable[[str], Striped], way: str, rows: int) -> None:
     made = make(way)
-    loop = loop_of(made.program)
-    assert loop.loop is not None
-    body = list(loop.loop.body)
-    at = next(i for i, step in enumerate(body) if step.outputs[0] in loop.loop.outputs[2:-1])
+    step = loop_of(made.program)
+    loop = step.loop
+    assert loop is not None
+    body = list(loop.body)
+    at = next(i for i, inner in enumerate(body) if inner.outputs[0] in loop.outputs[2:-1])
     begin = constant(made.program, body[at].inputs[1])
 
     def shift(program: TfliteProgram) -> None:
         other = program.constant((0, begin[1] + rows, 0, 0))
         body[at] = replace(body[at], inputs=(body[at].inputs[0], other, body[at].inputs[2]))
-        program.steps[program.steps.index(loop)] = replace(loop, loop=replace(loop.loop, body=tuple(body)))
+        program.steps[program.steps.index(step)] = replace(step, loop=replace(loop, body=tuple(body)))
 
     assert "op " in refused(made, shift)
 

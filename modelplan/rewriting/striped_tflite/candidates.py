@@ -229,7 +229,7 @@ def _forms(base: AnyLayers) -> Iterator[CarryingLoop | LoopedStripes | UnrolledS
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
     if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
         yield from loops_of(region, height, _width_for_tiles(base))
-    if 0 < deep and len(base.ops) > 1:
+    if deep > 0 and len(base.ops) > 1:
         yield from carrying_loops_of(region, height)
     yield from _rolling_forms(base, region, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):

@@ -104,7 +104,7 @@ class _Writer(LoopWriter):
         return value
 
     def _entering(self, x: int, index: int) -> tuple[int, list[int]]:
-        """A copy of those rows of a map from outside of the loop that lie in it, and the first one in each iteration."""
+        """A copy of rows of a map from outside of the loop, and the first of them in each iteration."""
         (starts, extent), height = self.windows[index], self.base.height(x)
         there = min(extent, height)
         first = [min(max(start, 0), height - there) for start in starts]
@@ -132,8 +132,8 @@ class _Writer(LoopWriter):
         self.body.append(TfliteStep("PAD", (source, program.constant(pads, (_RANK, 2))), (padded,)))
         numbers: list[int] = []
         for start, at in zip(starts, first, strict=True):
-            places = (_place(start + j, j, (at, there, height), layer.above) for j in range(extent))
-            numbers += [*(min(place, total - 1) for place in places), *(0,) * (self.stride - extent)]
+            rows = (_place(start + j, j, (at, there, height), layer.above) for j in range(extent))
+            numbers += [*(min(row, total - 1) for row in rows), *(0,) * (self.stride - extent)]
         places = self._small(f"op{index}_places", extent)
         table = self._table(f"op{index}_places_of_all", numbers)
         self.body.append(TfliteStep("SLICE", (table, self.counter, program.constant((extent,))), (places,)))
