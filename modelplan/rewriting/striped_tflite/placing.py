@@ -17,6 +17,7 @@ from modelplan.rewriting.striped_tflite.steps import (
     executed_steps,
     first_byte,
     is_followed,
+    placed_steps,
     step_graph,
     step_op,
 )
@@ -39,7 +40,7 @@ def problem_of(
     program: TfliteProgram, overlaps: KernelOverlaps, alignment: int, scratch: Sequence[tuple[int, int]] = ()
 ) -> Problem:
     """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`."""
-    lives, allowed = byte_lives(list(accesses(program))), allowed_overlaps(program, overlaps)
+    lives, allowed = byte_lives(list(accesses(program, telling=True))), allowed_overlaps(program, overlaps)
     values = _whole_values(program) if scratch else ()
     return group_problem(lives, program.groups, alignment, allowed, scratch, values)
 
@@ -123,7 +124,7 @@ def _known_overlaps(graph: Graph, runtime: Runtime) -> Iterator[KernelOverlap]:
 def allowed_overlaps(program: TfliteProgram, overlaps: KernelOverlaps) -> Iterator[AllowedOverlap]:
     """What each step of the program lets its output write over."""
     known: dict[int, list[AllowedOverlap]] = {}  # by step: a loop runs the same one again and again
-    for number, step, _ in executed_steps(program):
+    for number, step in placed_steps(program):
         if id(step) not in known:
             known[id(step)] = list(_step_overlaps(program, step, overlaps)) if step.kind != "WHILE" else []
         yield from (overlap._replace(step=number) for overlap in known[id(step)])
@@ -165,7 +166,7 @@ def scratch_of(program: TfliteProgram, runtime: Runtime, known: dict[object, tup
     found: list[tuple[int, int]] = []
     if runtime.scratch is None:
         return found
-    for tick, step, _ in executed_steps(program):
+    for tick, step in placed_steps(program):
         key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
         if key not in known:
             known[key] = _kernel_scratch(program, step, runtime)

@@ -63,6 +63,14 @@ class TfliteLoop:
     outputs: tuple[int, ...]
     carried: tuple[int, ...] = ()
 
+    def telling_iterations(self) -> frozenset[int]:
+        """The iterations that decide where the values of the body may lie.
+
+        In each the same ones are alive together. What the loop reads is there in the first iteration, what it makes in
+        the last one, and what is carried crosses from the first to the second.
+        """
+        return frozenset({0, 1 if self.carried else 0, self.iterations - 1})
+
 
 @dataclass
 class TfliteProgram(StripedProgram[TfliteStep]):
@@ -122,20 +130,35 @@ class TfliteProgram(StripedProgram[TfliteStep]):
 
 def executed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, int]]:
     """(tick, step, iteration) of every operator that runs, those of loops as often as they run."""
+    for tick, step, iteration, _ in _executed(program):
+        yield tick, step, iteration
+
+
+def placed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep]]:
+    """(tick, step) of the operators that decide where values may lie: those of loops in the iterations that count."""
+    for tick, step, _, passed in _executed(program):
+        if passed is None:
+            yield tick, step
+
+
+def _executed(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, int, TfliteLoop | None]]:
+    """Every operator that runs, with its tick and its iteration, and its loop where that iteration tells nothing."""
     tick = 0
     for step in program.steps:
-        if step.loop is None:
-            yield tick, step, 0
+        loop = step.loop
+        if loop is None:
+            yield tick, step, 0, None
             tick += 1
             continue
-        begun = (step.loop.inputs[0], *step.loop.carried)  # the counter gets its first value
-        yield tick, TfliteStep("WHILE", (), begun), 0
+        telling, begun = loop.telling_iterations(), (loop.inputs[0], *loop.carried)  # the counter gets its first value
+        yield tick, TfliteStep("WHILE", (), begun), 0, None
         tick += 1
-        for iteration in range(step.loop.iterations):
-            for inner in (step.loop.condition, *step.loop.body):
-                yield tick, inner, iteration
+        for iteration in range(loop.iterations):
+            passed = None if iteration in telling else loop
+            for inner in (loop.condition, *loop.body):
+                yield tick, inner, iteration, passed
                 tick += 1
-        yield tick, step.loop.condition, step.loop.iterations
+        yield tick, loop.condition, loop.iterations, None
         tick += 1
 
 
@@ -167,16 +190,21 @@ def step_op(program: TfliteProgram, step: TfliteStep) -> Op:
     return Op(name, step.kind, step.inputs, step.outputs, tuple(attributes.items()), version)
 
 
-def accesses(program: TfliteProgram) -> Iterator[MemoryAccess]:
+def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[MemoryAccess]:
     """Every real access in order: reads before writes in each step, none where a copy would be onto itself.
 
-    The caller writes the inputs before step 0 (step -1) and reads the outputs behind the last one.
+    The caller writes the inputs before step 0 (step -1) and reads the outputs behind the last one. With `telling` those
+    to values of a loop's body are left out in iterations that tell nothing more of where these may lie.
     """
     for t in program.graph.inputs:
         yield from _whole(program, t, -1, writes=True)
     tick = -1
     known: dict[int, list[MemoryAccess]] = {}  # of steps that access the same bytes whenever they run
-    for tick, step, iteration in executed_steps(program):
+    for tick, step, iteration, passed in _executed(program):
+        if telling and passed is not None:
+            if step.starts:
+                yield from _of_ends(program, passed, _of_step(program, tick, step, iteration))
+            continue
         if step.starts or step.kind == "WHILE":
             yield from _of_step(program, tick, step, iteration)
             continue
@@ -186,6 +214,12 @@ def accesses(program: TfliteProgram) -> Iterator[MemoryAccess]:
             yield MemoryAccess(group, lo, hi, tick, writes, value)
     for t in program.graph.outputs:
         yield from _whole(program, t, tick + 1, writes=False)
+
+
+def _of_ends(program: TfliteProgram, loop: TfliteLoop, found: Iterator[MemoryAccess]) -> Iterator[MemoryAccess]:
+    """The accesses to maps that a loop reads and makes, which change from iteration to iteration."""
+    ends = {program.group_offsets[t].group for t in loop.inputs[1:] if t not in loop.carried}
+    return (access for access in found if access.group in ends)
 
 
 def _whole(program: TfliteProgram, value: int, step: int, *, writes: bool) -> Iterator[MemoryAccess]:
