@@ -188,6 +188,21 @@ def is_aligned(program: TfliteProgram, runtime: Runtime) -> bool:
     return not any(program.group_offsets[t].delta % runtime.alignment for t in maps & program.group_offsets.keys())
 
 
+def moves_front_to_back(program: TfliteProgram, overlaps: KernelOverlaps) -> bool:
+    """Whether the kernels allow every move of carried rows to the front of their window, over rows that it moves."""
+    bodies = (step.loop.body for step in program.steps if step.loop)
+    moves = (s for body in bodies for s in body if s.kind == "SLICE" and s.source < 0 and not s.starts)
+    for move in moves:
+        where, begin = program.group_offsets.get(move.inputs[0]), program.numbers(move.inputs[1])
+        if begin is None or where != program.group_offsets[move.outputs[0]]:
+            continue
+        width = program.nbytes(move.inputs[0]) // prod(program.shape(move.inputs[0]))
+        apart = first_byte(program.shape(move.inputs[0]), begin, width)
+        if apart < program.nbytes(move.outputs[0]) and not list(overlaps(program, move)):
+            return False
+    return True
+
+
 def copied_bytes(program: TfliteProgram) -> int:
     """Bytes that the operators which the rewrite adds copy in one run; slices and joins in place copy none."""
     moving = {tick for tick, step, _ in executed_steps(program) if step.source < 0}

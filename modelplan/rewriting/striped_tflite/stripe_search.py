@@ -231,6 +231,7 @@ class StripeSearch:
         work = work and self.model.slower(program) <= 1 + self.goal.max_time
         work = work and sum(1 for _ in executed_steps(program)) <= self.goal.effort.steps
         legal = self.model.runs(program) and placing.is_aligned(program, self.model.runtime)
+        legal = legal and placing.moves_front_to_back(program, self.overlaps)
         return work and legal and (cap is None or len(program.steps) <= cap)
 
     def _expected(self, choice: Choice) -> int:

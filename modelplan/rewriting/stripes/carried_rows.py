@@ -65,10 +65,11 @@ def carried_rows(base: CarryingLayers) -> CarriedRows:
     if any(len(base.graph.tensors[t].shape) != 4 for t in (*entries, *base.inner)):
         raise IllegalStripeError("a loop needs maps of four axes")
     made = _rows_made(base, result)
-    ahead = _as_late_as_read(base, _rows_ahead(base, made, result))
     padded = frozenset(op for op in base.ops if _needs_padding(base, op))
+    aligned = {base.output(op) for op in base.ops if set(entries) & set(base.row_operands(op))}
+    ahead = _as_late_as_read(base, _rows_ahead(base, made, {*aligned, result}), aligned)
     count = (base.height(result) - ahead[result]) // made[result] + 1
-    if not 2 <= count <= _MOST_ITERATIONS:
+    if base.region.stripes < 2 or count > _MOST_ITERATIONS:
         raise IllegalStripeError(f"a loop of {count} iterations")
     return CarriedRows(entries, result, count, made, ahead, _rows_held(base, made, ahead), padded)
 
@@ -84,8 +85,11 @@ def _rows_made(base: CarryingLayers, result: int) -> dict[int, int]:
     return made
 
 
-def _rows_ahead(base: CarryingLayers, made: dict[int, int], result: int) -> dict[int, int]:
-    """How many rows of each map are there behind iteration 0, negative where the first ones come later."""
+def _rows_ahead(base: CarryingLayers, made: dict[int, int], aligned: set[int]) -> dict[int, int]:
+    """How many rows of each map are there behind iteration 0, negative where the first ones come later.
+
+    Stripes of maps that are `aligned` begin at the border of the map.
+    """
     ahead: dict[int, int] = {}
     for op in base.ops:
         layer, y = base.layers[op], base.output(op)
@@ -95,7 +99,7 @@ def _rows_ahead(base: CarryingLayers, made: dict[int, int], result: int) -> dict
         if any(made[x] != made[y] * layer.stride for x in inner):
             raise IllegalStripeError(f"{base.graph.label(op)}: its rows are not those of its operand in proportion")
         ahead[y] = min([made[y], *(_rows_of(layer, ahead[x]) for x in inner)])
-        if y == result or len(inner) < len(base.row_operands(op)):  # whose stripes begin at the border of a map
+        if y in aligned:
             ahead[y] -= ahead[y] % made[y]
     return ahead
 
@@ -112,13 +116,12 @@ def _window(layer: Layer, a: int, b: int) -> tuple[int, int]:
     return a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
 
 
-def _as_late_as_read(base: CarryingLayers, ahead: dict[int, int]) -> dict[int, int]:
+def _as_late_as_read(base: CarryingLayers, ahead: dict[int, int], aligned: set[int]) -> dict[int, int]:
     """`ahead` with maps made no earlier than a reader needs them, so that fewer of their rows wait."""
     needed: dict[int, int] = {}
     for op in reversed(base.ops):
         y, layer = base.output(op), base.layers[op]
-        whole = len([x for x in base.row_operands(op) if x in base.inner]) == len(base.row_operands(op))
-        if whole and y in needed:
+        if y in needed and y not in aligned:
             ahead[y] = min(ahead[y], needed[y])
         for x in base.row_operands(op):
             if x in base.inner:
