@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from modelplan.model import Graph, bounds
@@ -22,6 +22,7 @@ from modelplan.rewriting.striped_tflite.steps import TfliteProgram, executed_ste
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.regions import (
+    CarryingLoop,
     HaloStripes,
     KeptHalo,
     LoopedStripes,
@@ -352,19 +353,20 @@ class StripeSearch:
 
     def _variants(self, region: StripedRegion) -> Iterator[StripedRegion]:
         height, n = region.cuts[-1], region.stripes
-        for stripes in {n - 2, n - 1, n + 1, n + 2, n * 2}:
+        carries = isinstance(region, CarryingLoop)
+        for stripes in () if carries else {n - 2, n - 1, n + 1, n + 2, n * 2}:
             if 2 <= stripes <= height:
                 yield replace(region, cuts=even_cuts(height, stripes))
         yield from self._loops(region)
-        if not isinstance(region, UnrolledStripes):
-            return
-        for cuts in _shift_cuts(region.cuts):
-            yield replace(region, cuts=cuts)
-        yield from self._other_strategies(region)
-        ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-        for first, last in ranges:
-            yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
-        yield from self._exceptions(region)
+        if isinstance(region, UnrolledStripes):
+            for cuts in _shift_cuts(region.cuts):
+                yield replace(region, cuts=cuts)
+            yield from self._other_strategies(region)
+        if carries or isinstance(region, UnrolledStripes):
+            for first, last in product(*((end - 1, end, end + 1) for end in (region.first, region.last))):
+                yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
+        if isinstance(region, UnrolledStripes):
+            yield from self._exceptions(region)
 
     def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
         """The same stripes with the halo kept or recomputed, with other padding, trimming or direction."""

@@ -80,7 +80,7 @@ def _rows_made(base: CarryingLayers, result: int) -> dict[int, int]:
     made = {}
     for t in base.inner:
         made[t], rest = divmod(rows * base.height(t), height)
-        if rest or height % rows:
+        if rest or base.region.cuts != tuple(range(0, height + 1, rows)):
             raise IllegalStripeError(f"{base.height(t)} rows of a map do not go evenly with {rows} of {height}")
     return made
 
