@@ -63,13 +63,23 @@ class TfliteLoop:
     outputs: tuple[int, ...]
     carried: tuple[int, ...] = ()
 
+    @property
+    def ends(self) -> frozenset[int]:
+        """The maps that the loop reads and the one that it makes."""
+        return frozenset(self.inputs[1:]) - frozenset(self.carried)
+
     def telling_iterations(self) -> frozenset[int]:
         """The iterations that decide where the values of the body may lie.
 
-        In each the same ones are alive together. What the loop reads is there in the first iteration, what it makes in
-        the last one, and what is carried crosses from the first to the second.
+        Where slices begin at the same rows the same bytes of the body are alive together. Of such iterations the first
+        one has the most of what the loop reads, the last one the most of what it makes; what is carried crosses from
+        the first to the second.
         """
-        return frozenset({0, 1 if self.carried else 0, self.iterations - 1})
+        starts = [step.starts for step in self.body if step.starts and step.inputs[0] not in self.ends]
+        alike = [tuple(begins[k] for begins in starts) for k in range(self.iterations)]
+        first = {pattern: k for k, pattern in reversed(list(enumerate(alike)))}
+        last = {pattern: k for k, pattern in enumerate(alike)}
+        return frozenset({*first.values(), *last.values(), *((1,) if self.carried else ())})
 
 
 @dataclass
@@ -218,7 +228,7 @@ def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[Memor
 
 def _of_ends(program: TfliteProgram, loop: TfliteLoop, found: Iterator[MemoryAccess]) -> Iterator[MemoryAccess]:
     """The accesses to maps that a loop reads and makes, which change from iteration to iteration."""
-    ends = {program.group_offsets[t].group for t in loop.inputs[1:] if t not in loop.carried}
+    ends = {program.group_offsets[t].group for t in loop.ends}
     return (access for access in found if access.group in ends)
 
 
