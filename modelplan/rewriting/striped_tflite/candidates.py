@@ -149,7 +149,7 @@ def promising_ranges(space: Space, ceiling: int, floor: int, most: int) -> list[
     for base, _ in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
         if priced > most:
             break
-        priced += sum(1 for _ in _forms(base))
+        priced += sum(not isinstance(form, CarryingLoop) for form in _forms(base))
         found.append((base.region.first, base.region.last))
     return found
 
@@ -161,12 +161,19 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
         time = sum(space.prices.time(space.graph, op) for op in base.ops)
         costs = ((form, _cost(space, base, form, across)) for form in _forms(base))
-        candidates += _undominated(
+        found = [
             Candidate(region=form, peak=c.peak, macs=c.macs - macs, ops=c.ops, tail=c.tail, time=c.time - time)
             for form, c in costs
             if c is not None and c.peak < ceiling
-        )
+        ]
+        for carries in (False, True):  # the windows of loops that carry rows leave gaps, so their price says less
+            candidates += _undominated(c for c in found if carries_rows(c) == carries)
     return candidates
+
+
+def carries_rows(candidate: Candidate) -> bool:
+    """Whether a candidate is a loop that carries rows."""
+    return isinstance(candidate.region, CarryingLoop)
 
 
 def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:

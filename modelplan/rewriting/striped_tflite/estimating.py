@@ -77,7 +77,7 @@ def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
 
 
 def estimate_carrying(base: CarryingLayers, across: int, prices: Prices) -> Cost:
-    """The cost of a region as a loop that carries rows.
+    """The cost of a region as a loop that carries rows, whose windows stand by themselves all the time.
 
     Raises:
         IllegalStripeError: the rows of an operator cannot be carried.
@@ -96,29 +96,28 @@ class _CarryingEstimate:
 
     def cost(self, across: int) -> Cost:
         base, rows, prices = self.base, self.rows, self.prices
-        held = {t: rows.carried(t) * self.row[t] for t in base.inner}
+        windows = sum(rows.held[t] * self.row[t] for t in base.inner if rows.carried(t))
+        held: dict[int, int] = {}
         worst = macs = 0
         for kind, new in (("WHILE", 3), ("DYNAMIC_UPDATE_SLICE", 3), ("SLICE", 2), ("SLICE", 2), ("SLICE", 2)):
             self.count(kind, _RANK, 1, new)
         for op in base.ops:
             y = base.output(op)
-            windows = sum(self.operand(op, x) for x in base.row_operands(op))
+            copies = sum(self.operand(op, x) for x in base.row_operands(op))
             made = rows.made[y] * self.row[y]
             whole = base.graph.tensors[y].nbytes
             scratch = prices.scratch(op) * made // max(1, whole)
-            worst = max(worst, sum(held.values()) + max(windows, made) + scratch)
+            worst = max(worst, sum(held.values()) + max(copies, made * (not rows.carried(y))) + scratch)
             macs += base.layers[op].row_macs * rows.made[y]
             self.time += prices.time(base.graph, op) * made / max(1, whole)
-            held[y] += made
             if rows.carried(y):
                 self.count("CONCATENATION", 0, 1, 1)
-            for x in dict.fromkeys(base.row_operands(op)):
-                if x in held and self.last[x] == op:
-                    held[x] = rows.carried(x) * self.row[x]
-                    if held[x]:
-                        self.count("SLICE", held[x], base.graph.tensors[x].shape[-1], 5)
+                self.count("SLICE", rows.carried(y) * self.row[y], base.graph.tensors[y].shape[-1], 5)
+            else:
+                held[y] = made
+            held = {x: size for x, size in held.items() if self.last.get(x) != op}
         count, around = rows.iterations, self.around()
-        return Cost(peak=across + worst + around, macs=count * macs, ops=self.ops, tail=self.tail,
+        return Cost(peak=across + windows + worst + around, macs=count * macs, ops=self.ops, tail=self.tail,
                     time=count * (self.time + prices.iteration))  # fmt: skip
 
     def around(self) -> int:

@@ -35,8 +35,9 @@ from modelplan.rewriting.stripes.regions import (
 )
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
-#: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
-_BUILT, _ANSWERS, _SINGLE = 30, 3, 40
+#: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
+#: lowest in as many bytes as are alive at once, plans of one region.
+_BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
 #: First plans that are tried against the same score.
 _TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
@@ -53,7 +54,7 @@ _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 90_000, 0.01
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
-_LEAST_BUFFERS = 100
+_LEAST_BUFFERS = 250
 
 
 Regions = tuple[StripedRegion, ...]
@@ -138,7 +139,7 @@ class StripeSearch:
             self._search(workers)
         except KeyboardInterrupt:
             self.interrupted = True
-        return list(self._packed_rungs(workers, self._ranked()[: 1 if self.interrupted else _ANSWERS]))
+        return list(self._packed_rungs(workers, self._answering()))
 
     def tasks(self) -> dict[str, Callable[..., Any]]:
         """The tasks that worker processes carry out for the search, by name."""
@@ -155,7 +156,10 @@ class StripeSearch:
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.candidates += found
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
-        choices = candidates.plans(self.space, self.candidates, *most)
+        others = [c for c in self.candidates if not candidates.carries_rows(c)]
+        choices = candidates.plans(self.space, others, *most)
+        if len(others) < len(self.candidates):
+            choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
         first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
@@ -214,6 +218,14 @@ class StripeSearch:
             yield rung
             if self.model.fits(rung):
                 return
+
+    def _answering(self) -> list[PackedPlan]:
+        """The plans that are packed at length: the best ones, and those that a better packing would bring lowest."""
+        ranked = self._ranked()
+        if self.interrupted or self.goal.budget is not None:
+            return ranked[: 1 if self.interrupted else _ANSWERS]
+        hopeful = sorted(ranked, key=lambda plan: plan.score - plan.packing.height + plan.packing.load)
+        return list({plan.regions: plan for plan in (*ranked[:_ANSWERS], *hopeful[:_HOPEFUL])}.values())
 
     def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
