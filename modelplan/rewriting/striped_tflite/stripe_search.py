@@ -54,7 +54,7 @@ _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 90_000, 0.01
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
-_LEAST_BUFFERS = 250
+_LEAST_BUFFERS = 100
 
 
 Regions = tuple[StripedRegion, ...]
