@@ -23,7 +23,7 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError
 #: Numbers of a begin vector.
 _RANK = 4
 #: Types that TFLM's GATHER copies.
-_GATHERED = frozenset({"int8", "float32"})
+_CHOSEN_TYPES = frozenset({"int8", "float32"})
 
 
 def append_carrying_loop(program: TfliteProgram, base: CarryingLayers) -> None:
@@ -94,7 +94,7 @@ class _Writer(LoopWriter):
         else:
             source, first = self.held[x], [end - self.rows.held[x] for end in self.rows.upto(x)]
         if index in self.rows.padded:
-            return self._gathered(index, x, source, first)
+            return self._bordered_rows(index, x, source, first)
         if self.program.shape(source)[self.axis] == extent:
             return source
         group, delta = self.program.group_offsets[source]
@@ -114,13 +114,13 @@ class _Writer(LoopWriter):
         self.body.append(TfliteStep("SLICE", (x, *operands), (value,), starts=begins))
         return value, first
 
-    def _gathered(self, index: int, x: int, source: int, first: Sequence[int]) -> int:
+    def _bordered_rows(self, index: int, x: int, source: int, first: Sequence[int]) -> int:
         """The rows of an operator that pads in the model, with rows and columns of padding where its windows have them.
 
         No row comes before its place in the padded map, so that the copy may lie where that does.
         """
         program, layer, (starts, extent) = self.program, self.base.layers[index], self.windows[index]
-        if self.graph.tensors[x].dtype not in _GATHERED:
+        if self.graph.tensors[x].dtype not in _CHOSEN_TYPES:
             raise IllegalStripeError(f"TFLM's GATHER does not take {self.graph.tensors[x].dtype}")
         there, height = program.shape(source)[self.axis], self.base.height(x)
         below = max(0, (layer.rows_out - 1) * layer.stride - layer.above + layer.reach - height)
