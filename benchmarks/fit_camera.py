@@ -43,12 +43,14 @@ class Row:
 
 ROWS = (
     Row("camera/blazeface_front_128", "int8", "arena", 110_000, 77_000),
-    Row("camera/blazeface_front_128", "as-is", "arena", 222_000, 196_609),
+    Row("camera/blazeface_front_128", "as-is", "arena", 222_000),
+    Row("camera/blazeface_front_128", "as-is", "head", 0, 196_609),
     Row("camera/yolov8n_192", "as-is", "head", 0, 125_000),
     Row("camera/yolo_lc_192", "as-is", "arena", 132_000),
     Row("camera/fomo_face_detection", "as-is", "arena", 44_000),
     Row("camera/fomo_face_detection", "as-is", "arena", 60_000, 0, "esp-nn"),
-    Row("camera/palm_detection_full_192", "int8", "arena", 290_000, 180_000),
+    Row("camera/palm_detection_full_192", "int8", "arena", 290_000),
+    Row("camera/palm_detection_full_192", "int8", "head", 0, 180_000),
     Row("camera/yolox_nano_int8", "int8", "head", 0, 1_500_000),
     Row("tflite/wakeword/okay_nabu", "as-is", "head"),
     Row("tflite/wakeword/alexa", "as-is", "head"),

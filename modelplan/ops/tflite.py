@@ -140,7 +140,9 @@ OPERATORS: dict[str, OpFacts] = {
     "STABLEHLO_CUSTOM_CALL": OpFacts(effects=True),
     "TRANSPOSE": OpFacts(
         view_if=when.kept_order, operands=(1,), passes_on="all", rows="permute", any_values=True),
-    "GATHER": OpFacts(view_if=when.gathered_start, operands=(1,), passes_on="part", reads=work.PICKED),
+    "GATHER": OpFacts(
+        view_if=when.gathered_start, operands=(1,), passes_on="part", reads=work.PICKED,
+        time=Terms(155, 0.247, copy=0.417)),
     "SLICE": replace(
         _slice, view_if=when.slice_start, operands=(1, 2), time=Terms(155, 0.247, copy=0.417)),
     "STRIDED_SLICE": replace(_slice, view_if=when.strided_slice_start, operands=(1, 2, 3)),

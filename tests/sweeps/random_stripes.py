@@ -24,7 +24,14 @@ from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import pack
-from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo, RollingStripes, StripedRegion
+from modelplan.rewriting.stripes.regions import (
+    CarryingLoop,
+    KeptHalo,
+    LoopedStripes,
+    RecomputedHalo,
+    RollingStripes,
+    StripedRegion,
+)
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -48,6 +55,9 @@ def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
         columns = rng.randrange(1, shape[2]) if axis == 1 and shape[2] > 1 and rng.random() < 0.5 else 0
         cuts, late = (*range(0, shape[axis], rows), shape[axis]), rng.random() < 0.4
         return LoopedStripes(first, last, axis, cuts, trim_late=late, columns=columns)
+    if rng.random() < 0.25:
+        rows = rng.choice([n for n in range(1, shape[axis]) if not shape[axis] % n])
+        return CarryingLoop(first, last, axis, tuple(range(0, shape[axis] + 1, rows)))
     early = carry and rng.random() < 0.4
     height = graph.tensors[graph.ops[first].outputs[0]].shape[axis]
     if carry and height > 1 and rng.random() < 0.4:

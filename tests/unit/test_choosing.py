@@ -10,10 +10,12 @@ import pytest
 from random_cnns import Network
 from striped_files import graph_of, three_convolutions
 
+from modelplan.formats import load_model
 from modelplan.rewriting.striped_tflite import candidates, placing
+from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
-from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.folding import Folded, with_dilations
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.stripe_search import StripeSearch
 from modelplan.rewriting.stripes.regions import LoopedStripes, RecomputedHalo, even_cuts
@@ -36,6 +38,21 @@ def padded_by_an_operator(folder: Path) -> Space:
     pooled = net.operator("MAX_POOL_2D", [y], net.tensor((1, 13, 13, 4)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 2, 2, 0))
     graph = graph_of(net.file(x, pooled), folder)
     return Space(graph, (0, 1, 2), placing.no_overlaps, PRICES)
+
+
+def test_working_buffers_are_those_of_the_program_whatever_was_sized_before(models: Path) -> None:
+    """Pointwise convolutions that gather ask CMSIS-NN for other buffers than those of the same shapes that do not."""
+    path = models / "mobilenet_v2_like.tflite"
+    graph = load_model(path)
+    model = ModelOnTarget(path.read_bytes(), graph, path.name, Goal(kernels="cmsis-dsp"))
+    order = tuple(range(len(graph.ops)))
+    plain = Folded(graph, order)
+    gathering = with_dilations(plain, model.runtime)
+    first, *others = (
+        len(model.problem_of(striped_program(whole.graph, order, ()), model.overlaps))
+        for whole in (plain, gathering, plain)
+    )
+    assert others[0] > first == others[1]
 
 
 def test_regions_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import random
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -41,7 +42,7 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
+from modelplan.rewriting.stripes.regions import CarryingLoop, KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -58,6 +59,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "loop of single rows": {"strategy": LoopedStripes, "trim_late": True, "cuts": tuple(range(13))},
     "loop with cuts": {"strategy": LoopedStripes, "cuts": (0, 3, 6, 9, 12)},
     "loop of tiles": {"strategy": LoopedStripes, "cuts": (0, 6, 12), "columns": 4},
+    "carrying loop": {"strategy": CarryingLoop, "cuts": (0, 3, 6, 9, 12)},
+    "carrying loop of single rows": {"strategy": CarryingLoop, "cuts": tuple(range(13))},
     "uneven loop": {"strategy": LoopedStripes, "trim_late": True, "cuts": (0, 5, 10, 12)},
 }
 #: Loops in which rows that are cut off again stand in the way of the result.
@@ -250,7 +253,57 @@ def test_one_entry_of_a_loops_table(make: Callable[[str], Striped], way: str, ta
                 assert "op " in refused_file(made.data, made.file())
 
 
-@pytest.mark.parametrize("way", ["loop", "loop of single rows", "loop with cuts", "loop of tiles"])
+@pytest.mark.parametrize("way", ["carrying loop", "carrying loop of single rows"])
+@pytest.mark.parametrize("table", ["op0_places_of_all", "op1_places_of_all", "op0_window_begins"])
+def test_one_entry_of_a_table_of_a_loop_that_carries(make: Callable[[str], Striped], way: str, table: str) -> None:
+    """An entry of an iteration that makes rows of the result is refused; what the others make is cut off."""
+    whole = make(way)
+    found = whole.program.added[table_named(whole.program, table)].numbers or ()
+    entries = range(1, len(found), 4) if table == "op0_window_begins" else range(len(found))
+    outcomes: Counter[str] = Counter()
+    for entry in entries:
+        made = deepcopy(whole)
+        change_table(made.program, table, entry, found[entry] + (1 if not found[entry] else -1))
+        try:
+            prove_rewrite(made.data, made.file())
+        except BrokenPlanError as refusal:
+            outcomes["op " if "op " in str(refusal) else str(refusal)] += 1
+        else:
+            outcomes["proved"] += 1
+    assert outcomes["op "] >= len(entries) // 3
+    assert set(outcomes) <= {"op ", "proved"}
+
+
+@pytest.mark.parametrize("way", ["carrying loop", "carrying loop of single rows"])
+@pytest.mark.parametrize("rows", [-1, 1])
+def test_carried_rows_off_by_one(make: Callable[[str], Striped], way: str, rows: int) -> None:
+    made = make(way)
+    step = loop_of(made.program)
+    loop = step.loop
+    assert loop is not None
+    body = list(loop.body)
+    at = next(i for i, inner in enumerate(body) if inner.outputs[0] in loop.outputs[2:-1])
+    begin = constant(made.program, body[at].inputs[1])
+
+    def shift(program: TfliteProgram) -> None:
+        other = program.constant((0, begin[1] + rows, 0, 0))
+        body[at] = replace(body[at], inputs=(body[at].inputs[0], other, body[at].inputs[2]))
+        program.steps[program.steps.index(step)] = replace(step, loop=replace(loop, body=tuple(body)))
+
+    assert "op " in refused(made, shift)
+
+
+def test_rows_that_are_not_carried(make: Callable[[str], Striped]) -> None:
+    made = make("carrying loop")
+    data = made.file()
+    left = number_of(data, "/left")
+    free = planner.padded(planner.predicted_head(read_tflite(data, "striped")))
+    assert "one value, two places" in refused_file(made.data, with_offset(data, left, free))
+
+
+@pytest.mark.parametrize(
+    "way", ["loop", "loop of single rows", "loop with cuts", "loop of tiles", "carrying loop of single rows"]
+)
 def test_one_iteration_too_few(make: Callable[[str], Striped], way: str) -> None:
     made = make(way)
     flags = made.program.added[table_named(made.program, "going_on")].numbers or ()

@@ -15,11 +15,13 @@ from modelplan.rewriting.striped_tflite import costs, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
-from modelplan.rewriting.striped_tflite.steps import block_runs
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram, block_runs
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
+from modelplan.rewriting.stripes.carried_rows import carried_rows
 from modelplan.rewriting.stripes.group_packing import GroupPacking, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
 from modelplan.rewriting.stripes.regions import (
+    CarryingLoop,
     KeptHalo,
     LoopedStripes,
     RecomputedHalo,
@@ -28,6 +30,7 @@ from modelplan.rewriting.stripes.regions import (
     as_strategy,
 )
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window
+from modelplan.runtimes import runtime
 
 
 def same(rows: int, reach: int, stride: int) -> Layer:
@@ -158,12 +161,14 @@ STRIPES = KeptHalo(0, 1, 1, (0, 4, 8, 12))
 
 AGAIN = as_strategy(STRIPES, RecomputedHalo)
 ROLLING = as_strategy(STRIPES, RollingStripes)
+OVERLAPS = placing.proved_overlaps(runtime("tflm", "tflite"))
 WAYS = [
     STRIPES,
     AGAIN,
     replace(STRIPES, pad=frozenset({0, 1})),
     replace(AGAIN, backward=True),
     as_strategy(STRIPES, LoopedStripes),
+    as_strategy(STRIPES, CarryingLoop, cuts=tuple(range(13))),
     replace(AGAIN, trim_late=True),
     replace(STRIPES, recomputed=frozenset({0})),
     replace(STRIPES, untrimmed=frozenset({1})),
@@ -176,9 +181,41 @@ WAYS = [
 @pytest.mark.parametrize("region", WAYS)
 def test_stripes_are_packed_so_that_the_replay_holds(region: StripedRegion) -> None:
     program = striped_program(two_convolutions(), (0, 1), [region])
-    packing = pack(placing.problem_of(program, placing.no_overlaps, 16), 300)
-    replay_steps(program, packing, placing.no_overlaps)
+    overlaps = placing.no_overlaps if not isinstance(region, CarryingLoop) else OVERLAPS
+    packing = pack(placing.problem_of(program, overlaps, 16), 300)
+    replay_steps(program, packing, overlaps)
     assert packing.height >= packing.load >= two_convolutions().tensors[2].nbytes
+
+
+def carried_program(rows: int) -> TfliteProgram:
+    region = CarryingLoop(0, 1, 1, tuple(range(0, 13, rows)))
+    return striped_program(two_convolutions(), (0, 1), [region])
+
+
+def test_rows_are_carried_behind_each_other() -> None:
+    graph = two_convolutions()
+    base = region_layers(graph, (0, 1), CarryingLoop(0, 1, 1, (0, 4, 8, 12)))
+    found = carried_rows(base)
+    assert (found.made, found.padded, found.iterations) == ({1: 4, 2: 4}, frozenset({0, 1}), 4)
+    assert (found.ahead, found.held) == ({1: 4, 2: 0}, {1: 9, 2: 4})
+    for k, (upto, there) in enumerate(zip(found.upto(2), found.upto(1), strict=True)):
+        for row in range(max(upto - 4, 0), upto):
+            read = range(max(row - 1, 0), min(row + 2, 12))
+            assert there - found.held[1] <= read[0] < read[-1] + 1 <= there, (k, row)
+    assert found.upto(2)[-1] == 12
+
+
+@pytest.mark.parametrize(("cuts", "reason"), [((0, 5, 10, 12), "do not go evenly"), ((0, 12), "a loop of")])
+def test_rows_that_cannot_be_carried(cuts: tuple[int, ...], reason: str) -> None:
+    graph = two_convolutions()
+    base = region_layers(graph, (0, 1), CarryingLoop(0, 1, 1, cuts))
+    with pytest.raises(IllegalStripeError, match=reason):
+        carried_rows(base)
+
+
+def test_rows_move_over_each_other_only_in_kernels_that_copy_front_to_back() -> None:
+    assert placing.moves_front_to_back(carried_program(1), OVERLAPS)
+    assert not placing.moves_front_to_back(carried_program(1), placing.no_overlaps)
 
 
 def test_the_replay_finds_a_row_that_is_overwritten() -> None:

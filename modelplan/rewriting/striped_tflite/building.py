@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.model import Graph, Kind
+from modelplan.rewriting.striped_tflite.carrying_loops import append_carrying_loop
 from modelplan.rewriting.striped_tflite.layers import region_layers
 from modelplan.rewriting.striped_tflite.loops import append_loop
 from modelplan.rewriting.striped_tflite.steps import VIEWS, TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.unrolled import append_stripes
-from modelplan.rewriting.stripes.regions import LoopedStripes, StripedRegion, UnrolledStripes
+from modelplan.rewriting.stripes.regions import CarryingLoop, LoopedStripes, StripedRegion, UnrolledStripes
 
 
 def striped_program(
@@ -30,6 +31,8 @@ def striped_program(
             _append_whole(program, index)
         if isinstance(region, LoopedStripes):
             append_loop(program, region_layers(graph, order, region))
+        elif isinstance(region, CarryingLoop):
+            append_carrying_loop(program, region_layers(graph, order, region))
         elif isinstance(region, UnrolledStripes):
             append_stripes(program, region_layers(graph, order, region))
         at = region.last + 1

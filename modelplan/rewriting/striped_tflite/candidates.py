@@ -14,12 +14,13 @@ from itertools import accumulate
 from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.estimating import Cost, Prices, estimate, estimate_loop
+from modelplan.rewriting.striped_tflite.estimating import Cost, Prices, estimate, estimate_carrying, estimate_loop
 from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
 from modelplan.rewriting.striped_tflite.steps import VIEWS
 from modelplan.rewriting.stripes.regions import (
     AnyLayers,
+    CarryingLoop,
     KeptHalo,
     LoopedStripes,
     RecomputedHalo,
@@ -42,6 +43,8 @@ _LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
 _MOST_LOOPED, _FEW_OPS = 24, 48
 #: Rows of a loop's stripe, those of its tiles, into how many parts tiles cut a stripe, and the most tiles of a loop.
 _LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (2, 4, 8), 256
+#: Rows of the stripe of a loop that carries rows.
+_CARRIED_ROWS = (1, 2, 4)
 #: Tiles are tried where so many rows of a map inside are more than the maps at a region's ends.
 _MUCH = 20
 #: Targets of live bytes that are swept.
@@ -146,7 +149,7 @@ def promising_ranges(space: Space, ceiling: int, floor: int, most: int) -> list[
     for base, _ in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
         if priced > most:
             break
-        priced += sum(1 for _ in _forms(base))
+        priced += sum(not isinstance(form, CarryingLoop) for form in _forms(base))
         found.append((base.region.first, base.region.last))
     return found
 
@@ -158,12 +161,19 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
         macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
         time = sum(space.prices.time(space.graph, op) for op in base.ops)
         costs = ((form, _cost(space, base, form, across)) for form in _forms(base))
-        candidates += _undominated(
+        found = [
             Candidate(region=form, peak=c.peak, macs=c.macs - macs, ops=c.ops, tail=c.tail, time=c.time - time)
             for form, c in costs
             if c is not None and c.peak < ceiling
-        )
+        ]
+        for carries in (False, True):  # the windows of loops that carry rows leave gaps, so their price says less
+            candidates += _undominated(c for c in found if carries_rows(c) == carries)
     return candidates
+
+
+def carries_rows(candidate: Candidate) -> bool:
+    """Whether a candidate is a loop that carries rows."""
+    return isinstance(candidate.region, CarryingLoop)
 
 
 def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
@@ -217,7 +227,7 @@ def _ends(base: AnyLayers) -> tuple[int, int]:
     return sum(tensors[t].nbytes for t in base.exits), sum(tensors[t].nbytes for t in read)
 
 
-def _forms(base: AnyLayers) -> Iterator[LoopedStripes | UnrolledStripes]:
+def _forms(base: AnyLayers) -> Iterator[CarryingLoop | LoopedStripes | UnrolledStripes]:
     """The strategies that are priced for a region."""
     region, height = base.region, base.region.cuts[-1]
     bordered = [op for op in base.ops if base.layers[op].bordered and base.layers[op].paddable]
@@ -226,6 +236,8 @@ def _forms(base: AnyLayers) -> Iterator[LoopedStripes | UnrolledStripes]:
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
     if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
         yield from loops_of(region, height, _width_for_tiles(base))
+    if deep > 0 and len(base.ops) > 1:
+        yield from carrying_loops_of(region, height)
     yield from _rolling_forms(base, region, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
         if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
@@ -252,6 +264,13 @@ def loops_of(region: StripedRegion, height: int, width: int) -> Iterator[LoopedS
                 yield replace(loop, columns=-(-width // parts))
 
 
+def carrying_loops_of(region: StripedRegion, height: int) -> Iterator[CarryingLoop]:
+    """A region as a loop that carries rows, over stripes of some rows."""
+    for rows in _CARRIED_ROWS:
+        if not height % rows and height >= 2 * rows:
+            yield as_strategy(region, CarryingLoop, cuts=tuple(range(0, height + 1, rows)))
+
+
 def _width_for_tiles(base: AnyLayers) -> int:
     """The width of a region's result where some rows of its widest map are much beside the maps at its ends, else 0."""
     tensors, axis = base.graph.tensors, base.region.axis
@@ -271,11 +290,15 @@ def _rolling_forms(base: AnyLayers, region: StripedRegion, pad: frozenset[int]) 
             yield as_strategy(region, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
 
 
-def _cost(space: Space, base: AnyLayers, form: LoopedStripes | UnrolledStripes, across: int) -> Cost | None:
+def _cost(
+    space: Space, base: AnyLayers, form: CarryingLoop | LoopedStripes | UnrolledStripes, across: int
+) -> Cost | None:
     """The cost of a form of a region, None where it is not legal."""
     try:
         if isinstance(form, LoopedStripes):
             return estimate_loop(_layers_of_form(space, base, form), across, space.prices)
+        if isinstance(form, CarryingLoop):
+            return estimate_carrying(base.as_region(form), across, space.prices)
         return estimate(_layers_of_form(space, base, form), across, space.prices)
     except IllegalStripeError:
         return None

@@ -72,6 +72,8 @@ def amounts_of(program: TfliteProgram, step: TfliteStep) -> Amounts:
     if step.kind == "CONCATENATION":
         axis = number(step_op(program, step), "axis", 0)
         return Amounts(outputs, runs=len(step.inputs) * prod(y[: axis % max(len(y), 1)]))
+    if step.kind == "GATHER":
+        return Amounts(outputs, runs=prod(y[: number(step_op(program, step), "axis", 0) + 1]))
     if step.kind in _COPIES:
         part = program.shape(step.inputs[1]) if step.kind == "DYNAMIC_UPDATE_SLICE" else y
         return Amounts(prod(part), runs=prod(part[:-1]))

@@ -11,8 +11,9 @@ import numpy as np
 from modelplan.model import Graph, IntArray
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
+from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
 from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
-from modelplan.rewriting.stripes.regions import AnyLayers, LoopLayers, UnrolledLayers
+from modelplan.rewriting.stripes.regions import AnyLayers, CarryingLayers, LoopLayers, UnrolledLayers
 from modelplan.rewriting.stripes.stripe_rows import stripe_rows
 
 #: Numbers of a begin vector.
@@ -73,6 +74,80 @@ def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
     time += prices.iteration + (2 + slices) * prices.added("SLICE", _RANK, _RANK)
     count, peak = len(found.tiles), across + _around_loop(base, found) + inside
     return Cost(peak=peak, macs=count * macs, ops=ops, tail=kept, time=count * time)
+
+
+def estimate_carrying(base: CarryingLayers, across: int, prices: Prices) -> Cost:
+    """The cost of a region as a loop that carries rows, whose windows stand by themselves all the time.
+
+    Raises:
+        IllegalStripeError: the rows of an operator cannot be carried.
+    """
+    return _CarryingEstimate(base, carried_rows(base), prices).cost(across)
+
+
+class _CarryingEstimate:
+    """The operators of a body in their order, and what each needs."""
+
+    def __init__(self, base: CarryingLayers, rows: CarriedRows, prices: Prices) -> None:
+        self.base, self.rows, self.prices = base, rows, prices
+        self.row = {t: base.row_bytes(t) for t in (*rows.entries, *base.inner)}
+        self.last = {x: op for op in base.ops for x in base.row_operands(op)}
+        self.ops, self.tail, self.time = 0, 0, 0.0
+
+    def cost(self, across: int) -> Cost:
+        base, rows, prices = self.base, self.rows, self.prices
+        windows = sum(rows.held[t] * self.row[t] for t in base.inner if rows.carried(t))
+        held: dict[int, int] = {}
+        worst = macs = 0
+        for kind, new in (("WHILE", 3), ("DYNAMIC_UPDATE_SLICE", 3), ("SLICE", 2), ("SLICE", 2), ("SLICE", 2)):
+            self.count(kind, _RANK, 1, new)
+        for op in base.ops:
+            y = base.output(op)
+            copies = sum(self.operand(op, x) for x in base.row_operands(op))
+            made = rows.made[y] * self.row[y]
+            whole = base.graph.tensors[y].nbytes
+            scratch = prices.scratch(op) * made // max(1, whole)
+            worst = max(worst, sum(held.values()) + max(copies, made * (not rows.carried(y))) + scratch)
+            macs += base.layers[op].row_macs * rows.made[y]
+            self.time += prices.time(base.graph, op) * made / max(1, whole)
+            if rows.carried(y):
+                self.count("CONCATENATION", 0, 1, 1)
+                self.count("SLICE", rows.carried(y) * self.row[y], base.graph.tensors[y].shape[-1], 5)
+            else:
+                held[y] = made
+            held = {x: size for x, size in held.items() if self.last.get(x) != op}
+        count, around = rows.iterations, self.around()
+        return Cost(peak=across + windows + worst + around, macs=count * macs, ops=self.ops, tail=self.tail,
+                    time=count * (self.time + prices.iteration))  # fmt: skip
+
+    def around(self) -> int:
+        """Bytes of the maps around the loop at its beginning or its end, whichever are more."""
+        tensors, rows = self.base.graph.tensors, self.rows
+        entering = sum(tensors[t].nbytes for t in rows.entries)
+        kept = sum(tensors[t].nbytes for t in rows.entries if _read_later(self.base, t))
+        return max(entering, kept + tensors[rows.result].nbytes)
+
+    def operand(self, op: int, x: int) -> int:
+        """Bytes of copies of rows that an operator reads."""
+        base, rows, shape = self.base, self.rows, self.base.graph.tensors[x].shape
+        _, extent = rows.windows(base.layers[op], base.output(op))
+        there = rows.held[x] if x in base.inner else min(extent, base.height(x))
+        found = 0 if x in base.inner else there * self.row[x]
+        if found or (op not in rows.padded and there != extent):
+            self.count("SLICE", found, shape[-1], 2)
+        if op not in rows.padded:
+            return found
+        wide = self.row[x] * (shape[3 - base.region.axis] + sum(base.layers[op].across)) // shape[3 - base.region.axis]
+        self.count("PAD", (there + 2) * wide, shape[-1], 1)
+        self.count("SLICE", _RANK, 1, 2)
+        self.count("GATHER", extent * wide, wide, 1)
+        return found + (there + 2) * wide
+
+    def count(self, kind: str, elements: int, width: int, new: int) -> None:
+        """Counts one operator that the loop adds, with so many new tensors."""
+        self.ops += 1
+        self.tail += self.prices.tail(kind, 0, new)
+        self.time += self.prices.added(kind, elements, width)
 
 
 def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, int, float]:

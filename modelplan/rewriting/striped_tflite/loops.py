@@ -9,8 +9,10 @@ axes, and an iteration makes a tile of it: tiles go from left to right, then fro
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite.layers import SLICES, steering_operands, takes_anything
 from modelplan.rewriting.striped_tflite.steps import Block, GroupOffset, TfliteLoop, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.loop_rows import IterationRows, Tiling, tiling
@@ -30,55 +32,108 @@ def append_loop(program: TfliteProgram, base: LoopLayers) -> None:
     _Writer(program, base, tiling(base)).write()
 
 
-class _Writer:
-    def __init__(self, program: TfliteProgram, base: LoopLayers, found: Tiling) -> None:
-        self.program, self.base, self.tiling, self.y = program, base, found, found.result
-        self.count = len(found.tiles)
-        self.name = f"{base.graph.tensors[self.y].name}/loop"
-        self.loose = all(takes_anything(base.graph, op) for op in base.ops)
+class LoopWriter(ABC):
+    """Appends a loop of so many iterations that reads the maps `entries` and makes `result`.
+
+    The counter goes by `stride`: every table has so many numbers for an iteration.
+    """
+
+    def __init__(
+        self, program: TfliteProgram, graph: Graph, entries: Sequence[int], result: int, count: int, stride: int = _RANK
+    ) -> None:
+        self.program, self.graph, self.entries, self.y = program, graph, tuple(entries), result
+        self.count, self.stride = count, stride
+        self.name = f"{graph.tensors[self.y].name}/loop"
         self.body: list[TfliteStep] = []
         self.held: dict[int, int] = {}
+        self.carried: dict[int, int] = {}  # what an iteration leaves to the next, and the value that it makes of it
         program.group_offsets[self.y] = program.new_group()
         self.counter = self._small("counter", 1)
 
     def write(self) -> None:
-        program = self.program
+        """Appends the loop."""
+        program, stride, end = self.program, self.stride, self.stride * self.count
         counter = self.counter
         following = self._small("counter_next", 1, program.group_offsets[counter])
         flag = program.add_at(AddedValue(f"{self.name}/going", -1, (1,), dtype="bool"), program.new_group())
         one = program.constant((1,))
-        going = [0] * (_RANK * self.count + 1)
-        going[: _RANK * self.count : _RANK] = [1] * self.count
+        going = [0] * (end + 1)
+        going[:end:stride] = [1] * self.count
         condition = TfliteStep("SLICE", (self._table("going_on", going, "bool"), counter, one), (flag,))
-        updated = self._body()
-        steps = [0] * (_RANK * self.count)
-        steps[::_RANK] = [_RANK * (i + 1) for i in range(self.count)]
+        self.append_body()
+        updated = self._updated()
+        steps = [0] * end
+        steps[::stride] = [stride * (i + 1) for i in range(self.count)]
         self.body.append(TfliteStep("SLICE", (self._table("next", steps), counter, one), (following,)))
-        passed = tuple(self._again(x, f"x{i or ''}") for i, x in enumerate(self.tiling.entries))
-        begun = self._again(self.y, "y", variable=True)
-        inputs, outputs = (counter, *self.tiling.entries, self.y), (following, *self.tiling.entries, updated)
-        loop = TfliteLoop(self.count, condition, tuple(self.body), inputs, outputs)
+        passed = tuple(self._again(x, x, f"x{i or ''}") for i, x in enumerate(self.entries))
+        carried = tuple(self.carried)
+        begun = [self._again(c, self._origin(c), f"begun{i}", variable=True) for i, c in enumerate(carried)]
+        begun.append(self._again(self.y, self.y, "y", variable=True))
+        inputs = (counter, *self.entries, *carried, self.y)
+        outputs = (following, *self.entries, *self.carried.values(), updated)
+        loop = TfliteLoop(self.count, condition, tuple(self.body), inputs, outputs, carried)
         start = program.constant((0,))
         program.steps.append(
-            TfliteStep("WHILE", (start, *self.tiling.entries, begun), (counter, *passed, self.y), loop=loop)
+            TfliteStep("WHILE", (start, *self.entries, *begun), (counter, *passed, *carried, self.y), loop=loop)
         )
 
-    def _again(self, t: int, what: str, *, variable: bool = False) -> int:
-        """The same bytes under another tensor name."""
-        added = AddedValue(f"{self.name}/{what}", t, self.program.shape(t), variable=variable)
-        return self.program.add_at(added, self.program.group_offsets[t])
+    @abstractmethod
+    def append_body(self) -> None:
+        """Appends the steps that make an iteration's rows of the result, which are then held."""
 
-    def _body(self) -> int:
-        """The steps of one iteration; returns the value that is the result with the new rows."""
-        for index in self.base.ops:
-            self._operator(index)
-        begins = self.tiling.begins([axis_rows.result.starts for axis_rows in self.tiling.both_axes])
+    @abstractmethod
+    def result_begins(self) -> tuple[tuple[int, ...], ...]:
+        """For each iteration where its part of the result begins."""
+
+    def _origin(self, value: int) -> int:
+        """The tensor of the graph whose type and quantisation a value has."""
+        return value if value < len(self.graph.tensors) else self.program.added[value - len(self.graph.tensors)].tensor
+
+    def _again(self, value: int, t: int, what: str, *, variable: bool = False) -> int:
+        """The same bytes of a value of type `t` under another tensor name."""
+        added = AddedValue(f"{self.name}/{what}", t, self.program.shape(value), variable=variable)
+        return self.program.add_at(added, self.program.group_offsets[value])
+
+    def _updated(self) -> int:
+        """Appends the update of the result; returns the value that has the new rows."""
+        begins = self.result_begins()
         begin = self._begin(begins, "result")
-        updated = self._again(self.y, "updated")
+        updated = self._again(self.y, self.y, "updated")
         self.body.append(
             TfliteStep("DYNAMIC_UPDATE_SLICE", (self.y, self.held[self.y], begin), (updated,), starts=begins)
         )
         return updated
+
+    def _begin(self, begins: Sequence[tuple[int, ...]], what: str) -> int:
+        """The begin vector of this iteration, out of a table."""
+        value = self._small(f"{what}_begin", _RANK)
+        rest = (0,) * (self.stride - _RANK)
+        table = self._table(f"{what}_begins", [at for begin in begins for at in (*begin, *rest)])
+        self.body.append(TfliteStep("SLICE", (table, self.counter, self.program.constant((_RANK,))), (value,)))
+        return value
+
+    def _small(self, what: str, count: int, place: GroupOffset | None = None) -> int:
+        added = AddedValue(f"{self.name}/{what}", -1, (count,), dtype="int32")
+        return self.program.add_at(added, place or self.program.new_group())
+
+    def _table(self, what: str, numbers: list[int], dtype: str = "int32") -> int:
+        return self.program.add(
+            AddedValue(f"{self.name}/{what}", -1, (len(numbers),), numbers=tuple(numbers), dtype=dtype)
+        )
+
+
+class _Writer(LoopWriter):
+    def __init__(self, program: TfliteProgram, base: LoopLayers, found: Tiling) -> None:
+        super().__init__(program, base.graph, found.entries, found.result, len(found.tiles))
+        self.base, self.tiling = base, found
+        self.loose = all(takes_anything(base.graph, op) for op in base.ops)
+
+    def append_body(self) -> None:
+        for index in self.base.ops:
+            self._operator(index)
+
+    def result_begins(self) -> tuple[tuple[int, ...], ...]:
+        return self.tiling.begins([axis_rows.result.starts for axis_rows in self.tiling.both_axes])
 
     def _operator(self, index: int) -> None:
         """One operator of the region: its windows, itself, and the cut behind it."""
@@ -142,23 +197,7 @@ class _Writer:
             blocks.append((tuple(begin), tuple(extents)))
         return tuple(blocks)
 
-    def _begin(self, begins: Sequence[tuple[int, ...]], what: str) -> int:
-        """The begin vector of this iteration, out of a table."""
-        value = self._small(f"{what}_begin", _RANK)
-        table = self._table(f"{what}_begins", [at for begin in begins for at in begin])
-        self.body.append(TfliteStep("SLICE", (table, self.counter, self.program.constant((_RANK,))), (value,)))
-        return value
-
     def _map(self, t: int, extents: Sequence[int], what: str) -> int:
         shape = self.base.graph.tensors[t].shape
         added = AddedValue(f"{self.base.graph.tensors[t].name}/{what}", t, (shape[0], *extents, shape[3]))
         return self.program.add_at(added, self.program.new_group())
-
-    def _small(self, what: str, count: int, place: GroupOffset | None = None) -> int:
-        added = AddedValue(f"{self.name}/{what}", -1, (count,), dtype="int32")
-        return self.program.add_at(added, place or self.program.new_group())
-
-    def _table(self, what: str, numbers: list[int], dtype: str = "int32") -> int:
-        return self.program.add(
-            AddedValue(f"{self.name}/{what}", -1, (len(numbers),), numbers=tuple(numbers), dtype=dtype)
-        )

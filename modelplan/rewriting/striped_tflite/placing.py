@@ -17,6 +17,7 @@ from modelplan.rewriting.striped_tflite.steps import (
     executed_steps,
     first_byte,
     is_followed,
+    placed_steps,
     step_graph,
     step_op,
 )
@@ -39,7 +40,7 @@ def problem_of(
     program: TfliteProgram, overlaps: KernelOverlaps, alignment: int, scratch: Sequence[tuple[int, int]] = ()
 ) -> Problem:
     """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`."""
-    lives, allowed = byte_lives(list(accesses(program))), allowed_overlaps(program, overlaps)
+    lives, allowed = byte_lives(list(accesses(program, telling=True))), allowed_overlaps(program, overlaps)
     values = _whole_values(program) if scratch else ()
     return group_problem(lives, program.groups, alignment, allowed, scratch, values)
 
@@ -83,9 +84,12 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
         key = step.kind, op.attributes, step.changes, step.starts, operands
         if key not in known:
-            found = _known_overlaps(step_graph(program, step), runtime)
-            rows = step.kind == "SLICE" and is_followed(program, step)
-            known[key] = tuple(_of_rows(program, step) if rows else found)
+            if step.kind == "GATHER" and step.source < 0:  # no row comes before its place
+                known[key] = (KernelOverlap(0, 0, exact=True),)
+            elif step.kind == "SLICE" and is_followed(program, step):
+                known[key] = tuple(_of_rows(program, step))
+            else:
+                known[key] = tuple(_known_overlaps(step_graph(program, step), runtime))
         if not runtime.library.sequential:
             return ()
         return known[key]
@@ -120,7 +124,7 @@ def _known_overlaps(graph: Graph, runtime: Runtime) -> Iterator[KernelOverlap]:
 def allowed_overlaps(program: TfliteProgram, overlaps: KernelOverlaps) -> Iterator[AllowedOverlap]:
     """What each step of the program lets its output write over."""
     known: dict[int, list[AllowedOverlap]] = {}  # by step: a loop runs the same one again and again
-    for number, step, _ in executed_steps(program):
+    for number, step in placed_steps(program):
         if id(step) not in known:
             known[id(step)] = list(_step_overlaps(program, step, overlaps)) if step.kind != "WHILE" else []
         yield from (overlap._replace(step=number) for overlap in known[id(step)])
@@ -162,7 +166,7 @@ def scratch_of(program: TfliteProgram, runtime: Runtime, known: dict[object, tup
     found: list[tuple[int, int]] = []
     if runtime.scratch is None:
         return found
-    for tick, step, _ in executed_steps(program):
+    for tick, step in placed_steps(program):
         key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
         if key not in known:
             known[key] = _kernel_scratch(program, step, runtime)
@@ -182,6 +186,21 @@ def is_aligned(program: TfliteProgram, runtime: Runtime) -> bool:
     steps = (s for step in program.steps for s in (step.loop.body if step.loop else (step,)))
     maps = {t for s in steps if s.kind in runtime.library.aligned for t in (*s.reads, *s.outputs)}
     return not any(program.group_offsets[t].delta % runtime.alignment for t in maps & program.group_offsets.keys())
+
+
+def moves_front_to_back(program: TfliteProgram, overlaps: KernelOverlaps) -> bool:
+    """Whether the kernels allow every move of carried rows to the front of their window, over rows that it moves."""
+    bodies = (step.loop.body for step in program.steps if step.loop)
+    moves = (s for body in bodies for s in body if s.kind == "SLICE" and s.source < 0 and not s.starts)
+    for move in moves:
+        where, begin = program.group_offsets.get(move.inputs[0]), program.numbers(move.inputs[1])
+        if begin is None or where != program.group_offsets[move.outputs[0]]:
+            continue
+        width = program.nbytes(move.inputs[0]) // prod(program.shape(move.inputs[0]))
+        apart = first_byte(program.shape(move.inputs[0]), begin, width)
+        if apart < program.nbytes(move.outputs[0]) and not list(overlaps(program, move)):
+            return False
+    return True
 
 
 def copied_bytes(program: TfliteProgram) -> int:

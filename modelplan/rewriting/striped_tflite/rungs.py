@@ -22,6 +22,7 @@ from modelplan.rewriting.striped_tflite.writing import added_kinds, write_stripe
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.ladder import RewriteGoal, never_interrupt
 from modelplan.rewriting.stripes.regions import (
+    CarryingLoop,
     HaloStripes,
     LoopedStripes,
     RecomputedHalo,
@@ -115,6 +116,15 @@ class Rung:
     time: float = 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class _KnownSteps:
+    """Nanoseconds and working buffers of steps of programs of a graph that were looked up before."""
+
+    graph: Graph
+    times: dict[object, float] = field(default_factory=dict)
+    scratch: dict[object, tuple[int, ...]] = field(default_factory=dict)
+
+
 class ModelOnTarget:
     """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime.
 
@@ -139,8 +149,7 @@ class ModelOnTarget:
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
         self.overlaps = placing.no_overlaps if "overlaps" in goal.without else placing.proved_overlaps(self.runtime)
-        self._times: dict[object, float] = {}
-        self._scratch: dict[object, tuple[int, ...]] = {}
+        self._known = _KnownSteps(graph)
 
     def measure(self, rung: Rung) -> int:
         """The bytes of the objective."""
@@ -172,7 +181,7 @@ class ModelOnTarget:
 
     def problem_of(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> Problem:
         """The packing problem with the working buffers of the kernels."""
-        scratch = placing.scratch_of(program, self.runtime, self._scratch)
+        scratch = placing.scratch_of(program, self.runtime, self._known_steps(program.graph).scratch)
         return placing.problem_of(program, overlaps, planner.ALIGNMENT, scratch)
 
     def packed_rung(
@@ -204,7 +213,13 @@ class ModelOnTarget:
 
     def slower(self, program: TfliteProgram) -> float:
         """How many times longer than the model a program is expected to take."""
-        return program_time(program, self._times) / max(self.time, 1.0)
+        return program_time(program, self._known_steps(program.graph).times) / max(self.time, 1.0)
+
+    def _known_steps(self, graph: Graph) -> _KnownSteps:
+        """What is known of steps of a graph; those of another one are told apart by nothing but the graph."""
+        if self._known.graph is not graph:
+            self._known = _KnownSteps(graph)
+        return self._known
 
     def rung(self, name: str, model: bytes, ops: int, macs: int, added: Sequence[str] = ()) -> Rung:
         """A file with what it needs on the target."""
@@ -223,6 +238,8 @@ def _described(region: StripedRegion) -> str:
     if isinstance(region, LoopedStripes):
         tiles = f", in tiles of {region.columns} columns" if region.columns else ""
         return f"{labels}: one loop over {region.stripes} stripes of {along}{tiles}"
+    if isinstance(region, CarryingLoop):
+        return f"{labels}: one loop over {region.stripes} stripes of {along}, {along} that two stripes need are kept"
     if not isinstance(region, UnrolledStripes):
         return labels
     keep = "made again" if isinstance(region, RecomputedHalo) else "kept"

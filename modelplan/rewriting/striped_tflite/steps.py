@@ -52,7 +52,8 @@ class TfliteStep(StripedStep):
 class TfliteLoop:
     """What a WHILE runs: the condition before each iteration and once behind the last, and the body.
 
-    `inputs` are the values of condition and body, `outputs` those of the body, each where its input lies.
+    `inputs` are the values of condition and body, `outputs` those of the body, each where its input lies. Those of
+    `carried` hold rows that an iteration leaves to the next; at first they hold anything.
     """
 
     iterations: int
@@ -60,6 +61,25 @@ class TfliteLoop:
     body: tuple[TfliteStep, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    carried: tuple[int, ...] = ()
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The maps that the loop reads and the one that it makes."""
+        return frozenset(self.inputs[1:]) - frozenset(self.carried)
+
+    def telling_iterations(self) -> frozenset[int]:
+        """The iterations that decide where the values of the body may lie.
+
+        Where slices begin at the same rows the same bytes of the body are alive together. Of such iterations the first
+        one has the most of what the loop reads, the last one the most of what it makes; what is carried crosses from
+        the first to the second.
+        """
+        starts = [step.starts for step in self.body if step.starts and step.inputs[0] not in self.ends]
+        alike = [tuple(begins[k] for begins in starts) for k in range(self.iterations)]
+        first = {pattern: k for k, pattern in reversed(list(enumerate(alike)))}
+        last = {pattern: k for k, pattern in enumerate(alike)}
+        return frozenset({*first.values(), *last.values(), *((1,) if self.carried else ())})
 
 
 @dataclass
@@ -120,19 +140,35 @@ class TfliteProgram(StripedProgram[TfliteStep]):
 
 def executed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, int]]:
     """(tick, step, iteration) of every operator that runs, those of loops as often as they run."""
+    for tick, step, iteration, _ in _executed(program):
+        yield tick, step, iteration
+
+
+def placed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep]]:
+    """(tick, step) of the operators that decide where values may lie: those of loops in the iterations that count."""
+    for tick, step, _, passed in _executed(program):
+        if passed is None:
+            yield tick, step
+
+
+def _executed(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, int, TfliteLoop | None]]:
+    """Every operator that runs, with its tick and its iteration, and its loop where that iteration tells nothing."""
     tick = 0
     for step in program.steps:
-        if step.loop is None:
-            yield tick, step, 0
+        loop = step.loop
+        if loop is None:
+            yield tick, step, 0, None
             tick += 1
             continue
-        yield tick, TfliteStep("WHILE", (), step.loop.inputs[:1]), 0  # the counter gets its first value
+        telling, begun = loop.telling_iterations(), (loop.inputs[0], *loop.carried)  # the counter gets its first value
+        yield tick, TfliteStep("WHILE", (), begun), 0, None
         tick += 1
-        for iteration in range(step.loop.iterations):
-            for inner in (step.loop.condition, *step.loop.body):
-                yield tick, inner, iteration
+        for iteration in range(loop.iterations):
+            passed = None if iteration in telling else loop
+            for inner in (loop.condition, *loop.body):
+                yield tick, inner, iteration, passed
                 tick += 1
-        yield tick, step.loop.condition, step.loop.iterations
+        yield tick, loop.condition, loop.iterations, None
         tick += 1
 
 
@@ -164,16 +200,21 @@ def step_op(program: TfliteProgram, step: TfliteStep) -> Op:
     return Op(name, step.kind, step.inputs, step.outputs, tuple(attributes.items()), version)
 
 
-def accesses(program: TfliteProgram) -> Iterator[MemoryAccess]:
+def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[MemoryAccess]:
     """Every real access in order: reads before writes in each step, none where a copy would be onto itself.
 
-    The caller writes the inputs before step 0 (step -1) and reads the outputs behind the last one.
+    The caller writes the inputs before step 0 (step -1) and reads the outputs behind the last one. With `telling` those
+    to values of a loop's body are left out in iterations that tell nothing more of where these may lie.
     """
     for t in program.graph.inputs:
         yield from _whole(program, t, -1, writes=True)
     tick = -1
     known: dict[int, list[MemoryAccess]] = {}  # of steps that access the same bytes whenever they run
-    for tick, step, iteration in executed_steps(program):
+    for tick, step, iteration, passed in _executed(program):
+        if telling and passed is not None:
+            if step.starts:
+                yield from _of_ends(program, passed, _of_step(program, tick, step, iteration))
+            continue
         if step.starts or step.kind == "WHILE":
             yield from _of_step(program, tick, step, iteration)
             continue
@@ -183,6 +224,12 @@ def accesses(program: TfliteProgram) -> Iterator[MemoryAccess]:
             yield MemoryAccess(group, lo, hi, tick, writes, value)
     for t in program.graph.outputs:
         yield from _whole(program, t, tick + 1, writes=False)
+
+
+def _of_ends(program: TfliteProgram, loop: TfliteLoop, found: Iterator[MemoryAccess]) -> Iterator[MemoryAccess]:
+    """The accesses to maps that a loop reads and makes, which change from iteration to iteration."""
+    ends = {program.group_offsets[t].group for t in loop.ends}
+    return (access for access in found if access.group in ends)
 
 
 def _whole(program: TfliteProgram, value: int, step: int, *, writes: bool) -> Iterator[MemoryAccess]:

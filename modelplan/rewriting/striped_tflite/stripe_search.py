@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from modelplan.model import Graph, bounds
@@ -22,6 +22,7 @@ from modelplan.rewriting.striped_tflite.steps import TfliteProgram, executed_ste
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.regions import (
+    CarryingLoop,
     HaloStripes,
     KeptHalo,
     LoopedStripes,
@@ -34,8 +35,9 @@ from modelplan.rewriting.stripes.regions import (
 )
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
-#: Plans of the sweep that are built and packed, answers that are packed at length, plans of one region.
-_BUILT, _ANSWERS, _SINGLE = 30, 3, 40
+#: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
+#: lowest in as many bytes as are alive at once, plans of one region.
+_BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
 #: First plans that are tried against the same score.
 _TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
@@ -137,7 +139,7 @@ class StripeSearch:
             self._search(workers)
         except KeyboardInterrupt:
             self.interrupted = True
-        return list(self._packed_rungs(workers, self._ranked()[: 1 if self.interrupted else _ANSWERS]))
+        return list(self._packed_rungs(workers, self._answering()))
 
     def tasks(self) -> dict[str, Callable[..., Any]]:
         """The tasks that worker processes carry out for the search, by name."""
@@ -154,7 +156,10 @@ class StripeSearch:
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.candidates += found
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
-        choices = candidates.plans(self.space, self.candidates, *most)
+        others = [c for c in self.candidates if not candidates.carries_rows(c)]
+        choices = candidates.plans(self.space, others, *most)
+        if len(others) < len(self.candidates):
+            choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
         first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
@@ -214,6 +219,14 @@ class StripeSearch:
             if self.model.fits(rung):
                 return
 
+    def _answering(self) -> list[PackedPlan]:
+        """The plans that are packed at length: the best ones, and those that a better packing would bring lowest."""
+        ranked = self._ranked()
+        if self.interrupted or self.goal.budget is not None:
+            return ranked[: 1 if self.interrupted else _ANSWERS]
+        hopeful = sorted(ranked, key=lambda plan: plan.score - plan.packing.height + plan.packing.load)
+        return list({plan.regions: plan for plan in (*ranked[:_ANSWERS], *hopeful[:_HOPEFUL])}.values())
+
     def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
         packed_plans = [plan for plan in self.plans.values() if plan]
@@ -231,6 +244,7 @@ class StripeSearch:
         work = work and self.model.slower(program) <= 1 + self.goal.max_time
         work = work and sum(1 for _ in executed_steps(program)) <= self.goal.effort.steps
         legal = self.model.runs(program) and placing.is_aligned(program, self.model.runtime)
+        legal = legal and placing.moves_front_to_back(program, self.overlaps)
         return work and legal and (cap is None or len(program.steps) <= cap)
 
     def _expected(self, choice: Choice) -> int:
@@ -351,19 +365,20 @@ class StripeSearch:
 
     def _variants(self, region: StripedRegion) -> Iterator[StripedRegion]:
         height, n = region.cuts[-1], region.stripes
-        for stripes in {n - 2, n - 1, n + 1, n + 2, n * 2}:
+        carries = isinstance(region, CarryingLoop)
+        for stripes in () if carries else {n - 2, n - 1, n + 1, n + 2, n * 2}:
             if 2 <= stripes <= height:
                 yield replace(region, cuts=even_cuts(height, stripes))
         yield from self._loops(region)
-        if not isinstance(region, UnrolledStripes):
-            return
-        for cuts in _shift_cuts(region.cuts):
-            yield replace(region, cuts=cuts)
-        yield from self._other_strategies(region)
-        ranges = [(region.first + a, region.last + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-        for first, last in ranges:
-            yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
-        yield from self._exceptions(region)
+        if isinstance(region, UnrolledStripes):
+            for cuts in _shift_cuts(region.cuts):
+                yield replace(region, cuts=cuts)
+            yield from self._other_strategies(region)
+        if carries or isinstance(region, UnrolledStripes):
+            for first, last in product(*((end - 1, end, end + 1) for end in (region.first, region.last))):
+                yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
+        if isinstance(region, UnrolledStripes):
+            yield from self._exceptions(region)
 
     def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
         """The same stripes with the halo kept or recomputed, with other padding, trimming or direction."""
@@ -400,7 +415,9 @@ class StripeSearch:
             return
         shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[region.last]].outputs[0]].shape
         width = shape[2] if isinstance(region, LoopedStripes) and region.axis == 1 else 0
-        yield from candidates.loops_of(region, region.cuts[-1], width)
+        height = region.cuts[-1]
+        yield from candidates.loops_of(region, height, width)
+        yield from candidates.carrying_loops_of(region, height)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""

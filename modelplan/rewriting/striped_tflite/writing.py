@@ -47,6 +47,7 @@ _ADDED = {
     "SLICE": (65, 2, 48),
     "CONCATENATION": (2, 2, 10),
     "PAD": (34, 2, 22),
+    "GATHER": (36, 2, 23),
     "WHILE": (119, 1, 93),
     "DYNAMIC_UPDATE_SLICE": (151, 1, 0),
 }
@@ -57,7 +58,7 @@ _LARGE_CODE = 127
 _WHILE_OPTIONS = (4, 4)
 #: Places of the dilations in the options of CONV_2D, 1 where they are left out.
 _DILATIONS = {4: "dilation_w_factor", 5: "dilation_h_factor"}
-_CONCATENATION_OPTIONS = (4, 1)
+_AXIS_OPTIONS = (4, 4)
 #: Metadata that speaks of operators by number.
 _BY_NUMBER = "model_control_dependencies"
 
@@ -302,8 +303,8 @@ class _Writer:
         code = {_OPCODE: self.code_of[step.kind]}
         if not options:
             return code
-        if step.kind == "CONCATENATION":
-            table = self.front.table(_CONCATENATION_OPTIONS, {0: int(str(dict(step.changes)["axis"]))})
+        if step.kind in ("CONCATENATION", "GATHER"):
+            table = self.front.table(_AXIS_OPTIONS, {0: int(str(dict(step.changes)["axis"]))})
         elif step.kind == "WHILE":
             table = self.front.table(_WHILE_OPTIONS, {0: subgraph, 1: subgraph + 1})
         else:

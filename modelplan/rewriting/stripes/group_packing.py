@@ -79,18 +79,21 @@ def _apart_from_scratch(
     lives: Sequence[LiveBytes], scratch: Sequence[LiveBytes], groups: int, values: Iterable[LiveBytes]
 ) -> IntArray:
     """Pairs of a working buffer and a run of dead bytes of a value that has been made and will be read."""
-    whole = np.array([tuple(value) for value in values], dtype=np.int64).reshape(-1, 5)
+    if not scratch:
+        return np.zeros((0, 2), dtype=np.int64)
     group, lo, hi, start, end = np.array([tuple(s) for s in lives], dtype=np.int64).reshape(-1, 5).T
-    runs = {value: np.flatnonzero(group == value) for value in np.unique(whole[:, 0]).tolist()}
-    pairs = [np.zeros((0, 2), dtype=np.int64)]
-    for own, buffer in enumerate(scratch, groups + len(lives)):
-        found = np.zeros(len(lives), dtype=np.bool_)
-        for value, low, high, *_ in whole[(whole[:, 3] <= buffer.start) & (buffer.start < whole[:, 4])].tolist():
-            mine = runs[value]
-            found[mine] |= (lo[mine] < high) & (low < hi[mine])
-        others = np.flatnonzero(found & ((buffer.start < start) | (end <= buffer.start)))
-        pairs.append(np.column_stack((np.full(len(others), own), groups + others)))
-    return np.concatenate(pairs)
+    runs = {value: np.flatnonzero(group == value) for value in np.unique(group).tolist()}
+    steps = np.array([buffer.start for buffer in scratch], dtype=np.int64)
+    pairs = [np.zeros(0, dtype=np.int64)]
+    for value, low, high, first, behind in values:
+        mine = runs.get(value)
+        near = np.flatnonzero((first <= steps) & (steps < behind))
+        if mine is not None and len(near):
+            mine = mine[(lo[mine] < high) & (low < hi[mine])]
+            pairs.append((near[:, None] * len(lives) + mine).ravel())
+    own, run = np.divmod(np.unique(np.concatenate(pairs)), len(lives))
+    dead = (steps[own] < start[run]) | (end[run] <= steps[own])
+    return np.column_stack((groups + len(lives) + own[dead], groups + run[dead]))
 
 
 def _meetings(

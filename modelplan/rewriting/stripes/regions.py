@@ -102,6 +102,17 @@ class LoopedStripes(StripedRegion):
     columns: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarryingLoop(StripedRegion):
+    """The body of a loop makes stripes of one height, and keeps rows of the maps inside for the next iteration.
+
+    Each operator follows the one before as closely as its window allows; nothing is made twice but at the map's end.
+    """
+
+    def keeps_rows_of(self, op: int) -> bool:  # noqa: ARG002
+        return True
+
+
 Strategy = TypeVar("Strategy", bound=StripedRegion)
 StrategyT = TypeVar("StrategyT", bound=StripedRegion, covariant=True)
 
@@ -169,6 +180,7 @@ class RegionLayers(Generic[StrategyT]):
 AnyLayers = RegionLayers[StripedRegion]
 UnrolledLayers = RegionLayers[UnrolledStripes]
 LoopLayers = RegionLayers[LoopedStripes]
+CarryingLayers = RegionLayers[CarryingLoop]
 
 
 def with_ends(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +108,8 @@ class _Memory:
         self.layout: AddressLayout = subject.layout
         self.cells = {cell.number: cell for part in source.parts for cell in part.cells}
         self.width = {n: _WIDTHS.get(cell.coding.dtype, 4) for n, cell in self.cells.items()}
-        ends = [at + self._size(t) for t, at in self.layout.address.items()]
+        self.sizes = {n: prod(cell.shape) * self.width[n] for n, cell in self.cells.items()}
+        ends = [at + self.sizes[t] for t, at in self.layout.address.items()]
         top = max([*ends, *(use.end for use in self.layout.scratch)], default=0)
         self.bytes: U64 = np.zeros(top, dtype=np.uint64)
         self.writer = np.zeros(top, dtype=np.int32)
@@ -119,12 +121,9 @@ class _Memory:
             step = self.program.steps[use.step]
             self.scratch.setdefault((step.subgraph, step.op), set()).add((use.start, use.end))
 
-    def _size(self, t: int) -> int:
-        return int(np.prod(self.cells[t].shape, dtype=np.int64)) * self.width[t]
-
     def _span(self, t: int) -> tuple[int, int] | None:
         at = self.layout.address.get(t)
-        return None if at is None or not self._size(t) else (at, at + self._size(t))
+        return None if at is None or not self.sizes[t] else (at, at + self.sizes[t])
 
     def write_inputs(self, trace: Trace) -> None:
         main = self.source.parts[0]

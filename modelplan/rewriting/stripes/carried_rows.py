@@ -1,0 +1,157 @@
+"""Which rows each operator of a loop's body makes, where rows are carried from one iteration to the next.
+
+Every iteration makes `made` new rows of each map and holds them behind the last rows of the iterations before:
+
+    iteration 0   | -2 -1 | 0 1 |          rows of a map in its window of four, of which two are new
+    iteration 1         | 0 1 | 2 3 |
+    iteration 2             | 2 3 | 4 5 |
+
+An operator whose window reaches further down makes its rows that much later than the one before, so there are some
+more iterations than stripes. Rows above a map and below it may hold anything: no row of the result is made of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelplan.rewriting.stripes.regions import CarryingLayers
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+
+#: The most iterations of a loop.
+_MOST_ITERATIONS = 512
+
+
+@dataclass(frozen=True)
+class CarriedRows:
+    """The rows of a loop that carries: `entries` are the maps that it reads, `result` the one that it makes.
+
+    In iteration k the last row of a map that is there is row `made` * k + `ahead` - 1; the last `held` rows up to that
+    are in its window, the last `made` of them new. Operators of `padded` have rows of padding where their windows lie
+    outside of the map.
+    """
+
+    entries: tuple[int, ...]
+    result: int
+    iterations: int
+    made: dict[int, int]
+    ahead: dict[int, int]
+    held: dict[int, int]
+    padded: frozenset[int]
+
+    def carried(self, t: int) -> int:
+        """How many rows of a map go from one iteration to the next."""
+        return self.held[t] - self.made[t]
+
+    def upto(self, t: int) -> list[int]:
+        """For each iteration the row behind the last one of a map that is there."""
+        return [self.made[t] * k + self.ahead[t] for k in range(self.iterations)]
+
+    def windows(self, layer: Layer, y: int) -> tuple[list[int], int]:
+        """The first operand row of an operator in each iteration, however far outside of the map, and how many rows."""
+        rows = [_window(layer, end - self.made[y], end) for end in self.upto(y)]
+        return [lo for lo, _ in rows], rows[0][1] - rows[0][0]
+
+
+def carried_rows(base: CarryingLayers) -> CarriedRows:
+    """The rows of the loop of a region.
+
+    Raises:
+        IllegalStripeError: the region has not one map that leaves it, or operators whose rows cannot be carried.
+    """
+    result = base.output(base.ops[-1])
+    entries = tuple(dict.fromkeys(t for op in base.ops for t in base.row_operands(op) if t not in base.inner))
+    if base.exits != {result} or not entries:
+        raise IllegalStripeError("a loop needs one map that leaves it")
+    if any(len(base.graph.tensors[t].shape) != 4 for t in (*entries, *base.inner)):
+        raise IllegalStripeError("a loop needs maps of four axes")
+    made = _rows_made(base, result)
+    padded = frozenset(op for op in base.ops if _needs_padding(base, op))
+    aligned = {base.output(op) for op in base.ops if set(entries) & set(base.row_operands(op))}
+    ahead = _as_late_as_read(base, _rows_ahead(base, made, {*aligned, result}), aligned)
+    count = (base.height(result) - ahead[result]) // made[result] + 1
+    if base.region.stripes < 2 or count > _MOST_ITERATIONS:
+        raise IllegalStripeError(f"a loop of {count} iterations")
+    return CarriedRows(entries, result, count, made, ahead, _rows_held(base, made, ahead), padded)
+
+
+def _rows_made(base: CarryingLayers, result: int) -> dict[int, int]:
+    """The rows that an iteration makes of each map, in proportion to its height."""
+    rows, height = base.region.cuts[1], base.height(result)
+    made = {}
+    for t in base.inner:
+        made[t], rest = divmod(rows * base.height(t), height)
+        if rest or base.region.cuts != tuple(range(0, height + 1, rows)):
+            raise IllegalStripeError(f"{base.height(t)} rows of a map do not go evenly with {rows} of {height}")
+    return made
+
+
+def _rows_ahead(base: CarryingLayers, made: dict[int, int], aligned: set[int]) -> dict[int, int]:
+    """How many rows of each map are there behind iteration 0, negative where the first ones come later.
+
+    Stripes of maps that are `aligned` begin at the border of the map.
+    """
+    ahead: dict[int, int] = {}
+    for op in base.ops:
+        layer, y = base.layers[op], base.output(op)
+        if layer.kind not in ("pointwise", "window") or layer.places or layer.axes or layer.blocks:
+            raise IllegalStripeError(f"{base.graph.label(op)}: its rows cannot be carried")
+        inner = [x for x in base.row_operands(op) if x in base.inner]
+        if any(made[x] != made[y] * layer.stride for x in inner):
+            raise IllegalStripeError(f"{base.graph.label(op)}: its rows are not those of its operand in proportion")
+        ahead[y] = min([made[y], *(_rows_of(layer, ahead[x]) for x in inner)])
+        if y in aligned:
+            ahead[y] -= ahead[y] % made[y]
+    return ahead
+
+
+def _rows_of(layer: Layer, upto: int) -> int:
+    """How many rows an operator makes of so many rows of its operand."""
+    return upto if layer.kind == "pointwise" else (upto + layer.above - layer.reach) // layer.stride + 1
+
+
+def _window(layer: Layer, a: int, b: int) -> tuple[int, int]:
+    """The operand's rows behind output rows [a, b), however far they lie outside of the map."""
+    if layer.kind == "pointwise":
+        return a, b
+    return a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+
+
+def _as_late_as_read(base: CarryingLayers, ahead: dict[int, int], aligned: set[int]) -> dict[int, int]:
+    """`ahead` with maps made no earlier than a reader needs them, so that fewer of their rows wait."""
+    needed: dict[int, int] = {}
+    for op in reversed(base.ops):
+        y, layer = base.output(op), base.layers[op]
+        if y in needed and y not in aligned:
+            ahead[y] = min(ahead[y], needed[y])
+        for x in base.row_operands(op):
+            if x in base.inner:
+                last = _window(layer, ahead[y] - 1, ahead[y])[1]
+                needed[x] = max(needed.get(x, last), last)
+    return ahead
+
+
+def _needs_padding(base: CarryingLayers, op: int) -> bool:
+    """Whether an operator pads by itself in the model and must not pad each of its windows.
+
+    Raises:
+        IllegalStripeError: it must not, and does not take padding.
+    """
+    layer = base.layers[op]
+    if layer.kind == "pointwise" or not layer.own:
+        return False
+    outside = layer.above > 0 or _window(layer, 0, layer.rows_out)[1] > layer.rows_in
+    if (outside or layer.reach > layer.stride) and not layer.paddable:
+        raise IllegalStripeError(f"{base.graph.label(op)}: its windows take no padding")
+    return outside or layer.reach > layer.stride
+
+
+def _rows_held(base: CarryingLayers, made: dict[int, int], ahead: dict[int, int]) -> dict[int, int]:
+    """The rows of each map that its window must have, so that all rows are there when they are read."""
+    held = dict(made)
+    for op in base.ops:
+        y = base.output(op)
+        first, _ = _window(base.layers[op], ahead[y] - made[y], ahead[y])
+        for x in base.row_operands(op):
+            if x in base.inner:
+                held[x] = max(held[x], ahead[x] - first)
+    return held
