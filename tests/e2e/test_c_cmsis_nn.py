@@ -70,7 +70,7 @@ CMSIS_PROGRAMS = [
 def test_cmsis_nn_computes_what_tflm_computes(kernels: str, program: str, tmp_path: Path) -> None:
     kinds = ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D"]
     kinds += ["ADD", "MUL", "SOFTMAX"]
-    drawn, singles = Drawn(28), list[Single]()
+    drawn, singles = Drawn(21), list[Single]()
     while len(singles) < 200:
         one = drawn_single(drawn, kinds[len(singles) % len(kinds)])
         singles += [one] if one.sources[0] and one.sources[0].dtype == "int8" else []

@@ -77,7 +77,7 @@ static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VAR
 static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_params *p, const element_t *in,
                                        int32_t rows, int32_t above, int32_t out_rows, element_t *out, void *scratch)
 {
-    element_t *const tile = scratch;
+    element_t *const tile = (element_t *)scratch;
     const int32_t first = p->pad_left < 0 ? -p->pad_left : 0;
     const int32_t last = (p->out_width - 1) * p->stride_width - p->pad_left + p->kernel_width;
     const int32_t pitch = (last < p->in_width ? last : p->in_width) - first;
