@@ -121,7 +121,10 @@ class TileSearch:
         return kept
 
     def _fits(self, first: int, end: int, chains: Sequence[TileChain], memory: int) -> bool:
-        """Whether a stage with some of its chains can be packed into so many bytes, in either direction."""
+        """Whether a stage with some of its chains can be packed into so many bytes.
+
+        It runs backward where its bytes alive are too many forward.
+        """
         graph = self._graph(tuple(chains))
         choice = StageChoice(first, end - len(chains), _PARTS if end - first > 1 else 1)
         ways = [choice] if self.options.pushed and not first else [choice, replace(choice, backward=True)]
