@@ -74,7 +74,8 @@ CASES = (
 #: Models whose time is taken beside TFLM's, and the kernels: those of the program, the kit's program, and its library.
 TIMED = ("person_detect", "vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "mcu/mcunet_vww0")
 KERNELS = (("portable", "host-reference", ""), ("cmsis-c", "host-cmsis-c", "lib/host-cmsis-c.a"))
-_REPEATS, _INVOCATIONS = 7, 4
+_REPEATS, _INVOCATIONS = 7, 10
+_ARENA = 1 << 26  # more than any of these models needs
 _TIMED = """
 #include <stdio.h>
 #include <time.h>
@@ -83,14 +84,16 @@ int main(void)
 {
     for (int i = 0; i < %d; i++) {
         const clock_t start = clock();
+        for (int k = 0; k < %d; k++) {
 %s
+        }
         printf("%%ld\\n", (long)(clock() - start));
     }
 }
 """
 _RUNS = {
-    False: "        net_invoke();",
-    True: "        static int8_t row[NET_ROW_BYTES];\n        net_start();\n        while (!net_push_row(row)) { }",
+    False: "net_invoke();",
+    True: "static int8_t row[NET_ROW_BYTES];\nnet_start();\nwhile (!net_push_row(row)) { }",
 }
 _FLAGS = ("-std=c99", "-Os", "-fno-pic", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 _COLUMNS = (
@@ -198,23 +201,23 @@ def seconds(rung: CRung, *, pushed: bool, library: Sequence[str] = ()) -> float:
     """The time of the fastest of some runs."""
     with tempfile.TemporaryDirectory() as name:
         folder = written(rung, Path(name))
-        (folder / "main.c").write_text(_TIMED % (_REPEATS, _RUNS[pushed]))
+        (folder / "main.c").write_text(_TIMED % (_REPEATS, _INVOCATIONS, _RUNS[pushed]))
         subprocess.run(["cc", "-O2", "main.c", "net.c", *library, "-lm", "-o", "net"], cwd=folder, check=True)
         done = subprocess.run(["./net"], cwd=folder, check=True, capture_output=True, text=True)
-    return min(float(line) for line in done.stdout.split()) / 1e6
+    return min(float(line) for line in done.stdout.split()) / 1e6 / _INVOCATIONS
 
 
 def tflm_seconds(program: Path, path: Path) -> float:
-    """The time of an invocation by TFLM: of some runs more, the fastest of three."""
-    return min(
-        (spent(program, path, 1 + _INVOCATIONS) - spent(program, path, 1)) / _INVOCATIONS for _ in range(_REPEATS // 2)
-    )
+    """The time of an invocation by TFLM: what so many more take, each the fastest of some runs."""
+    once, often = (min(spent(program, path, 1 + more) for _ in range(_REPEATS)) for more in (0, _INVOCATIONS))
+    return (often - once) / _INVOCATIONS
 
 
 def spent(program: Path, path: Path, runs: int) -> float:
     """The processor's time of a program that invokes a model so often."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run([program.resolve(), path, "--runs", str(runs)], check=True, capture_output=True)
+    command = [str(program.resolve()), str(path), "--arena", str(_ARENA), "--runs", str(runs)]
+    subprocess.run(command, check=True, capture_output=True)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 

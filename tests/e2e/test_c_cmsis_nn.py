@@ -78,7 +78,7 @@ def test_cmsis_nn_computes_what_tflm_computes(kernels: str, program: str, tmp_pa
     operators, faster = c_operators(model, kernels), faster_operators(model, c_operators(model), kernels)
     operators |= {index: operator for index, operator in faster.items() if index % 2}
     called = [kernel.source for operator in operators.values() for kernel in operator.kernels]
-    assert len({source for source in called if source.startswith("cmsis_")}) == 9
+    assert len({source for source in called if source.startswith("cmsis_")}) == 10
     plan = apart(model, operators, random.Random(2), kernels)
     text = c_self_test(model, operators, plan, names, expected_c_runs(model, operators, plan))
     (tmp_path / "net_test.c").write_text(text)

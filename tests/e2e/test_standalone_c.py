@@ -70,6 +70,13 @@ def test_the_product_of_two_scales_is_that_of_doubles(tmp_path: Path) -> None:
     )
 
 
+def test_scales_of_hard_swish_are_divided_in_double(tmp_path: Path) -> None:
+    source, result = (
+        T("int8", (1, 16, 16, 4), scales=(s,), zero=0) for s in (0.012852921150624752, 0.024337032809853554)
+    )
+    assert not differing([Single("HARD_SWISH", (source,), (result,))], 0, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DRAWS)
 def test_many_operators_compute_what_tflm_computes(kind: str, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Operators that call CMSIS-NN in place of a kernel of their own, with the working memory that its kernels ask for.
 
 What is written has to hold on every path of the library that is named: plain C, DSP or Helium. A convolution asks for
-scratch as TFLM's does; where that is much, the portable kernel computes it unless memory is free while it runs. A
-depthwise convolution has a kernel without scratch, and a faster one for where memory is free. Source: CMSIS-NN of June
-2026.
+scratch as TFLM's does; where that is much, the portable kernel computes it unless memory is free while it runs. One with
+windows of several rows is composed of the library's products, as arm_convolve_s8 is, since that knows no part of a row.
+A depthwise convolution has a kernel without scratch, and a faster one for where memory is free. Source: CMSIS-NN of
+June 2026.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def _library_convolution(call: LibraryCall) -> COperator:
         return call.operator  # as Helium's kernel for windows of one row knows only paddings that are alike
     one_row = replace(window, size=(1, window.size[1]))
     scratch = max(conv_bytes(w, path) for w in (window, one_row) for path in call.paths)
+    if kernel[0] > 1 and call.number("groups") == 1:
+        return with_biases(call, "cmsis_columns", "int8", (1, 2, 3), scratch)
     whole = with_biases(call, "cmsis_convolve", "int8", (1, 2, 3), scratch)
     return replace(whole, by_columns=False)  # the width that it is told is both the end of a row and its length
 

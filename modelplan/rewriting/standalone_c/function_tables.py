@@ -266,11 +266,10 @@ def _saturated(value: int) -> int:
 
 
 def _hard_swish(r: OperatorReader) -> Function:
-    """X * relu6(x + 3) / 6 in 16 bits."""
+    """X * relu6(x + 3) / 6 in 16 bits, with scales in double as TFLM since autumn 2026; before it was float32."""
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
-    fine = np.float32(1 / 128) * np.float32(source)
-    out, out_shift = quantized_multiplier(float(fine / np.float32(result)))
-    inner, inner_shift = quantized_multiplier(float(fine / (np.float32(3) / np.float32(32768))))
+    out, out_shift = quantized_multiplier(float(source) / 128 / float(result))
+    inner, inner_shift = quantized_multiplier(float(source) / 128 / (3 / 32768))
     r.require(holds=out_shift <= 0, why="a scale of the result that TFLM's kernel does not take")
     out, inner = (min((m + (1 << 15)) >> 16, 32767) for m in (out, inner))
 
