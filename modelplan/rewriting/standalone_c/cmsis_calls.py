@@ -1,8 +1,8 @@
 """Operators that call CMSIS-NN in place of a kernel of their own, with the working memory that its kernels ask for.
 
 What is written has to hold on every path of the library that is named: plain C, DSP or Helium. A convolution asks for
-scratch as TFLM's does; where that is much, the portable kernel computes it unless memory is free while it runs. One with
-windows of several rows is composed of the library's products, as arm_convolve_s8 is, since that knows no part of a row.
+scratch as TFLM's does; where that is much, the portable kernel computes it unless memory is free while it runs. Where
+windows have several rows it is composed of the library's products, as arm_convolve_s8 is, which knows no part of a row.
 A depthwise convolution has a kernel without scratch, and a faster one for where memory is free. Source: CMSIS-NN of
 June 2026.
 """
