@@ -323,3 +323,12 @@ def test_loops_in_loops_with_a_given_shape_are_read_once(tmp_path: Path, monkeyp
     with pytest.raises(ModelError, match="unknown extents"):
         load(path)
     assert len(read) < 12 * 12 * 7
+
+
+def test_what_the_evaluator_warns_of_is_not_printed(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    complex64 = onnx.TensorProto.COMPLEX64
+    constants = [numbers("extents", 2, 3, 4), make_tensor("index", complex64, [1], [1 + 0j])]
+    nodes = [make_node("Gather", ["extents", "index"], ["shape"]), make_node("Reshape", ["x", "shape"], ["y"])]
+    path = saved(tmp_path, nodes, [info("x", [3])], [info("y")], initializer=constants)
+    assert shapes_of(path)["y"] == (3,)
+    assert not [w for w in recwarn if "imaginary" in str(w.message)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -72,7 +73,8 @@ def evaluated(
     try:
         # A function, since the evaluator takes the newest version of an operator for a node alone.
         function = helper.make_function("", "fold", list(feeds), written, [node], imports)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), catch_warnings():
+            simplefilter("ignore")
             outputs = dict(zip(written, ReferenceEvaluator(function).run(None, feeds, {}), strict=True))
     except Exception:  # noqa: BLE001  # whatever it raises, the value stays unknown, and an open shape is reported
         return None
