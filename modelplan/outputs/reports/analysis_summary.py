@@ -13,6 +13,7 @@ from modelplan.answers.summary import summary
 from modelplan.model import Graph, SessionMemory
 from modelplan.outputs.report import Pasted, Report, Section, Table, folded, folded_apart
 from modelplan.outputs.reports.analysis_report import (
+    ROWS_IN_PARTS,
     explain_command,
     fit_command,
     reasons_sections,
@@ -108,9 +109,9 @@ def _remedies(analysis: Analysis) -> list[str]:
     rows = [(one.saved, _saved(one), _commands(one)) for one in _shown(analysis)]
     most = analysis.fit_saves_at_most
     if most >= _worth_showing(analysis):
-        plain_c = analysis.target.runtime.name == C.name
-        how = "rows in parts" if plain_c else "order, overlaps, stripes; takes time to try"
-        rows.append((most, f"up to {most:,} bytes less: {how}", [Pasted(f"  {fit_command(analysis)}")]))
+        how = f"up to {most:,} bytes less: order, overlaps, stripes; takes time to try"
+        how = ROWS_IN_PARTS if analysis.target.runtime.name == C.name else how
+        rows.append((most, how, [Pasted(f"  {fit_command(analysis)}")]))
     rows.sort(key=lambda row: -row[0])
     return [line for _, saved, commands in rows for line in (saved, *commands)]
 
