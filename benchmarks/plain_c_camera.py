@@ -9,7 +9,7 @@ reference kernels on random and on extreme inputs.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import reporting
@@ -21,23 +21,24 @@ from modelplan.questions.c_fitting import with_stated_interface
 from modelplan.rewriting.standalone_c.ladder import CLadder
 from modelplan.runtimes.tflm.file import load_tflite
 
-#: The networks, and the rungs that are left out: large networks take long to plan row by row.
+#: The networks, and the rungs that are left out: the largest takes long to plan row by row.
 MODELS = {
-    "blazeface_front_128": "parts", "fomo_face_detection": "parts", "yolo_lc_192": "parts",
-    "palm_detection_full_192": "rows,parts", "yolov8n_192": "rows,parts", "yolox_nano_int8": "rows,parts",
+    "blazeface_front_128": (), "fomo_face_detection": (), "yolo_lc_192": (), "palm_detection_full_192": (),
+    "yolov8n_192": (), "yolox_nano_int8": ("rows", "parts"),
 }  # fmt: skip
+_RUNGS = ("maps", "overlaps", "rows", "parts")
 _HEAD = (
-    "Bytes. `maps`, `overlaps` and `rows` are the static memory of these rungs, input held; a dash is a rung that was",
-    "not tried. The bound is that of all choices of what runs together; `ends` says why some keep their type.",
+    "Bytes of static memory by rungs, input held; a dash is a rung that was not tried. The bound is that of all",
+    "choices of what runs together, with rows in parts where these were tried; `ends` says why some keep their type.",
     "",
 )
 
 PARSER = reporting.command_line(__file__, __doc__, "plain_c_camera.md")
 
 
-def ladder_of(path: Path, without: str) -> tuple[CLadder, str]:
+def ladder_of(path: Path, without: Sequence[str]) -> tuple[CLadder, str]:
     """The rungs of a network, and what its inputs and outputs are."""
-    rungs = frozenset(without.split(","))
+    rungs = frozenset(without)
     try:
         return fit_c(FitCRequest(str(path), interface="int8", without=rungs)), "int8"
     except RequestError as problem:
@@ -54,7 +55,7 @@ def rows(corpus: Path) -> Iterator[tuple[str, ...]]:
             raise TypeError("a ladder without a budget chose nothing")
         needs = {rung.name: f"{rung.ram:,}" for rung in ladder.rungs}
         bound = f"{ladder.chosen.bound:,}" if ladder.chosen.bound else "-"
-        columns = [needs.get(rung, "-") for rung in ("maps", "overlaps", "rows")]
+        columns = [needs.get(rung, "-") for rung in _RUNGS]
         yield (name, *columns, bound, f"{ladder.chosen.flash:,}", _equal(path, ladder), ends)
 
 
@@ -77,8 +78,8 @@ def _equal(path: Path, ladder: CLadder) -> str:
 def main() -> None:
     """Writes the page."""
     arguments = reporting.parse(PARSER)
-    headings = ("model", "maps", "overlaps", "rows", "bound", "tables", "outputs", "ends")
-    table = reporting.table(headings, rows(arguments.corpus), "<>>>>><<")
+    headings = ("model", *_RUNGS, "bound", "tables", "outputs", "ends")
+    table = reporting.table(headings, rows(arguments.corpus), "<>>>>>><<")
     first = reporting.made_by(PARSER, arguments)
     reporting.save(arguments.output, first, "The camera's networks as plain C", [*_HEAD, *table])
 
