@@ -50,10 +50,6 @@ class OperandUse:
         right = min((granule.right - 1) * columns.stride - columns.before + columns.reach, shape.columns)
         return (end - 1) * shape.row_bytes + max(right, 0) * shape.column_bytes
 
-    def first_row(self, row: int) -> int:
-        """The first row of the operand, perhaps above the map, that a row of the result reads."""
-        return row * self.window.rows.stride - self.window.rows.before if self.window else 0
-
     def kept_from(self, row: int, left: int) -> int:
         """The first byte that is still read when column `left` of a row of the result comes next."""
         shape, window = self.shape, self.window
