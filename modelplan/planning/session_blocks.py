@@ -221,7 +221,8 @@ def workspace_bytes(
     if op.kind == "Where":
         return sum(_selections(graph, op))
     if op.kind == "LRN":
-        padded = x.nbytes // (x.shape[1] or 1) * (x.shape[1] + number(op, "size", 1) - 1)
+        channels = prod(x.shape[1:2])  # a damaged file may have none, whose session does not load
+        padded = x.nbytes // (channels or 1) * (channels + number(op, "size", 1) - 1)
         return _rounded(x.nbytes) + _rounded(padded)
     if op.kind == "Resize":
         linear = op.attribute("mode", "nearest") == "linear"

@@ -151,3 +151,8 @@ def test_operators_of_unknown_kernels_are_refused(tmp_path: Path) -> None:
     assert unknown_kernels(graph, arena=True) == ["HardSwish"]
     with pytest.raises(UnpredictableError, match="HardSwish"):
         predicted_heap(graph, ORT)
+
+
+def test_a_normalisation_of_a_vector_has_no_channels(tmp_path: Path) -> None:
+    graph = load_as_run(saved(tmp_path / "m.onnx", [helper.make_node("LRN", ["x"], ["y"], size=3)], {"x": [64]}, "y"))
+    assert max(event.size for event in block_events(graph, ORT)) == 64 * 4 * 3
