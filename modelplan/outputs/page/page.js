@@ -89,7 +89,8 @@ function frame() {
   const c = p.columns;
   const whole = c.planned + c.tail;
   const regions = /** @type {[string, number, string][]} */ (c.regions.map(([name, , used, size]) => [name, used, `of ${brief(size)}`]));
-  const figures = regions.length ? regions : [...(c.tail ? [["arena", whole], ["planned activations", c.planned]] : [["planned activations", c.planned]]), ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
+  const area = p.graph ? "planned activations" : "height";
+  const figures = regions.length ? regions : [...(c.tail ? [["arena", whole]] : []), [area, c.planned], ["alive at the peak", p.most], ...(c.bound ? [["lower bound", c.bound]] : []), ...(c.capacity === null ? [] : [["capacity", c.capacity]])];
   const verdict = (/** @type {number} */ room) => (c.fits ? `fits, ${brief(room)} to spare` : room < 0 ? `${brief(-room)} too much` : "refused by the runtime");
   get("figures").replaceChildren(...figures.map(([name, n, of]) => make("div", { className: !c.fits && name === "capacity" ? "over" : "" }, make("dt", {}, explained(String(name))), make("dd", {}, brief(Number(n)), " ", of ? make("small", {}, String(of)) : name === "capacity" ? make("small", {}, verdict(Number(n) - whole)) : make("small", { className: "bytes" }, `${count(Number(n))} B`)))));
   const present = [...new Set(c.kind)].sort((a, b) => a - b);

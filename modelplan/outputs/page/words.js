@@ -5,6 +5,7 @@
 /** @type {Record<string, string>} */
 const WORDS = {
   arena: "The memory that a program has to reserve: the planned activations, and what the runtime keeps for itself.",
+  height: "The memory in which buffers lie: from address 0 to the end of the highest. The map shows it.",
   "planned activations": "The memory in which buffers come and go: from address 0 to the end of the highest. The map shows it.",
   "kept by the runtime": "Memory of the same arena for the runtime's own tables. It grows with the operators and tensors of the file.",
   capacity: "The memory that there is.",
