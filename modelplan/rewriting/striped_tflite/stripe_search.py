@@ -279,7 +279,8 @@ class StripeSearch:
         if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
             return Trial(None, len(problem))
         packing = pack(problem, self.goal.effort.glance, seed=self.goal.seed)
-        if below is None or self._score(program, int(_NEAR * packing.height)) < below:
+        near = below is None or self._score(program, int(_NEAR * packing.height)) < below
+        if near and packing.height > packing.load:
             packing = _lowest(packing, pack(problem, self.goal.effort.look, seed=self.goal.seed))
         score, arena = self._score(program, packing.height), self._arena(program, packing.height)
         macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
