@@ -147,6 +147,17 @@ def test_a_table_keeps_its_groups(tmp_path: Path) -> None:
     assert load(path) == problem
 
 
+def test_a_table_keeps_its_meetings_and_conflicts(tmp_path: Path) -> None:
+    problem = met(grouped([(4, 0, 2), (4, 1, 3), (8, 0, 3)], [(0, 2, 0), (1, 2, 8)]), (2, 0, -8, 0), (2, 1, 4, 4))
+    problem = replace(problem, conflicts=np.array([(0, 1)]))
+    path = tmp_path / "met.csv"
+    path.write_text(problem_csv.write(problem))
+    first, *rows = path.read_text().splitlines()
+    assert first == "id,lower,upper,size,group,delta,meets,apart"
+    assert [row.split(",")[6:] for row in rows] == [["", "2"], ["", ""], ["1@-8:0 2@4:4", ""]]
+    assert load(path) == problem
+
+
 def test_a_saved_plan_keeps_its_groups() -> None:
     made = plan(graphs.chain(), Options(runtime="generic"))
     first, last = 0, len(made.problem) - 1
