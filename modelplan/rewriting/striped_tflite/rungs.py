@@ -155,6 +155,10 @@ class ModelOnTarget:
         """The bytes of the objective."""
         return rung.arena if self.goal.objective == "arena" else rung.head
 
+    def rank(self, rung: Rung) -> tuple[int, int]:
+        """The bytes of the objective, then those of the head."""
+        return self.measure(rung), rung.head
+
     def fits(self, rung: Rung) -> bool:
         """Whether a rung meets the budget and the caps, and the target's TFLM runs it."""
         return (self.goal.budget is None or self.measure(rung) <= self.goal.budget) and self.allowed(rung)
