@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::int64_t kFar = std::int64_t{1} << 61;
 constexpr std::int64_t kBetweenPolls = 1 << 14;  // looks
+constexpr std::int64_t kGlances = 32;             // at pairs to choose one, which take as long as a look
 constexpr std::int64_t kLooks = 100;             // at each pair, in all that one bound takes
 
 }  // namespace
@@ -18,7 +19,7 @@ ExactSearch::ExactSearch(const Units& units, const StopSignal& signal)
       if (other.unit < a || other.gaps.empty()) continue;
       of_[a].push_back(pairs_.size());
       of_[other.unit].push_back(pairs_.size());
-      pairs_.push_back({a, other.unit, &other.gaps, 0, 0, 1});
+      pairs_.push_back({a, other.unit, &other.gaps, 0, 0, 0, 1});
     }
 }
 
@@ -102,8 +103,12 @@ bool ExactSearch::narrow(Duel& duel) {
   for (auto gap = duel.gaps->rbegin(); gap != duel.gaps->rend(); ++gap)
     if (gap->lo < most && most < gap->hi) most = gap->lo;
   if (least > most) return false;
+  std::int64_t open = 0;
+  for (const Gap& gap : *duel.gaps)
+    if (least < gap.hi && gap.lo < most) open = std::max(open, gap.hi - gap.lo);
   set(duel.least, least);
   set(duel.most, most);
+  set(duel.open, open);
   return raise(duel.a, low_[duel.b] + least) && sink(duel.a, high_[duel.b] + most) &&
          raise(duel.b, low_[duel.a] - most) && sink(duel.b, high_[duel.a] - least);
 }
@@ -122,27 +127,27 @@ bool ExactSearch::sink(std::size_t u, std::int64_t most) {
   return low_[u] <= high_[u];
 }
 
-// Holds the pair whose widest gap takes the largest part of its distances on the side where it lies in `near`; false
-// where no pair has a gap left.
+// Holds the pair whose widest gap takes the largest part of its distances, by its weight, on the side where it lies in
+// `near`; false where no pair has a gap left.
 bool ExactSearch::split(const Array<std::int64_t>& near) {
-  Level level{changes_.size(), 0, {0, 0}, false, false};
+  work_ -= static_cast<std::int64_t>(pairs_.size()) / kGlances;
+  std::size_t pair = 0;
   double most = 0;
   for (std::size_t k = 0; k < pairs_.size(); ++k) {
     const Duel& duel = pairs_[k];
-    const std::int64_t low = std::max(duel.least, low_[duel.a] - high_[duel.b]);
-    const std::int64_t high = std::min(duel.most, high_[duel.a] - low_[duel.b]);
-    const double weight = duel.weight / static_cast<double>(high - low + 1);
-    for (const Gap& gap : *duel.gaps) {
-      if (gap.hi <= low || high <= gap.lo || static_cast<double>(gap.hi - gap.lo) * weight <= most) continue;
-      most = static_cast<double>(gap.hi - gap.lo) * weight;
-      level.pair = k;
-      level.gap = gap;
-    }
+    if (duel.open == 0) continue;
+    const double part = static_cast<double>(duel.open) / static_cast<double>(duel.most - duel.least + 1) * duel.weight;
+    if (part <= most) continue;
+    most = part;
+    pair = k;
   }
   if (most == 0) return false;
-  level.above = near[pairs_[level.pair].a] - near[pairs_[level.pair].b] >= level.gap.hi;
-  levels_.push_back(level);
-  hold(level);
+  const Duel& duel = pairs_[pair];
+  const auto widest = std::ranges::find_if(*duel.gaps, [&](const Gap& gap) {
+    return duel.least < gap.hi && gap.lo < duel.most && gap.hi - gap.lo == duel.open;
+  });
+  levels_.push_back({changes_.size(), pair, *widest, near[duel.a] - near[duel.b] >= widest->hi, false});
+  hold(levels_.back());
   return true;
 }
 

@@ -33,11 +33,11 @@ class ExactSearch {
   bool lower(Array<std::int64_t>& bases, std::int64_t height, std::int64_t& work);
 
  private:
-  // What is left of the distance base(a) - base(b) of two units.
+  // What is left of the distance base(a) - base(b) of two units; `open` is the widest gap within, 0 where none is.
   struct Duel {
     std::size_t a, b;
     const Array<Gap>* gaps;
-    std::int64_t least, most;
+    std::int64_t least, most, open;
     double weight;
   };
   // A number as it was.
