@@ -1,7 +1,6 @@
 #include "constraint_search.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 namespace modelplan::rigid {
@@ -46,10 +45,12 @@ bool ConstraintSearch::begin(const Array<std::int64_t>& bases, std::int64_t limi
   last_.assign(n, 0);
   left_.assign(n, 0);
   placed_.assign(n, 0);
+  places_.resize(n);
+  saved_.assign(n, std::numeric_limits<std::size_t>::max());
   free_.clear();
   taken_.clear();
+  old_.clear();
   levels_.clear();
-  std::int64_t most = 0;
   for (const std::size_t u : units_.used) {
     const Unit& unit = units_.units[u];
     first_[u] = unit.from(unit.least);
@@ -57,14 +58,9 @@ bool ConstraintSearch::begin(const Array<std::int64_t>& bases, std::int64_t limi
     if (end < first_[u]) return false;
     left_[u] = (end - first_[u]) / unit.step + 1;
     last_[u] = std::clamp((bases[u] - first_[u]) / unit.step, std::int64_t{0}, left_[u] - 1);
-    most = std::max(most, left_[u]);
+    places_[u].assign(1, {0, left_[u]});
     free_.push_back(u);
   }
-  words_ = as_size((most + kBits - 1) / kBits);
-  places_.assign(n * words_, 0);
-  for (const std::size_t u : free_)
-    for (std::int64_t at = 0; at < left_[u]; at += kBits)
-      places_[u * words_ + as_size(at / kBits)] = left_[u] - at >= kBits ? ~Word{0} : (Word{1} << (left_[u] - at)) - 1;
   return true;
 }
 
@@ -108,8 +104,8 @@ std::size_t ConstraintSearch::next_unit() const {
 std::int64_t ConstraintSearch::choose(std::size_t u) {
   if (has(u, last_[u])) return last_[u];
   const std::size_t choice = below(8);
-  if (choice == 0) return nearest(u, 0);
-  if (choice == 1) return nearest(u, static_cast<std::int64_t>(words_) * kBits - 1);
+  if (choice == 0) return places_[u].front().from;
+  if (choice == 1) return places_[u].back().to - 1;
   return nearest(u, last_[u]);
 }
 
@@ -136,51 +132,64 @@ bool ConstraintSearch::put(std::size_t u, std::int64_t place) {
 
 // Takes away the places [from, to) of a unit; false if none is left.
 bool ConstraintSearch::take(std::size_t u, std::int64_t from, std::int64_t to) {
-  to = std::min(to, static_cast<std::int64_t>(words_) * kBits);
-  for (std::int64_t at = from; at < to;) {
-    const std::int64_t word = at / kBits, end = std::min(to, (word + 1) * kBits);
-    Word bits = ~Word{0} << (at % kBits);
-    if (end % kBits != 0) bits &= (Word{1} << (end % kBits)) - 1;
-    Word& mine = places_[u * words_ + as_size(word)];
-    bits &= mine;
-    if (bits != 0) {
-      mine &= ~bits;
-      left_[u] -= std::popcount(bits);
-      taken_.push_back({u, as_size(word), bits});
+  Array<Run>& runs = places_[u];
+  auto at = std::ranges::lower_bound(runs, from, std::ranges::less_equal{}, &Run::to);
+  if (from >= to || at == runs.end() || at->from >= to) return left_[u] > 0;
+  save(u);
+  if (at->from < from) {
+    if (at->to > to) {
+      left_[u] -= to - from;
+      const Run below{at->from, from};
+      at->from = to;
+      runs.insert(at, below);
+      return true;
     }
-    at = end;
+    left_[u] -= at->to - from;
+    at->to = from;
+    ++at;
   }
+  const auto gone = at;
+  for (; at != runs.end() && at->to <= to; ++at) left_[u] -= at->to - at->from;
+  if (at != runs.end() && at->from < to) {
+    left_[u] -= to - at->from;
+    at->from = to;
+  }
+  runs.erase(gone, at);
   return left_[u] > 0;
+}
+
+// Remembers the places of a unit as they are, once for each unit that is placed.
+void ConstraintSearch::save(std::size_t u) {
+  if (saved_[u] == levels_.size()) return;
+  taken_.push_back({u, old_.size(), left_[u], saved_[u]});
+  saved_[u] = levels_.size();
+  old_.insert(old_.end(), places_[u].begin(), places_[u].end());
 }
 
 void ConstraintSearch::undo(std::size_t taken) {
   for (; taken_.size() > taken; taken_.pop_back()) {
     const Taken& last = taken_.back();
-    places_[last.unit * words_ + last.word] |= last.bits;
-    left_[last.unit] += std::popcount(last.bits);
+    const auto first = old_.begin() + static_cast<std::ptrdiff_t>(last.runs);
+    places_[last.unit].assign(first, old_.end());
+    old_.erase(first, old_.end());
+    left_[last.unit] = last.left;
+    saved_[last.unit] = last.saved;
   }
+}
+
+bool ConstraintSearch::has(std::size_t u, std::int64_t place) const {
+  const auto at = std::ranges::lower_bound(places_[u], place, std::ranges::less_equal{}, &Run::to);
+  return at != places_[u].end() && at->from <= place;
 }
 
 // The place that is left nearest to a place.
 std::int64_t ConstraintSearch::nearest(std::size_t u, std::int64_t place) const {
-  const Word* words = &places_[u * words_];
-  std::int64_t up = -1, down = -1;
-  for (std::int64_t word = place / kBits; word < static_cast<std::int64_t>(words_); ++word) {
-    Word bits = words[word];
-    if (word == place / kBits) bits &= ~Word{0} << (place % kBits);
-    if (bits == 0) continue;
-    up = word * kBits + std::countr_zero(bits);
-    break;
-  }
-  for (std::int64_t word = place / kBits; word >= 0; --word) {
-    Word bits = words[word];
-    if (word == place / kBits && place % kBits != kBits - 1) bits &= (Word{1} << (place % kBits + 1)) - 1;
-    if (bits == 0) continue;
-    down = word * kBits + kBits - 1 - std::countl_zero(bits);
-    break;
-  }
-  if (up < 0 || down < 0) return std::max(up, down);
-  return up - place < place - down ? up : down;
+  const Array<Run>& runs = places_[u];
+  const auto up = std::ranges::lower_bound(runs, place, std::ranges::less_equal{}, &Run::to);
+  if (up != runs.end() && up->from <= place) return place;
+  if (up == runs.begin()) return up->from;
+  const std::int64_t down = std::prev(up)->to - 1;
+  return up == runs.end() || place - down <= up->from - place ? down : up->from;
 }
 
 }  // namespace modelplan::rigid

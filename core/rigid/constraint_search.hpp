@@ -27,13 +27,15 @@ class ConstraintSearch {
   bool lower(Array<std::int64_t>& bases, std::int64_t limit, std::int64_t& steps);
 
  private:
-  using Word = std::uint64_t;
-  static constexpr std::int64_t kBits = 64;
-
-  // Bits of the places of a unit that were taken away.
+  // Places [from, to), apart from others.
+  struct Run {
+    std::int64_t from, to;
+  };
+  // The places that a unit had before some were taken away: `old_` from `runs` on.
   struct Taken {
-    std::size_t unit, word;
-    Word bits;
+    std::size_t unit, runs;
+    std::int64_t left;
+    std::size_t saved;
   };
   struct Level {
     std::size_t unit;
@@ -47,24 +49,24 @@ class ConstraintSearch {
   std::int64_t choose(std::size_t unit);
   bool put(std::size_t unit, std::int64_t place);
   bool take(std::size_t unit, std::int64_t from, std::int64_t to);
+  void save(std::size_t unit);
   void undo(std::size_t taken);
   std::int64_t nearest(std::size_t unit, std::int64_t place) const;
-  bool has(std::size_t unit, std::int64_t place) const {
-    return (places_[unit * words_ + as_size(place / kBits)] >> (place % kBits) & 1) != 0;
-  }
+  bool has(std::size_t unit, std::int64_t place) const;
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
   const Units& units_;
   std::mt19937_64 random_;
-  std::size_t words_ = 0;
-  Array<Word> places_;         // of each unit, `words_` words
-  Array<std::int64_t> left_;   // how many places each unit has
+  Array<Array<Run>> places_;   // that are left to each unit, ascending
+  Array<std::int64_t> left_;   // how many these are
   Array<std::int64_t> first_;  // the base of the first place
   Array<std::int64_t> last_;   // the place where the unit stood last
   Array<double> weight_;
   Array<char> placed_;
   Array<std::size_t> free_;  // units to be placed
   Array<Taken> taken_;
+  Array<Run> old_;
+  Array<std::size_t> saved_;  // at how many levels the places of each unit were last saved
   Array<Level> levels_;
 };
 

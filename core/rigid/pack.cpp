@@ -9,6 +9,7 @@
 #include "../load_bound.hpp"
 #include "constraint_search.hpp"
 #include "ejecting.hpp"
+#include "exact_search.hpp"
 #include "units.hpp"
 
 namespace modelplan::rigid {
@@ -325,16 +326,46 @@ void search_rounds(Packer& packer, const Options& options, std::int64_t tries, A
   }
 }
 
-// Searches in rounds; of many tries the second half goes to the constraint search, where that takes the units.
+// The lowest bases of first fit in the first orders.
+Array<std::int64_t> first_bases(Packer& packer) {
+  Array<std::int64_t> bases;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const auto& order : first_orders(packer)) {
+    const std::int64_t height = packer.place(order, least);
+    if (height >= least) continue;
+    least = height;
+    bases = packer.bases();
+  }
+  return bases;
+}
+
+// Lowers a packing by complete search until it is the lowest one or so many tries are made: a try takes about as long
+// as a look at each pair.
+void lower_exactly(const Packer& packer, ExactSearch& exact, std::int64_t tries, Array<std::int64_t>& bases,
+                   Packed& found) {
+  const std::int64_t pairs = std::max<std::int64_t>(static_cast<std::int64_t>(exact.pairs()), 1);
+  std::int64_t work = tries * pairs;
+  if (exact.lower(bases, packer.height(bases), work)) {
+    found.bound = packer.height(bases);
+    found.ended = Ended::kOptimal;
+  }
+  found.tries += tries - work / pairs;
+}
+
+// Searches in rounds, then completely; of many tries what is left goes to the constraint search, where that takes the
+// units.
 Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& found) {
   constexpr std::int64_t kMany = 1000;
+  const bool many = options.tries >= kMany;
   const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
                           options.cancelled);
-  Array<std::int64_t> bases;
+  ExactSearch exact(packer.units(), signal);
+  Array<std::int64_t> bases = first_bases(packer);
+  found.bound = exact.bound(found.bound, packer.height(bases));
   found.ended = Ended::kBudget;
-  search_rounds(packer, options, options.tries < kMany ? options.tries : options.tries / 2, bases, found);
-  if (found.ended == Ended::kBudget && options.tries >= kMany &&
-      ConstraintSearch::takes(packer.units(), packer.height(bases)))
+  search_rounds(packer, options, many ? options.tries / 2 : options.tries / 4 * 3, bases, found);
+  if (found.ended == Ended::kBudget) lower_exactly(packer, exact, options.tries / 4, bases, found);
+  if (found.ended == Ended::kBudget && many && ConstraintSearch::takes(packer.units(), packer.height(bases)))
     narrow(packer, options, signal, bases, found);
   search_rounds(packer, options, options.tries, bases, found);
   return bases;

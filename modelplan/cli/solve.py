@@ -17,6 +17,9 @@ columns of a .csv:
   kind          tensor or scratch
   group,delta   buffers at fixed distances
   list,position buffers side by side
+  meets         3@-16:0: may share bytes with the buffer of row 3 where its
+                offset less the other's is -16 to 0
+  apart         7 9: shares no bytes with the buffers of rows 7 and 9
 Cells are divided by commas, semicolons or tabs; steps may be negative.
 """
 

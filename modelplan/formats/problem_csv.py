@@ -4,6 +4,9 @@ Columns `group,delta` and `list,position` may follow. Steps are half-open. The k
 the column, or in an empty cell, a row is a tensor.
 Buffers of one group stand at fixed distances: each `delta` bytes above the group's base; an empty group is none.
 Buffers of one list stand side by side in the order of their positions; an empty list is none.
+Cells of `meets` and `apart` are lists about other rows, the first of which is 1. `3@-16:0 5@8:8` in `meets`: the buffer
+may share bytes with that of row 3 where its offset less the other's is -16 to 0, with that of row 5 where it is 8.
+`7 9` in `apart`: it shares no bytes with those of rows 7 and 9 although they are not alive together.
 A row with `gaps` becomes a rigid group of what is alive between them (`buffer_gaps.py`).
 Other spellings of the columns that the peers write are understood: buffer, buffer_id, name; start, begin; bytes; end,
 which is the last step itself. Cells are divided by commas, semicolons or tabs. Where steps begin below 0, all are
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +28,7 @@ import numpy as np
 from modelplan.formats.buffer_gaps import Gap, gaps_of, pieces
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.model import BufferKind, IntArray, Placement, Problem
+from modelplan.model.columns import rows_of
 from modelplan.primitives.errors import ModelError, RequestError
 
 #: The column that each heading names. `end` is inclusive, `upper` is not.
@@ -34,7 +39,14 @@ HEADINGS = {
     "size": "size", "bytes": "size",
     "offset": "offset", "alignment": "alignment", "pin": "pin", "hint": "hint", "gaps": "gaps",
     "kind": "kind", "group": "group", "delta": "delta", "list": "list", "position": "position",
+    "meets": "meets", "apart": "apart",
 }  # fmt: skip
+
+#: Columns of lists about other rows: what one entry is, and an example of it.
+_LISTS = {
+    "meets": (re.compile(r"(\d{1,18})@(-?\d{1,18}):(-?\d{1,18})"), "3@-16:0"),
+    "apart": (re.compile(r"(\d{1,18})"), "7"),
+}
 
 #: What a spreadsheet takes for a formula when a cell begins with it.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -93,12 +105,16 @@ def read_table(path: Path, part: str = "") -> BufferTable:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The columns of a file: ids, kinds (empty without such a column), gaps by row, and the others by name."""
+    """The columns of a file: ids, kinds (empty without such a column), gaps by row, and the others by name.
+
+    `lists` are the entries of columns of lists, each behind the number of its buffer.
+    """
 
     names: tuple[str, ...]
     kinds: tuple[BufferKind, ...]
     gaps: dict[int, tuple[Gap, ...]]
     numbers: dict[str, IntArray]
+    lists: dict[str, list[tuple[int, ...]]]
 
 
 def _end(table: _Table) -> str:
@@ -125,6 +141,8 @@ def _without_gaps(path: Path, table: _Table) -> tuple[_Table, IntArray, IntArray
         parts += found
         rows += [row] * len(found)
         names += [table.names[row], *(f"{table.names[row]} ({k})" for k in range(2, len(found) + 1))]
+    if any(table.lists.values()):
+        raise ModelError(f"{path}: columns gaps and {', '.join(table.lists)}: a row with gaps has several buffers")
     at, cells = np.array(rows), np.array(parts, np.int64).reshape(-1, 4).T
     numbers = {name: column[at] for name, column in table.numbers.items()}
     numbers |= {"lower": cells[0], _end(table): cells[1], "size": cells[3]}
@@ -139,7 +157,7 @@ def _without_gaps(path: Path, table: _Table) -> tuple[_Table, IntArray, IntArray
     if "pin" in numbers:
         numbers["pin"] = np.where(numbers["pin"] >= 0, numbers["pin"] + cells[2], -1)
     kinds = tuple(table.kinds[row] for row in rows) if table.kinds else ()
-    return _Table(tuple(names), kinds, {}, numbers), at, cells[2]
+    return _Table(tuple(names), kinds, {}, numbers, {}), at, cells[2]
 
 
 def _check_ids(path: Path, names: Sequence[str]) -> None:
@@ -157,8 +175,10 @@ def _problem(path: Path, table: _Table) -> Problem:
     alignment, pin = numbers.get("alignment", none), numbers.get("pin", none)
     groups, lists = _groups(path, numbers, len(names)), _lists(path, numbers, len(names))
     columns = names, numbers["size"], numbers["lower"], end, alignment, pin
+    meetings, conflicts = (rows_of(table.lists.get(name, ()), width) for name, width in (("meets", 4), ("apart", 2)))
+    facts = {"groups": groups, "meetings": meetings, "conflicts": conflicts}
     try:
-        return Problem(*columns, groups=groups, kinds=table.kinds, contiguous=lists)
+        return Problem(*columns, kinds=table.kinds, contiguous=lists, **facts)
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
 
@@ -195,17 +215,21 @@ def _columns(path: Path) -> _Table:
     kinds: list[BufferKind] = []
     gaps: dict[int, tuple[Gap, ...]] = {}
     found: dict[str, list[IntArray]] = {}
+    lists: dict[str, list[tuple[int, ...]]] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = _cells(file)
             headings = _headings(path, next(rows, []))
-            wanted = [(i, name) for i, name in enumerate(headings) if name not in ("id", "gaps", "kind")]
+            wanted = [(i, name) for i, name in enumerate(headings) if name not in ("id", "gaps", "kind", *_LISTS)]
+            lists = {name: [] for name in headings if name in _LISTS}
             found = {name: [np.zeros(0, np.int64)] for _, name in wanted}
             while some := list(islice(filter(None, rows), _ROWS_AT_ONCE)):
                 _check_widths(path, some, len(headings), len(names))
                 cells = list(zip(*some, strict=True))
                 if "gaps" in headings:
                     gaps |= _gaps(path, cells[headings.index("gaps")], len(names), int("end" in headings))
+                for name, entries in lists.items():
+                    entries += _entries(path, cells[headings.index(name)], name, len(names))
                 for column, name in wanted:
                     found[name].append(_integers(path, cells[column], name, len(names)))
                 if "kind" in headings:
@@ -213,7 +237,32 @@ def _columns(path: Path) -> _Table:
                 names += map(_id, cells[headings.index("id")])
     except (UnicodeDecodeError, csv.Error) as problem:
         raise ModelError(f"{path}: not a CSV table: {problem}") from None
-    return _Table(tuple(names), tuple(kinds), gaps, {name: np.concatenate(parts) for name, parts in found.items()})
+    for name, entries in lists.items():
+        _check_entries(path, name, entries, len(names))
+    numbers = {name: np.concatenate(parts) for name, parts in found.items()}
+    return _Table(tuple(names), tuple(kinds), gaps, numbers, lists)
+
+
+def _entries(path: Path, cells: Sequence[str], name: str, before: int) -> Iterator[tuple[int, ...]]:
+    """The entries of a column of lists: the buffer, the other one, and what else there is."""
+    pattern, example = _LISTS[name]
+    for row, cell in enumerate(cells, before):
+        for word in cell.split():
+            match = pattern.fullmatch(word)
+            if match is None:
+                raise ModelError(f"{path}: row {row + 1}, column {name}: {word[:40]!r} is no entry such as {example}")
+            other, *rest = map(int, match.groups())
+            yield row, other - 1, *rest
+
+
+def _check_entries(path: Path, name: str, entries: Iterable[tuple[int, ...]], rows: int) -> None:
+    """Raises where an entry names its own row or one that is not there, or distances the wrong way round."""
+    for row, other, *distances in entries:
+        if row == other or not 0 <= other < rows:
+            raise ModelError(f"{path}: row {row + 1}, column {name}: found row {other + 1}, expected another of {rows}")
+        if distances != sorted(distances):
+            found = ":".join(map(str, distances))
+            raise ModelError(f"{path}: row {row + 1}, column {name}: found {found}, expected least:most")
 
 
 def _cells(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import tempfile
+from pathlib import Path
 
 import core_oracles
 import numpy as np
@@ -11,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelplan import BrokenPlanError, Budget, Placement, Problem, RequestError, check, height, place
+from modelplan.formats import problem_csv
+from modelplan.outputs.exchange import buffers_csv
 
 
 def drawn(rng: random.Random) -> Problem:
@@ -94,6 +98,31 @@ def test_a_packing_is_valid_and_never_below_its_bound(problem: Problem, steps: i
 
 
 @given(RIGID, st.integers(0, 2**32))
+def test_a_packing_written_and_read_passes_the_referee_and_a_changed_one_only_where_it_is_valid(
+    problem: Problem, seed: int
+) -> None:
+    try:
+        answer = place(problem, budget=Budget(steps=60))
+    except RequestError:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "packing.csv"
+        path.write_text(buffers_csv.write(problem, answer))
+        again, placement = problem_csv.read_solution(path)
+    assert again == problem
+    assert placement is not None
+    check(again, placement)
+    rng, changed = random.Random(seed), placement.offsets.copy()
+    changed[rng.randrange(len(changed))] += rng.choice([-2, -1, 1, 2])
+    try:
+        check(again, Placement(changed))
+    except BrokenPlanError:
+        assert not valid(problem, changed.tolist())
+    else:
+        assert valid(problem, changed.tolist())
+
+
+@given(RIGID, st.integers(0, 2**32))
 def test_the_referee_agrees_with_the_definition(problem: Problem, seed: int) -> None:
     rng = random.Random(seed)
     base = {g: rng.randint(0, 6) for g in problem.groups[:, 1].tolist()}
@@ -108,8 +137,8 @@ def test_the_referee_agrees_with_the_definition(problem: Problem, seed: int) -> 
         assert valid(problem, offsets)
 
 
-def test_bound_and_height_enclose_the_optimum_and_mostly_meet_it() -> None:
-    rng, met, placed, refused = random.Random(7), 0, 0, 0
+def test_small_problems_are_packed_and_proved_to_the_optimum() -> None:
+    rng, placed, refused = random.Random(7), 0, 0
     while placed < 120 or not refused:
         problem = drawn(rng)
         if len(set(units_of(problem))) > 3:
@@ -124,7 +153,5 @@ def test_bound_and_height_enclose_the_optimum_and_mostly_meet_it() -> None:
         found = height(problem, placement)
         best = optimum(problem, found)
         assert best is not None
-        assert placement.lower_bound <= best <= found
-        assert placement.ended != "optimal" or best == found
-        met += best == found
-    assert met >= 0.95 * placed
+        assert placement.lower_bound == best == found
+        assert placement.ended == "optimal"

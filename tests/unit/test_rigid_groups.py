@@ -90,6 +90,16 @@ def test_a_group_that_overlaps_itself_is_named() -> None:
         place(grouped([(8, 0, 2), (8, 1, 3)], [(0, 0, 0), (1, 0, 4)]))
 
 
+@pytest.mark.parametrize(("steps", "ended"), [(100, "optimal"), (4, "budget")])
+def test_groups_that_meet_two_by_two_are_stacked_and_that_is_proved_by_search(steps: int, ended: str) -> None:
+    """At no step all three are alive, so that neither the load nor any two of them need more than 8 bytes."""
+    rows = [(4, step, step + 1) for step in (0, 2, 0, 1, 1, 2)]
+    ring = grouped(rows, [(b, b // 2, 0) for b in range(6)])
+    answer = place(ring, budget=Budget(steps=steps))
+    assert (height(ring, answer), answer.ended) == (12, ended)
+    assert answer.lower_bound == (12 if ended == "optimal" else 8)
+
+
 def test_conflicts_are_kept_between_groups() -> None:
     apart = replace(grouped([(8, 0, 1), (8, 1, 2)], [(0, 0, 0), (1, 1, 0)]), conflicts=np.array([(0, 1)]))
     assert height(apart, place(apart)) == 16
@@ -144,6 +154,17 @@ def test_a_table_keeps_its_groups(tmp_path: Path) -> None:
     first, *rows = path.read_text().splitlines()
     assert first == "id,lower,upper,size,group,delta"
     assert [row.split(",")[4:] for row in rows] == [["2", "0"], ["2", "8"], ["", ""]]
+    assert load(path) == problem
+
+
+def test_a_table_keeps_its_meetings_and_conflicts(tmp_path: Path) -> None:
+    problem = met(grouped([(4, 0, 2), (4, 1, 3), (8, 0, 3)], [(0, 2, 0), (1, 2, 8)]), (2, 0, -8, 0), (2, 1, 4, 4))
+    problem = replace(problem, conflicts=np.array([(0, 1)]))
+    path = tmp_path / "met.csv"
+    path.write_text(problem_csv.write(problem))
+    first, *rows = path.read_text().splitlines()
+    assert first == "id,lower,upper,size,group,delta,meets,apart"
+    assert [row.split(",")[6:] for row in rows] == [["", "2"], ["", ""], ["1@-8:0 2@4:4", ""]]
     assert load(path) == problem
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from modelplan.answers.solution import Solution
-from modelplan.model import Placement, Plan, Problem
+from modelplan.model import IntArray, Placement, Plan, Problem
 
 #: What a spreadsheet takes for a formula when a cell begins with it; such ids are written behind an apostrophe.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -34,7 +34,8 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
 
     The ids are the buffers' names; of those with a name that came before, with the number of the buffer behind it. A
     column `alignment` appears where a buffer has one, `kind` where one is scratch, `group` and `delta` where there are
-    rigid groups, `list` and `position` where there are contiguous lists, `offset` where there is a placement.
+    rigid groups, `list` and `position` where there are contiguous lists, `meets` and `apart` where there are meetings
+    and conflicts, `offset` where there is a placement. Overlaps have no column.
     """
     headings = ["id", "lower", "upper", "size"]
     columns = [
@@ -55,6 +56,10 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     if problem.contiguous:
         headings += ["list", "position"]
         columns += _list_cells(problem)
+    for name, rows in (("meets", problem.meetings), ("apart", problem.conflicts)):
+        if len(rows):
+            headings.append(name)
+            columns.append(_entry_cells(rows, len(problem)))
     if placement is not None:
         headings.append("offset")
         columns.append(placement.offsets.tolist())
@@ -79,6 +84,14 @@ def _list_cells(problem: Problem) -> list[list[str]]:
         for position, b in enumerate(members)
     }
     return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
+
+
+def _entry_cells(rows: IntArray, count: int) -> list[str]:
+    """For each buffer a list of what `rows` say of it and another, by the row of that."""
+    cells: list[list[str]] = [[] for _ in range(count)]
+    for buffer, other, *distances in rows.tolist():
+        cells[buffer].append(f"{other + 1}@{distances[0]}:{distances[1]}" if distances else str(other + 1))
+    return [" ".join(cell) for cell in cells]
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:

@@ -8,14 +8,15 @@ from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.primitives.errors import RequestError
 
-#: Orders of groups that are tried when nothing else limits the search.
+#: Steps when nothing else limits the search.
 TRIES = 15_000
 
 
 def pack(problem: Problem, budget: Budget) -> Placement:
-    """The lowest placement found by first fit of groups in orders that a local search improves; a step is an order.
+    """The lowest placement found by first fit of groups in orders that a local search improves, then completely.
 
-    The bound is the load, or what a group or a pair of groups needs by itself; a search that ends at it is optimal.
+    A step is an order, or as much work of another search. The bound is the load, what the intervals leave in which the
+    distance of each two groups lies, or what a complete search has excluded; a placement at the bound is optimal.
 
     Raises:
         RequestError: pins, alignments or distances inside of a group exclude every placement.

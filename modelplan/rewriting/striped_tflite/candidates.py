@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from sys import maxsize
 
 from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
@@ -158,17 +159,28 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
     """Operators [first, last] in stripes that stay below `ceiling`, the dearer of two ways left out."""
     candidates: list[Candidate] = []
     for base, across in _of_range(space, first, last, ceiling):
-        macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
-        time = sum(space.prices.time(space.graph, op) for op in base.ops)
-        costs = ((form, _cost(space, base, form, across)) for form in _forms(base))
-        found = [
-            Candidate(region=form, peak=c.peak, macs=c.macs - macs, ops=c.ops, tail=c.tail, time=c.time - time)
-            for form, c in costs
-            if c is not None and c.peak < ceiling
-        ]
+        found = [c for form in _forms(base) if (c := _priced(space, base, form, across)) and c.peak < ceiling]
         for carries in (False, True):  # the windows of loops that carry rows leave gaps, so their price says less
             candidates += _undominated(c for c in found if carries_rows(c) == carries)
     return candidates
+
+
+def priced(space: Space, form: CarryingLoop | LoopedStripes | UnrolledStripes) -> Candidate | None:
+    """A region in stripes of this form with what it is expected to cost, None where there are no such stripes."""
+    found = (_priced(space, base, form, across) for base, across in _of_range(space, form.first, form.last, maxsize))
+    return next(found, None)
+
+
+def _priced(
+    space: Space, base: AnyLayers, form: CarryingLoop | LoopedStripes | UnrolledStripes, across: int
+) -> Candidate | None:
+    cost = _cost(space, base, form, across)
+    if cost is None:
+        return None
+    macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
+    time = sum(space.prices.time(space.graph, op) for op in base.ops)
+    more = {"macs": cost.macs - macs, "time": cost.time - time}
+    return Candidate(region=form, peak=cost.peak, ops=cost.ops, tail=cost.tail, **more)
 
 
 def carries_rows(candidate: Candidate) -> bool:
@@ -333,10 +345,11 @@ def cheapest(space: Space, candidates: Sequence[Candidate], target: int, price: 
             if start is not None:
                 options.append((start[0] + c.tail + price * max(c.time, 0), (*start[1], c)))
         best.append(min(options, key=lambda option: option[0], default=None))
-    return _choice(space, best[-1][1]) if best[-1] is not None else None
+    return choice_of(space, best[-1][1]) if best[-1] is not None else None
 
 
-def _choice(space: Space, chosen: Sequence[Candidate]) -> Choice:
+def choice_of(space: Space, chosen: Sequence[Candidate]) -> Choice:
+    """What is expected of a plan of these regions."""
     covered = {step for c in chosen for step in range(c.region.first, c.region.last + 1)}
     peaks = [peak for step, peak in enumerate(space.peaks) if step not in covered]
     return Choice(

@@ -175,9 +175,7 @@ class _Climb:
         tail = min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
         return Ladder(
             rungs=tuple(self.rungs),
-            chosen=chosen_rung(
-                self.rungs, self.goal, self.model.fits, lambda rung: (self.model.measure(rung), rung.head)
-            ),
+            chosen=chosen_rung(self.rungs, self.goal, self.model.fits, self.model.rank),
             least=min(map(self.model.measure, allowed), default=0),
             bound=least + tail,
             bound_by=reason,
@@ -257,7 +255,7 @@ class _Climb:
         """The model with a plan, in the order that needs the least."""
         programs = [striped_program(whole.graph, order, (), whole.file_ops) for order in orders]
         rungs = [self.model.packed_rung(name, program, overlaps, self.model.macs) for program in programs]
-        return min(rungs, key=self.model.measure)
+        return min(rungs, key=self.model.rank)
 
     def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]]) -> Iterator[Rung]:
         rungs = []
@@ -275,7 +273,7 @@ class _Climb:
             fitting = [rung for rung in rungs if self.model.fits(rung)]
             cheapest = self.goal.budget is not None and fitting
             allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
-            yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.measure)
+            yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.rank)
 
 
 def _unplannable(file: FileModel, graph: Graph) -> str:

@@ -77,6 +77,8 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
     Steps of the same kind, attributes and shapes are looked up once.
     """
     known: dict[object, tuple[KernelOverlap, ...]] = {}
+    if not runtime.library.sequential:
+        return no_overlaps
 
     def found_overlaps(program: TfliteProgram, step: TfliteStep) -> tuple[KernelOverlap, ...]:
         operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
@@ -90,8 +92,6 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
                 known[key] = tuple(_of_rows(program, step))
             else:
                 known[key] = tuple(_known_overlaps(step_graph(program, step), runtime))
-        if not runtime.library.sequential:
-            return ()
         return known[key]
 
     return found_overlaps

@@ -62,7 +62,7 @@ class SearchEffort:
     """
 
     priced: int = 1800
-    glance: int = 200
+    glance: int = 260
     look: int = 1500
     answer: int = 15_000
     steps: int = 1_000_000
@@ -154,6 +154,10 @@ class ModelOnTarget:
     def measure(self, rung: Rung) -> int:
         """The bytes of the objective."""
         return rung.arena if self.goal.objective == "arena" else rung.head
+
+    def rank(self, rung: Rung) -> tuple[int, int]:
+        """The bytes of the objective, then those of the head."""
+        return self.measure(rung), rung.head
 
     def fits(self, rung: Rung) -> bool:
         """Whether a rung meets the budget and the caps, and the target's TFLM runs it."""

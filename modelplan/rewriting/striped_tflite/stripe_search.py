@@ -52,7 +52,7 @@ _DONE = 0.005
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
-_MOST_BUFFERS, _GAIN = 90_000, 0.01
+_MOST_BUFFERS, _GAIN = 150_000, 0.01
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
 _LEAST_BUFFERS = 100
 
@@ -106,6 +106,7 @@ class StripeSearch:
         newer = newer_operators(model.data)
         self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.candidates: list[Candidate] = []
+        self._priced = cache(partial(candidates.priced, self.space))
         self.plans: dict[Regions, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
@@ -279,7 +280,8 @@ class StripeSearch:
         if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
             return Trial(None, len(problem))
         packing = pack(problem, self.goal.effort.glance, seed=self.goal.seed)
-        if below is None or self._score(program, int(_NEAR * packing.height)) < below:
+        near = below is None or self._score(program, int(_NEAR * packing.height)) < below
+        if near and packing.height > packing.load:
             packing = _lowest(packing, pack(problem, self.goal.effort.look, seed=self.goal.seed))
         score, arena = self._score(program, packing.height), self._arena(program, packing.height)
         macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
@@ -327,6 +329,7 @@ class StripeSearch:
         """Tries the neighbours of a plan up to the first better one; returns how many were tried."""
         options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
+        options.sort(key=self._outlook)
         before = len(self.plans)
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
@@ -335,6 +338,13 @@ class StripeSearch:
             if self.buffers >= self.most_buffers:
                 break
         return max(len(self.plans) - before, 1)
+
+    def _outlook(self, regions: Regions) -> tuple[bool, int]:
+        """Whether a plan seems to break a cap, and the bytes of the objective that it is expected to need."""
+        parts = [self._priced(region) for region in regions]
+        choice = candidates.choice_of(self.space, [part for part in parts if part])
+        dear = choice.macs > self.goal.max_macs * self.model.macs or choice.time > self.goal.max_time * self.model.time
+        return dear or None in parts, self._expected(choice)
 
     def _neighbours(self, regions: Regions) -> Iterator[Regions]:
         """Plans with one region changed or one region more."""
