@@ -1,6 +1,6 @@
-"""Random networks computed in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [moving]]
+"""Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [moving|exported [FIRST]]]
 
-With `moving` they have many operators that only move. Each network is rewritten, run on the tflite-micro wheel with and
+With `moving` they have many operators that only move, with `exported` they have channels first between TRANSPOSEs. Each network is rewritten, run on the tflite-micro wheel with and
 without its plan, and compared with itself. Prints the seeds that differ, and exits with 1 if there are any.
 """
 
@@ -12,16 +12,20 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import moving_cnn, random_cnn
+from random_cnns import exported_cnn, moving_cnn, random_cnn
 
 from modelplan import runtimes
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.interface import reloaded
+from modelplan.rewriting.striped_tflite.ladder import same_scale
 from modelplan.rewriting.striped_tflite.layers import layer_of
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
+from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import pack
 from modelplan.rewriting.stripes.regions import (
@@ -89,6 +93,21 @@ def rewritten(
     return model, planned, planner.predicted_head(read_tflite(planned, name))
 
 
+def with_other_moves(data: bytes, path: Path) -> tuple[bytes, Graph]:
+    """A network with fewer TRANSPOSEs, and slices where there were other operators, as its stripes are searched."""
+    path.write_bytes(data)
+    graph = load_model(str(path))
+    turned = with_fewer_transposes(graph, read_tflite(data, "random").subgraphs[0].tensors)
+    if turned is not None:
+        data, _ = write_striped(data, turned)
+        graph = reloaded(data, graph)
+    sliced = with_slices(graph, same_scale(data))
+    if sliced is not None:
+        data, _ = write_striped(data, sliced)
+        graph = reloaded(data, graph)
+    return data, graph
+
+
 def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
     """A program with a random region in stripes."""
     rng = random.Random(seed)
@@ -105,14 +124,13 @@ def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
 
 def differences(seed: int, folder: Path, network: Callable[[int], bytes] = random_cnn) -> list[str] | None:
     """What a random network in stripes does otherwise than before; None where no operator of it can be split."""
-    data, path = network(seed), folder / "random.tflite"
-    path.write_bytes(data)
-    graph = load_model(str(path))
+    data = network(seed)
+    moved, graph = with_other_moves(data, folder / "random.tflite")
     program = legal_program(graph, seed)
     if program is None:
         return None
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
-    plain, planned, head = rewritten(data, "random", program, overlaps)
+    plain, planned, head = rewritten(moved, "random", program, overlaps)
     own, ours = run_tflm(data, rounds=1), run_tflm(planned, rounds=1)
     found = []
     if ours.outputs != own.outputs:
@@ -127,9 +145,11 @@ def differences(seed: int, folder: Path, network: Callable[[int], bytes] = rando
 def main() -> int:
     """Runs the seeds and tells which differ."""
     seeds, split, wrong = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 0, 0
-    network = moving_cnn if sys.argv[2:] == ["moving"] else random_cnn
+    kinds = {"moving": moving_cnn, "exported": exported_cnn}
+    network = kinds[sys.argv[2]] if sys.argv[2:] else random_cnn
+    first = int(sys.argv[3]) if sys.argv[3:] else 0
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(seeds):
+        for seed in range(first, first + seeds):
             found = differences(seed, Path(folder), network)
             split += found is not None
             wrong += bool(found)

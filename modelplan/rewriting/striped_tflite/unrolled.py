@@ -120,8 +120,7 @@ class _Stripes(StripeLowering):
             inputs[1:] = self._cut_out(index, b - a)
         elif layer.kind == "grow" or op.kind in SLICES:
             for position, numbers in steering_operands(self.graph, op, {self.axis: window.computed}).items():
-                if numbers != op.attribute(f"operand {position}"):
-                    inputs[position] = self.program.constant(numbers)
+                inputs[position] = self.program.constant(numbers)
         elif window.padded or self._is_valid_here(index):
             if window.padded:
                 inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)

@@ -48,6 +48,8 @@ _ADDED = {
     "CONCATENATION": (2, 2, 10),
     "PAD": (34, 2, 22),
     "GATHER": (36, 2, 23),
+    "STRIDED_SLICE": (45, 2, 32),
+    "TRANSPOSE": (39, 2, 26),
     "WHILE": (119, 1, 93),
     "DYNAMIC_UPDATE_SLICE": (151, 1, 0),
 }
