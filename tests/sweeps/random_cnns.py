@@ -179,9 +179,9 @@ class Network:
         shape = tuple(self.shapes[x][axis] for axis in order)
         return self.operator("TRANSPOSE", [x, self.numbers(order)], self.tensor(shape))
 
-    def numbers(self, values: Sequence[int], *shape: int) -> int:
-        """A constant of 32 bits, a vector where nothing else is said."""
-        return self.tensor(shape or (len(values),), _INT32, None, np.array(values, dtype=np.int32).tobytes())
+    def numbers(self, values: Sequence[int]) -> int:
+        """A constant vector of 32 bits."""
+        return self.tensor((len(values),), _INT32, None, np.array(values, dtype=np.int32).tobytes())
 
     def parts(self, x: int, kind: str, axis: int) -> list[int]:
         """Tensor `x` cut along an axis into two parts, equal ones by SPLIT, or all of it where it is no even number."""
@@ -190,14 +190,15 @@ class Network:
         if kind == "SPLIT" and extent % 2:
             sizes = [extent]
         found = [self.tensor((*shape[:axis], n, *shape[axis + 1 :])) for n in sizes]
-        operands = [self.numbers([axis], 1), x] if kind == "SPLIT" else [x, self.numbers(sizes), self.numbers([axis], 1)]
+        along = self.numbers([axis])
+        operands = [along, x] if kind == "SPLIT" else [x, self.numbers(sizes), along]
         self.operator(kind, operands, found, (4,), (len(sizes),))
         return found
 
     def gathered(self, x: int, axis: int) -> int:
         """Every one or every second index of tensor `x` along an axis from some on."""
-        shape = self.shapes[x]
-        at = list(range(int(self.rng.integers(0, 2)) if shape[axis] > 2 else 0, shape[axis], int(self.rng.integers(1, 3))))
+        shape, rng = self.shapes[x], self.rng
+        at = list(range(int(rng.integers(0, 2)) if shape[axis] > 2 else 0, shape[axis], int(rng.integers(1, 3))))
         y = self.tensor((*shape[:axis], len(at), *shape[axis + 1 :]))
         return self.operator("GATHER", [x, self.numbers(at)], y, (4, 4), (axis, 0))
 

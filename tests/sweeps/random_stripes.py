@@ -1,7 +1,8 @@
-"""Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [moving|exported [FIRST]]]
+"""Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [KIND [FIRST]]]
 
-With `moving` they have many operators that only move, with `exported` they have channels first between TRANSPOSEs. Each network is rewritten, run on the tflite-micro wheel with and
-without its plan, and compared with itself. Prints the seeds that differ, and exits with 1 if there are any.
+KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs. Each network, from
+seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself. Prints
+the seeds that differ, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.interface import reloaded
-from modelplan.rewriting.striped_tflite.ladder import same_scale
 from modelplan.rewriting.striped_tflite.layers import layer_of
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.slicing import with_slices
@@ -97,14 +97,11 @@ def with_other_moves(data: bytes, path: Path) -> tuple[bytes, Graph]:
     """A network with fewer TRANSPOSEs, and slices where there were other operators, as its stripes are searched."""
     path.write_bytes(data)
     graph = load_model(str(path))
-    turned = with_fewer_transposes(graph, read_tflite(data, "random").subgraphs[0].tensors)
-    if turned is not None:
-        data, _ = write_striped(data, turned)
-        graph = reloaded(data, graph)
-    sliced = with_slices(graph, same_scale(data))
-    if sliced is not None:
-        data, _ = write_striped(data, sliced)
-        graph = reloaded(data, graph)
+    for moves in (with_fewer_transposes, with_slices):
+        program = moves(data, graph)
+        if program is not None:
+            data, _ = write_striped(data, program)
+            graph = reloaded(data, graph)
     return data, graph
 
 

@@ -223,7 +223,7 @@ class _Climb:
         overlaps = self.model.overlaps
         if "overlaps" not in without:
             yield self._planned("overlaps", whole, orders, overlaps)
-        if "turn" not in without and (turned := self._turned(file)):
+        if "turn" not in without and (turned := self._turned()):
             whole, orders = turned[1:]
             yield turned[0]
         fewer = whole if "fold" in without else self._folded(self.subject)
@@ -248,16 +248,16 @@ class _Climb:
 
     def _sliced(self, *, gathers: bool) -> Iterator[_Searched]:
         """The model with slices in place of operators that are not split, if there are any."""
-        program = with_slices(self.subject.graph, same_scale(self.subject.data))
+        program = with_slices(self.subject.data, self.subject.graph)
         if program is not None:
             model = self.subject.rewritten(write_striped(self.subject.data, program)[0])
             whole = self._folded(model)
             whole = with_dilations(whole, self.model.runtime) if gathers else whole
             yield model, whole, [self._settled(whole.graph, tuple(range(len(whole.graph.ops))))]
 
-    def _turned(self, file: FileModel) -> tuple[Rung, Folded, list[tuple[int, ...]]] | None:
+    def _turned(self) -> tuple[Rung, Folded, list[tuple[int, ...]]] | None:
         """The rung with fewer TRANSPOSEs, whose file the next rungs start from, unless it needs more."""
-        program = with_fewer_transposes(self.graph, file.subgraphs[0].tensors)
+        program = with_fewer_transposes(self.model.data, self.graph)
         if program is None:
             return None
         model = self.subject = self.model.rewritten(write_striped(self.model.data, program)[0])

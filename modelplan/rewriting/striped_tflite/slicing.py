@@ -1,31 +1,33 @@
-"""SPLITs, and GATHERs of evenly spaced indices, written as slices: one operator for each part, which goes in stripes."""
+"""SPLITs, and GATHERs of evenly spaced indices, as slices: an operator for each part, which goes in stripes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from modelplan.model import Graph, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_tflite.layers import SLICED
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.writing import newer_operators
+from modelplan.runtimes.tflm.file import read_tflite
 
 #: Of an output: its tensor, the axis along which it is taken, the first index, how far the next one is.
 Part = tuple[int, int, int, int]
 
 
-def with_slices(graph: Graph, same_scale: Callable[[int, int], bool]) -> TfliteProgram | None:
+def with_slices(model: bytes, graph: Graph) -> TfliteProgram | None:
     """The program of a model with slices in place of SPLITs and GATHERs; None where there are none.
 
-    Args:
-        graph: of a .tflite file.
-        same_scale: whether two tensors have the same scale and zero point.
+    `graph` is that of the file `model`.
     """
+    codings = [tensor.quantization for tensor in read_tflite(model, graph.name).subgraphs[0].tensors]
+    newer = newer_operators(model)
     program = TfliteProgram(graph, file_ops=tuple(range(len(graph.ops))))
     for index, op in enumerate(graph.ops):
         x = op.inputs[facts("tflite", op.kind).whole] if op.inputs else -1
         parts = list(_parts(graph, op, x)) if x >= 0 and graph.tensors[x].dtype in SLICED else []
-        if parts and all(same_scale(x, y) for y in op.outputs):
+        if parts and index not in newer and all(codings[x] == codings[y] for y in op.outputs):
             program.steps += [_slice(program, x, part) for part in parts]
         else:
             program.steps.append(TfliteStep(op.kind, op.inputs, op.outputs, index))

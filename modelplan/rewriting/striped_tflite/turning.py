@@ -6,7 +6,7 @@ conv ->                           LOGISTIC -> PAD ->                           c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from modelplan.model import Graph, Kind, Op
@@ -14,8 +14,9 @@ from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_tflite.layers import taken_places
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.program import AddedValue
-from modelplan.runtimes.tflm.file import FileTensor
+from modelplan.runtimes.tflm.file import FileTensor, read_tflite
 
 #: Axis i of what is kept is axis `order[i]` of the tensor.
 AxisOrder = tuple[int, ...]
@@ -25,17 +26,12 @@ _ALIKE = frozenset({"pointwise", "pad", "join", "slice"})
 _ROUNDS = 4
 
 
-def with_fewer_transposes(graph: Graph, tensors: Sequence[FileTensor]) -> TfliteProgram | None:
+def with_fewer_transposes(model: bytes, graph: Graph) -> TfliteProgram | None:
     """The program of a model that keeps maps in the orders of axes that need the fewest bytes transposed.
 
-    Args:
-        graph: of a .tflite file of one subgraph.
-        tensors: those of the file.
-
-    Returns:
-        None where no order needs fewer than the model.
+    `graph` is that of the file `model`. None where no order needs fewer than it does.
     """
-    turning = _Turning(graph, tensors)
+    turning = _Turning(graph, read_tflite(model, graph.name).subgraphs[0].tensors, newer_operators(model))
     return _Emission(turning).program() if turning.improve() else None
 
 
@@ -46,10 +42,11 @@ class _Turning:
     each tensor, named by one of its tensors, and `order` what is chosen for a group, its own where there is none.
     """
 
-    def __init__(self, graph: Graph, tensors: Sequence[FileTensor]) -> None:
+    def __init__(self, graph: Graph, tensors: Sequence[FileTensor], newer: Collection[int]) -> None:
         self.graph, self.tensors = graph, tensors
-        self.turns = {i: order for i in range(len(graph.ops)) if (order := self._turn(i))}
-        self.alike = {i for i in range(len(graph.ops)) if self._treats_axes_alike(i)}
+        known = [index for index in range(len(graph.ops)) if index not in newer]
+        self.turns = {index: order for index in known if (order := self._turn(index))}
+        self.alike = {index for index in known if self._treats_axes_alike(index)}
         self.group = list(range(len(graph.tensors)))
         for index in sorted(self.alike):
             for a, b in pairwise(self.maps(index)):
@@ -112,7 +109,7 @@ class _Turning:
         return t, order
 
     def _wanted(self) -> Iterator[tuple[int, AxisOrder]]:
-        """What all operators but TRANSPOSEs read, and the outputs of the model, in the orders in which they are needed."""
+        """What operators but TRANSPOSEs read, and the outputs of the model, in the orders in which they are needed."""
         for index, op in enumerate(self.graph.ops):
             if index not in self.turns:
                 for t in self.maps(index)[: -len(op.writes) or None]:
@@ -154,9 +151,10 @@ class _Emission:
     def __init__(self, turning: _Turning) -> None:
         self.turning, self.graph = turning, turning.graph
         self.result = TfliteProgram(self.graph, file_ops=tuple(range(len(self.graph.ops))))
+        ends = self.graph.outputs
         turned = [self.graph.ops[index].outputs[0] for index in turning.turns]
-        resolved = {t: turning.resolved(t) for t in (*turned, *self.graph.outputs)}
-        self.named = {key: t for t, key in resolved.items() if t in self.graph.outputs or list(key[1]) != sorted(key[1])}
+        resolved = {t: turning.resolved(t) for t in (*turned, *ends)}
+        self.named = {key: t for t, key in resolved.items() if t in ends or list(key[1]) != sorted(key[1])}
         self.values: dict[tuple[int, AxisOrder], int] = {}
 
     def program(self) -> TfliteProgram | None:
@@ -167,10 +165,9 @@ class _Emission:
             elif index not in self.turning.turns:
                 maps = self.turning.maps(index)
                 inputs = tuple(self._value(t) if t in maps else t for t in op.inputs)
-                outputs = tuple(self._new(t, self.turning.made(t)) for t in op.outputs)
+                outputs = tuple(self._new(t, self.turning.made(t)) if t >= 0 else t for t in op.outputs)
                 self.result.steps.append(TfliteStep(op.kind, inputs, outputs, index))
-        outputs = [self._value(t) for t in self.graph.outputs]
-        return self.result if outputs == list(self.graph.outputs) else None
+        return self.result if tuple(map(self._value, self.graph.outputs)) == self.graph.outputs else None
 
     def _value(self, t: int, order: AxisOrder | None = None) -> int:
         """The value that holds a tensor in an order, transposed where none does."""
@@ -199,7 +196,8 @@ class _Emission:
         op = self.graph.ops[index]
         order, maps = self.turning.kept(op.outputs[0]), self.turning.maps(index)
         inputs = [self._value(t, order) if t in maps else t for t in op.inputs]
-        outputs, changes, source = tuple(self._new(t, order) for t in op.outputs), (), index
+        outputs, source = tuple(self._new(t, order) for t in op.outputs), index
+        changes: tuple[tuple[str, int], ...] = ()
         if order != tuple(range(len(order))):
             if op.kind in ("CONCATENATION", "STRIDED_SLICE"):  # whose options speak of axes
                 source = -1
