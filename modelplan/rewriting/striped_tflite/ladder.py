@@ -27,6 +27,7 @@ from modelplan.rewriting.striped_tflite.interface import (
     outer_conversions,
     with_interface,
 )
+from modelplan.rewriting.striped_tflite.joining import with_joins
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
@@ -161,12 +162,13 @@ _Searched = tuple[ModelOnTarget, Folded, Sequence[tuple[int, ...]]]
 class _Climb:
     """One ascent: the rungs so far, and what the search for stripes found out.
 
-    `subject` is the model, or the file with fewer TRANSPOSEs in its place.
+    `subject` is the model, or the file with fewer TRANSPOSEs in its place. `joins` says whether the last plan needs the
+    least where parts of CONCATENATIONs lie in their places.
     """
 
     def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
-        self.subject = model
+        self.subject, self.joins = model, True
         self.processes = processes or usual_processes()
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
@@ -296,15 +298,29 @@ class _Climb:
     def _planned(
         self, name: str, whole: Folded, orders: Sequence[tuple[int, ...]], overlaps: placing.KernelOverlaps
     ) -> Rung:
-        """The model with a plan, in the order that needs the least."""
-        programs = [striped_program(whole.graph, order, (), whole.file_ops) for order in orders]
-        rungs = [self.subject.packed_rung(name, program, overlaps, self.model.macs) for program in programs]
-        return min(rungs, key=self.model.measure)
+        """The model with a plan, in the order that needs the least, with parts of joins in place if that needs less."""
+        plain = [self._packed(name, whole, order, overlaps) for order in orders]
+        joins = [(joined, order) for order in orders if (joined := self._with_joins(whole, order)) is not whole]
+        placed = [self._packed(name, joined, order, overlaps) for joined, order in joins]
+        best = min(plain, key=self.model.measure)
+        self.joins = bool(placed) and min(map(self.model.measure, placed)) <= self.model.measure(best)
+        return min(placed, key=self.model.measure) if self.joins else best
+
+    def _packed(self, name: str, whole: Folded, order: tuple[int, ...], overlaps: placing.KernelOverlaps) -> Rung:
+        program = striped_program(whole.graph, order, (), whole.file_ops)
+        return self.subject.packed_rung(name, program, overlaps, self.model.macs)
+
+    def _with_joins(self, whole: Folded, order: tuple[int, ...]) -> Folded:
+        """The graph with parts of joins in their places, where all kernels take them there; else the same."""
+        joined = with_joins(whole)
+        program = striped_program(joined.graph, order, (), whole.file_ops)
+        return joined if placing.is_aligned(program, self.model.runtime) else whole
 
     def _split(self, searched: Sequence[_Searched]) -> Iterator[Rung]:
         rungs = []
         for model, whole, order in ((model, whole, order) for model, whole, orders in searched for order in orders):
-            search = StripeSearch(model, whole, order, self.processes)
+            joined = self._with_joins(whole, order) if self.joins else whole
+            search = StripeSearch(model, joined, order, self.processes)
             rungs += search.answers()
             self.points += search.points()
             self.bounds.append(search.least)

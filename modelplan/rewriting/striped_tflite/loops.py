@@ -47,7 +47,7 @@ class LoopWriter(ABC):
         self.body: list[TfliteStep] = []
         self.held: dict[int, int] = {}
         self.carried: dict[int, int] = {}  # what an iteration leaves to the next, and the value that it makes of it
-        program.group_offsets[self.y] = program.new_group()
+        program.place(self.y)
         self.counter = self._small("counter", 1)
 
     def write(self) -> None:

@@ -100,6 +100,12 @@ class TfliteProgram(StripedProgram[TfliteStep]):
         self.groups += 1
         return GroupOffset(self.groups - 1, 0)
 
+    def place(self, value: int) -> GroupOffset:
+        """Where a value lies: in a group of its own unless it has a place."""
+        if value not in self.group_offsets:
+            self.group_offsets[value] = self.new_group()
+        return self.group_offsets[value]
+
     def add_at(self, value: AddedValue, place: GroupOffset) -> int:
         """Adds a value that lies in a group and returns its number."""
         number = self.add(value)
@@ -244,7 +250,7 @@ def _of_step(program: TfliteProgram, number: int, step: TfliteStep, iteration: i
         return
     if step.kind in VIEWS and program.group_offsets.get(step.inputs[0]) == program.group_offsets.get(step.outputs[0]):
         return
-    if step.kind == "CONCATENATION" and step.source < 0:
+    if joins_in_place(program, step):
         yield from _joined(program, number, step)
     elif step.kind == "SLICE" and takes_rows(program, step):
         yield from _sliced(program, number, step)
@@ -253,6 +259,16 @@ def _of_step(program: TfliteProgram, number: int, step: TfliteStep, iteration: i
             yield from _whole(program, value, number, writes=False)
         for value in step.outputs:
             yield from _whole(program, value, number, writes=True)
+
+
+def joins_in_place(program: TfliteProgram, step: TfliteStep) -> bool:
+    """Whether a step is a CONCATENATION of runs of bytes that may lie in their places."""
+    if step.kind != "CONCATENATION":
+        return False
+    group = program.group_offsets[step.outputs[0]].group
+    return step.source < 0 or any(
+        t in program.group_offsets and program.group_offsets[t].group == group for t in step.inputs
+    )
 
 
 def takes_rows(program: TfliteProgram, step: TfliteStep) -> bool:

@@ -489,6 +489,7 @@ def _whole_bytes(space: Space, step: int, peak: int) -> int:
     """
     op, tensors = space.graph.ops[space.order[step]], space.graph.tensors
     operands = {op.inputs[position] for position, _, _ in space.overlaps(space.plain, space.plain.steps[step])}
+    operands = {t for t in operands if space.lives[t][1] > step}  # parts in place are counted in what they are part of
     if len(operands) < 2:
         return peak
     return peak - min(tensors[op.writes[0]].nbytes, sum(tensors[t].nbytes for t in operands))

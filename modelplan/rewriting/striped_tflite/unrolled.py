@@ -40,7 +40,7 @@ class _Stripes(StripeLowering):
         self.uncut: dict[int, HeldRows] = {}  # what operators made of maps, rows too many included
         self.loose: set[int] = set()  # maps of which this stripe holds rows too many
         for t in base.exits:
-            program.group_offsets[t] = program.new_group()
+            program.place(t)
 
     def append(self) -> None:
         super().append()
@@ -177,7 +177,8 @@ class _Stripes(StripeLowering):
         """Where the new rows of a map go, and the rows kept from the stripes before that they continue."""
         a, _ = self.rows.computed[y]
         if y in self.base.exits:
-            return GroupOffset(self.program.group_offsets[y].group, a * self.base.row_bytes(y)), []
+            group, start = self.program.group_offsets[y]
+            return GroupOffset(group, start + a * self.base.row_bytes(y)), []
         lo = self.rows.seen[y][0]
         if lo >= a or y not in self.held:
             return self.program.new_group(), []
