@@ -18,7 +18,7 @@ _KINDS = {
     "RESIZE_NEAREST_NEIGHBOR": (97, 3, 74), "TRANSPOSE_CONV": (67, 3, 49),
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
-    "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23),
+    "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -88,7 +88,7 @@ class Network:
         self.operators.append(self.front.table(OPERATOR, fields))
         return outputs[-1]
 
-    def window(self, x: int, kind: str) -> int:
+    def window(self, x: int, kind: str, channels_out: int = 0) -> int:
         """A convolution or a pool over tensor `x`."""
         rng, (_, height, width, channels) = self.rng, self.shapes[x]
         padding = int(rng.integers(2))
@@ -106,7 +106,7 @@ class Network:
         if "POOL" in kind:
             y = self.tensor((1, high, wide, channels))
             return self.operator(kind, [x], y, OPTIONS[kind], (padding, sw, sh, kw, kh, 0))
-        deep = int(rng.integers(1, 7)) if kind == "CONV_2D" else channels
+        deep = (channels_out or int(rng.integers(1, 7))) if kind == "CONV_2D" else channels
         shape = (deep, kh, kw, channels) if kind == "CONV_2D" else (1, kh, kw, deep)
         weights = self.tensor(shape, scale=(0.02, 0), data=rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
         values = rng.integers(-900, 900, deep, dtype=np.int32).tobytes()
@@ -202,6 +202,10 @@ class Network:
         y = self.tensor((*shape[:axis], len(at), *shape[axis + 1 :]))
         return self.operator("GATHER", [x, self.numbers(at)], y, (4, 4), (axis, 0))
 
+    def reshaped(self, x: int, shape: tuple[int, ...]) -> int:
+        """Tensor `x` in another shape."""
+        return self.operator("RESHAPE", [x, self.numbers(shape)], self.tensor(shape))
+
     def rescaled(self, x: int) -> int:
         """Tensor `x` with the quantisation of all others."""
         return self.operator("QUANTIZE", [x], self.tensor(self.shapes[x]))
@@ -250,6 +254,26 @@ def exported_cnn(seed: int) -> bytes:
         for _ in range(int(rng.integers(0, 4))):
             x = _on_all_axes_alike(net, x)
     return net.file(first, net.turned(x) if seed % 2 else x)
+
+
+def headed_cnn(seed: int) -> bytes:
+    """A network with heads, as detectors have: convolutions of one depth whose pixels are joined as rows."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    x = first = net.tensor((1, *(int(n) for n in rng.integers(10, 24, 2)), int(rng.integers(2, 6))))
+    deep, heads = int(rng.integers(1, 9)), []
+    for _ in range(int(rng.integers(2, 5))):
+        head = net.window(x, "CONV_2D", deep)
+        if rng.random() < 0.3:
+            head = net.add(head, net.rescaled(head))
+        heads.append(net.reshaped(head, (1, net.shapes[head][1] * net.shapes[head][2], deep)))
+        x = net.window(x, str(rng.choice(_DRAWN[:5])))
+    if rng.random() < 0.3:
+        heads = [net.join(heads[0], heads[1], 1), *heads[2:], heads[0]]
+    y = heads[0]
+    for head in heads[1:]:
+        y = net.join(y, head, 1)
+    return net.file(first, net.rescaled(y) if seed % 2 else y)
 
 
 def _on_all_axes_alike(net: Network, x: int) -> int:

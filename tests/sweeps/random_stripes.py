@@ -1,8 +1,8 @@
 """Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [KIND [FIRST]]]
 
-KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs. Each network, from
-seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself. Prints
-the seeds that differ, and exits with 1 if there are any.
+KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs, `headed` has heads as
+detectors. Each network, from seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and
+compared with itself. Prints the seeds that differ, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import exported_cnn, moving_cnn, random_cnn
+from random_cnns import exported_cnn, headed_cnn, moving_cnn, random_cnn
 
 from modelplan import runtimes
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.folding import Folded
 from modelplan.rewriting.striped_tflite.interface import reloaded
+from modelplan.rewriting.striped_tflite.joining import with_joins
 from modelplan.rewriting.striped_tflite.layers import layer_of
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.slicing import with_slices
@@ -94,7 +96,7 @@ def rewritten(
 
 
 def with_other_moves(data: bytes, path: Path) -> tuple[bytes, Graph]:
-    """A network with fewer TRANSPOSEs, and slices where there were other operators, as its stripes are searched."""
+    """A network with fewer TRANSPOSEs, slices for other operators, parts of joins in place, as stripes are searched."""
     path.write_bytes(data)
     graph = load_model(str(path))
     for moves in (with_fewer_transposes, with_slices):
@@ -102,7 +104,7 @@ def with_other_moves(data: bytes, path: Path) -> tuple[bytes, Graph]:
         if program is not None:
             data, _ = write_striped(data, program)
             graph = reloaded(data, graph)
-    return data, graph
+    return data, with_joins(Folded(graph, tuple(range(len(graph.ops))))).graph
 
 
 def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
@@ -142,7 +144,7 @@ def differences(seed: int, folder: Path, network: Callable[[int], bytes] = rando
 def main() -> int:
     """Runs the seeds and tells which differ."""
     seeds, split, wrong = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 0, 0
-    kinds = {"moving": moving_cnn, "exported": exported_cnn}
+    kinds = {"moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn}
     network = kinds[sys.argv[2]] if sys.argv[2:] else random_cnn
     first = int(sys.argv[3]) if sys.argv[3:] else 0
     with tempfile.TemporaryDirectory() as folder:
