@@ -156,7 +156,7 @@ def _proved(ladder: Ladder, goal: Goal) -> Ladder:
 
 
 #: A file that counts as the model, its graph, and the orders in which stripes are searched.
-_Searched = tuple[ModelOnTarget, Folded, Sequence[tuple[int, ...]]]
+_Variant = tuple[ModelOnTarget, Folded, Sequence[tuple[int, ...]]]
 
 
 class _Climb:
@@ -248,7 +248,7 @@ class _Climb:
             return Folded(model.graph, tuple(range(len(model.graph.ops))))
         return folded(model.graph, same_scale(model.data))
 
-    def _sliced(self, *, gathers: bool) -> Iterator[_Searched]:
+    def _sliced(self, *, gathers: bool) -> Iterator[_Variant]:
         """The model with slices in place of operators that are not split, if there are any."""
         program = with_slices(self.subject.data, self.subject.graph)
         if program is not None:
@@ -316,9 +316,9 @@ class _Climb:
         program = striped_program(joined.graph, order, (), whole.file_ops)
         return joined if placing.is_aligned(program, self.model.runtime) else whole
 
-    def _split(self, searched: Sequence[_Searched]) -> Iterator[Rung]:
+    def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
         rungs = []
-        for model, whole, order in ((model, whole, order) for model, whole, orders in searched for order in orders):
+        for model, whole, order in ((model, whole, order) for model, whole, orders in variants for order in orders):
             joined = self._with_joins(whole, order) if self.joins else whole
             search = StripeSearch(model, joined, order, self.processes)
             rungs += search.answers()

@@ -97,7 +97,7 @@ class _Turning:
         """The order that is chosen for the group of a tensor."""
         return self.order.get(self.group[t]) or tuple(range(len(self.graph.tensors[t].shape)))
 
-    def made(self, t: int) -> AxisOrder:
+    def natural(self, t: int) -> AxisOrder:
         """The order in which a tensor is made."""
         return self.kept(t) if self.graph.producers[t] in self.alike else tuple(range(len(self.graph.tensors[t].shape)))
 
@@ -118,7 +118,7 @@ class _Turning:
 
     def transposed(self) -> int:
         """Bytes that are transposed."""
-        return sum(self.graph.tensors[t].nbytes for t, order in set(self._wanted()) if order != self.made(t))
+        return sum(self.graph.tensors[t].nbytes for t, order in set(self._wanted()) if order != self.natural(t))
 
     def improve(self) -> bool:
         """Gives groups other orders while fewer bytes are transposed then; whether it is fewer than in the model."""
@@ -139,7 +139,7 @@ class _Turning:
         for index, turn in self.turns.items():
             x, y = self.graph.ops[index].inputs[0], self.graph.ops[index].outputs[0]
             yield self.group[x], tuple(turn[axis] for axis in self.kept(y))
-            yield self.group[y], tuple(turn.index(axis) for axis in self.made(x))
+            yield self.group[y], tuple(turn.index(axis) for axis in self.natural(x))
 
 
 class _Emission:
@@ -165,14 +165,14 @@ class _Emission:
             elif index not in self.turning.turns:
                 maps = self.turning.maps(index)
                 inputs = tuple(self._value(t) if t in maps else t for t in op.inputs)
-                outputs = tuple(self._new(t, self.turning.made(t)) if t >= 0 else t for t in op.outputs)
+                outputs = tuple(self._new(t, self.turning.natural(t)) if t >= 0 else t for t in op.outputs)
                 self.result.steps.append(TfliteStep(op.kind, inputs, outputs, index))
         return self.result if tuple(map(self._value, self.graph.outputs)) == self.graph.outputs else None
 
     def _value(self, t: int, order: AxisOrder | None = None) -> int:
         """The value that holds a tensor in an order, transposed where none does."""
         t, order = self.turning.resolved(t, order)
-        made = self.turning.made(t)
+        made = self.turning.natural(t)
         if (t, order) not in self.values and order == made:
             return t  # what operators make that are not turned
         if (t, order) not in self.values:
