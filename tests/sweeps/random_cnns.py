@@ -228,7 +228,7 @@ class Network:
         return front.file(front.table(MODEL, fields))
 
 
-_ALIKE = ("PAD", "SLICE", "STRIDED_SLICE", "CONCATENATION", "SPLIT", "SPLIT_V", "GATHER")
+_ALIKE = ("ROW", "PAD", "SLICE", "STRIDED_SLICE", "CONCATENATION", "SPLIT", "SPLIT_V", "GATHER")
 _MOVED = ("SLICE", "STRIDED_SLICE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "DEEP_PAD", "SPLIT", "SPLIT_V", "GATHER")
 
 
@@ -284,6 +284,10 @@ def _on_all_axes_alike(net: Network, x: int) -> int:
         return net.join(parts[-1], net.rescaled(parts[0]), axis) if len(parts) > 1 else parts[0]
     if kind == "GATHER":
         return net.gathered(x, axis)
+    if kind == "ROW":
+        shape = [n if a == axis else 1 for a, n in enumerate(net.shapes[x])][int(net.rng.integers(0, 2)) :]
+        row = net.tensor(tuple(shape), data=net.rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+        return net.add(x, row)
     if kind == "CONCATENATION":
         return net.join(x, net.add(x, net.rescaled(x)), axis)
     if kind == "PAD":

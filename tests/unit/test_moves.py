@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,11 +87,33 @@ def test_an_input_that_is_an_output_too_stays(net: Network, tmp_path: Path) -> N
     assert turned(net.file(x, net.turned(net.turned(x, FIRST), LAST)), tmp_path) is None
 
 
-def test_maps_beside_a_row_of_numbers_are_not_turned(net: Network, tmp_path: Path) -> None:
+def test_numbers_for_each_channel_are_turned(net: Network, tmp_path: Path) -> None:
     x = net.tensor((1, 9, 8, 3))
-    first, row = net.turned(pooled(net, x), FIRST), net.tensor((1, 3, 1, 1), data=bytes(3))
-    summed = net.operator("ADD", [first, row], net.tensor(net.shapes[first]), (1,), (0,))
-    assert turned(net.file(x, pooled(net, net.turned(summed, LAST))), tmp_path) is None
+    first, row = net.turned(pooled(net, x), FIRST), net.tensor((3, 1, 1), data=bytes((5, 6, 7)))
+    data = net.file(x, pooled(net, net.turned(net.add(first, row), LAST)))
+    program = turned(data, tmp_path)
+    assert kinds(program) == ["MAX_POOL_2D", "ADD", "MAX_POOL_2D"]
+    assert program is not None
+    assert program.shape(program.steps[1].inputs[1]) == (1, 1, 1, 3)
+    assert [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])] == ["ok", "ok"]
+
+
+def test_maps_beside_numbers_of_a_plane_are_not_turned(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 9, 8, 3))
+    first, plane = net.turned(pooled(net, x), FIRST), net.tensor((8, 7), data=bytes(56))
+    assert turned(net.file(x, pooled(net, net.turned(net.add(first, plane), LAST))), tmp_path) is None
+
+
+def test_numbers_along_another_axis_are_refused(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 4, 4, 3))
+    first, row = net.turned(pooled(net, x), FIRST), net.tensor((3, 1, 1), data=bytes((5, 6, 7)))
+    data = net.file(x, pooled(net, net.turned(net.add(first, row), LAST)))
+    program = turned(data, tmp_path)
+    assert program is not None
+    numbers = program.steps[1].inputs[1] - len(program.graph.tensors)
+    program.added[numbers] = replace(program.added[numbers], shape=(1, 3, 1, 1))
+    with pytest.raises(BrokenPlanError, match="differs from the model's"):
+        prove_rewrite(data, write_striped(data, program)[0])
 
 
 def test_parts_are_written_as_slices(net: Network, tmp_path: Path) -> None:

@@ -81,8 +81,9 @@ class _Turning:
             return False
         constants = [t for t in op.reads if t not in maps]
         if row.rows == "pointwise":
-            single = all(self.tensors[t].elements == 1 for t in constants)
-            return single and all(tensors[t].shape == shape for t in maps)
+            return all(self._runs_along_one_axis(t, len(shape)) for t in constants) and all(
+                tensors[t].shape == shape for t in maps
+            )
         if row.rows == "join":
             return not constants and not op.attribute("fused_activation_function")
         if any(tensors[t].dtype != "int32" for t in constants):
@@ -92,6 +93,11 @@ class _Turning:
         if row.rows == "slice":
             return not isinstance(taken_places(self.graph, op), str)
         return op.kind == "PAD" and len(numbers(op, "operand 1") or ()) == 2 * len(shape)
+
+    def _runs_along_one_axis(self, t: int, rank: int) -> bool:
+        """Whether a constant of one scale has numbers for the indices of one axis at most, so that turned it stays."""
+        shape, coding = self.graph.tensors[t].shape, self.tensors[t].quantization
+        return max(coding.scales, coding.zero_points) <= 1 and len(shape) <= rank and sum(n != 1 for n in shape) <= 1
 
     def kept(self, t: int) -> AxisOrder:
         """The order that is chosen for the group of a tensor."""
@@ -195,7 +201,9 @@ class _Emission:
         """Appends an operator that treats all axes alike, on its maps as they are kept."""
         op = self.graph.ops[index]
         order, maps = self.turning.kept(op.outputs[0]), self.turning.maps(index)
-        inputs = [self._value(t, order) if t in maps else t for t in op.inputs]
+        by_element = facts("tflite", op.kind).rows == "pointwise"
+        constant = self._constant if by_element else lambda t, _: t
+        inputs = [self._value(t, order) if t in maps else constant(t, order) for t in op.inputs]
         outputs, source = tuple(self._new(t, order) for t in op.outputs), index
         changes: tuple[tuple[str, int], ...] = ()
         if order != tuple(range(len(order))):
@@ -206,6 +214,17 @@ class _Emission:
             for position, words in self._steering(op, order).items():
                 inputs[position] = self.result.constant(*words)
         self.result.steps.append(TfliteStep(op.kind, tuple(inputs), outputs, source, changes))
+
+    def _constant(self, t: int, order: AxisOrder) -> int:
+        """The numbers of a constant along the axis that its own has in this order; the same where it has one number."""
+        shape, rank = self.graph.tensors[t].shape, len(order)
+        if t < 0 or self.turning.tensors[t].elements == 1 or order == tuple(range(rank)):
+            return t
+        if (t, order) not in self.values:
+            whole = (*(1,) * (rank - len(shape)), *shape)
+            name = f"{self.graph.tensors[t].name}/axes_{'_'.join(map(str, order))}"
+            self.values[t, order] = self.result.add(AddedValue(name, t, tuple(whole[axis] for axis in order)))
+        return self.values[t, order]
 
     def _steering(self, op: Op, order: AxisOrder) -> dict[int, tuple[list[int], tuple[int, ...]]]:
         """The constants, by position, with their shapes, that say the same of axes in another order."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
+from math import prod
 
 import numpy as np
 
@@ -287,9 +288,16 @@ class _Runner:
 
     def _turned_back(self, x: Given, back: Sequence[int]) -> Given:
         """An operand with its axes in another order; a single number has none."""
-        if x.cell.data is not None:
+        if x.cell.data is None:
+            content = self.catalogue.turned(x.content, back)
+        elif x.content.shape and prod(x.content.shape) > 1:
+            shape = (*(1,) * (len(back) - len(x.cell.shape)), *x.cell.shape)
+            elements = np.frombuffer(x.cell.data, np.uint8).reshape(*shape, len(x.cell.data) // prod(shape))
+            data = np.transpose(elements, (*back, len(back))).tobytes()
+            shape = tuple(shape[axis] for axis in back)
+            content = self.catalogue.constant(data, x.cell.coding, shape, x.cell.name)
+        else:
             return x
-        content = self.catalogue.turned(x.content, back)
         return replace(x, cell=replace(x.cell, shape=content.shape), content=content)
 
     def _order_of(self, op: Operation, given: Sequence[Given | None], output: Cell) -> tuple[int, ...] | None:
@@ -297,8 +305,9 @@ class _Runner:
         present, rank = [x for x in given if x is not None], len(output.shape)
         maps = [x for x in present if x.cell.data is None]
         joins = op.kind == "CONCATENATION" and rank and len(maps) == len(present)
-        numbers = all(x.cell.data is None or set(x.cell.shape) <= {1} for x in present)
-        if not maps or not (joins or (op.kind in POINTWISE and numbers)):
+        constants = [x.cell for x in present if x.cell.data is not None]
+        whole = all(len(c.shape) <= rank and len(c.data or b"") % max(prod(c.shape), 1) == 0 for c in constants)
+        if not maps or not (joins or (op.kind in POINTWISE and whole)):
             return None
         if any(len(cell.coding.scales) > 1 for cell in (output, *(x.cell for x in present))):
             return None
