@@ -18,7 +18,7 @@ _KINDS = {
     "RESIZE_NEAREST_NEIGHBOR": (97, 3, 74), "TRANSPOSE_CONV": (67, 3, 49),
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
-    "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17),
+    "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17), "PACK": (83, 1, 59),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -268,6 +268,11 @@ def headed_cnn(seed: int) -> bytes:
             head = net.add(head, net.rescaled(head))
         heads.append(net.reshaped(head, (1, net.shapes[head][1] * net.shapes[head][2], deep)))
         x = net.window(x, str(rng.choice(_DRAWN[:5])))
+    if rng.random() < 0.3:
+        _, rows, _ = net.shapes[heads[-1]]
+        pair = net.tensor((1, 2, rows, deep))
+        net.operator("PACK", [heads[-1], net.rescaled(heads[-1])], pair, (4, 4), (2, 1))
+        heads[-1] = net.reshaped(pair, (1, 2 * rows, deep))
     if rng.random() < 0.3:
         heads = [net.join(heads[0], heads[1], 1), *heads[2:], heads[0]]
     y = heads[0]

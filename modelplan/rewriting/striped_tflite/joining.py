@@ -1,4 +1,4 @@
-"""CONCATENATIONs whose parts are made where they belong in the result, so that nothing is copied and nothing is twice.
+"""CONCATENATIONs and PACKs whose parts are made where they belong in the result: no copy, and nothing is there twice.
 
 conv -> RESHAPE -> |            |0..........|1152...|        rows of the result, one part behind the other
 conv -> RESHAPE -> | joined     |conv       |conv   |        and where each convolution writes
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number
 from modelplan.rewriting.striped_tflite.folding import Folded
-from modelplan.rewriting.striped_tflite.steps import VIEWS
+from modelplan.rewriting.striped_tflite.steps import JOINS, VIEWS
 
-#: The attribute of a CONCATENATION whose parts lie in their places.
+#: The attribute of a join whose parts lie in their places.
 _IN_PLACE = "parts in place"
 
 
@@ -28,10 +28,10 @@ class JoinedPart(NamedTuple):
 
 
 def with_joins(whole: Folded) -> Folded:
-    """The graph in which parts of CONCATENATIONs lie in their places, where these are runs of bytes; the same if none.
+    """The graph in which parts of joins lie in their places, where these are runs of bytes; the same if there are none.
 
-    The kernel of TFLM then copies each part onto itself, with one memcpy.
-    Source: concatenation.h of tflite-micro.
+    The kernels of TFLM then copy each part onto itself, with one memcpy, or PACK element by element.
+    Source: concatenation.h and pack.cc of tflite-micro.
     """
     ops = tuple(replace(op, attributes=(*op.attributes, (_IN_PLACE, 1))) if _joins_runs(whole.graph, op) else op
                 for op in whole.graph.ops)  # fmt: skip
@@ -40,8 +40,8 @@ def with_joins(whole: Folded) -> Folded:
 
 
 def _joins_runs(graph: Graph, op: Op) -> bool:
-    """Whether a CONCATENATION puts the bytes of its parts one behind the other, unchanged."""
-    if op.kind != "CONCATENATION" or op.attribute("fused_activation_function") or op.attribute("requantises"):
+    """Whether a CONCATENATION or PACK puts the bytes of its parts one behind the other, unchanged."""
+    if op.kind not in JOINS or op.attribute("fused_activation_function") or op.attribute("requantises"):
         return False
     shape = graph.tensors[op.outputs[0]].shape
     outer = prod(shape[: number(op, "axis", 0) % len(shape)]) if shape else 0

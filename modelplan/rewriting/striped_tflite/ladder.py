@@ -163,7 +163,7 @@ class _Climb:
     """One ascent: the rungs so far, and what the search for stripes found out.
 
     `subject` is the model, or the file with fewer TRANSPOSEs in its place. `joins` says whether the last plan needs the
-    least where parts of CONCATENATIONs lie in their places.
+    least where parts of joins lie in their places.
     """
 
     def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
@@ -262,13 +262,14 @@ class _Climb:
         program = with_fewer_transposes(self.model.data, self.graph)
         if program is None:
             return None
+        joins = self.joins
         model = self.subject = self.model.rewritten(write_striped(self.model.data, program)[0])
         order = tuple(range(len(model.graph.ops)))
         whole, orders = Folded(model.graph, order), [self._settled(model.graph, order)]
         rung = self._planned("turn", whole, orders, self.model.overlaps)
         if self.model.measure(rung) <= min(map(self.model.measure, self.rungs)):
             return rung, whole, orders
-        self.subject = self.model
+        self.subject, self.joins = self.model, joins
         return None
 
     def _unplanned(self) -> Iterator[Rung]:

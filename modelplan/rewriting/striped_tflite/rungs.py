@@ -44,7 +44,7 @@ RUNGS = {
     "as is": "the unmodified file",
     "interface": "the program passes other types: the outer conversions are its own",
     "order": "its best order of operators",
-    "views": "an offline plan (addresses in the file, which TFLM takes) in which views share bytes",
+    "views": "an offline plan (addresses in the file, which TFLM takes) in which views and joined parts share bytes",
     "overlaps": "and outputs run into operands that are still read",
     "turn": "and TRANSPOSEs that cancel each other are left out",
     "fold": "and convolutions do the padding in front of them",

@@ -20,6 +20,8 @@ from modelplan.rewriting.stripes.program import AddedValue, StripedProgram, Stri
 
 #: Operators that leave the bytes of operand 0 as they are.
 VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+#: Operators that put their operands one behind the other.
+JOINS = frozenset({"CONCATENATION", "PACK"})
 #: The most operands of TFLM's CONCATENATION.
 MOST_JOINED = 10
 #: The place of a block in a tensor, and its extents.
@@ -262,8 +264,8 @@ def _of_step(program: TfliteProgram, number: int, step: TfliteStep, iteration: i
 
 
 def joins_in_place(program: TfliteProgram, step: TfliteStep) -> bool:
-    """Whether a step is a CONCATENATION of runs of bytes that may lie in their places."""
-    if step.kind != "CONCATENATION":
+    """Whether a step joins runs of bytes that may lie in their places."""
+    if step.kind not in JOINS:
         return False
     group = program.group_offsets[step.outputs[0]].group
     return step.source < 0 or any(

@@ -166,12 +166,12 @@ class _Memory:
             self._store(t, content, writer)
 
     def _parts_in_place(self, event: Event) -> dict[int, int]:
-        """The operands of a CONCATENATION that lie where it copies them, and where that is in its output.
+        """The operands of a CONCATENATION or PACK that lie where it copies them, and where that is in its output.
 
         The kernel copies such an operand onto itself, in one piece.
-        Source: ReferenceConcatenation of tflite-micro, one memcpy for each operand and index before the axis.
+        Source: ReferenceConcatenation and PackImpl of tflite-micro, for each operand and index before the axis.
         """
-        if event.op.kind != "CONCATENATION" or event.op.option("FusedActivationFunction"):
+        if event.op.kind not in ("CONCATENATION", "PACK") or event.op.option("FusedActivationFunction"):
             return {}
         y, start, found = self.cells[event.writes[0][0]], 0, dict[int, int]()
         if prod(y.shape[: event.op.option("Axis") % len(y.shape)]) != 1:
