@@ -1,8 +1,9 @@
 """Rewrites a .tflite or .onnx model so that it fits on an unmodified TFLM or ONNX Runtime, with equal results.
 
 The rungs of a ladder are tried from the cheapest: the unmodified file; its best order; an offline plan with views;
-with outputs that run into operands; convolutions that do their own padding; the largest maps in stripes. The result is
-proved to compute what the model does, and run beside it where tflite-micro and ai-edge-litert are installed.
+with outputs that run into operands; without TRANSPOSEs that cancel; convolutions that do their own padding; the
+largest maps in stripes. The result is proved to compute what the model does, and run beside it where tflite-micro and
+ai-edge-litert are installed.
 With `--runtime c` the plan becomes plain C that needs no interpreter.
 """
 

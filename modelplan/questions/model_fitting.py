@@ -40,7 +40,7 @@ class FitRequest(Goal):
             kernels.
         interface: type of inputs and outputs, "int8" or "uint8", where the program converts in place of the model's
             outer QUANTIZE and DEQUANTIZE; "as-is": those of the model.
-        without: rungs to skip: "order", "views", "overlaps", "fold", "gather", "split".
+        without: rungs to skip: "order", "views", "overlaps", "turn", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
         processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
             four.

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from random_cnns import moving_cnn, random_cnn
-from random_stripes import differences, legal_program, rewritten
+from random_cnns import exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_stripes import differences, legal_program, rewritten, with_other_moves
 from shares import share
 
 from modelplan import runtimes
@@ -18,6 +18,8 @@ from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting.striped_tflite import placing
+from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
+from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
@@ -35,25 +37,25 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 @runtime
+@pytest.mark.parametrize("network", [moving_cnn, exported_cnn, headed_cnn])
 @pytest.mark.parametrize("seed", range(share(30)))
-def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
-    found = differences(seed, tmp_path, moving_cnn)
+def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
+    found = differences(seed, tmp_path, network)
     if found is None:
         pytest.skip("no operator of this network can be split")
     assert found == []
 
 
-@pytest.mark.parametrize("network", [random_cnn, moving_cnn])
+@pytest.mark.parametrize("network", [random_cnn, moving_cnn, exported_cnn, headed_cnn])
 @pytest.mark.parametrize("seed", range(share(40)))
 def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
     data = network(seed)
-    path = tmp_path / "random.tflite"
-    path.write_bytes(data)
-    program = legal_program(load_model(str(path)), seed)
+    moved, graph = with_other_moves(data, tmp_path / "random.tflite")
+    program = legal_program(graph, seed)
     if program is None:
         pytest.skip("no operator of this network can be split")
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
-    _, planned, _ = rewritten(data, "random", program, overlaps)
+    _, planned, _ = rewritten(moved, "random", program, overlaps)
     assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
 
 
@@ -63,9 +65,8 @@ def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, n
 def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(tmp_path: Path, seed: int) -> None:
     """Each constant that stripes add (begins, sizes, ends, paddings, offsets of loops) is one off in one place."""
     data = moving_cnn(seed)
-    path = tmp_path / "random.tflite"
-    path.write_bytes(data)
-    program = legal_program(load_model(str(path)), seed)
+    moved, graph = with_other_moves(data, tmp_path / "random.tflite")
+    program = legal_program(graph, seed)
     if program is None:
         pytest.skip("no operator of this network can be split")
     overlaps, rng = placing.proved_overlaps(runtimes.runtime("tflm", "tflite")), random.Random(seed)
@@ -76,7 +77,7 @@ def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(tmp_path: Pat
         numbers[rng.randrange(len(numbers))] += rng.choice((-1, 1))
         changed = copy.deepcopy(program)
         changed.added[place] = replace(changed.added[place], numbers=tuple(numbers))
-        _, planned, _ = rewritten(data, "random", program, overlaps, written_as=changed)
+        _, planned, _ = rewritten(moved, "random", program, overlaps, written_as=changed)
         try:
             assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
         except (ModelPlanError, AssertionError):
@@ -84,3 +85,31 @@ def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(tmp_path: Pat
         else:
             assert run_tflm(planned, rounds=1).outputs == wanted, program.added[place].name
     assert refused
+
+
+@pytest.mark.slow
+@runtime
+@pytest.mark.parametrize("seed", range(share(24)))
+def test_a_number_that_steers_a_turned_operator_is_refused_or_changes_nothing(tmp_path: Path, seed: int) -> None:
+    """Each constant of operators on turned maps (orders, places, sizes, paddings) is one off in one place."""
+    data, path, rng, refused = exported_cnn(seed), tmp_path / "random.tflite", random.Random(seed), 0
+    path.write_bytes(data)
+    program = with_fewer_transposes(data, load_model(str(path)))
+    if program is None:
+        pytest.skip("no TRANSPOSE of this network cancels")
+    wanted = run_tflm(data, rounds=1).outputs
+    for place, value in enumerate(program.added):
+        if value.numbers is None:
+            continue
+        numbers = list(value.numbers)
+        numbers[rng.randrange(len(numbers))] += rng.choice((-1, 1))
+        changed = copy.deepcopy(program)
+        changed.added[place] = replace(value, numbers=tuple(numbers))
+        model, _ = write_striped(data, changed)
+        try:
+            assert [verdict.outcome for verdict in prove_rewrite(data, model)] == ["ok", "ok"]
+        except (ModelPlanError, AssertionError):
+            refused += 1
+        else:
+            assert run_tflm(model, rounds=1).outputs == wanted, value.name
+    assert refused or all(value.numbers is None for value in program.added)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,7 @@ _KINDS = {
     "RESIZE_NEAREST_NEIGHBOR": (97, 3, 74), "TRANSPOSE_CONV": (67, 3, 49),
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
+    "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17), "PACK": (83, 1, 59),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -69,18 +71,24 @@ class Network:
         return self.front.table((0, 0, 0, 0), {2: scales, 3: zeros})
 
     def operator(
-        self, kind: str, inputs: list[int], output: int, layout: tuple[int, ...] = (), values: tuple[int, ...] = ()
+        self,
+        kind: str,
+        inputs: list[int],
+        output: int | list[int],
+        layout: tuple[int, ...] = (),
+        values: tuple[int, ...] = (),
     ) -> int:
-        """One more operator with the fields `values` of its options."""
+        """One more operator with the fields `values` of its options; returns its last output."""
+        outputs = output if isinstance(output, list) else [output]
         options = self.front.table(layout, dict(enumerate(values)))
         if kind not in self.kinds:
             self.kinds.append(kind)
-        operands = {1: self.front.numbers(inputs), 2: self.front.numbers([output])}
+        operands = {1: self.front.numbers(inputs), 2: self.front.numbers(outputs)}
         fields = {0: self.kinds.index(kind), **operands, 3: _KINDS[kind][2], 4: options}
         self.operators.append(self.front.table(OPERATOR, fields))
-        return output
+        return outputs[-1]
 
-    def window(self, x: int, kind: str) -> int:
+    def window(self, x: int, kind: str, channels_out: int = 0) -> int:
         """A convolution or a pool over tensor `x`."""
         rng, (_, height, width, channels) = self.rng, self.shapes[x]
         padding = int(rng.integers(2))
@@ -98,7 +106,7 @@ class Network:
         if "POOL" in kind:
             y = self.tensor((1, high, wide, channels))
             return self.operator(kind, [x], y, OPTIONS[kind], (padding, sw, sh, kw, kh, 0))
-        deep = int(rng.integers(1, 7)) if kind == "CONV_2D" else channels
+        deep = (channels_out or int(rng.integers(1, 7))) if kind == "CONV_2D" else channels
         shape = (deep, kh, kw, channels) if kind == "CONV_2D" else (1, kh, kw, deep)
         weights = self.tensor(shape, scale=(0.02, 0), data=rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
         values = rng.integers(-900, 900, deep, dtype=np.int32).tobytes()
@@ -117,10 +125,11 @@ class Network:
         y = self.tensor(tuple(int(n + p.sum()) for n, p in zip(self.shapes[x], pads, strict=True)))
         return self.operator("PAD", [x, self.tensor((4, 2), _INT32, None, pads.tobytes())], y)
 
-    def join(self, a: int, b: int) -> int:
-        """Two maps of the same height and width behind each other."""
-        y = self.tensor((*self.shapes[a][:3], self.shapes[a][3] + self.shapes[b][3]))
-        return self.operator("CONCATENATION", [a, b], y, (4, 1), (3, 0))
+    def join(self, a: int, b: int, axis: int = 3) -> int:
+        """Two tensors behind each other along an axis."""
+        shape = self.shapes[a]
+        y = self.tensor((*shape[:axis], shape[axis] + self.shapes[b][axis], *shape[axis + 1 :]))
+        return self.operator("CONCATENATION", [a, b], y, (4, 1), (axis, 0))
 
     def resize(self, x: int, kind: str) -> int:
         """Tensor `x` twice or four times as large."""
@@ -156,22 +165,46 @@ class Network:
         if kind == "SLICE":
             sizes = [e - b for b, e in zip(begin, ends, strict=True)]
             said = [-1 if e == n and rng.random() < 0.5 else s for s, e, n in zip(sizes, ends, shape, strict=True)]
-            operands = [self.tensor((4,), _INT32, None, np.array(v, dtype=np.int32).tobytes()) for v in (begin, said)]
-            return self.operator(kind, [x, *operands], self.tensor(tuple(sizes)))
+            return self.operator(kind, [x, self.numbers(begin), self.numbers(said)], self.tensor(tuple(sizes)))
         steps = [int(rng.choice([1, 1, 2])) if 0 < i < 3 and n > 6 else 1 for i, n in enumerate(shape)]
         masks = [sum((whole and rng.random() < 0.6) << i for i, whole in enumerate(ends_whole)) for ends_whole in (
             [b == 0 for b in begin], [e == n for e, n in zip(ends, shape, strict=True)])]  # fmt: skip
         sizes = [-(-(e - b) // s) for b, e, s in zip(begin, ends, steps, strict=True)]
         negative = [e - n if e < n and rng.random() < 0.3 else e for e, n in zip(ends, shape, strict=True)]
-        numbers = (begin, negative, steps)
-        operands = [self.tensor((4,), _INT32, None, np.array(v, dtype=np.int32).tobytes()) for v in numbers]
+        operands = [self.numbers(values) for values in (begin, negative, steps)]
         return self.operator(kind, [x, *operands], self.tensor(tuple(sizes)), (4, 4), tuple(masks))
 
-    def turned(self, x: int) -> int:
-        """Tensor `x`, whose channels come first, with its channels last."""
-        batch, channels, height, width = self.shapes[x]
-        order = self.tensor((4,), _INT32, None, np.array((0, 2, 3, 1), dtype=np.int32).tobytes())
-        return self.operator("TRANSPOSE", [x, order], self.tensor((batch, height, width, channels)))
+    def turned(self, x: int, order: tuple[int, ...] = (0, 2, 3, 1)) -> int:
+        """Tensor `x` with its axes in another order: one whose channels come first gets them last."""
+        shape = tuple(self.shapes[x][axis] for axis in order)
+        return self.operator("TRANSPOSE", [x, self.numbers(order)], self.tensor(shape))
+
+    def numbers(self, values: Sequence[int]) -> int:
+        """A constant vector of 32 bits."""
+        return self.tensor((len(values),), _INT32, None, np.array(values, dtype=np.int32).tobytes())
+
+    def parts(self, x: int, kind: str, axis: int) -> list[int]:
+        """Tensor `x` cut along an axis into two parts, equal ones by SPLIT, or all of it where it is no even number."""
+        shape, extent = self.shapes[x], self.shapes[x][axis]
+        sizes = [extent // 2, extent - extent // 2] if extent > 1 else [extent]
+        if kind == "SPLIT" and extent % 2:
+            sizes = [extent]
+        found = [self.tensor((*shape[:axis], n, *shape[axis + 1 :])) for n in sizes]
+        along = self.numbers([axis])
+        operands = [along, x] if kind == "SPLIT" else [x, self.numbers(sizes), along]
+        self.operator(kind, operands, found, (4,), (len(sizes),))
+        return found
+
+    def gathered(self, x: int, axis: int) -> int:
+        """Every one or every second index of tensor `x` along an axis from some on."""
+        shape, rng = self.shapes[x], self.rng
+        at = list(range(int(rng.integers(0, 2)) if shape[axis] > 2 else 0, shape[axis], int(rng.integers(1, 3))))
+        y = self.tensor((*shape[:axis], len(at), *shape[axis + 1 :]))
+        return self.operator("GATHER", [x, self.numbers(at)], y, (4, 4), (axis, 0))
+
+    def reshaped(self, x: int, shape: tuple[int, ...]) -> int:
+        """Tensor `x` in another shape."""
+        return self.operator("RESHAPE", [x, self.numbers(shape)], self.tensor(shape))
 
     def rescaled(self, x: int) -> int:
         """Tensor `x` with the quantisation of all others."""
@@ -195,7 +228,8 @@ class Network:
         return front.file(front.table(MODEL, fields))
 
 
-_MOVED = ("SLICE", "STRIDED_SLICE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "DEEP_PAD")
+_ALIKE = ("ROW", "PAD", "SLICE", "STRIDED_SLICE", "CONCATENATION", "SPLIT", "SPLIT_V", "GATHER")
+_MOVED = ("SLICE", "STRIDED_SLICE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "DEEP_PAD", "SPLIT", "SPLIT_V", "GATHER")
 
 
 def moving_cnn(seed: int) -> bytes:
@@ -210,10 +244,71 @@ def moving_cnn(seed: int) -> bytes:
     return net.file(first, x)
 
 
+def exported_cnn(seed: int) -> bytes:
+    """A network as exporters write those of channels first: windows between TRANSPOSEs, all else on channels first."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    x = first = net.tensor((1, int(rng.integers(2, 7)), *(int(n) for n in rng.integers(10, 22, 2))))
+    for _ in range(int(rng.integers(2, 5))):
+        x = net.turned(net.window(net.turned(x), str(rng.choice(_DRAWN[:5]))), (0, 3, 1, 2))
+        for _ in range(int(rng.integers(0, 4))):
+            x = _on_all_axes_alike(net, x)
+    return net.file(first, net.turned(x) if seed % 2 else x)
+
+
+def headed_cnn(seed: int) -> bytes:
+    """A network with heads, as detectors have: convolutions of one depth whose pixels are joined as rows."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    x = first = net.tensor((1, *(int(n) for n in rng.integers(10, 24, 2)), int(rng.integers(2, 6))))
+    deep, heads = int(rng.integers(1, 9)), []
+    for _ in range(int(rng.integers(2, 5))):
+        head = net.window(x, "CONV_2D", deep)
+        if rng.random() < 0.3:
+            head = net.add(head, net.rescaled(head))
+        heads.append(net.reshaped(head, (1, net.shapes[head][1] * net.shapes[head][2], deep)))
+        x = net.window(x, str(rng.choice(_DRAWN[:5])))
+    if rng.random() < 0.3:
+        _, rows, _ = net.shapes[heads[-1]]
+        pair = net.tensor((1, 2, rows, deep))
+        net.operator("PACK", [heads[-1], net.rescaled(heads[-1])], pair, (4, 4), (2, 1))
+        heads[-1] = net.reshaped(pair, (1, 2 * rows, deep))
+    if rng.random() < 0.3:
+        heads = [net.join(heads[0], heads[1], 1), *heads[2:], heads[0]]
+    y = heads[0]
+    for head in heads[1:]:
+        y = net.join(y, head, 1)
+    return net.file(first, net.rescaled(y) if seed % 2 else y)
+
+
+def _on_all_axes_alike(net: Network, x: int) -> int:
+    """An operator on tensor `x` that computes the same on any order of axes, or a few that branch and join again."""
+    kind, axis = str(net.rng.choice(_ALIKE)), int(net.rng.integers(1, 4))
+    if kind in ("SPLIT", "SPLIT_V"):
+        parts = net.parts(x, kind, axis)
+        return net.join(parts[-1], net.rescaled(parts[0]), axis) if len(parts) > 1 else parts[0]
+    if kind == "GATHER":
+        return net.gathered(x, axis)
+    if kind == "ROW":
+        shape = [n if a == axis else 1 for a, n in enumerate(net.shapes[x])][int(net.rng.integers(0, 2)) :]
+        row = net.tensor(tuple(shape), data=net.rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+        return net.add(x, row)
+    if kind == "CONCATENATION":
+        return net.join(x, net.add(x, net.rescaled(x)), axis)
+    if kind == "PAD":
+        return net.pad(x)
+    return net.block(x, kind)
+
+
 def _moved(net: Network, x: int, kind: str) -> int:
     shape = net.shapes[x]
     if kind in ("SLICE", "STRIDED_SLICE"):
         return net.block(x, kind)
+    if kind == "GATHER":
+        return net.gathered(x, 2 if shape[1] == 1 else int(net.rng.integers(1, 4)))
+    if kind.startswith("SPLIT"):
+        parts = net.parts(x, kind, 3)
+        return net.join(parts[-1], parts[0]) if net.rng.random() < 0.5 else parts[0]
     if kind == "DEEP_PAD":
         pads = np.array([[0, 0], [0, 0], [0, 0], net.rng.integers(0, 3, 2)], dtype=np.int32)
         y = net.tensor((*shape[:3], shape[3] + int(pads.sum())))

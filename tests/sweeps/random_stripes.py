@@ -1,7 +1,8 @@
-"""Random networks computed in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [moving]]
+"""Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [KIND [FIRST]]]
 
-With `moving` they have many operators that only move. Each network is rewritten, run on the tflite-micro wheel with and
-without its plan, and compared with itself. Prints the seeds that differ, and exits with 1 if there are any.
+KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs, `headed` has heads as
+detectors. Each network, from seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and
+compared with itself. Prints the seeds that differ, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import moving_cnn, random_cnn
+from random_cnns import exported_cnn, headed_cnn, moving_cnn, random_cnn
 
 from modelplan import runtimes
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.interface import reloaded
+from modelplan.rewriting.striped_tflite.joining import with_joins
 from modelplan.rewriting.striped_tflite.layers import layer_of
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
+from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import pack
 from modelplan.rewriting.stripes.regions import (
@@ -89,6 +95,18 @@ def rewritten(
     return model, planned, planner.predicted_head(read_tflite(planned, name))
 
 
+def with_other_moves(data: bytes, path: Path) -> tuple[bytes, Graph]:
+    """A network with fewer TRANSPOSEs, slices for other operators, parts of joins in place, as stripes are searched."""
+    path.write_bytes(data)
+    graph = load_model(str(path))
+    for moves in (with_fewer_transposes, with_slices):
+        program = moves(data, graph)
+        if program is not None:
+            data, _ = write_striped(data, program)
+            graph = reloaded(data, graph)
+    return data, with_joins(Folded(graph, tuple(range(len(graph.ops))))).graph
+
+
 def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
     """A program with a random region in stripes."""
     rng = random.Random(seed)
@@ -105,14 +123,13 @@ def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
 
 def differences(seed: int, folder: Path, network: Callable[[int], bytes] = random_cnn) -> list[str] | None:
     """What a random network in stripes does otherwise than before; None where no operator of it can be split."""
-    data, path = network(seed), folder / "random.tflite"
-    path.write_bytes(data)
-    graph = load_model(str(path))
+    data = network(seed)
+    moved, graph = with_other_moves(data, folder / "random.tflite")
     program = legal_program(graph, seed)
     if program is None:
         return None
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
-    plain, planned, head = rewritten(data, "random", program, overlaps)
+    plain, planned, head = rewritten(moved, "random", program, overlaps)
     own, ours = run_tflm(data, rounds=1), run_tflm(planned, rounds=1)
     found = []
     if ours.outputs != own.outputs:
@@ -127,9 +144,11 @@ def differences(seed: int, folder: Path, network: Callable[[int], bytes] = rando
 def main() -> int:
     """Runs the seeds and tells which differ."""
     seeds, split, wrong = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 0, 0
-    network = moving_cnn if sys.argv[2:] == ["moving"] else random_cnn
+    kinds = {"moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn}
+    network = kinds[sys.argv[2]] if sys.argv[2:] else random_cnn
+    first = int(sys.argv[3]) if sys.argv[3:] else 0
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(seeds):
+        for seed in range(first, first + seeds):
             found = differences(seed, Path(folder), network)
             split += found is not None
             wrong += bool(found)

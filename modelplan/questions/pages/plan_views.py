@@ -43,6 +43,7 @@ _RUNG_NAMES = {
     "order": "better order",
     "views": "views share",
     "overlaps": "outputs over inputs",
+    "turn": "transposes cancelled",
     "fold": "padding inside convolutions",
     "gather": "pixels gathered",
     "split": "in stripes",

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from modelplan.model import Graph, Kind
 from modelplan.rewriting.striped_tflite.carrying_loops import append_carrying_loop
+from modelplan.rewriting.striped_tflite.joining import joined_parts
 from modelplan.rewriting.striped_tflite.layers import region_layers
 from modelplan.rewriting.striped_tflite.loops import append_loop
-from modelplan.rewriting.striped_tflite.steps import VIEWS, TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import VIEWS, GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.unrolled import append_stripes
 from modelplan.rewriting.stripes.regions import CarryingLoop, LoopedStripes, StripedRegion, UnrolledStripes
 
@@ -26,6 +27,8 @@ def striped_program(
     program, at = TfliteProgram(graph, file_ops=tuple(file_ops) or tuple(range(len(graph.ops)))), 0
     for t in graph.inputs:
         _give_memory(program, t)
+    for t, part in joined_parts(graph).items():
+        program.group_offsets[t] = GroupOffset(program.place(part.whole).group, part.byte)
     for region in regions:
         for index in order[at : region.first]:
             _append_whole(program, index)
@@ -54,5 +57,5 @@ def _append_whole(program: TfliteProgram, index: int) -> None:
 def _give_memory(program: TfliteProgram, t: int) -> None:
     """Puts an activation into a group of its own, unless it lies in one."""
     tensor = program.graph.tensors[t]
-    if t not in program.group_offsets and tensor.kind is Kind.ACTIVATION and tensor.nbytes:
-        program.group_offsets[t] = program.new_group()
+    if tensor.kind is Kind.ACTIVATION and tensor.nbytes:
+        program.place(t)

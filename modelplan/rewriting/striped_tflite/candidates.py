@@ -16,6 +16,7 @@ from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.estimating import Cost, Prices, estimate, estimate_carrying, estimate_loop
+from modelplan.rewriting.striped_tflite.joining import joined_parts, source_of
 from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
 from modelplan.rewriting.striped_tflite.steps import VIEWS
@@ -78,6 +79,7 @@ class Space:
         self.graph, self.order, self.overlaps, self.prices = graph, order, overlaps, prices
         self.plain = striped_program(graph, order, ())
         position = {op: step for step, op in enumerate(order)}
+        self.joined = joined_parts(graph)
         self.lives = [self._life(t, position) for t in range(len(graph.tensors))]
         self.layers = {op: layer_of(graph, op, self.axis_of(op)) for op in order}
         self._loads = self._live_bytes()
@@ -90,13 +92,15 @@ class Space:
         return 2 if any(len(s) == 4 and s[1] == 1 and s[2] > 1 for s in shapes) else 1
 
     def _life(self, t: int, position: dict[int, int]) -> tuple[int, int]:
-        """Steps [start, end) in which a tensor holds memory; a view and its source count once."""
+        """Steps [start, end) in which a tensor holds memory of its own; a view and its source count once."""
         tensor, producer = self.graph.tensors[t], self.graph.producers[t]
         if tensor.kind is not Kind.ACTIVATION or (producer < 0 and t not in self.graph.inputs):
             return 0, 0
         uses = [position[r] + 1 for r in self.graph.readers[t]]
         start = 0 if producer < 0 else position[producer]
-        return start, len(self.order) if t in self.graph.outputs else max([*uses, start + 1])
+        end = len(self.order) if t in self.graph.outputs else max([*uses, start + 1])
+        part = self.joined.get(source_of(self.graph, t))
+        return start, min(end, max(position[part.op], start + 1)) if part else end
 
     def _live_bytes(self) -> list[int]:
         """The bytes of all tensors that hold memory in each step."""
@@ -108,9 +112,8 @@ class Space:
 
     def _peak(self, step: int) -> int:
         op = self.graph.ops[self.order[step]]
-        own = {t for t in (*op.reads, *op.writes) if self.lives[t] != (0, 0)}
-        alive = (t for t in own if self.lives[t][0] <= step < self.lives[t][1])
-        return self._loads[step] - sum(self.graph.tensors[t].nbytes for t in alive) + self._local(step, own)
+        own = {t for t in (*op.reads, *op.writes) if self.lives[t][0] <= step < self.lives[t][1]}
+        return self._loads[step] - sum(self.graph.tensors[t].nbytes for t in own) + self._local(step, own)
 
     def _local(self, step: int, own: set[int]) -> int:
         """Bytes of an operator's own tensors, less what its output may run into."""

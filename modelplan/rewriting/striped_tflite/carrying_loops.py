@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modelplan.rewriting.striped_tflite.layers import takes_anything
+from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_anything
 from modelplan.rewriting.striped_tflite.loops import LoopWriter
 from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
@@ -64,6 +64,8 @@ class _Writer(LoopWriter):
         for position in layer.operands:
             inputs[position] = self._operand(index, op.inputs[position])
         carried, made = self.rows.carried(y), self.rows.made[y]
+        for position, numbers in steering_operands(self.graph, op, {self.axis: made}).items():
+            inputs[position] = self.program.constant(numbers)
         start = self.program.new_group()
         value = self._map(y, made, "made", GroupOffset(start.group, carried * self.base.row_bytes(y)))
         changes = (("padding", "VALID"),) if index in self.rows.padded else ()

@@ -155,15 +155,15 @@ def with_interface(model: bytes, graph: Graph, dtype: str) -> ChangedInterface:
         return ChangedInterface(model, graph, frozenset(), 0, (f"its inputs and outputs are {dtype} already",))
     before = [row for row in read_interface(model) if (row.side, row.position) not in written.places]
     content = write_interface(written.file(), [*before, *written.converted])
-    whole = _loaded(content, graph)
+    whole = reloaded(content, graph)
     content, _ = write_striped(content, striped_program(whole, range(len(whole.ops)), ()))
-    changed = _loaded(content, graph)
+    changed = reloaded(content, graph)
     gone = frozenset(op for op in conversions.operators if written.goes(op))
     fewer = _end_bytes(graph) - _end_bytes(changed)
     return ChangedInterface(content, changed, gone, fewer, tuple(conversions.reasons))
 
 
-def _loaded(content: bytes, graph: Graph) -> Graph:
+def reloaded(content: bytes, graph: Graph) -> Graph:
     """The graph of a file that was made of that of `graph`, with its name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tflite"

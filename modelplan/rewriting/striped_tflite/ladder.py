@@ -27,8 +27,11 @@ from modelplan.rewriting.striped_tflite.interface import (
     outer_conversions,
     with_interface,
 )
+from modelplan.rewriting.striped_tflite.joining import with_joins
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
+from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.rewriting.stripes.ordering import hoisted, late_reads
@@ -152,11 +155,20 @@ def _proved(ladder: Ladder, goal: Goal) -> Ladder:
     return replace(ladder, chosen=chosen, least=least, remarks=remarks, proof=())
 
 
+#: A file that counts as the model, its graph, and the orders in which stripes are searched.
+_Variant = tuple[ModelOnTarget, Folded, Sequence[tuple[int, ...]]]
+
+
 class _Climb:
-    """One ascent: the rungs so far, and what the search for stripes found out."""
+    """One ascent: the rungs so far, and what the search for stripes found out.
+
+    `subject` is the model, or the file with fewer TRANSPOSEs in its place. `joins` says whether the last plan needs the
+    least where parts of joins lie in their places.
+    """
 
     def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
+        self.subject, self.joins = model, True
         self.processes = processes or usual_processes()
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
@@ -211,19 +223,52 @@ class _Climb:
         overlaps = self.model.overlaps
         if "overlaps" not in without:
             yield self._planned("overlaps", whole, orders, overlaps)
-        if "fold" not in without:
-            fewer = folded(self.graph, same_scale(self.model.data))
-            if len(fewer.file_ops) < len(order):
-                whole, orders = fewer, [self._settled(fewer.graph, tuple(range(len(fewer.file_ops))))]
-                yield self._planned("fold", whole, orders, overlaps)
+        if "turn" not in without and (turned := self._turned()):
+            whole, orders = turned[1:]
+            yield turned[0]
+        fewer = whole if "fold" in without else self._folded(self.subject)
+        if len(fewer.file_ops) < len(whole.file_ops):
+            whole, orders = fewer, [self._settled(fewer.graph, tuple(range(len(fewer.file_ops))))]
+            yield self._planned("fold", whole, orders, overlaps)
+        gathers = False
         if not without & {"gather", "overlaps"}:
             other = with_dilations(whole, self.model.runtime)
             rung = None if other is whole else self._planned("gather", other, orders, overlaps)
             if rung and self.model.measure(rung) < min(map(self.model.measure, self.rungs)):
-                whole = other
+                whole, gathers = other, True
                 yield rung
         if "split" not in without:
-            yield from self._split(whole, orders)
+            yield from self._split([(self.subject, whole, orders), *self._sliced(gathers=gathers)])
+
+    def _folded(self, model: ModelOnTarget) -> Folded:
+        """The graph with PADs folded into convolutions, where that is allowed."""
+        if "fold" in self.goal.without:
+            return Folded(model.graph, tuple(range(len(model.graph.ops))))
+        return folded(model.graph, same_scale(model.data))
+
+    def _sliced(self, *, gathers: bool) -> Iterator[_Variant]:
+        """The model with slices in place of operators that are not split, if there are any."""
+        program = with_slices(self.subject.data, self.subject.graph)
+        if program is not None:
+            model = self.subject.rewritten(write_striped(self.subject.data, program)[0])
+            whole = self._folded(model)
+            whole = with_dilations(whole, self.model.runtime) if gathers else whole
+            yield model, whole, [self._settled(whole.graph, tuple(range(len(whole.graph.ops))))]
+
+    def _turned(self) -> tuple[Rung, Folded, list[tuple[int, ...]]] | None:
+        """The rung with fewer TRANSPOSEs, whose file the next rungs start from, unless it needs more."""
+        program = with_fewer_transposes(self.model.data, self.graph)
+        if program is None:
+            return None
+        joins = self.joins
+        model = self.subject = self.model.rewritten(write_striped(self.model.data, program)[0])
+        order = tuple(range(len(model.graph.ops)))
+        whole, orders = Folded(model.graph, order), [self._settled(model.graph, order)]
+        rung = self._planned("turn", whole, orders, self.model.overlaps)
+        if self.model.measure(rung) <= min(map(self.model.measure, self.rungs)):
+            return rung, whole, orders
+        self.subject, self.joins = self.model, joins
+        return None
 
     def _unplanned(self) -> Iterator[Rung]:
         yield self.model.rung("as is", self.model.original, self.ops, self.model.macs)
@@ -235,7 +280,7 @@ class _Climb:
         if not file.decodes:
             return self.goal.without
         self.remarks.append(f"no rungs behind overlaps: {DECODE} unpacks its weights")
-        return self.goal.without | {"fold", "gather", "split"}
+        return self.goal.without | {"turn", "fold", "gather", "split"}
 
     def _settled(self, graph: Graph, order: tuple[int, ...]) -> tuple[int, ...]:
         """The order with operators at earlier steps where less waits for them then, and variables read late."""
@@ -252,15 +297,29 @@ class _Climb:
     def _planned(
         self, name: str, whole: Folded, orders: Sequence[tuple[int, ...]], overlaps: placing.KernelOverlaps
     ) -> Rung:
-        """The model with a plan, in the order that needs the least."""
-        programs = [striped_program(whole.graph, order, (), whole.file_ops) for order in orders]
-        rungs = [self.model.packed_rung(name, program, overlaps, self.model.macs) for program in programs]
-        return min(rungs, key=self.model.rank)
+        """The model with a plan, in the order that needs the least, with parts of joins in place if that needs less."""
+        plain = [self._packed(name, whole, order, overlaps) for order in orders]
+        joins = [(joined, order) for order in orders if (joined := self._with_joins(whole, order)) is not whole]
+        placed = [self._packed(name, joined, order, overlaps) for joined, order in joins]
+        best = min(plain, key=self.model.rank)
+        self.joins = bool(placed) and min(map(self.model.rank, placed)) <= self.model.rank(best)
+        return min(placed, key=self.model.rank) if self.joins else best
 
-    def _split(self, whole: Folded, orders: Sequence[tuple[int, ...]]) -> Iterator[Rung]:
+    def _packed(self, name: str, whole: Folded, order: tuple[int, ...], overlaps: placing.KernelOverlaps) -> Rung:
+        program = striped_program(whole.graph, order, (), whole.file_ops)
+        return self.subject.packed_rung(name, program, overlaps, self.model.macs)
+
+    def _with_joins(self, whole: Folded, order: tuple[int, ...]) -> Folded:
+        """The graph with parts of joins in their places, where all kernels take them there; else the same."""
+        joined = with_joins(whole)
+        program = striped_program(joined.graph, order, (), whole.file_ops)
+        return joined if placing.is_aligned(program, self.model.runtime) else whole
+
+    def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
         rungs = []
-        for order in orders:
-            search = StripeSearch(self.model, whole, order, self.processes)
+        for model, whole, order in ((model, whole, order) for model, whole, orders in variants for order in orders):
+            joined = self._with_joins(whole, order) if self.joins else whole
+            search = StripeSearch(model, joined, order, self.processes)
             rungs += search.answers()
             self.points += search.points()
             self.bounds.append(search.least)

@@ -138,23 +138,25 @@ def _permuted(graph: Graph, op: Op, axis: int) -> Layer | str:
 
 
 def steering_operands(graph: Graph, op: Op, computed: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
-    """The constants, by position, by which an operator makes so many rows along each axis that is cut.
+    """The constants, by position, that an operator needs to make so many rows along each axis that is cut.
 
-    Those of operators that enlarge maps hold the size of the output, those of slices what they take.
+    Those of operators that enlarge maps hold the size of the output, those of slices what they take. Where the
+    operator has them already they are left out.
     """
+    wanted: dict[int, tuple[int, ...]] = {}
+    shape = [computed.get(axis, extent) for axis, extent in enumerate(graph.tensors[op.outputs[0]].shape)]
     if op.kind in SLICES:
-        return _slicing_operands(graph, op, computed)
-    shape = list(graph.tensors[op.outputs[0]].shape)
-    for axis, rows in computed.items():
-        shape[axis] = rows
-    if op.kind == "TRANSPOSE_CONV":
-        return {0: tuple(shape)}
-    return {1: tuple(shape[1:3])} if op.kind.startswith("RESIZE") else {}
+        wanted = _slicing_operands(graph, op, computed)
+    elif op.kind == "TRANSPOSE_CONV":
+        wanted = {0: tuple(shape)}
+    elif op.kind.startswith("RESIZE"):
+        wanted = {1: tuple(shape[1:3])}
+    return {at: numbers for at, numbers in wanted.items() if numbers != op.attribute(f"operand {at}")}
 
 
 def _sliced(graph: Graph, op: Op, axis: int) -> Layer | str:
     """A SLICE or STRIDED_SLICE: some of the operand's rows, each one or every so many."""
-    taken = _taken(graph, op)
+    taken = taken_places(graph, op)
     if isinstance(taken, str):
         return taken
     first, step = taken[axis]
@@ -164,7 +166,7 @@ def _sliced(graph: Graph, op: Op, axis: int) -> Layer | str:
     return Layer("window", (0,), x, y, stride=step, above=-first)
 
 
-def _taken(graph: Graph, op: Op) -> list[tuple[int, int]] | str:
+def taken_places(graph: Graph, op: Op) -> list[tuple[int, int]] | str:
     """For each axis the first place that a SLICE or STRIDED_SLICE takes, and how far the next one is."""
     shape, begin = graph.tensors[op.inputs[0]].shape, numbers(op, "operand 1")
     step = numbers(op, "operand 3") if op.kind == "STRIDED_SLICE" else (1,) * len(shape)

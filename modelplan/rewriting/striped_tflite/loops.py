@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from modelplan.model import Graph
-from modelplan.rewriting.striped_tflite.layers import SLICES, steering_operands, takes_anything
+from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_anything
 from modelplan.rewriting.striped_tflite.steps import Block, GroupOffset, TfliteLoop, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.loop_rows import IterationRows, Tiling, tiling
 from modelplan.rewriting.stripes.program import AddedValue
@@ -47,7 +47,7 @@ class LoopWriter(ABC):
         self.body: list[TfliteStep] = []
         self.held: dict[int, int] = {}
         self.carried: dict[int, int] = {}  # what an iteration leaves to the next, and the value that it makes of it
-        program.group_offsets[self.y] = program.new_group()
+        program.place(self.y)
         self.counter = self._small("counter", 1)
 
     def write(self) -> None:
@@ -147,10 +147,8 @@ class _Writer(LoopWriter):
             blocks = self._used(x, (index, position), layer.places) if x not in self.held and self.loose else ()
             inputs[position] = self._rows(x, source, runs, f"op{index}_window", layer.places, blocks)
         computed = [axis_rows.computed[index] for axis_rows in self.tiling.both_axes]
-        if layer.kind == "grow" or op.kind in SLICES:
-            for position, numbers in steering_operands(graph, op, self._cut(computed)).items():
-                if numbers != op.attribute(f"operand {position}"):
-                    inputs[position] = self.program.constant(numbers)
+        for position, numbers in steering_operands(graph, op, self._cut(computed)).items():
+            inputs[position] = self.program.constant(numbers)
         value = self._map(y, computed, "made")
         self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index))
         self.held[y] = self._rows(

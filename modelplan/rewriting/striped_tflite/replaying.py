@@ -17,6 +17,7 @@ from modelplan.rewriting.striped_tflite.steps import (
     accesses,
     executed_steps,
     is_followed,
+    joins_in_place,
 )
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess
 from modelplan.rewriting.stripes.group_packing import GroupPacking
@@ -118,7 +119,7 @@ class _Machine:
         added = step.source < 0
         if step.kind in VIEWS and step.inputs[0] in self.content:
             self.content[value] = self.content[step.inputs[0]]
-        elif added and step.kind == "CONCATENATION":
+        elif joins_in_place(self.program, step):
             self.content[value] = np.concatenate([self.content[t] for t in step.inputs])
         elif added and step.kind == "SLICE" and is_followed(self.program, step) and step.inputs[0] in self.content:
             self.content[value] = self._block(step, step.outputs[0], self.content[step.inputs[0]], iteration).ravel()

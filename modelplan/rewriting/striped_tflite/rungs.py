@@ -16,6 +16,7 @@ from modelplan.ops.macs import graph_macs
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.durations import op_time, program_time
+from modelplan.rewriting.striped_tflite.interface import reloaded
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import added_kinds, write_striped
@@ -43,8 +44,9 @@ RUNGS = {
     "as is": "the unmodified file",
     "interface": "the program passes other types: the outer conversions are its own",
     "order": "its best order of operators",
-    "views": "an offline plan (addresses in the file, which TFLM takes) in which views share bytes",
+    "views": "an offline plan (addresses in the file, which TFLM takes) in which views and joined parts share bytes",
     "overlaps": "and outputs run into operands that are still read",
+    "turn": "and TRANSPOSEs that cancel each other are left out",
     "fold": "and convolutions do the padding in front of them",
     "gather": "and pointwise convolutions gather a few pixels before they write them",
     "split": "and the largest maps are computed in stripes",
@@ -128,7 +130,8 @@ class _KnownSteps:
 class ModelOnTarget:
     """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime.
 
-    `original` is the file as it came, where its inputs and outputs had other types.
+    `original` is the file as it came, where its inputs and outputs had other types. `time` are the nanoseconds of the
+    model, where `graph` is a rewritten one.
     """
 
     def __init__(
@@ -140,16 +143,22 @@ class ModelOnTarget:
         report: Report = report_nothing,
         check: Callable[[], None] = never_interrupt,
         original: bytes | None = None,
+        time: float | None = None,
     ) -> None:
         self.data, self.graph, self.name, self.goal = data, graph, name, goal
         self.original = data if original is None else original
         self.report, self.check = report, check
         self.macs = graph_macs(graph)
-        self.time = sum(op_time(graph, op) for op in range(len(graph.ops)))
+        self.time = sum(op_time(graph, op) for op in range(len(graph.ops))) if time is None else time
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
         self.overlaps = placing.no_overlaps if "overlaps" in goal.without else placing.proved_overlaps(self.runtime)
         self._known = _KnownSteps(graph)
+
+    def rewritten(self, data: bytes) -> ModelOnTarget:
+        """Another file that computes the same, which counts as this model."""
+        graph = reloaded(data, self.graph)
+        return ModelOnTarget(data, graph, self.name, self.goal, self.report, self.check, self.original, self.time)
 
     def measure(self, rung: Rung) -> int:
         """The bytes of the objective."""

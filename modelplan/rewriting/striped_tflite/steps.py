@@ -20,6 +20,8 @@ from modelplan.rewriting.stripes.program import AddedValue, StripedProgram, Stri
 
 #: Operators that leave the bytes of operand 0 as they are.
 VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+#: Operators that put their operands one behind the other.
+JOINS = frozenset({"CONCATENATION", "PACK"})
 #: The most operands of TFLM's CONCATENATION.
 MOST_JOINED = 10
 #: The place of a block in a tensor, and its extents.
@@ -99,6 +101,12 @@ class TfliteProgram(StripedProgram[TfliteStep]):
         """The first byte of one more group."""
         self.groups += 1
         return GroupOffset(self.groups - 1, 0)
+
+    def place(self, value: int) -> GroupOffset:
+        """Where a value lies: in a group of its own unless it has a place."""
+        if value not in self.group_offsets:
+            self.group_offsets[value] = self.new_group()
+        return self.group_offsets[value]
 
     def add_at(self, value: AddedValue, place: GroupOffset) -> int:
         """Adds a value that lies in a group and returns its number."""
@@ -244,7 +252,7 @@ def _of_step(program: TfliteProgram, number: int, step: TfliteStep, iteration: i
         return
     if step.kind in VIEWS and program.group_offsets.get(step.inputs[0]) == program.group_offsets.get(step.outputs[0]):
         return
-    if step.kind == "CONCATENATION" and step.source < 0:
+    if joins_in_place(program, step):
         yield from _joined(program, number, step)
     elif step.kind == "SLICE" and takes_rows(program, step):
         yield from _sliced(program, number, step)
@@ -253,6 +261,16 @@ def _of_step(program: TfliteProgram, number: int, step: TfliteStep, iteration: i
             yield from _whole(program, value, number, writes=False)
         for value in step.outputs:
             yield from _whole(program, value, number, writes=True)
+
+
+def joins_in_place(program: TfliteProgram, step: TfliteStep) -> bool:
+    """Whether a step joins runs of bytes that may lie in their places."""
+    if step.kind not in JOINS:
+        return False
+    group = program.group_offsets[step.outputs[0]].group
+    return step.source < 0 or any(
+        t in program.group_offsets and program.group_offsets[t].group == group for t in step.inputs
+    )
 
 
 def takes_rows(program: TfliteProgram, step: TfliteStep) -> bool:

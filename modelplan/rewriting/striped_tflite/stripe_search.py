@@ -129,7 +129,7 @@ class StripeSearch:
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
         workers = Workers(self.processes, _prepared, self.model.data, self.model.graph, self.model.name, self.goal,
-                          self.whole, self.order)  # fmt: skip
+                          self.whole, self.order, self.model.time)  # fmt: skip
         try:
             return self._answers(workers)
         finally:
@@ -443,10 +443,10 @@ class StripeSearch:
 
 
 def _prepared(
-    data: bytes, graph: Graph, name: str, goal: Goal, whole: Folded, order: tuple[int, ...]
+    data: bytes, graph: Graph, name: str, goal: Goal, whole: Folded, order: tuple[int, ...], time: float
 ) -> dict[str, Callable[..., Any]]:
     """The tasks of a search of the same model in another process."""
-    return StripeSearch(ModelOnTarget(data, graph, name, goal), whole, order).tasks()
+    return StripeSearch(ModelOnTarget(data, graph, name, goal, time=time), whole, order).tasks()
 
 
 def _prices(bits: int, whole: Graph) -> Prices:
@@ -499,6 +499,7 @@ def _whole_bytes(space: Space, step: int, peak: int) -> int:
     """
     op, tensors = space.graph.ops[space.order[step]], space.graph.tensors
     operands = {op.inputs[position] for position, _, _ in space.overlaps(space.plain, space.plain.steps[step])}
+    operands = {t for t in operands if space.lives[t][1] > step}  # parts in place are counted in what they are part of
     if len(operands) < 2:
         return peak
     return peak - min(tensors[op.writes[0]].nbytes, sum(tensors[t].nbytes for t in operands))

@@ -40,7 +40,7 @@ class _Stripes(StripeLowering):
         self.uncut: dict[int, HeldRows] = {}  # what operators made of maps, rows too many included
         self.loose: set[int] = set()  # maps of which this stripe holds rows too many
         for t in base.exits:
-            program.group_offsets[t] = program.new_group()
+            program.place(t)
 
     def append(self) -> None:
         super().append()
@@ -120,8 +120,7 @@ class _Stripes(StripeLowering):
             inputs[1:] = self._cut_out(index, b - a)
         elif layer.kind == "grow" or op.kind in SLICES:
             for position, numbers in steering_operands(self.graph, op, {self.axis: window.computed}).items():
-                if numbers != op.attribute(f"operand {position}"):
-                    inputs[position] = self.program.constant(numbers)
+                inputs[position] = self.program.constant(numbers)
         elif window.padded or self._is_valid_here(index):
             if window.padded:
                 inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)
@@ -178,7 +177,8 @@ class _Stripes(StripeLowering):
         """Where the new rows of a map go, and the rows kept from the stripes before that they continue."""
         a, _ = self.rows.computed[y]
         if y in self.base.exits:
-            return GroupOffset(self.program.group_offsets[y].group, a * self.base.row_bytes(y)), []
+            group, start = self.program.group_offsets[y]
+            return GroupOffset(group, start + a * self.base.row_bytes(y)), []
         lo = self.rows.seen[y][0]
         if lo >= a or y not in self.held:
             return self.program.new_group(), []

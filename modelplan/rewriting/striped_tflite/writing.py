@@ -48,11 +48,15 @@ _ADDED = {
     "CONCATENATION": (2, 2, 10),
     "PAD": (34, 2, 22),
     "GATHER": (36, 2, 23),
+    "STRIDED_SLICE": (45, 2, 32),
+    "TRANSPOSE": (39, 2, 26),
     "WHILE": (119, 1, 93),
     "DYNAMIC_UPDATE_SLICE": (151, 1, 0),
 }
 #: The kind of options of operators whose padding is changed.
 _OPTIONS_OF = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 2, "AVERAGE_POOL_2D": 5, "MAX_POOL_2D": 5}
+#: How many fields the options of operators have that the rewrite writes in another way, by their kind.
+_MOVING_FIELDS = {10: 2, 23: 2, 26: 0, 32: 6, 35: 1, 79: 1}
 #: Code that stands in the old field of one byte for those that do not fit.
 _LARGE_CODE = 127
 _WHILE_OPTIONS = (4, 4)
@@ -96,10 +100,11 @@ def newer_operators(model: bytes) -> dict[int, str]:
 
 
 def _has_newer_options(model: bytes, operator: int) -> bool:
-    """Whether the options of a convolution or a pool have fields of a newer schema."""
+    """Whether the options of a convolution, a pool or an operator that moves have fields of a newer schema."""
     kind, options = field(model, operator, _OPTIONS_TYPE), child(model, operator, _OPTIONS)
     known = {_OPTIONS_OF.get(name): len(fields) for name, fields in OPTIONS.items()}
-    return bool(kind and options and unknown_fields(model, options, known.get(model[kind], 1 << 15)))
+    fields = _MOVING_FIELDS.get(model[kind], known.get(model[kind], 1 << 15)) if kind else 0
+    return bool(kind and options and unknown_fields(model, options, fields))
 
 
 class _Writer:

@@ -121,6 +121,8 @@ class Catalogue:
         self.number: dict[Hashable, int] = {}
         self.closed: int | None = None
         self.twins: dict[int, int] = {}
+        self.turns: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.turned_from: dict[int, tuple[int, tuple[int, ...]]] = {}
 
     def close(self) -> None:
         """Marks all maps and rows so far as computed by the first file; later ones are foreign."""
@@ -153,6 +155,8 @@ class Catalogue:
         """The same rows with codes of the other type of 8 bits, 128 apart; that of a twin is what it is the twin of."""
         if content.base == NOTHING:
             return content
+        if content.base in self.turned_from:
+            return self.turned(self.twin(self.turned_back(content)), self.turned_from[content.base][1])
         if content.base not in self.twins:
             base = self.bases[content.base]
             other = len(self.bases)
@@ -160,6 +164,33 @@ class Catalogue:
             self.bases.append(Base("twin", fields, base.made_by, base.name, base.windows, [0] * len(base.windows)))
             self.twins |= {content.base: other, other: content.base}
         return replace(content, base=self.twins[content.base])
+
+    def turned(self, content: Content, order: Sequence[int]) -> Content:
+        """The same elements with axis `order[i]` in place of axis i; a map that is turned back is that map again."""
+        if content.base == NOTHING:
+            return unwritten(content.shape[axis] for axis in order)
+        root, before = self.unturned(content.base)
+        axes = tuple(before[axis] for axis in order)
+        if axes == tuple(range(len(axes))):
+            number = root
+        elif (root, axes) in self.turns:
+            number = self.turns[root, axes]
+        else:
+            number, base = len(self.bases), self.bases[root]
+            windows, known = [base.windows[a] for a in axes], [base.known[a] for a in axes]
+            fields = (("the turned", root), ("order", axes))
+            self.bases.append(Base("turned", fields, base.made_by, base.name, windows, known))
+            self.turns[root, axes], self.turned_from[number] = number, (root, axes)
+        return Content(number, tuple(content.axes[axis] for axis in order))
+
+    def turned_back(self, content: Content) -> Content:
+        """The elements of a turned map as that map has them."""
+        _, order = self.unturned(content.base)
+        return self.turned(content, sorted(order, key=order.__getitem__))
+
+    def unturned(self, base: int) -> tuple[int, tuple[int, ...]]:
+        """The map that a base is, and which of its axes each axis of the base is."""
+        return self.turned_from.get(base) or (base, tuple(range(len(self.bases[base].windows))))
 
     def coordinates(self, base: int, axis: int, windows: Sequence[Window]) -> Axis:
         """The coordinate of each window along an axis of a base."""
@@ -174,13 +205,15 @@ class Catalogue:
 
     def is_foreign_base(self, base: int) -> bool:
         """Whether the first file computes no such map."""
-        return self.closed is not None and base >= self.closed
+        return self.closed is not None and self.unturned(base)[0] >= self.closed
 
     def explain(self, label: str, content: Content) -> tuple[Cause, ...] | str | None:
         """Why a tensor holds rows that the first file does not have: where they were made first, and what read those.
 
         None where it holds none.
         """
+        if content.base in self.turned_from:
+            content = self.turned_back(content)
         if content.filled:
             row = next(i for i, columns in enumerate(content.filled) if columns != _all_columns(content))
             columns = [i for i in range(content.shape[2]) if not content.filled[row] >> i & 1]

@@ -153,14 +153,35 @@ class _Memory:
             return
         for (t, content), mask in zip(event.reads, masks, strict=True):
             self._check(t, content, event.where, mask)
-        self._check_overlaps(event, range(len(event.reads)))
+        in_place = self._parts_in_place(event)
+        self._check_overlaps(event, [i for i in range(len(event.reads)) if i not in in_place])
         self._check_multiples(event)
         self._use_scratch(event, writer)
         if event.op.kind in _VIEWS:
-            (x, before), (y, after) = event.reads[0], event.writes[0]
-            self.prints.join(self._prints(y, after), self._prints(x, before))
+            in_place = {0: 0}
+        for operand, start in in_place.items():
+            origins = self._prints(*event.reads[operand])
+            self.prints.join(self._prints(*event.writes[0])[start : start + len(origins)], origins)
         for t, content in event.writes:
             self._store(t, content, writer)
+
+    def _parts_in_place(self, event: Event) -> dict[int, int]:
+        """The operands of a CONCATENATION or PACK that lie where it copies them, and where that is in its output.
+
+        The kernel copies such an operand onto itself, in one piece.
+        Source: ReferenceConcatenation and PackImpl of tflite-micro, for each operand and index before the axis.
+        """
+        if event.op.kind not in ("CONCATENATION", "PACK") or event.op.option("FusedActivationFunction"):
+            return {}
+        y, start, found = self.cells[event.writes[0][0]], 0, dict[int, int]()
+        if prod(y.shape[: event.op.option("Axis") % len(y.shape)]) != 1:
+            return {}
+        for operand, (x, _) in enumerate(event.reads):
+            at, there = self.layout.address.get(x), self.layout.address.get(y.number)
+            if at is not None and there is not None and at == there + start and self.cells[x].coding == y.coding:
+                found[operand] = start
+            start += self.sizes[x]
+        return found
 
     def _writer(self, name: str) -> int:
         self.writers.append(name)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
+from math import prod
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, 
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import WindowOperand, same_in_both, spread_of
+from modelplan.checking.verifier.safe_overlap import POINTWISE
 
 #: Most operators that a run may take, loops counted out.
 _MOST_STEPS = 60_000
@@ -249,15 +251,73 @@ class _Runner:
             raise Fault(where, str(fault).removeprefix(op.label).strip()) from None
         if moves is not None:
             return moves.contents, moves.copies
+        if op.kind == "TRANSPOSE" and (turned := self._turned(given, outputs[0])):
+            return (turned,), ()
         present = [x for x in given if x is not None]
         if any(x.content.base == NOTHING for x in present):
             return tuple(unwritten(cell.shape) for cell in outputs), ()
         return tuple(self._computed(op, where, given, outputs, i) for i in range(len(outputs))), ()
 
+    def _turned(self, given: Sequence[Given | None], output: Cell) -> Content | None:
+        """What a TRANSPOSE by constants makes: the same elements along other axes."""
+        x, order = (*given, None, None)[:2]
+        axes = order.integers if x and order and order.cell.data is not None else None
+        if x is None or axes is None or x.cell.coding != output.coding or len(output.coding.scales) > 1:
+            return None
+        return self.catalogue.turned(x.content, axes) if sorted(axes) == list(range(len(output.shape))) else None
+
     def _computed(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell], position: int
     ) -> Content:
+        """What an operator that computes makes of its operands.
+
+        Where it goes element by element, its result is that of the operands turned back, turned as the first one is.
+        """
         output = outputs[position]
+        order = self._order_of(op, given, output)
+        if order is None:
+            return self._computed_as_is(op, where, given, output, position)
+        back = sorted(order, key=order.__getitem__)
+        turned_back = [x and self._turned_back(x, back) for x in given]
+        shape = tuple(output.shape[axis] for axis in back)
+        if op.kind == "CONCATENATION":
+            axis = order[op.option("Axis") % len(order)]
+            op = replace(op, options=tuple((dict(op.options) | {"Axis": axis}).items()))
+        made = self._computed_as_is(op, where, turned_back, replace(output, shape=shape), position)
+        return self.catalogue.turned(made, order)
+
+    def _turned_back(self, x: Given, back: Sequence[int]) -> Given:
+        """An operand with its axes in another order; a single number has none."""
+        if x.cell.data is None:
+            content = self.catalogue.turned(x.content, back)
+        elif x.content.shape and prod(x.content.shape) > 1:
+            shape = (*(1,) * (len(back) - len(x.cell.shape)), *x.cell.shape)
+            elements = np.frombuffer(x.cell.data, np.uint8).reshape(*shape, len(x.cell.data) // prod(shape))
+            data = np.transpose(elements, (*back, len(back))).tobytes()
+            shape = tuple(shape[axis] for axis in back)
+            content = self.catalogue.constant(data, x.cell.coding, shape, x.cell.name)
+        else:
+            return x
+        return replace(x, cell=replace(x.cell, shape=content.shape), content=content)
+
+    def _order_of(self, op: Operation, given: Sequence[Given | None], output: Cell) -> tuple[int, ...] | None:
+        """The axes of a map that operand 0, turned, has along its own, where an operator treats all axes alike."""
+        present, rank = [x for x in given if x is not None], len(output.shape)
+        maps = [x for x in present if x.cell.data is None]
+        joins = op.kind == "CONCATENATION" and rank and len(maps) == len(present)
+        constants = [x.cell for x in present if x.cell.data is not None]
+        whole = all(len(c.shape) <= rank and len(c.data or b"") % max(prod(c.shape), 1) == 0 for c in constants)
+        if not maps or not (joins or (op.kind in POINTWISE and whole)):
+            return None
+        if any(len(cell.coding.scales) > 1 for cell in (output, *(x.cell for x in present))):
+            return None
+        if any(len(x.cell.shape) != rank or (not joins and x.cell.shape != output.shape) for x in maps):
+            return None
+        return self.catalogue.unturned(maps[0].content.base)[1]
+
+    def _computed_as_is(
+        self, op: Operation, where: str, given: Sequence[Given | None], output: Cell, position: int
+    ) -> Content:
         operands = [WindowOperand(x.cell, x.content) if x is not None else None for x in given]
         spread = spread_of(op, operands, output)
         if spread is None:

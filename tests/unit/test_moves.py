@@ -1,0 +1,197 @@
+"""Operators that only move: TRANSPOSEs that cancel, SPLITs as slices, parts of a CONCATENATION in their places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_cnns import Network, headed_cnn
+from striped_files import graph_of, with_offset
+
+from modelplan import BrokenPlanError
+from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.joining import joined_parts, with_joins
+from modelplan.rewriting.striped_tflite.ladder import climb
+from modelplan.rewriting.striped_tflite.rungs import Goal
+from modelplan.rewriting.striped_tflite.slicing import with_slices
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
+from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
+from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import read_tflite
+
+FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+POOL = (1, 1, 1, 2, 2, 0)
+
+
+@pytest.fixture
+def net() -> Network:
+    return Network(np.random.default_rng(3))
+
+
+def pooled(net: Network, x: int, channels: int = 3) -> int:
+    _, height, width, _ = net.shapes[x]
+    return net.operator(
+        "MAX_POOL_2D", [x], net.tensor((1, height - 1, width - 1, channels)), OPTIONS["MAX_POOL_2D"], POOL
+    )
+
+
+def turned(data: bytes, folder: Path) -> TfliteProgram | None:
+    return with_fewer_transposes(data, graph_of(data, folder))
+
+
+def kinds(program: TfliteProgram | None) -> list[str]:
+    assert program is not None
+    return [step.kind for step in program.steps]
+
+
+def test_transposes_that_cancel_are_left_out(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 9, 8, 3))
+    first = net.turned(pooled(net, x), FIRST)
+    a, b = net.parts(net.pad(first), "SPLIT_V", 1)
+    joined = net.join(b, net.rescaled(a), 1)
+    last = net.turned(net.block(joined, "STRIDED_SLICE"), LAST)
+    data = net.file(x, pooled(net, last, net.shapes[last][3]))
+    program = turned(data, tmp_path)
+    assert kinds(program) == [
+        "MAX_POOL_2D", "PAD", "SPLIT_V", "QUANTIZE", "CONCATENATION", "STRIDED_SLICE", "MAX_POOL_2D"
+    ]  # fmt: skip
+    assert program is not None
+    assert [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])] == ["ok", "ok"]
+
+
+def test_a_transpose_moves_where_it_has_fewer_bytes(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 3, 9, 8))
+    pads = net.tensor((4, 2), 2, None, np.array([0, 0, 0, 0, 1, 1, 9, 9], dtype=np.int32).tobytes())
+    padded = net.operator("PAD", [x, pads], net.tensor((1, 3, 11, 26)))
+    program = turned(net.file(x, pooled(net, net.turned(padded, LAST))), tmp_path)
+    assert kinds(program) == ["TRANSPOSE", "PAD", "MAX_POOL_2D"]
+
+
+def test_an_output_keeps_its_tensor(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 9, 8, 3))
+    y = net.turned(net.rescaled(net.turned(pooled(net, x), FIRST)), LAST)
+    program = turned(net.file(x, y), tmp_path)
+    assert kinds(program) == ["MAX_POOL_2D", "QUANTIZE"]
+    assert program is not None
+    assert program.steps[-1].outputs == (y,)
+
+
+def test_an_input_that_is_an_output_too_stays(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 9, 8, 3))
+    assert turned(net.file(x, net.turned(net.turned(x, FIRST), LAST)), tmp_path) is None
+
+
+def test_numbers_for_each_channel_are_turned(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 9, 8, 3))
+    first, row = net.turned(pooled(net, x), FIRST), net.tensor((3, 1, 1), data=bytes((5, 6, 7)))
+    data = net.file(x, pooled(net, net.turned(net.add(first, row), LAST)))
+    program = turned(data, tmp_path)
+    assert kinds(program) == ["MAX_POOL_2D", "ADD", "MAX_POOL_2D"]
+    assert program is not None
+    assert program.shape(program.steps[1].inputs[1]) == (1, 1, 1, 3)
+    assert [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])] == ["ok", "ok"]
+
+
+def test_maps_beside_numbers_of_a_plane_are_not_turned(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 9, 8, 3))
+    first, plane = net.turned(pooled(net, x), FIRST), net.tensor((8, 7), data=bytes(56))
+    assert turned(net.file(x, pooled(net, net.turned(net.add(first, plane), LAST))), tmp_path) is None
+
+
+def test_numbers_along_another_axis_are_refused(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 4, 4, 3))
+    first, row = net.turned(pooled(net, x), FIRST), net.tensor((3, 1, 1), data=bytes((5, 6, 7)))
+    data = net.file(x, pooled(net, net.turned(net.add(first, row), LAST)))
+    program = turned(data, tmp_path)
+    assert program is not None
+    numbers = program.steps[1].inputs[1] - len(program.graph.tensors)
+    program.added[numbers] = replace(program.added[numbers], shape=(1, 3, 1, 1))
+    with pytest.raises(BrokenPlanError, match="differs from the model's"):
+        prove_rewrite(data, write_striped(data, program)[0])
+
+
+def test_parts_are_written_as_slices(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 8, 8, 4))
+    a, _ = net.parts(x, "SPLIT", 3)
+    b, _ = net.parts(a, "SPLIT_V", 1)
+    c = net.operator("GATHER", [b, net.numbers((1, 4, 7))], net.tensor((1, 4, 3, 2)), (4, 4), (2, 0))
+    d = net.operator("GATHER", [c, net.numbers((0, 2, 1))], net.tensor((1, 3, 3, 2)), (4, 4), (1, 0))
+    data = net.file(x, d)
+    program = with_slices(data, graph_of(data, tmp_path))
+    assert kinds(program) == ["SLICE"] * 4 + ["STRIDED_SLICE", "GATHER"]
+    assert program is not None
+    assert [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])] == ["ok", "ok"]
+
+
+def test_parts_of_another_scale_stay(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 8, 8, 4), scale=(0.07, 2))
+    data = net.file(x, net.parts(x, "SPLIT", 3)[0])
+    assert with_slices(data, graph_of(data, tmp_path)) is None
+
+
+def test_parts_of_a_join_lie_in_their_places(net: Network, tmp_path: Path) -> None:
+    """One of them twice, one an input of the model, and a join of a join."""
+    x = net.tensor((1, 6, 4, 3))
+    a, b = net.rescaled(x), net.rescaled(x)
+    view = net.reshaped(b, (1, 6, 4, 3))
+    inner = net.join(a, view, 1)
+    y = net.operator("CONCATENATION", [x, inner, a], net.tensor((1, 24, 4, 3)), (4, 1), (1, 0))
+    graph = with_joins(Folded(graph_of(net.file(x, y), tmp_path), (0, 1, 2, 3, 4))).graph
+    assert {t: (part.whole, part.byte) for t, part in joined_parts(graph).items()} == {
+        inner: (y, 72), a: (y, 216), b: (y, 144)
+    }  # fmt: skip
+    program = striped_program(graph, range(5), ())
+    assert {t: place.delta for t, place in program.group_offsets.items()} == {
+        x: 0, y: 0, inner: 72, a: 216, b: 144, view: 144
+    }  # fmt: skip
+
+
+def test_what_is_no_run_of_bytes_is_not_joined_in_place(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 6, 4, 3))
+    whole = Folded(graph_of(net.file(x, net.join(net.rescaled(x), net.rescaled(x), 3)), tmp_path), (0, 1, 2))
+    assert with_joins(whole) is whole
+
+
+def test_heads_take_no_bytes_beside_the_result(tmp_path: Path) -> None:
+    path = tmp_path / "headed.tflite"
+    path.write_bytes(headed_cnn(8))
+    ladder = climb(path, Goal(objective="head", without=frozenset({"split"})))
+    as_is, views = ladder.rungs[0], next(rung for rung in ladder.rungs if rung.name == "views")
+    assert views.head < as_is.head
+    assert ladder.chosen is not as_is
+    assert [verdict.outcome for verdict in ladder.proof[:2]] == ["ok", "ok"]
+
+
+def test_a_part_beside_its_place_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "headed.tflite"
+    path.write_bytes(headed_cnn(8))
+    ladder = climb(path, Goal(objective="head", without=frozenset({"split"})), proved=False)
+    assert ladder.model is not None
+    file = read_tflite(ladder.model, "headed")
+    offsets = planner.read_plan(file) or ()
+    reshape, join = file.subgraphs[0].ops[-2:]
+    assert (reshape.kind, join.kind, join.inputs[-1]) == ("RESHAPE", "CONCATENATION", reshape.outputs[0])
+    moved = ladder.model
+    for t in (reshape.inputs[0], reshape.outputs[0]):
+        moved = with_offset(moved, t, offsets[t] + 1)
+    with pytest.raises(BrokenPlanError, match=r"CONCATENATION .* over bytes"):
+        prove_rewrite(path.read_bytes(), moved)
+
+
+def test_the_ladder_shows_what_is_turned(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 9, 8, 3))
+    y = pooled(net, net.turned(net.pad(net.turned(pooled(net, x), FIRST)), LAST), net.shapes[x][3])
+    path = tmp_path / "exported.tflite"
+    path.write_bytes(net.file(x, y))
+    ladder = climb(path, Goal(objective="head", without=frozenset({"split"})), proved=False)
+    turn = next(rung for rung in ladder.rungs if rung.name == "turn")
+    assert turn.ops == ladder.rungs[0].ops - 2
+    assert turn.time < 1
+    without = climb(path, Goal(objective="head", without=frozenset({"split", "turn"})), proved=False)
+    assert all(rung.name != "turn" for rung in without.rungs)
