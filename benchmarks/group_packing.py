@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -25,20 +26,21 @@ from modelplan.rewriting.stripes import group_packing
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
 from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem
 
-#: Models of the corpus, and what is asked for beside CMSIS-NN on 32 bits.
-HEAD, INT8 = {"objective": "head"}, {"interface": "int8"}
+#: Models of the corpus, and what is asked for: the least on 32 bits with CMSIS-NN.
+ASKED = FitRequest("", abi="32", kernels="cmsis-dsp", processes=1)
+ARENA, HEAD, INT8 = ASKED, replace(ASKED, objective="head"), replace(ASKED, interface="int8")
 MODELS = {
-    "tflite/person_detect": HEAD, "tflite/vww_96_int8": {}, "tflite/kws_ref_model": HEAD,
-    "tflite/pretrainedResnet_quant": HEAD, "tflite/mcu/mcunet_vww0": {}, "tflite/mcu/micronet_vww2": {},
-    "tflite/mcu/micronet_vww3": HEAD, "tflite/mcu/kws_cnn_l": HEAD, "tflite/mcu/kws_micronet_l": {},
-    "camera/blazeface_front_128": INT8, "camera/fomo_face_detection": {}, "camera/yolo_lc_192": {},
+    "tflite/person_detect": HEAD, "tflite/vww_96_int8": ARENA, "tflite/kws_ref_model": HEAD,
+    "tflite/pretrainedResnet_quant": HEAD, "tflite/mcu/mcunet_vww0": ARENA, "tflite/mcu/micronet_vww2": ARENA,
+    "tflite/mcu/micronet_vww3": HEAD, "tflite/mcu/kws_cnn_l": HEAD, "tflite/mcu/kws_micronet_l": ARENA,
+    "camera/blazeface_front_128": INT8, "camera/fomo_face_detection": ARENA, "camera/yolo_lc_192": ARENA,
     "camera/palm_detection_full_192": INT8,
 }  # fmt: skip
 #: Instances of each model, generated ones, and the tries of each packing: at a first look, and of an answer.
-OF_EACH, GENERATED, TRIES = 8, 1000, (rungs.SearchEffort.glance, rungs.SearchEffort.answer)
+OF_EACH, GENERATED, TRIES = 8, 1000, (ASKED.effort.glance, ASKED.effort.answer)
 
 
-def recorded(source: Path, **asked: str) -> list[Problem]:
+def recorded(request: FitRequest) -> list[Problem]:
     """Packing problems that `fit` solves on its way, evenly out of all."""
     found: list[Problem] = []
 
@@ -47,7 +49,7 @@ def recorded(source: Path, **asked: str) -> list[Problem]:
         return group_packing.pack(problem, *rest, **more)
 
     with mock.patch.object(stripe_search, "pack", noting), mock.patch.object(rungs, "pack", noting):
-        fit(FitRequest(source, abi="32", kernels="cmsis-dsp", processes=1, **asked))
+        fit(request)
     return found[:: max(1, -(-len(found) // OF_EACH))]
 
 
@@ -77,9 +79,9 @@ def generated(rng: random.Random) -> Problem:
 
 def instances(corpus: Path) -> Iterator[tuple[str, list[Problem]]]:
     """The instances of each model, then those that are drawn."""
-    for name, asked in MODELS.items():
+    for name, request in MODELS.items():
         reporting.progress(name)
-        yield name.rpartition("/")[2], recorded(corpus / f"{name}.tflite", **asked)
+        yield name.rpartition("/")[2], recorded(replace(request, model=corpus / f"{name}.tflite"))
     reporting.progress("generated")
     yield "generated", [generated(random.Random(seed)) for seed in range(GENERATED)]
 
@@ -101,7 +103,9 @@ def rows(corpus: Path, keep: Path | None) -> Iterator[list[object]]:
         for tries in TRIES:
             packings, more = measured(problems, tries)
             cells += more
-        for number, (problem, packing) in enumerate(zip(problems, packings, strict=True)) if keep else ():
+        for number, (problem, packing) in enumerate(zip(problems, packings, strict=True)):
+            if keep is None:
+                break
             (keep / f"{name}_{number}.csv").write_text(buffers_csv.write(problem, packing))
         yield cells
 

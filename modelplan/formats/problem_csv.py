@@ -176,9 +176,10 @@ def _problem(path: Path, table: _Table) -> Problem:
     groups, lists = _groups(path, numbers, len(names)), _lists(path, numbers, len(names))
     columns = names, numbers["size"], numbers["lower"], end, alignment, pin
     meetings, conflicts = (rows_of(table.lists.get(name, ()), width) for name, width in (("meets", 4), ("apart", 2)))
-    facts = {"groups": groups, "meetings": meetings, "conflicts": conflicts}
     try:
-        return Problem(*columns, kinds=table.kinds, contiguous=lists, **facts)
+        return Problem(
+            *columns, conflicts=conflicts, groups=groups, meetings=meetings, kinds=table.kinds, contiguous=lists
+        )
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
 

@@ -182,8 +182,9 @@ def _priced(
         return None
     macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
     time = sum(space.prices.time(space.graph, op) for op in base.ops)
-    more = {"macs": cost.macs - macs, "time": cost.time - time}
-    return Candidate(region=form, peak=cost.peak, ops=cost.ops, tail=cost.tail, **more)
+    return Candidate(
+        region=form, peak=cost.peak, macs=cost.macs - macs, ops=cost.ops, tail=cost.tail, time=cost.time - time
+    )
 
 
 def carries_rows(candidate: Candidate) -> bool:

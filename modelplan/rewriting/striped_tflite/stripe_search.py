@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,8 @@ _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 150_000, 0.01
+#: Stripes are joined one by one up to so many.
+_FEW_CUTS = 12
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
 _LEAST_BUFFERS = 100
 
@@ -298,20 +301,30 @@ class StripeSearch:
         return kept + max(height, costs.planning_bytes(program, self.model.bits))
 
     def _improve(self, workers: Workers) -> None:
-        """Local search around the best plans."""
+        """Local search from the best plan; then in turn from one whose regions cover other operators, and the next."""
         tried: set[Regions] = set()
+        starts = 0
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
-        lowest = None
+        lowest = best = None
         while left > 0 and self.buffers < self.most_buffers:
             ranked = self._ranked()
-            best = next((plan for plan in ranked if plan.regions not in tried), None)
+            if best is None:
+                best, starts = self._next_start(ranked, tried, other=starts % 2 > 0), starts + 1
             if best is None or self._good_enough():
                 return
             if self._copies_large_maps() and (lowest is None or ranked[0].score <= (1 - _GAIN) * lowest):
                 lowest = ranked[0].score
                 self.most_buffers = min(max(_MOST_BUFFERS, self.buffers + _MOST_BUFFERS // 2), 2 * _MOST_BUFFERS)
             tried.add(best.regions)
-            left -= self._improve_one(workers, best, left)
+            before = len(self.plans)
+            best = self._improve_one(workers, best, left)
+            left -= max(len(self.plans) - before, 1)
+
+    def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Regions], *, other: bool) -> PackedPlan | None:
+        """The best plan that was not tried; with `other` one whose regions cover what the fewest tried plans do."""
+        known = Counter(map(_spans, tried)) if other else Counter[Any]()
+        new = (plan for plan in ranked if plan.regions not in tried)
+        return min(new, key=lambda plan: known[_spans(plan.regions)], default=None)
 
     def _copies_large_maps(self) -> bool:
         """Whether an operator, at an eighth of the highest peak or above it, copies its operand into scratch."""
@@ -325,19 +338,18 @@ class StripeSearch:
             return lowest.score <= self.goal.budget
         return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
-    def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> int:
-        """Tries the neighbours of a plan up to the first better one; returns how many were tried."""
+    def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> PackedPlan | None:
+        """The first better plan of the neighbours, the most promising of which are tried first; None where none is."""
         options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
         options.sort(key=self._outlook)
-        before = len(self.plans)
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
-                break
+                return plan
             if self.buffers >= self.most_buffers:
                 break
-        return max(len(self.plans) - before, 1)
+        return None
 
     def _outlook(self, regions: Regions) -> tuple[bool, int]:
         """Whether a plan seems to break a cap, and the bytes of the objective that it is expected to need."""
@@ -459,17 +471,24 @@ def _prices(bits: int, whole: Graph) -> Prices:
     return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.added_time), durations.ITERATION)
 
 
+def _spans(regions: Regions) -> tuple[tuple[int, int], ...]:
+    """The operators of each region, the first and the last."""
+    return tuple((region.first, region.last) for region in regions)
+
+
 def _lowest(*packings: GroupPacking) -> GroupPacking:
     return min(packings, key=lambda packing: packing.height)
 
 
 def _shift_cuts(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The same stripes with one cut moved by a row."""
+    """The same stripes with one cut moved by a row, and where there are few, with one cut less."""
     for i in range(1, len(cuts) - 1):
         for shift in (-1, 1):
             moved = (*cuts[:i], cuts[i] + shift, *cuts[i + 1 :])
             if cuts[i - 1] < moved[i] < cuts[i + 1]:
                 yield moved
+    for i in range(1, len(cuts) - 1) if 3 < len(cuts) <= _FEW_CUTS else ():
+        yield (*cuts[:i], *cuts[i + 1 :])
 
 
 def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
