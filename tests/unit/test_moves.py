@@ -17,7 +17,8 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folding import Folded
 from modelplan.rewriting.striped_tflite.joining import joined_parts, with_joins
 from modelplan.rewriting.striped_tflite.ladder import climb
-from modelplan.rewriting.striped_tflite.rungs import Goal
+from modelplan.rewriting.striped_tflite.placing import no_overlaps
+from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
@@ -127,6 +128,31 @@ def test_parts_are_written_as_slices(net: Network, tmp_path: Path) -> None:
     assert kinds(program) == ["SLICE"] * 4 + ["STRIDED_SLICE", "GATHER"]
     assert program is not None
     assert [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])] == ["ok", "ok"]
+
+
+def test_slices_in_place_of_parts_have_to_be_registered(net: Network, tmp_path: Path) -> None:
+    x = net.tensor((1, 8, 8, 4))
+    data = net.file(x, net.parts(x, "SPLIT", 3)[0])
+    model = ModelOnTarget(data, graph_of(data, tmp_path), "parts", Goal())
+    program = with_slices(data, model.graph)
+    assert program is not None
+    sliced = model.rewritten(write_striped(data, program)[0])
+    plain = striped_program(sliced.graph, range(len(sliced.graph.ops)), ())
+    assert sliced.packed_rung("split", plain, no_overlaps, 0).added == ("SLICE",)
+    assert sliced.time == model.time
+
+
+@pytest.mark.parametrize(("kind", "operands"), [("SPLIT", (5, 0)), ("SPLIT", (-1, 0)), ("GATHER", (0, 9))])
+def test_parts_that_contradict_the_file_stay(
+    net: Network, tmp_path: Path, kind: str, operands: tuple[int, int]
+) -> None:
+    """An axis that is none, parts that reach beyond the map, and an index that is none of it."""
+    x = net.tensor((1, 8, 8, 4))
+    steering = net.numbers(operands[:1] if kind == "SPLIT" else operands)
+    inputs = [steering, x] if kind == "SPLIT" else [x, steering]
+    y = net.operator(kind, inputs, net.tensor((1, 2, 8, 5)), (4, 4), (1, 0))
+    data = net.file(x, y)
+    assert with_slices(data, graph_of(data, tmp_path)) is None
 
 
 def test_parts_of_another_scale_stay(net: Network, tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ class _KnownSteps:
 class ModelOnTarget:
     """The model that is rewritten for a target, with what its rungs have in common: graph, goal, runtime.
 
-    `original` is the file as it came, where its inputs and outputs had other types. `time` are the nanoseconds of the
-    model, where `graph` is a rewritten one.
+    `original` is the file as it came, where its inputs and outputs had other types. `before` is the graph of the model,
+    where `graph` is a rewritten one.
     """
 
     def __init__(
@@ -143,13 +143,14 @@ class ModelOnTarget:
         report: Report = report_nothing,
         check: Callable[[], None] = never_interrupt,
         original: bytes | None = None,
-        time: float | None = None,
+        before: Graph | None = None,
     ) -> None:
         self.data, self.graph, self.name, self.goal = data, graph, name, goal
         self.original = data if original is None else original
         self.report, self.check = report, check
         self.macs = graph_macs(graph)
-        self.time = sum(op_time(graph, op) for op in range(len(graph.ops))) if time is None else time
+        self.before = graph if before is None else before
+        self.time = sum(op_time(self.before, op) for op in range(len(self.before.ops)))
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
         self.overlaps = placing.no_overlaps if "overlaps" in goal.without else placing.proved_overlaps(self.runtime)
@@ -158,7 +159,7 @@ class ModelOnTarget:
     def rewritten(self, data: bytes) -> ModelOnTarget:
         """Another file that computes the same, which counts as this model."""
         graph = reloaded(data, self.graph)
-        return ModelOnTarget(data, graph, self.name, self.goal, self.report, self.check, self.original, self.time)
+        return ModelOnTarget(data, graph, self.name, self.goal, self.report, self.check, self.original, self.before)
 
     def measure(self, rung: Rung) -> int:
         """The bytes of the objective."""
@@ -189,7 +190,7 @@ class ModelOnTarget:
         """Whether the target's TFLM has every operator that a program adds."""
         if self.goal.tflm is None:
             return True
-        since = [operator_since(kind) for kind in added_kinds(program)]
+        since = [operator_since(kind) for kind in added_kinds(program, self.before)]
         return all(day is not None and day <= self.goal.tflm for day in since)
 
     def problem_of(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> Problem:
@@ -220,7 +221,7 @@ class ModelOnTarget:
         kept = [t in planned or tensor.variable for t, tensor in enumerate(file.tensors)]
         offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
         model = write_made_for(write_plan(file, offsets), self.goal.kernels, str(self.goal.abi))
-        rung = self.rung(name, model, len(program.steps), macs, added_kinds(program))
+        rung = self.rung(name, model, len(program.steps), macs, added_kinds(program, self.before))
         described, copied = tuple(_described(region) for region in regions), placing.copied_bytes(program)
         return replace(rung, copied=copied, regions=described, time=self.slower(program))
 

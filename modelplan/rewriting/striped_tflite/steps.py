@@ -267,10 +267,9 @@ def joins_in_place(program: TfliteProgram, step: TfliteStep) -> bool:
     """Whether a step joins runs of bytes that may lie in their places."""
     if step.kind not in JOINS:
         return False
-    group = program.group_offsets[step.outputs[0]].group
-    return step.source < 0 or any(
-        t in program.group_offsets and program.group_offsets[t].group == group for t in step.inputs
-    )
+    y = program.group_offsets.get(step.outputs[0])
+    places = (program.group_offsets.get(t) for t in step.inputs)
+    return step.source < 0 or (y is not None and any(x is not None and x.group == y.group for x in places))
 
 
 def takes_rows(program: TfliteProgram, step: TfliteStep) -> bool:

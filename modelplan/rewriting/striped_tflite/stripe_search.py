@@ -132,7 +132,7 @@ class StripeSearch:
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
         workers = Workers(self.processes, _prepared, self.model.data, self.model.graph, self.model.name, self.goal,
-                          self.whole, self.order, self.model.time)  # fmt: skip
+                          self.whole, self.order, self.model.before)  # fmt: skip
         try:
             return self._answers(workers)
         finally:
@@ -455,10 +455,10 @@ class StripeSearch:
 
 
 def _prepared(
-    data: bytes, graph: Graph, name: str, goal: Goal, whole: Folded, order: tuple[int, ...], time: float
+    data: bytes, graph: Graph, name: str, goal: Goal, whole: Folded, order: tuple[int, ...], before: Graph
 ) -> dict[str, Callable[..., Any]]:
     """The tasks of a search of the same model in another process."""
-    return StripeSearch(ModelOnTarget(data, graph, name, goal, time=time), whole, order).tasks()
+    return StripeSearch(ModelOnTarget(data, graph, name, goal, before=before), whole, order).tasks()
 
 
 def _prices(bits: int, whole: Graph) -> Prices:

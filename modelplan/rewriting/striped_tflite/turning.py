@@ -65,8 +65,11 @@ class _Turning:
         order = numbers(op, "operand 1") if op.kind == "TRANSPOSE" and len(op.reads) == 2 else None
         if order is None or self.graph.tensors[op.inputs[0]].kind is not Kind.ACTIVATION:
             return None
-        x, y = (self.tensors[t].quantization for t in (op.inputs[0], op.outputs[0]))
-        return order if x == y and max(x.scales, x.zero_points) <= 1 and min(order) >= 0 else None
+        x, y = (self.tensors[t] for t in (op.inputs[0], op.outputs[0]))
+        if sorted(order) != list(range(len(x.shape))) or y.shape != tuple(x.shape[axis] for axis in order):
+            return None
+        single = max(x.quantization.scales, x.quantization.zero_points) <= 1
+        return order if x.quantization == y.quantization and single else None
 
     def _treats_axes_alike(self, index: int) -> bool:
         """Whether an operator computes the same elements on maps whose axes stand in another order."""
@@ -89,7 +92,8 @@ class _Turning:
         if any(tensors[t].dtype != "int32" for t in constants):
             return False
         if row.group == "split":
-            return row.parts is not None and row.parts(self.graph, op) is not None
+            axis = row.parts(self.graph, op) if row.parts else None
+            return axis is not None and -len(shape) <= axis < len(shape)
         if row.rows == "slice":
             return not isinstance(taken_places(self.graph, op), str)
         return op.kind == "PAD" and len(numbers(op, "operand 1") or ()) == 2 * len(shape)

@@ -25,6 +25,7 @@ from modelplan.formats.tflite.flatbuffer_tables import (
     unknown_fields,
 )
 from modelplan.formats.tflite.tflite_tables import get_metadata
+from modelplan.model import Graph
 from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
@@ -341,8 +342,8 @@ def _numbered_values(values: Iterable[int]) -> dict[int, int]:
     return {t: i for i, t in enumerate(dict.fromkeys(t for t in values if t >= 0))}
 
 
-def added_kinds(program: TfliteProgram) -> Sequence[str]:
+def added_kinds(program: TfliteProgram, model: Graph) -> Sequence[str]:
     """The operators that the program has and the model has not, as a resolver must register them."""
-    before = {op.kind for op in program.graph.ops}
+    before = {op.kind for op in model.ops}
     steps = [*program.steps, *(s for step in program.steps if step.loop for s in step.loop.body)]
     return sorted({step.kind for step in steps} - before)

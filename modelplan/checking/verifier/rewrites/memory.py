@@ -174,7 +174,7 @@ class _Memory:
         if event.op.kind not in ("CONCATENATION", "PACK") or event.op.option("FusedActivationFunction"):
             return {}
         y, start, found = self.cells[event.writes[0][0]], 0, dict[int, int]()
-        if prod(y.shape[: event.op.option("Axis") % len(y.shape)]) != 1:
+        if not y.shape or prod(y.shape[: event.op.option("Axis") % len(y.shape)]) != 1:
             return {}
         for operand, (x, _) in enumerate(event.reads):
             at, there = self.layout.address.get(x), self.layout.address.get(y.number)
