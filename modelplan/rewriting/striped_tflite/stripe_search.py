@@ -53,7 +53,7 @@ _DONE = 0.005
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
-_MOST_BUFFERS, _GAIN = 150_000, 0.01
+_MOST_BUFFERS, _GAIN = 120_000, 0.01
 #: Stripes are joined one by one up to so many.
 _FEW_CUTS = 12
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
