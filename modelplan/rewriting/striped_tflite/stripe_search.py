@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any
 
 from modelplan.model import Graph, bounds
@@ -53,7 +53,7 @@ _DONE = 0.005
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
-_MOST_BUFFERS, _GAIN = 120_000, 0.01
+_MOST_BUFFERS, _GAIN = 150_000, 0.01
 #: Stripes are joined one by one up to so many.
 _FEW_CUTS = 12
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
@@ -339,10 +339,11 @@ class StripeSearch:
         return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
     def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> PackedPlan | None:
-        """The first better plan of the neighbours, the most promising of which are tried first; None where none is."""
+        """The first better plan of the neighbours, the most promising and any in turn; None where none is better."""
         options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
-        options.sort(key=self._outlook)
+        promising = sorted(options, key=self._outlook)
+        options = list(dict.fromkeys(chain.from_iterable(zip(promising, options, strict=True))))
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
