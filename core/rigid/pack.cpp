@@ -104,11 +104,14 @@ Array<std::size_t> kinds_of(const Packer& packer) {
   return kinds;
 }
 
-// Orders to start from: large first, late first, early first, long and large first.
-Array<Array<std::size_t>> first_orders(const Packer& packer) {
+// Orders to start from: large first, late first, early first, long and large first; with a seed, roughly so.
+Array<Array<std::size_t>> first_orders(const Packer& packer, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
   const auto sorted = [&](auto&& key) {
     Array<std::size_t> order = packer.used();
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    for (std::size_t i = 1; seed != 0 && i < order.size(); ++i)
+      if (random() % 2 == 0) std::swap(order[i - 1], order[i]);
     return order;
   };
   const auto size = [&](std::size_t u) { return packer.unit(u).high; };
@@ -313,7 +316,7 @@ void narrow(const Packer& packer, const Options& options, const StopSignal& sign
 void search_rounds(Packer& packer, const Options& options, std::int64_t tries, Array<std::int64_t>& bases,
                    Packed& found) {
   constexpr std::int64_t kRound = 2500;
-  const auto starts = first_orders(packer);
+  const auto starts = first_orders(packer, options.seed);
   while (found.ended == Ended::kBudget && found.tries < tries) {
     Options round = options;
     if (options.seconds <= 0) round.tries = std::min(kRound, tries - found.tries);
@@ -327,10 +330,10 @@ void search_rounds(Packer& packer, const Options& options, std::int64_t tries, A
 }
 
 // The lowest bases of first fit in the first orders.
-Array<std::int64_t> first_bases(Packer& packer) {
+Array<std::int64_t> first_bases(Packer& packer, std::uint64_t seed) {
   Array<std::int64_t> bases;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (const auto& order : first_orders(packer)) {
+  for (const auto& order : first_orders(packer, seed)) {
     const std::int64_t height = packer.place(order, least);
     if (height >= least) continue;
     least = height;
@@ -360,7 +363,7 @@ Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& f
   const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
                           options.cancelled);
   ExactSearch exact(packer.units(), signal);
-  Array<std::int64_t> bases = first_bases(packer);
+  Array<std::int64_t> bases = first_bases(packer, options.seed);
   found.bound = exact.bound(found.bound, packer.height(bases));
   found.ended = Ended::kBudget;
   search_rounds(packer, options, many ? options.tries / 2 : options.tries / 4 * 3, bases, found);

@@ -51,6 +51,8 @@ RUNGS = {
     "gather": "and pointwise convolutions gather a few pixels before they write them",
     "split": "and the largest maps are computed in stripes",
 }
+#: Packings of a program that are written, to see where TFLM puts the working buffers.
+_PACKINGS = 6
 #: Those whose files have no plan and no operator more than the model.
 UNPLANNED = frozenset({"as is", "interface"})
 
@@ -209,10 +211,26 @@ class ModelOnTarget:
     ) -> Rung:
         """A program packed, unless it is, replayed and written.
 
+        TFLM places working buffers by itself. Where they end above the packing, other packings are tried.
+
         Raises:
             BrokenPlanError: the plan does not hold; never to be seen.
         """
-        packing = packing or pack(self.problem_of(program, overlaps), self.goal.effort.answer, seed=self.goal.seed)
+        effort, seed = self.goal.effort, self.goal.seed
+        packing = packing or pack(self.problem_of(program, overlaps), effort.answer, seed=seed)
+        rung = self._written(name, program, overlaps, macs, packing)
+        for other in range(1, _PACKINGS):
+            if rung.head < packing.height + planner.ALIGNMENT:
+                break
+            changed = pack(self.problem_of(program, overlaps), effort.look, seed=seed + other)
+            rung = min(rung, self._written(name, program, overlaps, macs, changed), key=self.rank)
+        described = tuple(_described(region) for region in regions)
+        return replace(rung, regions=described, copied=placing.copied_bytes(program), time=self.slower(program))
+
+    def _written(
+        self, name: str, program: TfliteProgram, overlaps: placing.KernelOverlaps, macs: int, packing: GroupPacking
+    ) -> Rung:
+        """A program with a packing, replayed and written."""
         replay_steps(program, packing, overlaps)
         model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)
@@ -221,9 +239,7 @@ class ModelOnTarget:
         kept = [t in planned or tensor.variable for t, tensor in enumerate(file.tensors)]
         offsets = [place.get(value, planner.ONLINE) if kept[t] else planner.ONLINE for t, value in enumerate(values)]
         model = write_made_for(write_plan(file, offsets), self.goal.kernels, str(self.goal.abi))
-        rung = self.rung(name, model, len(program.steps), macs, added_kinds(program, self.before))
-        described, copied = tuple(_described(region) for region in regions), placing.copied_bytes(program)
-        return replace(rung, copied=copied, regions=described, time=self.slower(program))
+        return self.rung(name, model, len(program.steps), macs, added_kinds(program, self.before))
 
     def slower(self, program: TfliteProgram) -> float:
         """How many times longer than the model a program is expected to take."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any
 
 from modelplan.model import Graph, bounds
@@ -339,10 +339,11 @@ class StripeSearch:
         return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
     def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> PackedPlan | None:
-        """The first better plan of the neighbours, the most promising of which are tried first; None where none is."""
+        """The first better plan of the neighbours, the most promising and any in turn; None where none is better."""
         options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
-        options.sort(key=self._outlook)
+        promising = sorted(options, key=self._outlook)
+        options = list(dict.fromkeys(chain.from_iterable(zip(promising, options, strict=True))))
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
