@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_cnns import Network, headed_cnn
-from striped_files import graph_of, with_offset
+from striped_files import graph_of, striped, with_offset
 
 from modelplan import BrokenPlanError
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
@@ -23,6 +23,7 @@ from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.regions import CarryingLoop
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 
@@ -128,6 +129,14 @@ def test_parts_are_written_as_slices(net: Network, tmp_path: Path) -> None:
     assert kinds(program) == ["SLICE"] * 4 + ["STRIDED_SLICE", "GATHER"]
     assert program is not None
     assert [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])] == ["ok", "ok"]
+
+
+def test_a_loop_that_carries_rows_cuts_slices_for_its_rows(net: Network, tmp_path: Path) -> None:
+    x, begin, size = net.tensor((1, 24, 8, 4)), net.numbers((0, 0, 0, 1)), net.numbers((1, 24, 8, 2))
+    a = net.operator("SLICE", [x, begin, size], net.tensor((1, 24, 8, 2)))
+    y = net.operator("MAX_POOL_2D", [a], net.tensor((1, 12, 4, 2)), OPTIONS["MAX_POOL_2D"], (1, 2, 2, 2, 2, 0))
+    made = striped(net.file(x, y), tmp_path, CarryingLoop, cuts=tuple(range(0, 13, 2)))
+    assert [verdict.outcome for verdict in prove_rewrite(made.data, made.file())] == ["ok", "ok"]
 
 
 def test_slices_in_place_of_parts_have_to_be_registered(net: Network, tmp_path: Path) -> None:
