@@ -302,7 +302,7 @@ class _Climb:
         joins = [(joined, order) for order in orders if (joined := self._with_joins(whole, order)) is not whole]
         placed = [self._packed(name, joined, order, overlaps) for joined, order in joins]
         best = min(plain, key=self.model.rank)
-        self.joins = bool(placed) and min(map(self.model.rank, placed)) <= self.model.rank(best)
+        self.joins = bool(placed) and min(map(self.model.rank, placed)) < self.model.rank(best)
         return min(placed, key=self.model.rank) if self.joins else best
 
     def _packed(self, name: str, whole: Folded, order: tuple[int, ...], overlaps: placing.KernelOverlaps) -> Rung:
