@@ -116,7 +116,9 @@ def rows(corpus: Path, keep: Path | None) -> Iterator[list[object]]:
 
 def main() -> None:
     """Writes the page."""
-    arguments = reporting.parse(PARSER)
+    parser = reporting.command_line(__file__, __doc__, "group_packing.md")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the instances with their packings")
+    arguments = reporting.parse(parser)
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
     headings = ["instances of", "number", "buffers, up to"]
@@ -124,11 +126,8 @@ def main() -> None:
     text = "Packings of rigid groups, each passed by the referee: how many are proved to be the lowest, and how far the"
     lines = [f"{text} height is above the proved bound.", ""]
     lines += reporting.table(headings, rows(arguments.corpus, arguments.keep))
-    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "Packings of rigid groups", lines)
+    reporting.save(arguments.output, reporting.made_by(parser, arguments), "Packings of rigid groups", lines)
 
-
-PARSER = reporting.command_line(__file__, __doc__, "group_packing.md")
-PARSER.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the instances with their packings")
 
 if __name__ == "__main__":
     main()
