@@ -37,7 +37,7 @@ MODELS = {
     "camera/palm_detection_full_192": INT8,
 }  # fmt: skip
 #: Problems after which the search of a model is interrupted.
-FIRST = 96
+FIRST = 48
 #: Instances of each model, generated ones, and the tries of each packing: at a first look, and of an answer.
 OF_EACH, GENERATED, TRIES = 8, 1000, (ASKED.effort.glance, ASKED.effort.answer)
 
@@ -101,7 +101,7 @@ def measured(problems: Sequence[Problem], tries: int) -> tuple[list[Placement], 
 
 
 def rows(corpus: Path, keep: Path | None) -> Iterator[list[object]]:
-    """One row for each model, then those of all of them and of the generated ones."""
+    """One row for each model, then that of the generated ones."""
     for name, problems in instances(corpus):
         cells: list[object] = [name, len(problems), max(map(len, problems))]
         for tries in TRIES:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kFar = std::int64_t{1} << 61;
 constexpr std::int64_t kBetweenPolls = 1 << 14;  // looks
-constexpr std::int64_t kGlances = 32;             // at pairs to choose one, which take as long as a look
+constexpr std::int64_t kGlances = 32;            // at pairs to choose one, which take as long as a look
 constexpr std::int64_t kLooks = 100;             // at each pair, in all that one bound takes
 
 }  // namespace
