@@ -10,6 +10,7 @@ import dense
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
 
 from modelplan import Graph, ModelError, RequestError, load
@@ -326,8 +327,7 @@ def test_loops_in_loops_with_a_given_shape_are_read_once(tmp_path: Path, monkeyp
 
 
 def test_what_the_evaluator_warns_of_is_not_printed(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-    complex64 = onnx.TensorProto.COMPLEX64
-    constants = [numbers("extents", 2, 3, 4), make_tensor("index", complex64, [1], [1 + 0j])]
+    constants = [numbers("extents", 2, 3, 4), numpy_helper.from_array(np.ones(1, np.complex64), "index")]
     nodes = [make_node("Gather", ["extents", "index"], ["shape"]), make_node("Reshape", ["x", "shape"], ["y"])]
     path = saved(tmp_path, nodes, [info("x", [3])], [info("y")], initializer=constants)
     assert shapes_of(path)["y"] == (3,)
