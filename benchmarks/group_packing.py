@@ -41,6 +41,9 @@ FIRST = 48
 #: Instances of each model, generated ones, and the tries of each packing: at a first look, and of an answer.
 OF_EACH, GENERATED, TRIES = 8, 1000, (ASKED.effort.glance, ASKED.effort.answer)
 
+PARSER = reporting.command_line(__file__, __doc__, "group_packing.md")
+PARSER.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the instances with their packings")
+
 
 def recorded(request: FitRequest) -> list[Problem]:
     """Packing problems that `fit` solves on its way, evenly out of the first ones."""
@@ -116,9 +119,7 @@ def rows(corpus: Path, keep: Path | None) -> Iterator[list[object]]:
 
 def main() -> None:
     """Writes the page."""
-    parser = reporting.command_line(__file__, __doc__, "group_packing.md")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the instances with their packings")
-    arguments = reporting.parse(parser)
+    arguments = reporting.parse(PARSER)
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
     headings = ["instances of", "number", "buffers, up to"]
@@ -126,7 +127,7 @@ def main() -> None:
     text = "Packings of rigid groups, each passed by the referee: how many are proved to be the lowest, and how far the"
     lines = [f"{text} height is above the proved bound.", ""]
     lines += reporting.table(headings, rows(arguments.corpus, arguments.keep))
-    reporting.save(arguments.output, reporting.made_by(parser, arguments), "Packings of rigid groups", lines)
+    reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "Packings of rigid groups", lines)
 
 
 if __name__ == "__main__":
