@@ -28,7 +28,8 @@ from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
-from modelplan.checking.verifier.verdicts import Executed
+from modelplan.checking.verifier.verdicts import Executed, Skipped
+from modelplan.primitives.answering import AnsweringProcess
 from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -183,6 +184,19 @@ def test_a_region_that_is_wrong_is_seen_by_execution(
     assert "bit-equal" in run_on(original, right, compared).details
     with pytest.raises(BrokenPlanError, match="differ from the model's"):
         run_on(original, wrong, compared)
+
+
+@runtime
+def test_a_rewritten_file_that_takes_too_long_is_not_judged(
+    make: Callable[..., Striped], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(strategy=RecomputedHalo)
+    original, rewritten = (read_source(read_tflite(data, "m")) for data in (made.data, made.file()))
+    ask = AnsweringProcess.ask
+    limit = {made.file(): 0.0}
+    monkeypatch.setattr(AnsweringProcess, "ask", lambda self, words, wait: ask(self, words, limit.get(words[1], wait)))
+    with pytest.raises(Skipped, match="takes too long"):
+        execute_on_tflm(original, rewritten, compare_rows(original, rewritten))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm, tflm_version
+from modelplan.runtimes.tflm.runner import INSTALL, OvertimeError, RefusalError, installed, run_tflm, tflm_version
 
 #: Puts an offset for each tensor into a .tflite file, as the offline plan that TFLM reads.
 PlanWriter = Callable[[FileModel, Sequence[int]], bytes]
@@ -40,6 +40,8 @@ def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> Executed
         raise Skipped(f"the model does not run without the plan either: {problem}") from None
     try:
         planned = run_tflm(planned_file, rounds=_ROUNDS, seed=seed)
+    except OvertimeError as problem:
+        raise Skipped(f"with the plan {problem}") from None
     except RefusalError as problem:
         raise BrokenPlanError(f"with the plan {problem}") from None
     predicted = planner.predicted_head(read_tflite(planned_file, offline.model.name))  # with the wheel's own kernels

@@ -47,6 +47,10 @@ class RefusalError(ModelError):
     """TFLM did not load or run the model; the message holds what it logged."""
 
 
+class OvertimeError(RefusalError):
+    """TFLM was stopped before it had answered, which says nothing about the model."""
+
+
 def installed() -> bool:
     """Whether the package tflite-micro is installed."""
     return find_spec("tflite_micro") is not None
@@ -116,7 +120,8 @@ def _asked(question: tuple[Any, ...], seconds: float) -> tuple[Any, str]:
         try:
             return process.ask(question, seconds), _text(log)
         except NoAnswerError as problem:
-            raise RefusalError(f"tflite-micro {_refusal(_text(log), problem)}") from None
+            kind = OvertimeError if problem.late else RefusalError
+            raise kind(f"tflite-micro {_refusal(_text(log), problem)}") from None
 
 
 def _text(log: IO[bytes]) -> str:
