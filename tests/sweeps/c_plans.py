@@ -49,7 +49,8 @@ def random_chains(rows: RowGraph, draw: random.Random) -> list[TileChain]:
 
 def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> tuple[CProgram, Mapping[int, COperator]]:
     """Operators in runs of random length, direction and number of parts, some by tiles; and these operators."""
-    chains = random_chains(model.rows, draw) if draw.random() < 0.5 else []
+    tiled = draw.random() < 0.5 and model.kernels == "portable"  # as fit asks for tiles of portable kernels alone
+    chains = random_chains(model.rows, draw) if tiled else []
     graph = StagedGraph(with_chains(model.rows, chains), RowPlanOptions(pushed))
     search, at, stages = StageSearch(graph), len(graph.rows.order), list[StageChoice]()
     while at:
