@@ -146,7 +146,7 @@ def test_the_best_suggestion_is_no_worse_than_pack_and_fit_by_hand(corpus: Path,
     for words in (["pack", source, "--alias", "safe"], ["fit", source, "--least"]):
         assert run(*words, *REFERENCE, "-o", "out.tflite", "--force", cwd=tmp_path).returncode == 0
         by_hand.append(measured(subject_of(load_file(str(tmp_path / "out.tflite")), TFLM)).arena)
-    assert first["arena"] <= 1.01 * min(by_hand)
+    assert first["arena"] <= 1.03 * min(by_hand)
 
 
 def test_shapes_of_half_the_input_are_those_of_litert(corpus: Path) -> None:
