@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cache, partial
 
 from modelplan import runtimes
 from modelplan.model import Graph, Problem, Runtime
@@ -217,12 +218,13 @@ class ModelOnTarget:
             BrokenPlanError: the plan does not hold; never to be seen.
         """
         effort, seed = self.goal.effort, self.goal.seed
-        packing = packing or pack(self.problem_of(program, overlaps), effort.answer, seed=seed)
+        problem = cache(partial(self.problem_of, program, overlaps))
+        packing = packing or pack(problem(), effort.answer, seed=seed)
         rung = self._written(name, program, overlaps, macs, packing)
         for other in range(1, _PACKINGS):
             if rung.head < packing.height + planner.ALIGNMENT:
                 break
-            changed = pack(self.problem_of(program, overlaps), effort.look, seed=seed + other)
+            changed = pack(problem(), effort.look, seed=seed + other)
             rung = min(rung, self._written(name, program, overlaps, macs, changed), key=self.rank)
         described = tuple(_described(region) for region in regions)
         return replace(rung, regions=described, copied=placing.copied_bytes(program), time=self.slower(program))

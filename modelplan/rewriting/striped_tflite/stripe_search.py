@@ -322,7 +322,7 @@ class StripeSearch:
 
     def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Regions], *, other: bool) -> PackedPlan | None:
         """The best plan that was not tried; with `other` one whose regions cover what the fewest tried plans do."""
-        known = Counter(map(_spans, tried)) if other else Counter[Any]()
+        known = Counter(map(_spans, tried)) if other else Counter[tuple[tuple[int, int], ...]]()
         new = (plan for plan in ranked if plan.regions not in tried)
         return min(new, key=lambda plan: known[_spans(plan.regions)], default=None)
 
