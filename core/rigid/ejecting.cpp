@@ -38,6 +38,7 @@ bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t 
 // Places all units that end within the limit; false if one cannot.
 bool Ejector::begin(std::int64_t limit) {
   waiting_.clear();
+  work_ += static_cast<std::int64_t>(units_.used.size());
   for (const std::size_t u : units_.used) {
     const Unit& unit = units_.units[u];
     placed_[u] = bases_[u] + unit.high <= limit ? 1 : 0;
@@ -57,7 +58,9 @@ void Ejector::collect(std::size_t u, std::int64_t most) {
   places_.push_back(first);
   places_.push_back(most);
   for (const Neighbour& other : units_.neighbours[u]) {
+    ++work_;
     if (placed_[other.unit] == 0) continue;
+    work_ += static_cast<std::int64_t>(other.gaps.size());
     const std::int64_t base = bases_[other.unit];
     const double cost = movable(other.unit) ? weight_[other.unit] : 1e12;
     for (const Gap& gap : other.gaps) {

@@ -21,6 +21,9 @@ class Ejector {
   // not; true if it did, else `bases` stay.
   bool lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves);
 
+  // Looks at units and forbidden distances so far.
+  std::int64_t work() const { return work_; }
+
  private:
   // The cost of a place changes from address `at` on.
   struct Change {
@@ -43,6 +46,7 @@ class Ejector {
   Array<std::size_t> waiting_;
   Array<Change> changes_;
   Array<std::int64_t> places_;
+  std::int64_t work_ = 0;
 };
 
 }  // namespace modelplan::rigid

@@ -33,45 +33,70 @@ class Packer {
   const Unit& unit(std::size_t u) const { return units_.units[u]; }
   const Array<Neighbour>& neighbours(std::size_t u) const { return units_.neighbours[u]; }
   const Units& units() const { return units_; }
+  // Looks at forbidden distances so far, and how many all units take.
+  std::int64_t work() const { return work_; }
+  std::int64_t whole() const { return static_cast<std::int64_t>(forbidden_.size() + used().size()); }
   std::int64_t height(const Array<std::int64_t>& bases) const {
     std::int64_t found = 0;
     for (const std::size_t u : used()) found = std::max(found, bases[u] + unit(u).high);
     return found;
   }
 
-  // The height of first fit in `order`, or more than `limit` as soon as that is passed. The first `same` units of it
-  // stand where `known` says.
-  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit, std::size_t same = 0,
-                     const Array<std::int64_t>& known = {}) {
+  // The height of first fit in `order`, or more than `limit` as soon as that is passed.
+  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit) {
+    touched_.assign(bases_.size(), 1);
+    return place(order, limit, 0, bases_);
+  }
+
+  // The same where first fit in another order, in which only the units of `moved` stood elsewhere, gave `known`. The
+  // first `same` units of both orders are the same ones. A unit whose neighbours stand where they stood, before or
+  // behind it as they did, stands where it stood too.
+  std::int64_t place_moved(const Array<std::size_t>& order, std::int64_t limit, std::size_t same,
+                           const Array<std::int64_t>& known, const Array<std::size_t>& moved) {
+    touched_.assign(bases_.size(), 0);
+    for (const std::size_t u : moved) {
+      touched_[u] = 1;
+      touch_around(u);
+    }
+    return place(order, limit, same, known);
+  }
+
+ private:
+  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit, std::size_t same,
+                     const Array<std::int64_t>& known) {
     ++round_;
+    work_ += static_cast<std::int64_t>(order.size());
     std::int64_t height = 0;
-    const auto stands = [&](std::size_t u) {
+    const auto stands = [&](std::size_t u, std::int64_t base) {
+      bases_[u] = base;
       placed_[u] = round_;
-      height = std::max(height, bases_[u] + unit(u).high);
+      height = std::max(height, base + unit(u).high);
     };
     for (const std::size_t u : order)
-      if (unit(u).pin != Unit::kFree) stands(u);
-    for (std::size_t i = 0; i < same; ++i) {
-      bases_[order[i]] = known[order[i]];
-      stands(order[i]);
-    }
+      if (unit(u).pin != Unit::kFree) stands(u, unit(u).pin);
+    for (std::size_t i = 0; i < same; ++i) stands(order[i], known[order[i]]);
     for (std::size_t i = same; i < order.size(); ++i) {
       const std::size_t u = order[i];
       if (unit(u).pin != Unit::kFree) continue;
-      bases_[u] = lowest(u);
-      stands(u);
+      const std::int64_t before = known[u];
+      stands(u, touched_[u] != 0 ? lowest(u) : before);
       if (height > limit) return height;
+      if (bases_[u] != before) touch_around(u);
     }
     return height;
   }
 
- private:
+  void touch_around(std::size_t u) {
+    for (const Neighbour& other : units_.neighbours[u]) touched_[other.unit] = 1;
+  }
+
   std::int64_t home(std::size_t u) const {
     return unit(u).pin != Unit::kFree ? unit(u).pin : unit(u).from(unit(u).least);
   }
 
   std::int64_t lowest(std::size_t u) {
     gaps_.clear();
+    work_ += static_cast<std::int64_t>(first_[u + 1] - first_[u]);
     for (std::size_t k = first_[u]; k < first_[u + 1]; ++k) {
       const auto& [other, gap] = forbidden_[k];
       if (placed_[other] == round_) gaps_.push_back({gap.lo + bases_[other], gap.hi + bases_[other]});
@@ -90,7 +115,8 @@ class Packer {
   Array<std::pair<std::size_t, Gap>> forbidden_;  // distances of all units from their neighbours
   Array<std::size_t> first_;                      // of those of each unit
   Array<Gap> gaps_;
-  std::int64_t round_ = 0;
+  Array<char> touched_;  // units whose place must be looked for
+  std::int64_t round_ = 0, work_ = 0;
 };
 
 // A number for each unit, the same for those of one size that live equally long: stripes of one operator, mostly.
@@ -130,6 +156,9 @@ Array<Array<std::size_t>> first_orders(const Packer& packer, std::uint64_t seed)
 }
 
 class Search {
+  // Looks of an ejection chain take so many times longer; tries between two looks at the signal.
+  static constexpr std::int64_t kDearer = 2, kBetweenPolls = 64;
+
  public:
   Search(Packer& packer, const Options& options, std::int64_t bound)
       : packer_(packer),
@@ -137,14 +166,15 @@ class Search {
         bound_(std::max(bound, options.enough)),
         signal_(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(), options.cancelled),
         random_(options.seed),
-        kinds_(kinds_of(packer)) {}
+        kinds_(kinds_of(packer)),
+        before_(packer.work()) {}
 
   // An eighth of the tries draws orders at random around the given ones; the best of them are improved one by one. The
   // last quarter pushes units out of the way.
   void run(const Array<Array<std::size_t>>& starts) {
     Array<Ranked> ranked;
     for (const auto& start : starts) rank(start, ranked);
-    for (std::int64_t i = 0; i < options_.tries / 8 && !done(options_.tries); ++i, ++tries_) {
+    for (std::int64_t i = 0; i < options_.tries / 8 && !done(options_.tries); ++i) {
       Array<std::pair<double, std::size_t>> keyed;
       const auto& start = starts[below(starts.size())];
       const double spread = static_cast<double>(start.size()) * 0.25 * static_cast<double>(1 + below(4));
@@ -158,14 +188,15 @@ class Search {
     std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.first < b.first; });
     const std::size_t most = std::min<std::size_t>(6, ranked.size());
     const std::int64_t share = options_.tries / 8;
-    for (std::size_t i = 0; i < most; ++i) climb(ranked[i].second, tries_ + share);
+    for (std::size_t i = 0; i < most; ++i) climb(ranked[i].second, tries() + share);
     const std::int64_t climbing = options_.tries / 4 * 3;
-    while (!done(climbing)) climb(order_, std::min(tries_ + share / 2 + 1, climbing));
+    while (!done(climbing)) climb(order_, std::min(tries() + share / 2 + 1, climbing));
     lower();
   }
 
   const Array<std::int64_t>& bases() const { return bases_; }
-  std::int64_t tries() const { return tries_; }
+  // Work done, in that of placing all units in an order.
+  std::int64_t tries() const { return (packer_.work() - before_ + ejected_) / packer_.whole(); }
   Ended ended(std::int64_t bound) const {
     if (height_ <= bound) return Ended::kOptimal;
     if (height_ <= options_.enough) return Ended::kFits;
@@ -179,15 +210,14 @@ class Search {
   // Pushes units out of the way until those at the top fit below it. The step down is halved where it fails; where the
   // smallest one fails, some units are placed anew at the same height. A call counts as many tries as it takes time.
   void lower() {
-    constexpr std::int64_t kMoves = 40, kTries = 64;
+    constexpr std::int64_t kMoves = 40;
     constexpr std::size_t kLoose = 20;
     Ejector ejector(packer_.units(), options_.seed);
     std::int64_t step = 1;
     for (const std::size_t u : packer_.used()) step = std::max(step, packer_.unit(u).step);
     const std::int64_t moves = kMoves * static_cast<std::int64_t>(packer_.used().size());
     std::int64_t down = round_up(std::max((height_ - bound_) / 4, step), step);
-    while (!done(options_.tries) && !signal_.poll(tries_)) {
-      tries_ += kTries;
+    while (!done(options_.tries) && !signal_.poll(tries())) {
       if (ejector.lower(bases_, std::max(height_ - down, bound_), 0, moves)) {
         height_ = packer_.height(bases_);
       } else if (down > step) {
@@ -196,6 +226,7 @@ class Search {
         height_ = packer_.height(bases_);
         down = 8 * step;
       }
+      ejected_ = kDearer * ejector.work();
     }
   }
 
@@ -215,8 +246,8 @@ class Search {
   }
 
   bool done(std::int64_t tries) {
-    if (tries_ >= tries || height_ <= bound_) return true;
-    return tries_ % 64 == 0 ? signal_.poll(tries_) : signal_.stopped();
+    if (this->tries() >= tries || height_ <= bound_) return true;
+    return ++asked_ % kBetweenPolls == 0 ? signal_.poll(this->tries()) : signal_.stopped();
   }
 
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
@@ -224,20 +255,19 @@ class Search {
   // Moves groups in the order; a height that is not worse is kept, at first also one that is a little worse.
   void climb(Array<std::size_t> order, std::int64_t tries) {
     if (order.size() < 2) {
-      tries_ = options_.tries;
+      ejected_ = options_.tries * packer_.whole();
       return;
     }
     std::int64_t height = packer_.place(order, std::numeric_limits<std::int64_t>::max());
     Array<std::int64_t> bases = packer_.bases();
-    const std::int64_t first = tries_;
+    const std::int64_t first = this->tries();
     while (!done(tries)) {
       Array<std::size_t> moved = order;
-      shuffle(moved, bases, height);
-      ++tries_;
-      const double left = 1.0 - static_cast<double>(tries_ - first) / static_cast<double>(tries - first + 1);
+      const Array<std::size_t>& units = shuffle(moved, bases, height);
+      const double left = 1.0 - static_cast<double>(this->tries() - first) / static_cast<double>(tries - first + 1);
       const auto slack = static_cast<std::int64_t>(0.04 * left * left * unit() * static_cast<double>(height));
       const auto same = std::mismatch(moved.begin(), moved.end(), order.begin()).first - moved.begin();
-      const std::int64_t found = packer_.place(moved, height + slack, as_size(same), bases);
+      const std::int64_t found = packer_.place_moved(moved, height + slack, as_size(same), bases, units);
       if (found > height + slack) continue;
       height = found;
       order = std::move(moved);
@@ -247,8 +277,8 @@ class Search {
   }
 
   // The group on top, or one beside it, or any, moves to a place before its own or to any; at times with all of its
-  // kind.
-  void shuffle(Array<std::size_t>& order, const Array<std::int64_t>& bases, std::int64_t height) {
+  // kind. The units that moved.
+  const Array<std::size_t>& shuffle(Array<std::size_t>& order, const Array<std::int64_t>& bases, std::int64_t height) {
     Array<std::size_t> tops;
     for (std::size_t i = 0; i < order.size(); ++i)
       if (bases[order[i]] + packer_.unit(order[i]).high == height) tops.push_back(i);
@@ -265,18 +295,23 @@ class Search {
       from = below(order.size());
     }
     const std::size_t to = choice == 2 || choice == 3 ? below(order.size()) : below(from + 1);
-    if (below(3) == 0) return gather(order, kinds_[order[from]], to);
     const std::size_t group = order[from];
+    moved_.assign(1, group);
+    if (below(3) == 0) return gather(order, kinds_[group], to);
     order.erase(order.begin() + static_cast<std::ptrdiff_t>(from));
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(std::min(to, order.size())), group);
+    return moved_;
   }
 
   // Puts all groups of a kind at one place of the order.
-  void gather(Array<std::size_t>& order, std::size_t kind, std::size_t to) const {
+  const Array<std::size_t>& gather(Array<std::size_t>& order, std::size_t kind, std::size_t to) {
     const auto target = order.begin() + static_cast<std::ptrdiff_t>(to);
     const auto alike = [&](std::size_t u) { return kinds_[u] == kind; };
     std::stable_partition(order.begin(), target, [&](std::size_t u) { return !alike(u); });
     std::stable_partition(target, order.end(), alike);
+    moved_.clear();
+    std::ranges::copy_if(order, std::back_inserter(moved_), alike);
+    return moved_;
   }
 
   Packer& packer_;
@@ -285,8 +320,9 @@ class Search {
   StopSignal signal_;
   std::mt19937_64 random_;
   Array<std::size_t> kinds_;
+  Array<std::size_t> moved_;  // in the last order
   Array<std::int64_t> bases_;
-  std::int64_t height_ = 0, tries_ = 0;
+  std::int64_t height_ = 0, before_ = 0, ejected_ = 0, asked_ = 0;
   Array<std::size_t> order_;
 };
 

@@ -95,15 +95,6 @@ bool forbids(const Array<Gap>& gaps, std::int64_t distance) {
   return std::ranges::any_of(gaps, [=](const Gap& gap) { return gap.lo < distance && distance < gap.hi; });
 }
 
-std::int64_t Unit::from(std::int64_t at) const { return at + past(base - at); }
-
-std::int64_t Unit::until(std::int64_t at) const { return at - past(at - base); }
-
-// Most steps are powers of two: spare them the division.
-std::int64_t Unit::past(std::int64_t distance) const {
-  return (step & (step - 1)) == 0 ? distance & (step - 1) : modulo(distance, step);
-}
-
 Units::Units(const Problem& problem) {
   number(problem);
   units.resize(1 + (unit.empty() ? 0 : *std::max_element(unit.begin(), unit.end())));

@@ -32,12 +32,15 @@ struct Unit {
 
   bool empty() const { return low == high; }
   // The first legal base from `at` on.
-  std::int64_t from(std::int64_t at) const;
+  std::int64_t from(std::int64_t at) const { return at + past(base - at); }
   // The last legal base up to `at`.
-  std::int64_t until(std::int64_t at) const;
+  std::int64_t until(std::int64_t at) const { return at - past(at - base); }
 
  private:
-  std::int64_t past(std::int64_t distance) const;  // how far beyond a multiple of the step
+  // How far beyond a multiple of the step. Most steps are powers of two: spare them the division.
+  std::int64_t past(std::int64_t distance) const {
+    return (step & (step - 1)) == 0 ? distance & (step - 1) : (distance % step + step) % step;
+  }
 };
 
 // Whether a distance lies within one of the gaps.
