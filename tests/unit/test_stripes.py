@@ -18,7 +18,7 @@ from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, block_runs
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.carried_rows import carried_rows
-from modelplan.rewriting.stripes.group_packing import GroupPacking, group_problem, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, apart_from_scratch, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
 from modelplan.rewriting.stripes.regions import (
     CarryingLoop,
@@ -279,10 +279,11 @@ def test_working_memory_of_a_kernel_lies_apart_from_what_is_alive_at_its_step() 
     """A value of 64 bytes over steps 0 to 3, 32 bytes of scratch within and 48 behind it."""
     value = LiveBytes(0, 0, 64, 0, 4)
     alone, during, behind = (
-        pack(group_problem([value], 1, 16, (), scratch, [value])).height for scratch in ([], [(2, 32)], [(4, 48)])
+        pack(apart_from_scratch(group_problem([value], 1, 16, (), scratch), len(scratch), [value])).height
+        for scratch in ([], [(2, 32)], [(4, 48)])
     )
     assert (alone, during, behind) == (64, 96, 64)
-    problem = group_problem([value], 1, 16, (), [(2, 32)], [value])
+    problem = group_problem([value], 1, 16, (), [(2, 32)])
     assert (int(problem.size[-1]), int(problem.start[-1]), int(problem.end[-1])) == (32, 3, 4)
 
 

@@ -42,7 +42,7 @@ from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: Seconds after which the proof runs no further cut of the model on a runtime.
-_PROOF_SECONDS = 5.0
+_PROOF_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -317,9 +317,10 @@ class _Climb:
 
     def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
         rungs = []
-        for model, whole, order in ((model, whole, order) for model, whole, orders in variants for order in orders):
+        found = [(model, whole, order) for model, whole, orders in variants for order in orders]
+        for model, whole, order in found:
             joined = self._with_joins(whole, order) if self.joins else whole
-            search = StripeSearch(model, joined, order, self.processes)
+            search = StripeSearch(model, joined, order, self.processes, 1 / len(found))
             rungs += search.answers()
             self.points += search.points()
             self.bounds.append(search.least)

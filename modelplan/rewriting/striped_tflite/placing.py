@@ -22,7 +22,7 @@ from modelplan.rewriting.striped_tflite.steps import (
     step_op,
 )
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, byte_lives
-from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem
+from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, apart_from_scratch, group_problem
 
 
 class KernelOverlap(NamedTuple):
@@ -37,12 +37,19 @@ KernelOverlaps = Callable[[TfliteProgram, TfliteStep], Iterable[KernelOverlap]]
 
 
 def problem_of(
-    program: TfliteProgram, overlaps: KernelOverlaps, alignment: int, scratch: Sequence[tuple[int, int]] = ()
+    program: TfliteProgram,
+    overlaps: KernelOverlaps,
+    alignment: int,
+    scratch: Sequence[tuple[int, int]] = (),
+    worth: Callable[[Problem], bool] = lambda _: True,
 ) -> Problem:
-    """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`."""
+    """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`.
+
+    Where it is not `worth` it, what has to be apart from working buffers is left out.
+    """
     lives, allowed = byte_lives(list(accesses(program, telling=True))), allowed_overlaps(program, overlaps)
-    values = _whole_values(program) if scratch else ()
-    return group_problem(lives, program.groups, alignment, allowed, scratch, values)
+    problem = group_problem(lives, program.groups, alignment, allowed, scratch)
+    return apart_from_scratch(problem, len(scratch), _whole_values(program)) if worth(problem) else problem
 
 
 def _whole_values(program: TfliteProgram) -> Iterator[LiveBytes]:

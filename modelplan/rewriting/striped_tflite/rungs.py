@@ -196,10 +196,15 @@ class ModelOnTarget:
         since = [operator_since(kind) for kind in added_kinds(program, self.before)]
         return all(day is not None and day <= self.goal.tflm for day in since)
 
-    def problem_of(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> Problem:
-        """The packing problem with the working buffers of the kernels."""
+    def problem_of(
+        self,
+        program: TfliteProgram,
+        overlaps: placing.KernelOverlaps,
+        worth: Callable[[Problem], bool] = lambda _: True,
+    ) -> Problem:
+        """The packing problem with the working buffers of the kernels; `worth` as in `placing.problem_of`."""
         scratch = placing.scratch_of(program, self.runtime, self._known_steps(program.graph).scratch)
-        return placing.problem_of(program, overlaps, planner.ALIGNMENT, scratch)
+        return placing.problem_of(program, overlaps, planner.ALIGNMENT, scratch, worth)
 
     def packed_rung(
         self,

@@ -11,7 +11,7 @@ from functools import cache, partial
 from itertools import chain, pairwise, product
 from typing import Any
 
-from modelplan.model import Graph, bounds
+from modelplan.model import Graph, Problem, bounds
 from modelplan.primitives.workers import Workers
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
@@ -54,8 +54,12 @@ _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 150_000, 0.01
+#: Kinds of plans that improvement starts from in turn.
+_STARTS = 3
 #: Stripes are joined one by one up to so many.
 _FEW_CUTS = 12
+#: Packing problems of more buffers get fewer tries.
+_LARGE = 1000
 #: A smaller problem counts as one of so many buffers: the program is made and checked first.
 _LEAST_BUFFERS = 100
 
@@ -95,10 +99,13 @@ class Trial:
 class StripeSearch:
     """The search for stripes in one order of a model: sweep, build, improve.
 
-    Candidates are priced and plans tried by `processes`; both depend on their arguments alone.
+    Candidates are priced and plans tried by `processes`; both depend on their arguments alone. `share` is that of the
+    work of improving plans that this search may do beside those of other orders.
     """
 
-    def __init__(self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], processes: int = 1) -> None:
+    def __init__(
+        self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], processes: int = 1, share: float = 1.0
+    ) -> None:
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
         self.processes = processes
         self.goal = model.goal
@@ -114,7 +121,8 @@ class StripeSearch:
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
         self.least = least_bytes(self.space, self._scratch)
-        self.buffers, self.most_buffers = 0, _MOST_BUFFERS
+        self.buffers, self.usual_buffers = 0, int(share * _MOST_BUFFERS)
+        self.most_buffers = self.usual_buffers
         self.interrupted = False
 
     def _scratch(self, op: int) -> int:
@@ -206,7 +214,7 @@ class StripeSearch:
     def pack_plan(self, regions: Regions) -> tuple[int, GroupPacking]:
         """A plan packed at length, and its score."""
         program = self._program(regions)
-        packing = pack(self.model.problem_of(program, self.overlaps), self.goal.effort.answer, seed=self.goal.seed)
+        packing = self._packed(self.model.problem_of(program, self.overlaps), self.goal.effort.answer)
         return self._score(program, packing.height), packing
 
     def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
@@ -236,7 +244,7 @@ class StripeSearch:
         packed_plans = [plan for plan in self.plans.values() if plan]
         budget = self.goal.budget
         if budget is None:
-            return sorted(packed_plans, key=lambda plan: (plan.score, plan.point.macs))
+            return sorted(packed_plans, key=lambda plan: (plan.score, plan.point.head, plan.point.macs))
         fitting = [plan for plan in packed_plans if plan.score <= budget]
         cheap = sorted(fitting, key=lambda plan: plan.point.time)
         return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
@@ -279,17 +287,26 @@ class StripeSearch:
             return Trial()
         if not self._allowed(program) or (below is not None and self._score(program, 0) >= below):
             return Trial()
-        problem = self.model.problem_of(program, self.overlaps)
-        if below is not None and self._score(program, bounds.load_bound(problem)) >= below:
+
+        def beats(problem: Problem) -> bool:
+            return below is None or self._score(program, bounds.load_bound(problem)) < below
+
+        problem = self.model.problem_of(program, self.overlaps, beats)
+        if not beats(problem):
             return Trial(None, len(problem))
-        packing = pack(problem, self.goal.effort.glance, seed=self.goal.seed)
+        packing = self._packed(problem, self.goal.effort.glance)
         near = below is None or self._score(program, int(_NEAR * packing.height)) < below
         if near and packing.height > packing.load:
-            packing = _lowest(packing, pack(problem, self.goal.effort.look, seed=self.goal.seed))
+            packing = _lowest(packing, self._packed(problem, self.goal.effort.look))
         score, arena = self._score(program, packing.height), self._arena(program, packing.height)
         macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
         point = Point(arena, packing.height, macs, len(program.steps), time)
         return Trial(PackedPlan(regions, packing, score, point), len(problem))
+
+    def _packed(self, problem: Problem, tries: int) -> GroupPacking:
+        """The lowest packing that was found in so many tries, of a large problem in fewer, down to a third."""
+        tries = max(tries // 3, min(tries, tries * _LARGE // len(problem)))
+        return pack(problem, tries, seed=self.goal.seed)
 
     def _score(self, program: TfliteProgram, height: int) -> int:
         """The bytes of the objective that a program of a height is expected to need."""
@@ -301,7 +318,10 @@ class StripeSearch:
         return kept + max(height, costs.planning_bytes(program, self.model.bits))
 
     def _improve(self, workers: Workers) -> None:
-        """Local search from the best plan; then in turn from one whose regions cover other operators, and the next."""
+        """Local search from the best plan.
+
+        Then in turn from one whose regions cover other operators, the best of the other objective, and the next.
+        """
         tried: set[Regions] = set()
         starts = 0
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
@@ -309,22 +329,32 @@ class StripeSearch:
         while left > 0 and self.buffers < self.most_buffers:
             ranked = self._ranked()
             if best is None:
-                best, starts = self._next_start(ranked, tried, other=starts % 2 > 0), starts + 1
+                best, starts = self._next_start(ranked, tried, starts % _STARTS), starts + 1
             if best is None or self._good_enough():
                 return
             if self._copies_large_maps() and (lowest is None or ranked[0].score <= (1 - _GAIN) * lowest):
                 lowest = ranked[0].score
-                self.most_buffers = min(max(_MOST_BUFFERS, self.buffers + _MOST_BUFFERS // 2), 2 * _MOST_BUFFERS)
+                usual = self.usual_buffers
+                self.most_buffers = min(max(usual, self.buffers + usual // 2), 2 * usual)
             tried.add(best.regions)
             before = len(self.plans)
             best = self._improve_one(workers, best, left)
             left -= max(len(self.plans) - before, 1)
 
-    def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Regions], *, other: bool) -> PackedPlan | None:
-        """The best plan that was not tried; with `other` one whose regions cover what the fewest tried plans do."""
-        known = Counter(map(_spans, tried)) if other else Counter[tuple[tuple[int, int], ...]]()
+    def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Regions], turn: int) -> PackedPlan | None:
+        """The best plan that was not tried; in turn 1 one whose regions cover what the fewest tried plans do.
+
+        In turn 2 the best of the other objective.
+        """
         new = (plan for plan in ranked if plan.regions not in tried)
-        return min(new, key=lambda plan: known[_spans(plan.regions)], default=None)
+        if turn == 0:
+            return next(new, None)
+        if turn == 1:
+            known = Counter(map(_spans, tried))
+            return min(new, key=lambda plan: known[_spans(plan.regions)], default=None)
+        if self.goal.objective == "head":
+            return min(new, key=lambda plan: (plan.point.arena, plan.point.head), default=None)
+        return min(new, key=lambda plan: (plan.point.head, plan.point.arena), default=None)
 
     def _copies_large_maps(self) -> bool:
         """Whether an operator, at an eighth of the highest peak or above it, copies its operand into scratch."""

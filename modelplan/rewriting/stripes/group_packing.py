@@ -7,13 +7,13 @@ next one. The packing is a `Problem` with groups, placed and refereed like any o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.model import Budget, IntArray, Problem, bounds
+from modelplan.model import Budget, Problem, bounds
 from modelplan.planning.allocators import place
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
 
@@ -46,18 +46,15 @@ def group_problem(
     alignment: int | Sequence[int],
     overlaps: Iterable[AllowedOverlap],
     scratch: Sequence[tuple[int, int]] = (),
-    values: Iterable[LiveBytes] = (),
 ) -> Problem:
     """The packing problem of so many groups: a buffer for each run of bytes with one life.
 
-    `scratch` are working buffers of kernels, (step, bytes); each is a group behind the others, and apart from all of
-    `values` that is alive as a whole, since the runtime places it by itself and knows of whole values only. The first
-    buffers are empty, one at the base of each group, with its alignment: that of all, or a list. A step of the program
-    is the next of the problem, since the caller writes the inputs at step 0.
+    `scratch` are working buffers of kernels, (step, bytes); each is a group behind the others. The first buffers are
+    empty, one at the base of each group, with its alignment: that of all, or a list. A step of the program is the next
+    of the problem, since the caller writes the inputs at step 0.
     """
     own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
     found, count = [*lives, *own], groups + len(scratch)
-    apart = _apart_from_scratch(lives, own, count, values)
     rows = np.array([(g, 0, 0, -1, 0) for g in range(count)] + [tuple(s) for s in found], dtype=np.int64)
     group, lo, hi, start, end = rows.reshape(-1, 5).T
     aligned = np.ones(len(rows), dtype=np.int64)
@@ -69,31 +66,35 @@ def group_problem(
         start + 1,
         end + 1,
         aligned,
-        conflicts=apart,
         groups=np.column_stack((np.arange(len(rows)), group, lo)),
         meetings=np.array(list(_meetings(found, count, overlaps)), dtype=np.int64).reshape(-1, 4),
     )
 
 
-def _apart_from_scratch(
-    lives: Sequence[LiveBytes], scratch: Sequence[LiveBytes], groups: int, values: Iterable[LiveBytes]
-) -> IntArray:
-    """Pairs of a working buffer and a run of dead bytes of a value that has been made and will be read."""
+def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveBytes]) -> Problem:
+    """A `group_problem` whose last so many buffers are apart from each of `values` that is alive as a whole.
+
+    The runtime places working buffers by itself and knows of whole values only: also of bytes that are dead while their
+    value has been made and will be read.
+    """
     if not scratch:
-        return np.zeros((0, 2), dtype=np.int64)
-    group, lo, hi, start, end = np.array([tuple(s) for s in lives], dtype=np.int64).reshape(-1, 5).T
-    runs = {value: np.flatnonzero(group == value) for value in np.unique(group).tolist()}
-    steps = np.array([buffer.start for buffer in scratch], dtype=np.int64)
+        return problem
+    count = len(problem) - scratch
+    group, lo = problem.groups[:count, 1:].T
+    hi, start, end = lo + problem.size[:count], problem.start[:count] - 1, problem.end[:count] - 1
+    order = np.argsort(group, kind="stable")
+    borders = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 2))
+    steps = problem.start[count:] - 1
     pairs = [np.zeros(0, dtype=np.int64)]
     for value, low, high, first, behind in values:
-        mine = runs.get(value)
         near = np.flatnonzero((first <= steps) & (steps < behind))
-        if mine is not None and len(near):
+        if len(near):
+            mine = order[borders[value] : borders[value + 1]]
             mine = mine[(lo[mine] < high) & (low < hi[mine])]
-            pairs.append((near[:, None] * len(lives) + mine).ravel())
-    own, run = np.divmod(np.unique(np.concatenate(pairs)), len(lives))
+            pairs.append((near[:, None] * count + mine).ravel())
+    own, run = np.divmod(np.unique(np.concatenate(pairs)), count)
     dead = (steps[own] < start[run]) | (end[run] <= steps[own])
-    return np.column_stack((groups + len(lives) + own[dead], groups + run[dead]))
+    return replace(problem, conflicts=np.column_stack((count + own[dead], run[dead])))
 
 
 def _meetings(
