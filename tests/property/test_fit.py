@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fit_options import packed_before, renamed
 from random_cnns import exported_cnn, headed_cnn, moving_cnn, random_cnn
 from random_stripes import differences, legal_program, rewritten, with_other_moves
 from shares import share
@@ -17,7 +18,9 @@ from modelplan import runtimes
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
 from modelplan.primitives.errors import ModelPlanError
+from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite import placing
+from modelplan.rewriting.striped_tflite.rungs import SearchEffort
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
@@ -113,3 +116,27 @@ def test_a_number_that_steers_a_turned_operator_is_refused_or_changes_nothing(tm
         else:
             assert run_tflm(model, rounds=1).outputs == wanted, value.name
     assert refused or all(value.numbers is None for value in program.added)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(share(8)))
+@pytest.mark.parametrize("objective", ["arena", "head"])
+def test_names_a_plan_in_the_file_and_processes_do_not_change_what_fit_finds(
+    tmp_path: Path, seed: int, objective: str
+) -> None:
+    data, path = random_cnn(seed), tmp_path / "random.tflite"
+    path.write_bytes(data)
+    graph = load_model(path)
+
+    def found(content: bytes, processes: int = 1) -> tuple[int, int]:
+        path.write_bytes(content)
+        effort = SearchEffort(priced=100, glance=40, look=80, answer=200)
+        request = FitRequest(path, kernels="reference", objective=objective, effort=effort, processes=processes)
+        chosen = fit(request).chosen
+        assert chosen is not None
+        return chosen.arena, chosen.head
+
+    wanted = found(data)
+    assert found(renamed(data, graph)) == wanted
+    assert found(packed_before(data, graph)) == wanted
+    assert found(data, processes=2) == wanted
