@@ -1,6 +1,7 @@
 #include "pack.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <random>

@@ -305,7 +305,7 @@ class StripeSearch:
 
     def _packed(self, problem: Problem, tries: int) -> GroupPacking:
         """The lowest packing that was found in so many tries, of a large problem in fewer, down to a third."""
-        tries = max(tries // 3, min(tries, tries * _LARGE // len(problem)))
+        tries = max(tries // 3, min(tries, tries * _LARGE // max(1, len(problem))))
         return pack(problem, tries, seed=self.goal.seed)
 
     def _score(self, program: TfliteProgram, height: int) -> int:
