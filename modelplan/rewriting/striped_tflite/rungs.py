@@ -63,8 +63,8 @@ class SearchEffort:
     """How much a search for stripes does, in counts, so that every machine finds the same.
 
     `priced` regions in stripes are priced; the packer tries `glance` orders at a first look at a plan, `look` for a
-    promising one, `answer` for one that is written, fewer where there are many buffers; plans of more than `steps` executed steps are
-    left out.
+    promising one, `answer` for one that is written, fewer where there are many buffers; plans of more
+    than `steps` executed steps are left out.
     """
 
     priced: int = 1800
