@@ -93,7 +93,7 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
     **dict.fromkeys(("MEAN", "SUM"), _sum),
     **dict.fromkeys(("SQUEEZE", "EXPAND_DIMS", "STABLEHLO_RESHAPE"), _view),
-    "RESHAPE": replace(_view, unsplit="{kind} does not keep the rows"),
+    "RESHAPE": replace(_view, rows="reshape", any_values=True),
     "BITCAST": OpFacts("view", view_if=when.same_width),
     **dict.fromkeys(("SHAPE", "RANK"), OpFacts("shape")),
     "RESIZE_BILINEAR": replace(_resize, reads=work.INTERPOLATED, time=Terms(166, 1.81, copy=3.53)),
@@ -149,7 +149,8 @@ OPERATORS: dict[str, OpFacts] = {
     "CONCATENATION": OpFacts(
         "join", view_if=when.single, parts=when.axis_attribute, lead=safe_overlap.joined, same_quantisation=True,
         rows="join", any_values=True, time=Terms(126, 0.007, copy=12.6)),
-    "PACK": OpFacts("join", view_if=when.single, parts=when.axis_attribute, same_quantisation=True),
+    "PACK": OpFacts(
+        "join", view_if=when.single, parts=when.axis_attribute, same_quantisation=True, rows="join", any_values=True),
     "UNPACK": OpFacts("split", parts=when.axis_attribute, same_quantisation=True),
     "SPLIT": OpFacts("split", parts=cast("Axis", when.axis_operand(0)), whole=1, operands=(0,)),
     "SPLIT_V": OpFacts("split", parts=cast("Axis", when.axis_operand(2)), operands=(1, 2)),

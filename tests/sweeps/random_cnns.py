@@ -19,6 +19,7 @@ _KINDS = {
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
     "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17), "PACK": (83, 1, 59),
+    "UNPACK": (88, 1, 64),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -195,6 +196,19 @@ class Network:
         self.operator(kind, operands, found, (4,), (len(sizes),))
         return found
 
+    def unpacked(self, x: int, axis: int) -> list[int]:
+        """Tensor `x` cut along an axis into one part for each index, each without that axis."""
+        shape = self.shapes[x]
+        found = [self.tensor((*shape[:axis], *shape[axis + 1 :])) for _ in range(shape[axis])]
+        self.operator("UNPACK", [x], found, (4, 4), (shape[axis], axis))
+        return found
+
+    def packed(self, parts: Sequence[int], axis: int) -> int:
+        """Tensors of one shape behind each other along an axis of their own."""
+        shape = self.shapes[parts[0]]
+        y = self.tensor((*shape[:axis], len(parts), *shape[axis:]))
+        return self.operator("PACK", list(parts), y, (4, 4), (len(parts), axis))
+
     def gathered(self, x: int, axis: int) -> int:
         """Every one or every second index of tensor `x` along an axis from some on."""
         shape, rng = self.shapes[x], self.rng
@@ -229,7 +243,17 @@ class Network:
 
 
 _ALIKE = ("ROW", "PAD", "SLICE", "STRIDED_SLICE", "CONCATENATION", "SPLIT", "SPLIT_V", "GATHER")
-_MOVED = ("SLICE", "STRIDED_SLICE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "DEEP_PAD", "SPLIT", "SPLIT_V", "GATHER")
+_MOVED = (
+    "SLICE",
+    "STRIDED_SLICE",
+    "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE",
+    "DEEP_PAD",
+    "SPLIT",
+    "SPLIT_V",
+    "GATHER",
+    "UNPACK",
+)
 
 
 def moving_cnn(seed: int) -> bytes:
@@ -270,8 +294,7 @@ def headed_cnn(seed: int) -> bytes:
         x = net.window(x, str(rng.choice(_DRAWN[:5])))
     if rng.random() < 0.3:
         _, rows, _ = net.shapes[heads[-1]]
-        pair = net.tensor((1, 2, rows, deep))
-        net.operator("PACK", [heads[-1], net.rescaled(heads[-1])], pair, (4, 4), (2, 1))
+        pair = net.packed([heads[-1], net.rescaled(heads[-1])], 1)
         heads[-1] = net.reshaped(pair, (1, 2 * rows, deep))
     if rng.random() < 0.3:
         heads = [net.join(heads[0], heads[1], 1), *heads[2:], heads[0]]
@@ -309,6 +332,12 @@ def _moved(net: Network, x: int, kind: str) -> int:
     if kind.startswith("SPLIT"):
         parts = net.parts(x, kind, 3)
         return net.join(parts[-1], parts[0]) if net.rng.random() < 0.5 else parts[0]
+    if kind == "UNPACK" and shape[1] > 1 and net.rng.random() < 0.3:
+        row = net.unpacked(x, 1)[int(net.rng.integers(shape[1]))]
+        return net.reshaped(row, (1, 1, *shape[2:]))
+    if kind == "UNPACK":
+        parts = net.unpacked(x, 3)
+        return net.packed([net.add(parts[0], parts[-1]), *reversed(parts)], 3)
     if kind == "DEEP_PAD":
         pads = np.array([[0, 0], [0, 0], [0, 0], net.rng.integers(0, 3, 2)], dtype=np.int32)
         y = net.tensor((*shape[:3], shape[3] + int(pads.sum())))

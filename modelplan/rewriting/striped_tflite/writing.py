@@ -51,6 +51,7 @@ _ADDED = {
     "GATHER": (36, 2, 23),
     "STRIDED_SLICE": (45, 2, 32),
     "TRANSPOSE": (39, 2, 26),
+    "RESHAPE": (22, 1, 17),
     "WHILE": (119, 1, 93),
     "DYNAMIC_UPDATE_SLICE": (151, 1, 0),
 }

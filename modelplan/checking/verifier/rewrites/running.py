@@ -245,6 +245,8 @@ class _Runner:
             return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
+        if op.kind == "UNPACK" and (parts := self._taken_apart(op, where, given, outputs)):
+            return parts, ()
         try:
             moves = moved(op, given, outputs)
         except Fault as fault:
@@ -257,6 +259,22 @@ class _Runner:
         if any(x.content.base == NOTHING for x in present):
             return tuple(unwritten(cell.shape) for cell in outputs), ()
         return tuple(self._computed(op, where, given, outputs, i) for i in range(len(outputs))), ()
+
+    def _taken_apart(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+    ) -> tuple[Content, ...] | None:
+        """What an UNPACK makes: each index along an axis as a block, in the shape without that axis."""
+        x = given[0] if given else None
+        if x is None or not x.content.shape or len(x.cell.coding.scales) > 1 or x.content.base == NOTHING:
+            return None
+        axes, at, parts = x.content.axes, op.option("Axis") % len(x.content.shape), list[Content]()
+        if len(outputs) != len(axes[at]) or any(y.coding != x.cell.coding for y in outputs):
+            return None
+        for symbol, y in zip(axes[at], outputs, strict=True):
+            block = Given(x.cell, Content(x.content.base, (*axes[:at], (symbol,), *axes[at + 1 :])))
+            shaped = replace(op, kind="RESHAPE", options=(("NewShapeAsNumpy", y.shape),))
+            parts.append(self._computed(shaped, where, [block], [y], 0))
+        return tuple(parts)
 
     def _turned(self, given: Sequence[Given | None], output: Cell) -> Content | None:
         """What a TRANSPOSE by constants makes: the same elements along other axes."""

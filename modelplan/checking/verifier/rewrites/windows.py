@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -21,8 +22,11 @@ _SAME = 0
 _AT_LEAST_ONE = ("StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FilterHeight", "FilterWidth")
 #: Rows that a stride or a window may reach over.
 _MOST = 1 << 16
-#: Options that only say which windows are read; a dilation says nothing of a kernel of one row or column.
-_WINDOW_OPTIONS = {"Padding", "DilationHFactor", "DilationWFactor"}
+#: Options that only say which windows are read, or what the shape of the output says; a dilation says nothing of a
+#: kernel of one row or column.
+_WINDOW_OPTIONS = {
+    "Padding", "DilationHFactor", "DilationWFactor", "NewShapeAsNumpy", "NewShapeLength", "NewShapeIsNone"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +268,18 @@ def _joined(op: Operation, operands: Sequence[WindowOperand | None], output: Cel
     return WindowSpread(axes, tuple((f"operand {i}", _without(x, others)) for i, x in enumerate(present)))
 
 
+def _packed(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """PACK: along the new axis all of its operands, along the others index by index."""
+    rank = len(output.shape)
+    new = op.option("Axis") % rank if rank else 0
+    present = [x for x in operands if x is not None]
+    if not rank or any(x.content.shape != (*output.shape[:new], *output.shape[new + 1 :]) for x in present):
+        return None
+    axes = [_combined(tuple(x.content.axes[a] for x in present)) for a in range(rank - 1)]
+    axes.insert(new, each_row(output.shape[new]))
+    return WindowSpread(tuple(axes), tuple((f"operand {i}", _without(x, range(rank))) for i, x in enumerate(present)))
+
+
 def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output: Cell) -> WindowSpread | None:
     """TRANSPOSE by a constant permutation."""
     x, order = operands[0], operands[1] if len(operands) > 1 else None
@@ -274,6 +290,46 @@ def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output:
         return None
     read = tuple(tuple((s,) for s in x.content.axes[a]) for a in axes)
     return WindowSpread(read, (("operand 0", _without(x, range(len(axes)))), ("permutation", tuple(axes))))
+
+
+def _reshaped(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """RESHAPE: an axis that it leaves alone goes index by index, all others must be the same."""
+    x, shape = operands[0], operands[1].cell if len(operands) > 1 and operands[1] else None
+    said = _stated_shape(op) if shape is None else np.frombuffer(shape.data or b"", np.int32).tolist()
+    made = output.shape
+    if x is None or len(said) != len(made) or prod(x.content.shape) != prod(made):
+        return None
+    if any(n not in (-1, own) for n, own in zip(said, made, strict=True)):
+        return None
+    spread, rest = [each_row(n) for n in made], list[Hashable]()
+    for before, behind in _regrouped(x.content.shape, made):
+        if len(before) == len(behind) == 1:
+            spread[behind[0]] = tuple((s,) for s in x.content.axes[before[0]])
+            rest.append((before, behind))
+        else:
+            rest.append((before, behind, tuple(x.content.axes[a] for a in before), tuple(made[a] for a in behind)))
+    return WindowSpread(tuple(spread), (("operand 0", (x.content.base, x.cell.coding, tuple(rest))),))
+
+
+def _stated_shape(op: Operation) -> list[int]:
+    """The shape in the options of a RESHAPE; empty where there is none."""
+    shape = dict(op.options).get("NewShapeAsNumpy")
+    return [int(n) for n in shape] if isinstance(shape, tuple) else []
+
+
+def _regrouped(x: Sequence[int], y: Sequence[int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The axes of two shapes in as many groups as hold equal numbers of elements, those left over in the last one."""
+    groups, (i, j) = [], (0, 0)
+    while i < len(x) and j < len(y):
+        first, (ends, sizes) = (i, j), ([i + 1, j + 1], [x[i], y[j]])
+        while sizes[0] != sizes[1] and ends[side := int(sizes[1] < sizes[0])] < len((x, y)[side]):
+            sizes[side] *= (x, y)[side][ends[side]]
+            ends[side] += 1
+        i, j = ends
+        groups.append((tuple(range(first[0], i)), tuple(range(first[1], j))))
+    if i < len(x) or j < len(y):
+        groups.append((tuple(range(i, len(x))), tuple(range(j, len(y)))))
+    return groups
 
 
 def _nearest(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
@@ -337,15 +393,17 @@ _RULES: dict[str, Rule] = {
     "SPACE_TO_DEPTH": _gathered_blocks,
     "DEPTH_TO_SPACE": _scattered_blocks,
     "CONCATENATION": _joined,
+    "PACK": _packed,
     "TRANSPOSE": _permuted,
+    "RESHAPE": _reshaped,
     "RESIZE_NEAREST_NEIGHBOR": _nearest,
     "RESIZE_BILINEAR": _bilinear,
 }
 #: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
 _WHOLE = {
-    "FULLY_CONNECTED", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
+    "FULLY_CONNECTED", "SQUEEZE", "EXPAND_DIMS", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
     "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "BATCH_MATMUL",
-    "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "PACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
+    "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
     "GATHER_ND", "TILE", "BROADCAST_TO", "BROADCAST_ARGS", "MIRROR_PAD", "PAD", "PADV2", "CUMSUM", "SHAPE", "RANK",
     "FILL", "CONV_3D", "CONV_3D_TRANSPOSE", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "TOPK_V2", "ONE_HOT", "RANGE",
     "REVERSE_V2", "REVERSE_SEQUENCE", "SCATTER_ND", "SEGMENT_SUM", "SPARSE_TO_DENSE", "WHERE",
