@@ -54,6 +54,7 @@ _view = OpFacts("view", view=0)
 _reduction = OpFacts(view_if=when.nothing_reduced, same_quantisation=True, passes_on="all")
 _sum = replace(
     _reduction,
+    operands=(1,),
     unsplit="{kind} adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on",
 )
 _pool = OpFacts("stream", view_if=when.unit_window, lead=safe_overlap.pooled, same_quantisation=True)

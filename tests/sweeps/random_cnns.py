@@ -19,7 +19,7 @@ _KINDS = {
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
     "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17), "PACK": (83, 1, 59),
-    "UNPACK": (88, 1, 64),
+    "UNPACK": (88, 1, 64), "MEAN": (40, 2, 27),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -266,6 +266,34 @@ def moving_cnn(seed: int) -> bytes:
         x = _moved(net, x, str(rng.choice(_MOVED)))
         x = net.window(x, str(rng.choice(_DRAWN[:5]))) if rng.random() < 0.8 else net.pad(x)
     return net.file(first, x)
+
+
+def deep_cnn(seed: int) -> bytes:
+    """A network of few pixels and many channels that begins by a convolution and keeps its channels, with branches."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    x = first = net.tensor((1, *(int(n) for n in rng.integers(3, 9, 2)), int(rng.integers(2, 7))))
+    x = net.window(x, "CONV_2D", deep := int(rng.integers(8, 40)))
+    for _ in range(int(rng.integers(1, 4))):
+        kind = str(rng.choice(("DEPTHWISE_CONV_2D", "MAX_POOL_2D", "ROW", "PAD", "RESIDUAL", "CONV_2D", "QUANTIZE")))
+        if kind == "ROW":
+            row = net.tensor((1, 1, 1, deep), data=rng.integers(-90, 90, deep, dtype=np.int8).tobytes())
+            x = net.add(x, row)
+        elif kind == "PAD":
+            x = net.pad(x)
+        elif kind == "RESIDUAL":
+            x = _residual(net, x)
+        elif kind == "QUANTIZE":
+            x = net.rescaled(x)
+        else:
+            x = net.window(x, kind, deep)
+    if seed % 3 == 0:
+        x = net.operator("MEAN", [x, net.numbers((1, 2))], net.tensor((1, 1, 1, deep)), (1,), (1,))
+    elif seed % 3 == 1:
+        _, high, wide, _ = net.shapes[x]
+        pooled = net.tensor((1, 1, 1, deep))
+        x = net.operator("AVERAGE_POOL_2D", [x], pooled, OPTIONS["AVERAGE_POOL_2D"], (1, 1, 1, wide, high, 0))
+    return net.file(first, net.window(x, "CONV_2D") if seed % 2 else x)
 
 
 def exported_cnn(seed: int) -> bytes:

@@ -169,10 +169,11 @@ def test_another_shape_is_refused(net: Network, tmp_path: Path, shape: tuple[int
     program = striped_program(graph_of(data, tmp_path), range(2), ())
     program.steps[0] = replace(program.steps[0], inputs=(x, program.constant(shape)))
     try:
-        found = {verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])}
+        found = max(verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0]))
     except BrokenPlanError:
-        found = {""}
-    assert found == {outcome}
+        assert not outcome
+    else:
+        assert found == outcome
 
 
 def test_a_loop_that_carries_rows_cuts_slices_for_its_rows(net: Network, tmp_path: Path) -> None:

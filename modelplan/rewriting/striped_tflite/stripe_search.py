@@ -16,6 +16,7 @@ from modelplan.primitives.workers import Workers
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
+from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folding import Folded
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
@@ -24,6 +25,7 @@ from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.regions import (
     CarryingLoop,
+    ChannelBlocks,
     HaloStripes,
     KeptHalo,
     LoopedStripes,
@@ -107,7 +109,8 @@ class StripeSearch:
         prices = replace(_prices(model.bits, whole.graph), scratch=cache(self._copied_scratch))
         self.space = Space(whole.graph, order, self.overlaps, prices)
         newer = newer_operators(model.data)
-        self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
+        self.barred = {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
+        self.space.layers |= self.barred
         self.candidates: list[Candidate] = []
         self._priced = cache(partial(candidates.priced, self.space))
         self.plans: dict[Regions, PackedPlan | None] = {}
@@ -159,6 +162,7 @@ class StripeSearch:
         ranges = candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced)
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.candidates += found
+        self.candidates += candidates.channel_candidates(self.space, ceiling, floor, self.barred)
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         others = [c for c in self.candidates if not candidates.carries_rows(c)]
         choices = candidates.plans(self.space, others, *most)
@@ -387,6 +391,9 @@ class StripeSearch:
                     yield RecomputedHalo(step, step, axis, even_cuts(height, stripes), backward=True)
 
     def _variants(self, region: StripedRegion) -> Iterator[StripedRegion]:
+        if isinstance(region, ChannelBlocks):
+            yield from candidates.blocks_of(self.space, region.first, region.last)
+            return
         height, n = region.cuts[-1], region.stripes
         carries = isinstance(region, CarryingLoop)
         for stripes in () if carries else {n - 2, n - 1, n + 1, n + 2, n * 2}:
@@ -434,7 +441,7 @@ class StripeSearch:
 
     def _loops(self, region: StripedRegion) -> Iterator[StripedRegion]:
         """The region as a loop over stripes of some rows, and over tiles where it is one already."""
-        if isinstance(region, RollingStripes):
+        if isinstance(region, RollingStripes | ChannelBlocks):
             return
         shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[region.last]].outputs[0]].shape
         width = shape[2] if isinstance(region, LoopedStripes) and region.axis == 1 else 0
@@ -496,8 +503,8 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     """Bytes that every plan of stripes needs in this order of operators, however it cuts rows, and why.
 
     All inputs are there before the first row is computed, all outputs behind the last. An operator that cannot be
-    split, or that makes one row of a whole map, has its operands and its output whole and its working buffers,
-    `scratch`, and beside them whatever was made before and is read behind it.
+    split, by rows or beside its neighbours by channels, or that makes one row of a whole map, has its operands and its
+    output whole and its working buffers, `scratch`, and beside them whatever was made before and is read behind it.
     """
     graph, tensors = space.graph, space.graph.tensors
     read = sum(tensors[t].nbytes for t in graph.inputs if graph.readers[t])
@@ -506,6 +513,8 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     for step, live in enumerate(space.live):
         op = space.order[step]
         layer = space.layers[op]
+        if makes_blocks(graph, op):
+            continue
         if isinstance(layer, str) or (layer.rows_out == 1 and layer.reach >= layer.rows_in):
             needed = _whole_bytes(space, step, live) + scratch(op)
             found.append((needed, f"{graph.label(op)}, which is not split"))

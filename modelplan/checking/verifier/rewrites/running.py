@@ -20,6 +20,7 @@ from modelplan.checking.verifier.rewrites.contents import (
     Reader,
     Value,
     row_words,
+    tells_channel,
     unproved,
     unwritten,
 )
@@ -521,6 +522,9 @@ def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, 
     if isinstance(reason, str):
         return Fault(where, f"takes what is not there: {reason}{what}")
     cause = reason[0]
+    if tells_channel(cause.window):
+        made = f"makes {row_words(cause.axis, [cause.local])} of {cause.output}"
+        return Fault(cause.where, f"{made} with a channel, operand 1, a bias or a scale unlike the model's{what}")
     operands = ", ".join(x.label for x in cause.readers if catalogue.bases[x.content.base].kind != "constant")
     text = f"makes {row_words(cause.axis, [cause.local])} of {cause.output} from {row_words(cause.axis, cause.window)}"
     text += f" of what is in {operands}"

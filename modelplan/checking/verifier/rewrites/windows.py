@@ -7,14 +7,23 @@ channels that are summed over) is in `rest` and must be the same in both files.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
 import numpy as np
 
-from modelplan.checking.verifier.rewrites.contents import EDGE, Axis, Content, Window, each_row, padding, weight
-from modelplan.checking.verifier.rewrites.reading import Cell, Operation
+from modelplan.checking.verifier.rewrites.contents import (
+    EDGE,
+    Axis,
+    Content,
+    Window,
+    channel_mark,
+    each_row,
+    padding,
+    weight,
+)
+from modelplan.checking.verifier.rewrites.reading import Cell, Coding, Operation
 from modelplan.checking.verifier.safe_overlap import POINTWISE
 
 _SAME = 0
@@ -158,9 +167,47 @@ def _convolution(op: Operation, operands: Sequence[WindowOperand | None], output
         )
         for a in (0, 1)
     ]  # fmt: skip
+    channels, weighed = _weighed_channels(op, operands, output)
     steps = tuple((f"option Dilation{'HW'[a]}Factor", r.dilation if r.kernel > 1 else 1) for a, r in enumerate(reaches))
-    rest = (("operand 0", _without(x, (0, 1, 2))), *steps, *_others(operands, 1))
-    return _over_map(x, reaches, each_row(output.shape[-1]), rest)
+    own = bool(channels) and len(channels[0]) > 1
+    rest = (("operand 0", _without(x, (0, 1, 2, 3) if own else (0, 1, 2))), *steps, *weighed)
+    return _over_map(x, reaches, channels, rest)
+
+
+def _weighed_channels(
+    op: Operation, operands: Sequence[WindowOperand | None], output: Cell
+) -> tuple[tuple[Window, ...], tuple[tuple[str, Hashable], ...]]:
+    """What each output channel of a convolution is made of, and what all of them depend on beside operand 0.
+
+    A channel is told by its weights, bias and scale; before it a depthwise convolution reads one of operand 0.
+    """
+    depthwise, channels = op.kind == "DEPTHWISE_CONV_2D", output.shape[-1]
+    x, *constants = operands
+    cells = [(y.cell, 3 * depthwise if i == 0 else 0) for i, y in enumerate(constants) if y is not None]
+    told = [_told_channels(cell.data, cell.shape, cell.coding, axis) for cell, axis in cells]
+    if x is None or any(marks is None or len(marks) != channels for marks in told):
+        return each_row(channels), _others(operands, 1)
+    rest = []
+    for i, (cell, axis) in enumerate(cells, 1):
+        coding = replace(cell.coding, scales=(), zero_points=()) if len(cell.coding.scales) > 1 else cell.coding
+        rest.append((f"operand {i}", (coding, cell.shape[:axis], cell.shape[axis + 1 :])))
+    marks = [channel_mark(b"".join(m[c] for m in told if m)) for c in range(channels)]
+    if depthwise and x.content.shape[3] == channels:
+        return tuple((s, mark) for s, mark in zip(x.content.axes[3], marks, strict=True)), tuple(rest)
+    return tuple((mark,) for mark in marks), tuple(rest)
+
+
+@lru_cache(maxsize=256)
+def _told_channels(data: bytes | None, shape: tuple[int, ...], coding: Coding, axis: int) -> tuple[bytes, ...] | None:
+    """For each index along an axis of a constant what it holds there, with the scale there; None where not known."""
+    if data is None or len(shape) <= axis or not prod(shape) or len(data) % prod(shape):
+        return None
+    extent = shape[axis]
+    several = [tuple(part) for part in (coding.scales, coding.zero_points) if len(part) > 1]
+    if any(len(part) != extent for part in several):
+        return None
+    elements = np.moveaxis(np.frombuffer(data, np.uint8).reshape(*shape, -1), axis, 0)
+    return tuple(elements[c].tobytes() + repr([part[c] for part in several]).encode() for c in range(extent))
 
 
 def _pool(op: Operation, operands: Sequence[WindowOperand | None], _output: Cell) -> WindowSpread | None:
@@ -280,6 +327,21 @@ def _packed(op: Operation, operands: Sequence[WindowOperand | None], output: Cel
     return WindowSpread(tuple(axes), tuple((f"operand {i}", _without(x, range(rank))) for i, x in enumerate(present)))
 
 
+def _averaged(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """MEAN over axes but the last one: for each other index by itself."""
+    x, over = operands[0], operands[1] if len(operands) > 1 else None
+    if x is None or over is None or over.cell.data is None or over.cell.coding.dtype != "int32":
+        return None
+    rank = len(x.content.axes)
+    gone = {int(a) % rank for a in np.frombuffer(over.cell.data, np.int32)} if rank else set()
+    if len(x.cell.coding.scales) > 1 or rank - 1 in gone or len(output.shape) not in (rank, rank - len(gone)):
+        return None
+    kept = [((0,),) if a in gone else tuple((s,) for s in axis) for a, axis in enumerate(x.content.axes)
+            if len(output.shape) == rank or a not in gone]  # fmt: skip
+    return WindowSpread(tuple(kept), (("operand 0", _without(x, [a for a in range(rank) if a not in gone])),
+                                      ("operand 1", tuple(sorted(gone)))))  # fmt: skip
+
+
 def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output: Cell) -> WindowSpread | None:
     """TRANSPOSE by a constant permutation."""
     x, order = operands[0], operands[1] if len(operands) > 1 else None
@@ -394,6 +456,7 @@ _RULES: dict[str, Rule] = {
     "DEPTH_TO_SPACE": _scattered_blocks,
     "CONCATENATION": _joined,
     "PACK": _packed,
+    "MEAN": _averaged,
     "TRANSPOSE": _permuted,
     "RESHAPE": _reshaped,
     "RESIZE_NEAREST_NEIGHBOR": _nearest,
@@ -401,7 +464,7 @@ _RULES: dict[str, Rule] = {
 }
 #: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
 _WHOLE = {
-    "FULLY_CONNECTED", "SQUEEZE", "EXPAND_DIMS", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
+    "FULLY_CONNECTED", "SQUEEZE", "EXPAND_DIMS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
     "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "BATCH_MATMUL",
     "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
     "GATHER_ND", "TILE", "BROADCAST_TO", "BROADCAST_ARGS", "MIRROR_PAD", "PAD", "PADV2", "CUMSUM", "SHAPE", "RANK",
