@@ -19,7 +19,7 @@ from modelplan.rewriting.striped_tflite.ladder import climb
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import ChannelBlocks
+from modelplan.rewriting.stripes.regions import ChannelBlocks, LoopedStripes
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm.file import read_tflite
 
@@ -81,6 +81,23 @@ def test_parts_of_constants_stand_where_the_constants_stood(net: Network, tmp_pa
     front = len(model) - len(data)
     weights = [t for t in read_tflite(model, "blocks").tensors if t.constant and t.shape == (32, 1, 1, 8)]
     assert [t.content[0] > front for t in weights] == [True, True, True]
+
+
+def test_constants_that_a_loop_reads_too_stay_where_they_are(net: Network, tmp_path: Path) -> None:
+    """The first convolution is computed in a loop and reads the weights that the last one has in blocks."""
+    x = net.tensor((1, 9, 8, DEEP))
+    shape, data = (DEEP, 1, 1, DEEP), net.rng.integers(-90, 90, DEEP * DEEP, dtype=np.int8).tobytes()
+    constants = [net.tensor(shape, scale=(0.02, 0), data=data), net.tensor((DEEP,), 2, (0.001, 0), bytes(4 * DEEP))]
+    last = x
+    for _ in range(2):
+        y, options = net.tensor((1, 9, 8, DEEP)), (0, 1, 1, 1, 1, 1)
+        last = net.operator("CONV_2D", [last, *constants], y, OPTIONS["CONV_2D"], options)
+    y = net.operator("MEAN", [last, net.numbers((1, 2))], net.tensor((1, DEEP)), (1,), (0,))
+    model = net.file(x, y)
+    graph = graph_of(model, tmp_path)
+    regions = [LoopedStripes(0, 0, 1, (0, 3, 6, 9)), ChannelBlocks(1, 2, 1, (0, 48, DEEP))]
+    written, _ = write_striped(model, striped_program(graph, range(3), regions))
+    assert [verdict.outcome for verdict in prove_rewrite(model, written)] == ["ok", "ok"]
 
 
 @pytest.mark.parametrize("position", [1, 2])

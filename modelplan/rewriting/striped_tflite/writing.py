@@ -337,7 +337,8 @@ class _Writer:
         added, count = self.program.added, len(self.tensors)
         parts = [value for value in self.number if value >= count and added[value - count].part is not None]
         others = [table for subgraph in self.others for table in tables(self.model, subgraph, _TENSORS)]
-        staying = [*(self.tensors[t] for t in self.number if t < count), *others]
+        inside = {t for step in self.program.steps if step.loop for inner in step.loop.body for t in inner.inputs}
+        staying = [*(self.tensors[t] for t in self.number.keys() | inside if 0 <= t < count), *others]
         used = {self._int(at) for table in staying if (at := field(self.model, table, _BUFFER))}
         used |= {self._int(at) for m in tables(self.model, self.root, _METADATA) if (at := field(self.model, m, 1))}
         vectors = [child(self.model, table, _DATA) for table in tables(self.model, self.root, _BUFFERS)]
