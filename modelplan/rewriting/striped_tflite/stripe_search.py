@@ -41,6 +41,8 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError
 #: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
 #: lowest in as many bytes as are alive at once, plans of one region.
 _BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
+#: Plans of the sweep with blocks of channels that are built.
+_BUILT_IN_BLOCKS = 10
 #: First plans that are tried against the same score.
 _TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
@@ -162,7 +164,6 @@ class StripeSearch:
         ranges = candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced)
         for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.candidates += found
-        self.candidates += candidates.channel_candidates(self.space, ceiling, floor, self.barred)
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         others = [c for c in self.candidates if not candidates.carries_rows(c)]
         choices = candidates.plans(self.space, others, *most)
@@ -170,10 +171,27 @@ class StripeSearch:
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
-        first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
-        for at in range(0, len(first), _TOGETHER):
-            for _ in self._try_plans(workers, first[at : at + _TOGETHER], self._worth_building()):
+        self._build(workers, list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop()))))
+        self._improve(workers)
+        if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
+            self._improve_by_blocks(workers, blocks)
+
+    def _build(self, workers: Workers, plans: Sequence[Regions]) -> None:
+        """Builds plans, some at a time, but those that are far from the best."""
+        for at in range(0, len(plans), _TOGETHER):
+            for _ in self._try_plans(workers, plans[at : at + _TOGETHER], self._worth_building()):
                 pass
+
+    def _improve_by_blocks(self, workers: Workers, blocks: Sequence[Candidate]) -> None:
+        """Goes on with blocks of channels: alone, with rows, and in place of what the best plans have."""
+        self.candidates += blocks
+        most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
+        choices = candidates.plans(self.space, self.candidates, *most)
+        sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT_IN_BLOCKS]]
+        self._build(
+            workers, list(dict.fromkeys((*sweep, *((c.region,) for c in sorted(blocks, key=self._promise)[:_SINGLE]))))
+        )
+        self.most_buffers = self.buffers + _MOST_BUFFERS // 2
         self._improve(workers)
 
     def _worth_building(self) -> int | None:
@@ -404,11 +422,21 @@ class StripeSearch:
             for cuts in _shift_cuts(region.cuts):
                 yield replace(region, cuts=cuts)
             yield from self._other_strategies(region)
+        if carries and self.goal.objective == "head":
+            yield from self._unrolled(region)
         if carries or isinstance(region, UnrolledStripes):
             for first, last in product(*((end - 1, end, end + 1) for end in (region.first, region.last))):
                 yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
         if isinstance(region, UnrolledStripes):
             yield from self._exceptions(region)
+
+    def _unrolled(self, region: StripedRegion) -> Iterator[KeptHalo]:
+        """A loop that carries rows as stripes that end one after the other, so that what they keep dies with them."""
+        layers = (self.space.layers[op] for op in self.order[region.first : region.last + 1])
+        ops = zip(self.order[region.first : region.last + 1], layers, strict=True)
+        pad = frozenset(op for op, layer in ops if not isinstance(layer, str) and layer.bordered and layer.paddable)
+        for stripes in (region.cuts[-1] // 2, region.cuts[-1]):
+            yield as_strategy(region, KeptHalo, cuts=even_cuts(region.cuts[-1], stripes), pad=pad)
 
     def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
         """The same stripes with the halo kept or recomputed, with other padding, trimming or direction."""
