@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,37 @@ def test_a_transpose_moves_where_it_has_fewer_bytes(net: Network, tmp_path: Path
     padded = net.operator("PAD", [x, pads], net.tensor((1, 3, 11, 26)))
     program = turned(net.file(x, pooled(net, net.turned(padded, LAST))), tmp_path)
     assert kinds(program) == ["TRANSPOSE", "PAD", "MAX_POOL_2D"]
+
+
+def headed(net: Network, shape: tuple[int | str, ...], order: tuple[int, ...]) -> bytes:
+    """A map, turned, in another shape, and turned again."""
+    x = net.tensor((1, 6, 5, 3))
+    first = net.turned(net.window(x, "CONV_2D", 4), FIRST)
+    _, deep, high, wide = net.shapes[first]
+    flat = net.rescaled(net.reshaped(first, tuple({"C": deep, "P": high * wide, 1: 1}[n] for n in shape)))
+    return net.file(x, net.rescaled(net.turned(flat, order)))
+
+
+@pytest.mark.parametrize(("shape", "order"), [((1, "C", "P"), (0, 2, 1)), ((1, "C", 1, "P"), (0, 2, 3, 1))])
+def test_transposes_cancel_around_a_reshape_that_keeps_axes_apart(
+    net: Network, tmp_path: Path, shape: tuple[int | str, ...], order: tuple[int, ...]
+) -> None:
+    data = headed(net, shape, order)
+    program = turned(data, tmp_path)
+    assert "TRANSPOSE" not in kinds(program)
+    assert program is not None
+    model, _ = write_striped(data, program)
+    assert [verdict.outcome for verdict in prove_rewrite(data, model)] == ["ok", "ok"]
+    at = [step.kind for step in program.steps].index("RESHAPE")
+    number = program.steps[at].inputs[1] - len(program.graph.tensors)
+    program.added[number] = replace(program.added[number], numbers=(1, 2, 60))
+    with contextlib.suppress(BrokenPlanError):
+        outcomes = [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])]
+        assert outcomes != ["ok", "ok"]
+
+
+def test_a_reshape_that_mixes_axes_stays_between_transposes(net: Network, tmp_path: Path) -> None:
+    assert turned(headed(net, (1, "P", "C"), (0, 2, 1)), tmp_path) is None
 
 
 def test_an_output_keeps_its_tensor(net: Network, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from modelplan.checking.verifier.rewrites.contents import (
 from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, conversion_operation, twin_of
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
-from modelplan.checking.verifier.rewrites.windows import WindowOperand, same_in_both, spread_of
+from modelplan.checking.verifier.rewrites.windows import WindowOperand, reshaped_groups, same_in_both, spread_of
 from modelplan.checking.verifier.safe_overlap import POINTWISE
 
 #: Most operators that a run may take, loops counted out.
@@ -272,7 +272,8 @@ class _Runner:
         if len(outputs) != len(axes[at]) or any(y.coding != x.cell.coding for y in outputs):
             return None
         for symbol, y in zip(axes[at], outputs, strict=True):
-            block = Given(x.cell, Content(x.content.base, (*axes[:at], (symbol,), *axes[at + 1 :])))
+            content = Content(x.content.base, (*axes[:at], (symbol,), *axes[at + 1 :]))
+            block = Given(replace(x.cell, shape=content.shape), content)
             shaped = replace(op, kind="RESHAPE", options=(("NewShapeAsNumpy", y.shape),))
             parts.append(self._computed(shaped, where, [block], [y], 0))
         return tuple(parts)
@@ -293,6 +294,8 @@ class _Runner:
         Where it goes element by element, its result is that of the operands turned back, turned as the first one is.
         """
         output = outputs[position]
+        if op.kind == "RESHAPE" and (reshaped := self._reshaped_turned(op, where, given, output)):
+            return reshaped
         order = self._order_of(op, given, output)
         if order is None:
             return self._computed_as_is(op, where, given, output, position)
@@ -304,6 +307,25 @@ class _Runner:
             op = replace(op, options=tuple((dict(op.options) | {"Axis": axis}).items()))
         made = self._computed_as_is(op, where, turned_back, replace(output, shape=shape), position)
         return self.catalogue.turned(made, order)
+
+    def _reshaped_turned(
+        self, op: Operation, where: str, given: Sequence[Given | None], output: Cell
+    ) -> Content | None:
+        """What a RESHAPE makes of a turned map whose axes it keeps in groups: that map in another shape, turned."""
+        x, groups = given[0], reshaped_groups(op, [y.cell if y else None for y in given], output)
+        order = self.catalogue.unturned(x.content.base)[1] if x else ()
+        if x is None or groups is None or list(order) == sorted(order) or len(x.cell.coding.scales) > 1:
+            return None
+        roots = [[order[axis] for axis in before] for before, _ in groups]
+        if any(not axes or axes != list(range(axes[0], axes[0] + len(axes))) for axes in roots):
+            return None
+        behind = [axis for _, (_, axes) in sorted(zip(roots, groups, strict=True)) for axis in axes]
+        shape = tuple(output.shape[axis] for axis in behind)
+        content = self.catalogue.turned_back(x.content)
+        back = Given(replace(x.cell, shape=content.shape), content)
+        shaped = replace(op, options=(("NewShapeAsNumpy", shape),))
+        made = self._computed_as_is(shaped, where, [back], replace(output, shape=shape), 0)
+        return self.catalogue.turned(made, [behind.index(axis) for axis in range(len(behind))])
 
     def _turned_back(self, x: Given, back: Sequence[int]) -> Given:
         """An operand with its axes in another order; a single number has none."""

@@ -54,6 +54,8 @@ class WindowSpread:
     rest: tuple[tuple[str, Hashable], ...]
 
 
+#: Axes of an operand that become axes of an output.
+AxisGroups = list[tuple[tuple[int, ...], tuple[int, ...]]]
 #: Operands (None where absent), output.
 Rule = Callable[[Operation, Sequence["WindowOperand | None"], Cell], "WindowSpread | None"]
 
@@ -356,15 +358,11 @@ def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output:
 
 def _reshaped(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """RESHAPE: an axis that it leaves alone goes index by index, all others must be the same."""
-    x, shape = operands[0], operands[1].cell if len(operands) > 1 and operands[1] else None
-    said = _stated_shape(op) if shape is None else np.frombuffer(shape.data or b"", np.int32).tolist()
-    made = output.shape
-    if x is None or len(said) != len(made) or prod(x.content.shape) != prod(made):
-        return None
-    if any(n not in (-1, own) for n, own in zip(said, made, strict=True)):
+    x, groups, made = operands[0], reshaped_groups(op, [y.cell if y else None for y in operands], output), output.shape
+    if x is None or groups is None:
         return None
     spread, rest = [each_row(n) for n in made], list[Hashable]()
-    for before, behind in _regrouped(x.content.shape, made):
+    for before, behind in groups:
         if len(before) == len(behind) == 1:
             spread[behind[0]] = tuple((s,) for s in x.content.axes[before[0]])
             rest.append((before, behind))
@@ -373,15 +371,26 @@ def _reshaped(op: Operation, operands: Sequence[WindowOperand | None], output: C
     return WindowSpread(tuple(spread), (("operand 0", (x.content.base, x.cell.coding, tuple(rest))),))
 
 
+def reshaped_groups(op: Operation, operands: Sequence[Cell | None], output: Cell) -> AxisGroups | None:
+    """The axes of operand and output of a RESHAPE in groups of as many elements; None where its shape is not known."""
+    x, shape = operands[0], operands[1] if len(operands) > 1 else None
+    said = _stated_shape(op) if shape is None else np.frombuffer(shape.data or b"", np.int32).tolist()
+    if x is None or len(said) != len(output.shape) or prod(x.shape) != prod(output.shape):
+        return None
+    if any(n not in (-1, own) for n, own in zip(said, output.shape, strict=True)):
+        return None
+    return _regrouped(x.shape, output.shape)
+
+
 def _stated_shape(op: Operation) -> list[int]:
     """The shape in the options of a RESHAPE; empty where there is none."""
     shape = dict(op.options).get("NewShapeAsNumpy")
     return [int(n) for n in shape] if isinstance(shape, tuple) else []
 
 
-def _regrouped(x: Sequence[int], y: Sequence[int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _regrouped(x: Sequence[int], y: Sequence[int]) -> AxisGroups:
     """The axes of two shapes in as many groups as hold equal numbers of elements, those left over in the last one."""
-    groups, (i, j) = [], (0, 0)
+    groups, (i, j) = AxisGroups(), (0, 0)
     while i < len(x) and j < len(y):
         first, (ends, sizes) = (i, j), ([i + 1, j + 1], [x[i], y[j]])
         while sizes[0] != sizes[1] and ends[side := int(sizes[1] < sizes[0])] < len((x, y)[side]):
