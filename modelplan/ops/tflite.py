@@ -134,8 +134,8 @@ OPERATORS: dict[str, OpFacts] = {
         lead=safe_overlap.read_first, macs=work.filter_macs(1), reads=work.TRANSPOSED, rows="spread", any_values=True),
     "FULLY_CONNECTED": OpFacts(
         lead=safe_overlap.connected, macs=work.product_macs(1), reads=work.CONNECTED,
-        unsplit="{kind} makes each value of all rows", time=Terms(177, 2.25, mac=0.568)),
-    "BATCH_MATMUL": OpFacts(macs=work.batched_macs, reads=work.BATCHED),
+        rows="gemm", any_values=True, time=Terms(177, 2.25, mac=0.568)),
+    "BATCH_MATMUL": OpFacts(macs=work.batched_macs, reads=work.BATCHED, rows="product", any_values=True),
     "SVDF": OpFacts(reads=work.FILTERED),
     **dict.fromkeys(("GATHER_ND", "EMBEDDING_LOOKUP"), OpFacts(reads=work.PICKED)),
     "STABLEHLO_CUSTOM_CALL": OpFacts(effects=True),

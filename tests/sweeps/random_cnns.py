@@ -19,7 +19,7 @@ _KINDS = {
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
     "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17), "PACK": (83, 1, 59),
-    "UNPACK": (88, 1, 64), "MEAN": (40, 2, 27),
+    "UNPACK": (88, 1, 64), "MEAN": (40, 2, 27), "BATCH_MATMUL": (126, 1, 101),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -203,6 +203,13 @@ class Network:
         self.operator("UNPACK", [x], found, (4, 4), (shape[axis], axis))
         return found
 
+    def connected(self, x: int, deep: int) -> int:
+        """A layer that connects the numbers along the last axis of tensor `x`, to so many."""
+        shape = (deep, self.shapes[x][-1])
+        weights = self.tensor(shape, scale=(0.02, 0), data=self.rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+        y = self.tensor((*self.shapes[x][:-1], deep))
+        return self.operator("FULLY_CONNECTED", [x, weights, -1], y, (1, 1, 1), (0, 0, 1))
+
     def packed(self, parts: Sequence[int], axis: int) -> int:
         """Tensors of one shape behind each other along an axis of their own."""
         shape = self.shapes[parts[0]]
@@ -294,6 +301,25 @@ def deep_cnn(seed: int) -> bytes:
         pooled = net.tensor((1, 1, 1, deep))
         x = net.operator("AVERAGE_POOL_2D", [x], pooled, OPTIONS["AVERAGE_POOL_2D"], (1, 1, 1, wide, high, 0))
     return net.file(first, net.window(x, "CONV_2D") if seed % 2 else x)
+
+
+def attending_net(seed: int) -> bytes:
+    """A network of heads that attend to each other's rows, between layers that connect a row at a time."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    heads, rows, deep = (int(n) for n in rng.integers((2, 3, 2), (7, 9, 8)))
+    x = first = net.tensor((1, heads, rows, deep))
+    for _ in range(int(rng.integers(1, 4))):
+        if rng.random() < 0.5:
+            x = net.connected(x, int(rng.integers(2, 9)))
+            continue
+        y = net.rescaled(x)
+        scores = net.operator("BATCH_MATMUL", [x, y], net.tensor((1, heads, rows, rows)), (1, 1), (0, 1))
+        if rng.random() < 0.6:
+            scaled = net.tensor((1, heads, rows, rows), scale=(1 / 256, -128))
+            scores = net.rescaled(net.operator("SOFTMAX", [scores], scaled, (4,), (0x3F800000,)))
+        x = net.operator("BATCH_MATMUL", [scores, x], net.tensor(net.shapes[x]), (1, 1), (0, 0))
+    return net.file(first, net.connected(x, 4))
 
 
 def exported_cnn(seed: int) -> bytes:

@@ -1,9 +1,9 @@
 """Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [KIND [FIRST]]]
 
 KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs, `headed` has heads as
-detectors, `deep` has many channels and goes in blocks of them. Each network, from seed FIRST on, is rewritten, run on
-the tflite-micro wheel with and without its plan, and compared with itself. Prints the seeds that differ, and exits
-with 1 if there are any.
+detectors, `deep` has many channels and goes in blocks of them, `attending` has heads of an attention. Each network,
+from seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself.
+Prints the seeds that differ, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_cnns import attending_net, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
 
 from modelplan import runtimes
 from modelplan.formats import load_model
@@ -48,6 +48,10 @@ from modelplan.runtimes.tflm.runner import run_tflm
 
 #: A network as a file, by seed.
 Network = Callable[[int], bytes]
+#: Networks beside those of convolutions, by what they have many of.
+KINDS: dict[str, Network] = {
+    "moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn, "deep": deep_cnn, "attending": attending_net
+}  # fmt: skip
 
 
 def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
@@ -162,8 +166,7 @@ def differences(seed: int, folder: Path, network: Network = random_cnn) -> list[
 def main() -> int:
     """Runs the seeds and tells which differ."""
     seeds, split, wrong = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 0, 0
-    kinds = {"moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn, "deep": deep_cnn}
-    network = kinds[sys.argv[2]] if sys.argv[2:] else random_cnn
+    network = KINDS[sys.argv[2]] if sys.argv[2:] else random_cnn
     first = int(sys.argv[3]) if sys.argv[3:] else 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, first + seeds):

@@ -147,6 +147,32 @@ def _reshaped(graph: Graph, op: Op, axis: int) -> Layer | str:
     return pointwise(y[axis], (0,))
 
 
+def _multiplied(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A BATCH_MATMUL: a matrix, such as a head of an attention, is made of those at the same place."""
+    y = graph.tensors[op.outputs[0]]
+    operands = [graph.tensors[t] for t in op.inputs[:2]]
+    whole = any(x.kind is Kind.CONSTANT or x.shape[: axis + 1] != y.shape[: axis + 1] for x in operands)
+    if axis >= len(y.shape) - 2 or whole or any(len(x.shape) != len(y.shape) for x in operands):
+        return f"the rows of {op.kind} are those of a matrix, made of a matrix as a whole, or repeated"
+    return _exact(graph, op) or pointwise(y.shape[axis], (0, 1), macs=op_macs(graph, op) // y.shape[axis])
+
+
+def _connected(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A FULLY_CONNECTED that keeps the axes of its operand: a row is made of a row."""
+    x, y = (graph.tensors[t].shape for t in (op.inputs[0], op.outputs[0]))
+    if axis >= len(y) - 1 or x[:-1] != y[:-1]:
+        return f"{op.kind} makes each value of all rows"
+    if len(op.inputs) < 2 or any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
+        return "its weights are not constant"
+    return _exact(graph, op) or pointwise(y[axis], (0,), macs=op_macs(graph, op) // y[axis])
+
+
+def _exact(graph: Graph, op: Op) -> str:
+    """Why sums over many products may be other ones beside other rows; empty for whole numbers."""
+    dtype = graph.tensors[op.outputs[0]].dtype
+    return "" if dtype in ("int8", "int16") else f"it sums {dtype} up, in an order that may depend on the rows"
+
+
 def steering_operands(graph: Graph, op: Op, computed: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
     """The constants, by position, that an operator needs to make so many rows along each axis that is cut.
 
@@ -275,6 +301,8 @@ RULES: dict[RowRule, Callable[[Graph, Op, int], Layer | str]] = {
     "slice": _sliced,
     "blocks": _blocks,
     "reshape": _reshaped,
+    "product": _multiplied,
+    "gemm": _connected,
     "join": _joined,
     "permute": _permuted,
     "spread": _spread,

@@ -329,6 +329,26 @@ def _packed(op: Operation, operands: Sequence[WindowOperand | None], output: Cel
     return WindowSpread(tuple(axes), tuple((f"operand {i}", _without(x, range(rank))) for i, x in enumerate(present)))
 
 
+def _multiplied(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """BATCH_MATMUL: matrix by matrix, each made of those at the same place as a whole."""
+    rank, present = len(output.shape), [x for x in operands if x is not None]
+    if len(present) != len(operands) or any(x.content.shape[:-2] != output.shape[:-2] for x in present) or rank < 2:
+        return None
+    batch = range(rank - 2)
+    axes = [_combined(tuple(x.content.axes[a] for x in present)) for a in batch]
+    rest = tuple((f"operand {i}", _without(x, batch)) for i, x in enumerate(present))
+    return WindowSpread((*axes, *(each_row(n) for n in output.shape[-2:])), rest)
+
+
+def _connected(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """FULLY_CONNECTED that keeps the axes of its operand: all along the last one, for each other index by itself."""
+    x, last = operands[0], len(output.shape) - 1
+    if x is None or last < 1 or x.content.shape[:-1] != output.shape[:-1]:
+        return None
+    axes = (*(tuple((s,) for s in axis) for axis in x.content.axes[:-1]), each_row(output.shape[-1]))
+    return WindowSpread(axes, (("operand 0", _without(x, range(last))), *_others(operands, 1)))
+
+
 def _averaged(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """MEAN over axes but the last one: for each other index by itself."""
     x, over = operands[0], operands[1] if len(operands) > 1 else None
@@ -466,6 +486,8 @@ _RULES: dict[str, Rule] = {
     "CONCATENATION": _joined,
     "PACK": _packed,
     "MEAN": _averaged,
+    "BATCH_MATMUL": _multiplied,
+    "FULLY_CONNECTED": _connected,
     "TRANSPOSE": _permuted,
     "RESHAPE": _reshaped,
     "RESIZE_NEAREST_NEIGHBOR": _nearest,
@@ -473,8 +495,8 @@ _RULES: dict[str, Rule] = {
 }
 #: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
 _WHOLE = {
-    "FULLY_CONNECTED", "SQUEEZE", "EXPAND_DIMS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
-    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "BATCH_MATMUL",
+    "SQUEEZE", "EXPAND_DIMS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
+    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN",
     "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
     "GATHER_ND", "TILE", "BROADCAST_TO", "BROADCAST_ARGS", "MIRROR_PAD", "PAD", "PADV2", "CUMSUM", "SHAPE", "RANK",
     "FILL", "CONV_3D", "CONV_3D_TRANSPOSE", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "TOPK_V2", "ONE_HOT", "RANGE",
