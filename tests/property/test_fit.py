@@ -61,10 +61,13 @@ def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, n
 
 @pytest.mark.slow
 @runtime
+@pytest.mark.parametrize("network", [moving_cnn, attending_net])
 @pytest.mark.parametrize("seed", range(share(24)))
-def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(tmp_path: Path, seed: int) -> None:
+def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(
+    tmp_path: Path, seed: int, network: Callable[[int], bytes]
+) -> None:
     """Each constant that stripes add (begins, sizes, ends, paddings, offsets of loops) is one off in one place."""
-    data = moving_cnn(seed)
+    data = network(seed)
     moved, graph = with_other_moves(data, tmp_path / "random.tflite")
     program = legal_program(graph, seed)
     if program is None:
