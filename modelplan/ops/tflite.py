@@ -54,6 +54,7 @@ _view = OpFacts("view", view=0)
 _reduction = OpFacts(view_if=when.nothing_reduced, same_quantisation=True, passes_on="all")
 _sum = replace(
     _reduction,
+    operands=(1,),
     unsplit="{kind} adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on",
 )
 _pool = OpFacts("stream", view_if=when.unit_window, lead=safe_overlap.pooled, same_quantisation=True)
@@ -93,7 +94,7 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
     **dict.fromkeys(("MEAN", "SUM"), _sum),
     **dict.fromkeys(("SQUEEZE", "EXPAND_DIMS", "STABLEHLO_RESHAPE"), _view),
-    "RESHAPE": replace(_view, unsplit="{kind} does not keep the rows"),
+    "RESHAPE": replace(_view, rows="reshape", any_values=True),
     "BITCAST": OpFacts("view", view_if=when.same_width),
     **dict.fromkeys(("SHAPE", "RANK"), OpFacts("shape")),
     "RESIZE_BILINEAR": replace(_resize, reads=work.INTERPOLATED, time=Terms(166, 1.81, copy=3.53)),
@@ -133,8 +134,8 @@ OPERATORS: dict[str, OpFacts] = {
         lead=safe_overlap.read_first, macs=work.filter_macs(1), reads=work.TRANSPOSED, rows="spread", any_values=True),
     "FULLY_CONNECTED": OpFacts(
         lead=safe_overlap.connected, macs=work.product_macs(1), reads=work.CONNECTED,
-        unsplit="{kind} makes each value of all rows", time=Terms(177, 2.25, mac=0.568)),
-    "BATCH_MATMUL": OpFacts(macs=work.batched_macs, reads=work.BATCHED),
+        rows="gemm", any_values=True, time=Terms(177, 2.25, mac=0.568)),
+    "BATCH_MATMUL": OpFacts(macs=work.batched_macs, reads=work.BATCHED, rows="product", any_values=True),
     "SVDF": OpFacts(reads=work.FILTERED),
     **dict.fromkeys(("GATHER_ND", "EMBEDDING_LOOKUP"), OpFacts(reads=work.PICKED)),
     "STABLEHLO_CUSTOM_CALL": OpFacts(effects=True),
@@ -149,7 +150,8 @@ OPERATORS: dict[str, OpFacts] = {
     "CONCATENATION": OpFacts(
         "join", view_if=when.single, parts=when.axis_attribute, lead=safe_overlap.joined, same_quantisation=True,
         rows="join", any_values=True, time=Terms(126, 0.007, copy=12.6)),
-    "PACK": OpFacts("join", view_if=when.single, parts=when.axis_attribute, same_quantisation=True),
+    "PACK": OpFacts(
+        "join", view_if=when.single, parts=when.axis_attribute, same_quantisation=True, rows="join", any_values=True),
     "UNPACK": OpFacts("split", parts=when.axis_attribute, same_quantisation=True),
     "SPLIT": OpFacts("split", parts=cast("Axis", when.axis_operand(0)), whole=1, operands=(0,)),
     "SPLIT_V": OpFacts("split", parts=cast("Axis", when.axis_operand(2)), operands=(1, 2)),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fit_options import packed_before, renamed
-from random_cnns import exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_cnns import attending_net, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
 from random_stripes import differences, legal_program, rewritten, with_other_moves
 from shares import share
 
@@ -40,7 +40,7 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 @runtime
-@pytest.mark.parametrize("network", [moving_cnn, exported_cnn, headed_cnn])
+@pytest.mark.parametrize("network", [moving_cnn, exported_cnn, headed_cnn, deep_cnn, attending_net])
 @pytest.mark.parametrize("seed", range(share(30)))
 def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
     found = differences(seed, tmp_path, network)
@@ -49,12 +49,12 @@ def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, ne
     assert found == []
 
 
-@pytest.mark.parametrize("network", [random_cnn, moving_cnn, exported_cnn, headed_cnn])
+@pytest.mark.parametrize("network", [random_cnn, moving_cnn, exported_cnn, headed_cnn, deep_cnn, attending_net])
 @pytest.mark.parametrize("seed", range(share(40)))
 def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
     data = network(seed)
     moved, graph = with_other_moves(data, tmp_path / "random.tflite")
-    program = legal_program(graph, seed)
+    program = legal_program(graph, seed, network)
     if program is None:
         pytest.skip("no operator of this network can be split")
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
@@ -64,10 +64,13 @@ def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, n
 
 @pytest.mark.slow
 @runtime
+@pytest.mark.parametrize("network", [moving_cnn, attending_net])
 @pytest.mark.parametrize("seed", range(share(24)))
-def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(tmp_path: Path, seed: int) -> None:
+def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(
+    tmp_path: Path, seed: int, network: Callable[[int], bytes]
+) -> None:
     """Each constant that stripes add (begins, sizes, ends, paddings, offsets of loops) is one off in one place."""
-    data = moving_cnn(seed)
+    data = network(seed)
     moved, graph = with_other_moves(data, tmp_path / "random.tflite")
     program = legal_program(graph, seed)
     if program is None:
@@ -88,6 +91,33 @@ def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(tmp_path: Pat
         else:
             assert run_tflm(planned, rounds=1).outputs == wanted, program.added[place].name
     assert refused
+
+
+@pytest.mark.slow
+@runtime
+@pytest.mark.parametrize("seed", range(share(24)))
+def test_a_part_of_a_constant_that_is_one_off_is_refused_or_changes_nothing(tmp_path: Path, seed: int) -> None:
+    """Weights, a bias or numbers for each channel are those of the channels beside them."""
+    data = deep_cnn(seed)
+    (tmp_path / "deep.tflite").write_bytes(data)
+    program = legal_program(load_model(str(tmp_path / "deep.tflite")), seed, deep_cnn)
+    assert program is not None
+    overlaps, refused, wanted = placing.no_overlaps, 0, run_tflm(data, rounds=1).outputs
+    for place, value in enumerate(program.added):
+        axis, low, high = value.part or (0, 0, 0)
+        shift = -1 if low else 1
+        if value.part is None or high + shift > program.graph.tensors[value.tensor].shape[axis]:
+            continue
+        changed = copy.deepcopy(program)
+        changed.added[place] = replace(value, part=(axis, low + shift, high + shift))
+        _, planned, _ = rewritten(data, "deep", program, overlaps, written_as=changed)
+        try:
+            assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
+        except (ModelPlanError, AssertionError):
+            refused += 1
+        else:
+            assert run_tflm(planned, rounds=1).outputs == wanted, value.name
+    assert refused or all(value.part is None for value in program.added)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ _KINDS = {
     "TRANSPOSE": (39, 2, 26), "QUANTIZE": (114, 2, 89), "DEQUANTIZE": (6, 2, 38), "LEAKY_RELU": (98, 2, 75),
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
     "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17), "PACK": (83, 1, 59),
+    "UNPACK": (88, 1, 64), "MEAN": (40, 2, 27), "BATCH_MATMUL": (126, 1, 101),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -195,6 +196,26 @@ class Network:
         self.operator(kind, operands, found, (4,), (len(sizes),))
         return found
 
+    def unpacked(self, x: int, axis: int) -> list[int]:
+        """Tensor `x` cut along an axis into one part for each index, each without that axis."""
+        shape = self.shapes[x]
+        found = [self.tensor((*shape[:axis], *shape[axis + 1 :])) for _ in range(shape[axis])]
+        self.operator("UNPACK", [x], found, (4, 4), (shape[axis], axis))
+        return found
+
+    def connected(self, x: int, deep: int) -> int:
+        """A layer that connects the numbers along the last axis of tensor `x`, to so many."""
+        shape = (deep, self.shapes[x][-1])
+        weights = self.tensor(shape, scale=(0.02, 0), data=self.rng.integers(-90, 90, shape, dtype=np.int8).tobytes())
+        y = self.tensor((*self.shapes[x][:-1], deep))
+        return self.operator("FULLY_CONNECTED", [x, weights, -1], y, (1, 1, 1), (0, 0, 1))
+
+    def packed(self, parts: Sequence[int], axis: int) -> int:
+        """Tensors of one shape behind each other along an axis of their own."""
+        shape = self.shapes[parts[0]]
+        y = self.tensor((*shape[:axis], len(parts), *shape[axis:]))
+        return self.operator("PACK", list(parts), y, (4, 4), (len(parts), axis))
+
     def gathered(self, x: int, axis: int) -> int:
         """Every one or every second index of tensor `x` along an axis from some on."""
         shape, rng = self.shapes[x], self.rng
@@ -229,7 +250,17 @@ class Network:
 
 
 _ALIKE = ("ROW", "PAD", "SLICE", "STRIDED_SLICE", "CONCATENATION", "SPLIT", "SPLIT_V", "GATHER")
-_MOVED = ("SLICE", "STRIDED_SLICE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "DEEP_PAD", "SPLIT", "SPLIT_V", "GATHER")
+_MOVED = (
+    "SLICE",
+    "STRIDED_SLICE",
+    "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE",
+    "DEEP_PAD",
+    "SPLIT",
+    "SPLIT_V",
+    "GATHER",
+    "UNPACK",
+)
 
 
 def moving_cnn(seed: int) -> bytes:
@@ -244,6 +275,53 @@ def moving_cnn(seed: int) -> bytes:
     return net.file(first, x)
 
 
+def deep_cnn(seed: int) -> bytes:
+    """A network of few pixels and many channels that begins by a convolution and keeps its channels, with branches."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    x = first = net.tensor((1, *(int(n) for n in rng.integers(3, 9, 2)), int(rng.integers(2, 7))))
+    x = net.window(x, "CONV_2D", deep := int(rng.integers(8, 40)))
+    for _ in range(int(rng.integers(1, 4))):
+        kind = str(rng.choice(("DEPTHWISE_CONV_2D", "MAX_POOL_2D", "ROW", "PAD", "RESIDUAL", "CONV_2D", "QUANTIZE")))
+        if kind == "ROW":
+            row = net.tensor((1, 1, 1, deep), data=rng.integers(-90, 90, deep, dtype=np.int8).tobytes())
+            x = net.add(x, row)
+        elif kind == "PAD":
+            x = net.pad(x)
+        elif kind == "RESIDUAL":
+            x = _residual(net, x)
+        elif kind == "QUANTIZE":
+            x = net.rescaled(x)
+        else:
+            x = net.window(x, kind, deep)
+    if seed % 3 == 0:
+        x = net.operator("MEAN", [x, net.numbers((1, 2))], net.tensor((1, 1, 1, deep)), (1,), (1,))
+    elif seed % 3 == 1:
+        _, high, wide, _ = net.shapes[x]
+        pooled = net.tensor((1, 1, 1, deep))
+        x = net.operator("AVERAGE_POOL_2D", [x], pooled, OPTIONS["AVERAGE_POOL_2D"], (1, 1, 1, wide, high, 0))
+    return net.file(first, net.window(x, "CONV_2D") if seed % 2 else x)
+
+
+def attending_net(seed: int) -> bytes:
+    """A network of heads that attend to each other's rows, between layers that connect a row at a time."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    heads, rows, deep = (int(n) for n in rng.integers((2, 3, 2), (7, 9, 8)))
+    x = first = net.tensor((1, heads, rows, deep))
+    for _ in range(int(rng.integers(1, 4))):
+        if rng.random() < 0.5:
+            x = net.connected(x, int(rng.integers(2, 9)))
+            continue
+        y = net.rescaled(x)
+        scores = net.operator("BATCH_MATMUL", [x, y], net.tensor((1, heads, rows, rows)), (1, 1), (0, 1))
+        if rng.random() < 0.6:
+            scaled = net.tensor((1, heads, rows, rows), scale=(1 / 256, -128))
+            scores = net.rescaled(net.operator("SOFTMAX", [scores], scaled, (4,), (0x3F800000,)))
+        x = net.operator("BATCH_MATMUL", [scores, x], net.tensor(net.shapes[x]), (1, 1), (0, 0))
+    return net.file(first, net.connected(x, 4))
+
+
 def exported_cnn(seed: int) -> bytes:
     """A network as exporters write those of channels first: windows between TRANSPOSEs, all else on channels first."""
     net = Network(np.random.default_rng(seed))
@@ -253,7 +331,12 @@ def exported_cnn(seed: int) -> bytes:
         x = net.turned(net.window(net.turned(x), str(rng.choice(_DRAWN[:5]))), (0, 3, 1, 2))
         for _ in range(int(rng.integers(0, 4))):
             x = _on_all_axes_alike(net, x)
-    return net.file(first, net.turned(x) if seed % 2 else x)
+    if seed % 4 == 3:
+        _, deep, high, wide = net.shapes[x]
+        x = net.turned(net.rescaled(net.reshaped(x, (1, deep, high * wide))), (0, 2, 1))
+    elif seed % 2:
+        x = net.turned(x)
+    return net.file(first, x)
 
 
 def headed_cnn(seed: int) -> bytes:
@@ -270,8 +353,7 @@ def headed_cnn(seed: int) -> bytes:
         x = net.window(x, str(rng.choice(_DRAWN[:5])))
     if rng.random() < 0.3:
         _, rows, _ = net.shapes[heads[-1]]
-        pair = net.tensor((1, 2, rows, deep))
-        net.operator("PACK", [heads[-1], net.rescaled(heads[-1])], pair, (4, 4), (2, 1))
+        pair = net.packed([heads[-1], net.rescaled(heads[-1])], 1)
         heads[-1] = net.reshaped(pair, (1, 2 * rows, deep))
     if rng.random() < 0.3:
         heads = [net.join(heads[0], heads[1], 1), *heads[2:], heads[0]]
@@ -309,6 +391,12 @@ def _moved(net: Network, x: int, kind: str) -> int:
     if kind.startswith("SPLIT"):
         parts = net.parts(x, kind, 3)
         return net.join(parts[-1], parts[0]) if net.rng.random() < 0.5 else parts[0]
+    if kind == "UNPACK" and shape[1] > 1 and net.rng.random() < 0.3:
+        row = net.unpacked(x, 1)[int(net.rng.integers(shape[1]))]
+        return net.reshaped(row, (1, 1, *shape[2:]))
+    if kind == "UNPACK":
+        parts = net.unpacked(x, 3)
+        return net.packed([net.add(parts[0], parts[-1]), *reversed(parts)], 3)
     if kind == "DEEP_PAD":
         pads = np.array([[0, 0], [0, 0], [0, 0], net.rng.integers(0, 3, 2)], dtype=np.int32)
         y = net.tensor((*shape[:3], shape[3] + int(pads.sum())))

@@ -1,8 +1,9 @@
 """Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [KIND [FIRST]]]
 
 KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs, `headed` has heads as
-detectors. Each network, from seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and
-compared with itself. Prints the seeds that differ, and exits with 1 if there are any.
+detectors, `deep` has many channels and goes in blocks of them, `attending` has heads of an attention. Each network,
+from seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself.
+Prints the seeds that differ, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_cnns import attending_net, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
 
 from modelplan import runtimes
 from modelplan.formats import load_model
@@ -32,6 +33,7 @@ from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import pack
 from modelplan.rewriting.stripes.regions import (
     CarryingLoop,
+    ChannelBlocks,
     KeptHalo,
     LoopedStripes,
     RecomputedHalo,
@@ -43,6 +45,13 @@ from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
 from modelplan.runtimes.tflm.runner import run_tflm
+
+#: A network as a file, by seed.
+Network = Callable[[int], bytes]
+#: Networks beside those of convolutions, by what they have many of.
+KINDS: dict[str, Network] = {
+    "moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn, "deep": deep_cnn, "attending": attending_net
+}  # fmt: skip
 
 
 def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
@@ -78,6 +87,19 @@ def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
     return RecomputedHalo(first, last, axis, cuts, pad=pad, trim_late=late, backward=backward)
 
 
+def random_blocks(graph: Graph, rng: random.Random) -> StripedRegion | None:
+    """Some operators in a row in random blocks of channels; None where they have too few."""
+    first = rng.randrange(len(graph.ops) - 1)
+    last = rng.randrange(first, len(graph.ops))
+    shape = graph.tensors[graph.ops[last].outputs[0]].shape
+    blocks = rng.randrange(2, max(3, min(shape[-1] // 2, 10) + 1))
+    if shape[-1] < 2 * blocks:
+        return None
+    spare = sorted(rng.randrange(shape[-1] - 2 * blocks + 1) for _ in range(blocks - 1))
+    cuts = (0, *(at + 2 * i for i, at in enumerate(spare, 1)), shape[-1])
+    return ChannelBlocks(first, last, len(shape) - 1, cuts)
+
+
 def rewritten(
     data: bytes,
     name: str,
@@ -107,11 +129,11 @@ def with_other_moves(data: bytes, path: Path) -> tuple[bytes, Graph]:
     return data, with_joins(Folded(graph, tuple(range(len(graph.ops))))).graph
 
 
-def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
-    """A program with a random region in stripes."""
-    rng = random.Random(seed)
+def legal_program(graph: Graph, seed: int, network: Network = random_cnn) -> TfliteProgram | None:
+    """A program with a random region of a random network in stripes, or of a deep one in blocks of channels."""
+    rng, drawn = random.Random(seed), random_blocks if network is deep_cnn else random_region
     for _ in range(60):
-        region = random_region(graph, rng)
+        region = drawn(graph, rng)
         if region is None:
             continue
         try:
@@ -121,11 +143,11 @@ def legal_program(graph: Graph, seed: int) -> TfliteProgram | None:
     return None
 
 
-def differences(seed: int, folder: Path, network: Callable[[int], bytes] = random_cnn) -> list[str] | None:
+def differences(seed: int, folder: Path, network: Network = random_cnn) -> list[str] | None:
     """What a random network in stripes does otherwise than before; None where no operator of it can be split."""
     data = network(seed)
     moved, graph = with_other_moves(data, folder / "random.tflite")
-    program = legal_program(graph, seed)
+    program = legal_program(graph, seed, network)
     if program is None:
         return None
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
@@ -144,8 +166,7 @@ def differences(seed: int, folder: Path, network: Callable[[int], bytes] = rando
 def main() -> int:
     """Runs the seeds and tells which differ."""
     seeds, split, wrong = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 0, 0
-    kinds = {"moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn}
-    network = kinds[sys.argv[2]] if sys.argv[2:] else random_cnn
+    network = KINDS[sys.argv[2]] if sys.argv[2:] else random_cnn
     first = int(sys.argv[3]) if sys.argv[3:] else 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, first + seeds):

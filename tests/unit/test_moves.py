@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import CarryingLoop
+from modelplan.rewriting.stripes.regions import CarryingLoop, KeptHalo
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 
@@ -73,6 +74,37 @@ def test_a_transpose_moves_where_it_has_fewer_bytes(net: Network, tmp_path: Path
     padded = net.operator("PAD", [x, pads], net.tensor((1, 3, 11, 26)))
     program = turned(net.file(x, pooled(net, net.turned(padded, LAST))), tmp_path)
     assert kinds(program) == ["TRANSPOSE", "PAD", "MAX_POOL_2D"]
+
+
+def headed(net: Network, shape: tuple[int | str, ...], order: tuple[int, ...]) -> bytes:
+    """A map, turned, in another shape, and turned again."""
+    x = net.tensor((1, 6, 5, 3))
+    first = net.turned(net.window(x, "CONV_2D", 4), FIRST)
+    _, deep, high, wide = net.shapes[first]
+    flat = net.rescaled(net.reshaped(first, tuple({"C": deep, "P": high * wide, 1: 1}[n] for n in shape)))
+    return net.file(x, net.rescaled(net.turned(flat, order)))
+
+
+@pytest.mark.parametrize(("shape", "order"), [((1, "C", "P"), (0, 2, 1)), ((1, "C", 1, "P"), (0, 2, 3, 1))])
+def test_transposes_cancel_around_a_reshape_that_keeps_axes_apart(
+    net: Network, tmp_path: Path, shape: tuple[int | str, ...], order: tuple[int, ...]
+) -> None:
+    data = headed(net, shape, order)
+    program = turned(data, tmp_path)
+    assert "TRANSPOSE" not in kinds(program)
+    assert program is not None
+    model, _ = write_striped(data, program)
+    assert [verdict.outcome for verdict in prove_rewrite(data, model)] == ["ok", "ok"]
+    at = [step.kind for step in program.steps].index("RESHAPE")
+    number = program.steps[at].inputs[1] - len(program.graph.tensors)
+    program.added[number] = replace(program.added[number], numbers=(1, 2, 60))
+    with contextlib.suppress(BrokenPlanError):
+        outcomes = [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])]
+        assert outcomes != ["ok", "ok"]
+
+
+def test_a_reshape_that_mixes_axes_stays_between_transposes(net: Network, tmp_path: Path) -> None:
+    assert turned(headed(net, (1, "P", "C"), (0, 2, 1)), tmp_path) is None
 
 
 def test_an_output_keeps_its_tensor(net: Network, tmp_path: Path) -> None:
@@ -129,6 +161,51 @@ def test_parts_are_written_as_slices(net: Network, tmp_path: Path) -> None:
     assert kinds(program) == ["SLICE"] * 4 + ["STRIDED_SLICE", "GATHER"]
     assert program is not None
     assert [verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0])] == ["ok", "ok"]
+
+
+def unpacked_and_packed(net: Network, folder: Path) -> tuple[bytes, TfliteProgram]:
+    """A network that takes the channels of a map apart and joins them again, and its program with slices."""
+    x = net.tensor((1, 8, 6, 3))
+    a, b, c = net.unpacked(pooled(net, x), 3)
+    y = net.packed([net.add(a, c), b, a], 3)
+    data = net.file(x, pooled(net, y))
+    program = with_slices(data, graph_of(data, folder))
+    assert program is not None
+    return data, program
+
+
+def test_indices_of_an_axis_are_slices_in_another_shape_and_go_in_stripes(net: Network, tmp_path: Path) -> None:
+    data, program = unpacked_and_packed(net, tmp_path)
+    assert kinds(program) == ["MAX_POOL_2D", *["SLICE", "RESHAPE"] * 3, "ADD", "PACK", "MAX_POOL_2D"]
+    made = striped(write_striped(data, program)[0], tmp_path, KeptHalo, cuts=(0, 1, 4, 6))
+    assert {step.kind for step in made.program.steps} >= {"RESHAPE", "PACK", "ADD"}
+    assert [verdict.outcome for verdict in prove_rewrite(data, made.file())] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_another_index_of_an_axis_is_refused(net: Network, tmp_path: Path, place: int) -> None:
+    data, program = unpacked_and_packed(net, tmp_path)
+    slices = [step for step in program.steps if step.kind == "SLICE"]
+    at = program.steps.index(slices[place])
+    begin = program.constant([0, 0, 0, 1 - place])
+    program.steps[at] = replace(slices[place], inputs=(slices[place].inputs[0], begin, slices[place].inputs[2]))
+    with pytest.raises(BrokenPlanError):
+        prove_rewrite(data, write_striped(data, program)[0])
+
+
+@pytest.mark.parametrize(("shape", "outcome"), [((1, 8, 9), "ok"), ((1, 9, 8), ""), ((1, -1, 9), "ok")])
+def test_another_shape_is_refused(net: Network, tmp_path: Path, shape: tuple[int, ...], outcome: str) -> None:
+    """The numbers say what other runtimes make of it; TFLM takes the shape of the output."""
+    x = net.tensor((1, 8, 3, 3))
+    data = net.file(x, net.rescaled(net.reshaped(x, (1, 8, 9))))
+    program = striped_program(graph_of(data, tmp_path), range(2), ())
+    program.steps[0] = replace(program.steps[0], inputs=(x, program.constant(shape)))
+    try:
+        found = max(verdict.outcome for verdict in prove_rewrite(data, write_striped(data, program)[0]))
+    except BrokenPlanError:
+        assert not outcome
+    else:
+        assert found == outcome
 
 
 def test_a_loop_that_carries_rows_cuts_slices_for_its_rows(net: Network, tmp_path: Path) -> None:

@@ -252,6 +252,23 @@ def test_enlarged_rows_have_all_their_parts(rows: int, stride: int, more: int, o
     assert window.skip + b - a <= window.computed
 
 
+def test_matrices_go_one_by_one_and_connected_rows_row_by_row() -> None:
+    shapes = {"a": (1, 4, 6, 5), "b": (1, 4, 5, 3), "c": (1, 4, 6, 3), "d": (1, 4, 6, 7)}
+    maps = tuple(Tensor(name, shape, "int8") for name, shape in shapes.items())
+    weights = Tensor("w", (7, 3), "int8", Kind.CONSTANT)
+    ops = Op("m", "BATCH_MATMUL", (0, 1), (2,)), Op("f", "FULLY_CONNECTED", (2, 4, -1), (3,))
+    graph = Graph("two", "tflite", (*maps, weights), ops, (0, 1), (3,))
+    assert [layer.operands for index in (0, 1) if isinstance(layer := layer_of(graph, index, 1), Layer)] == [
+        (0, 1),
+        (0,),
+    ]
+    flat = replace(graph, tensors=tuple(replace(t, shape=t.shape[-3:]) for t in graph.tensors))
+    one = replace(flat, tensors=tuple(replace(t, shape=(1, *t.shape[1:])) for t in flat.tensors))
+    assert "those of a matrix" in str(layer_of(one, 0, 1))
+    floats = replace(graph, tensors=tuple(replace(t, dtype="float32") for t in graph.tensors))
+    assert all("an order that may depend" in str(layer_of(floats, index, 1)) for index in (0, 1))
+
+
 def test_reasons_say_what_an_operator_does() -> None:
     graph = two_convolutions()
     for kind, word in [("MEAN", "32 bits"), ("TRANSPOSE", "order"), ("RESHAPE", "rows")]:

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 
 from modelplan.model import Graph, Kind
 from modelplan.rewriting.striped_tflite.carrying_loops import append_carrying_loop
+from modelplan.rewriting.striped_tflite.channel_blocks import append_channel_blocks, block_layers
 from modelplan.rewriting.striped_tflite.joining import joined_parts
 from modelplan.rewriting.striped_tflite.layers import region_layers
 from modelplan.rewriting.striped_tflite.loops import append_loop
 from modelplan.rewriting.striped_tflite.steps import VIEWS, GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.unrolled import append_stripes
-from modelplan.rewriting.stripes.regions import CarryingLoop, LoopedStripes, StripedRegion, UnrolledStripes
+from modelplan.rewriting.stripes.regions import (
+    CarryingLoop,
+    ChannelBlocks,
+    LoopedStripes,
+    StripedRegion,
+    UnrolledStripes,
+)
 
 
 def striped_program(
@@ -36,6 +43,8 @@ def striped_program(
             append_loop(program, region_layers(graph, order, region))
         elif isinstance(region, CarryingLoop):
             append_carrying_loop(program, region_layers(graph, order, region))
+        elif isinstance(region, ChannelBlocks):
+            append_channel_blocks(program, block_layers(graph, order, region))
         elif isinstance(region, UnrolledStripes):
             append_stripes(program, region_layers(graph, order, region))
         at = region.last + 1

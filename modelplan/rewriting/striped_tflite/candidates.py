@@ -7,7 +7,7 @@ swept; the most promising plans are built and packed, and the best is refined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from sys import maxsize
@@ -15,14 +15,23 @@ from sys import maxsize
 from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.estimating import Cost, Prices, estimate, estimate_carrying, estimate_loop
+from modelplan.rewriting.striped_tflite.channel_blocks import block_layers, channel_operands
+from modelplan.rewriting.striped_tflite.estimating import (
+    Cost,
+    Prices,
+    estimate,
+    estimate_blocks,
+    estimate_carrying,
+    estimate_loop,
+)
 from modelplan.rewriting.striped_tflite.joining import joined_parts, source_of
 from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
-from modelplan.rewriting.striped_tflite.steps import VIEWS
+from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, VIEWS
 from modelplan.rewriting.stripes.regions import (
     AnyLayers,
     CarryingLoop,
+    ChannelBlocks,
     KeptHalo,
     LoopedStripes,
     RecomputedHalo,
@@ -47,6 +56,8 @@ _MOST_LOOPED, _FEW_OPS = 24, 48
 _LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (2, 4, 8), 256
 #: Rows of the stripe of a loop that carries rows.
 _CARRIED_ROWS = (1, 2, 4)
+#: Numbers of channels of which blocks are multiples, where they can be.
+_UNITS = (16, 8, 4, 2)
 #: Tiles are tried where so many rows of a map inside are more than the maps at a region's ends.
 _MUCH = 20
 #: Targets of live bytes that are swept.
@@ -168,10 +179,55 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
     return candidates
 
 
-def priced(space: Space, form: CarryingLoop | LoopedStripes | UnrolledStripes) -> Candidate | None:
+def priced(space: Space, form: CarryingLoop | ChannelBlocks | LoopedStripes | UnrolledStripes) -> Candidate | None:
     """A region in stripes of this form with what it is expected to cost, None where there are no such stripes."""
+    if isinstance(form, ChannelBlocks):
+        return priced_blocks(space, form)
     found = (_priced(space, base, form, across) for base, across in _of_range(space, form.first, form.last, maxsize))
     return next(found, None)
+
+
+def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container[int] = ()) -> list[Candidate]:
+    """Regions in blocks of channels that stay below `ceiling`, each with an operator that needs more than `floor`.
+
+    Operators of `barred` are in none.
+    """
+    found = list[Candidate]()
+    for first in range(len(space.order) - 1):
+        for last in range(first, min(first + _LONGEST, len(space.order))):
+            op = space.order[last]
+            if op in barred or isinstance(channel_operands(space.graph, space.graph.ops[op]), str):
+                break
+            if last > first and max(space.peaks[first : last + 1]) > floor:
+                priced = (priced_blocks(space, region) for region in blocks_of(space, first, last))
+                found += _undominated(c for c in priced if c and c.peak < ceiling)
+    return found
+
+
+def blocks_of(space: Space, first: int, last: int) -> Iterator[ChannelBlocks]:
+    """Operators [first, last] in blocks of channels, in several numbers of them; borders are even where they can be."""
+    shape = space.graph.tensors[space.graph.ops[space.order[last]].outputs[0]].shape
+    for blocks in range(2, MOST_JOINED + 1):
+        unit = next((n for n in _UNITS if not shape[-1] % n and shape[-1] // n >= blocks), 1)
+        cuts = tuple(unit * at for at in even_cuts(shape[-1] // unit, blocks))
+        if shape[-1] >= 2 * blocks:
+            yield ChannelBlocks(first, last, len(shape) - 1, cuts)
+
+
+def priced_blocks(space: Space, region: ChannelBlocks) -> Candidate | None:
+    """Operators in blocks of channels with what they are expected to cost, None where there are no such blocks."""
+    try:
+        base = block_layers(space.graph, space.order, region)
+    except IllegalStripeError:
+        return None
+    graph, constants = space.graph, dict[int, int]()
+    for op in base.ops:
+        operands = channel_operands(graph, graph.ops[op])
+        constants[op] = 0 if isinstance(operands, str) else len(operands.constants)
+    across = space.across(region.first, region.last, base.inner.union(*(graph.ops[op].reads for op in base.ops)))
+    cost = estimate_blocks(base, constants, across, space.prices)
+    time = cost.time - sum(space.prices.time(graph, op) for op in base.ops)
+    return Candidate(region=region, peak=cost.peak, ops=cost.ops, tail=cost.tail, time=time)
 
 
 def _priced(

@@ -65,7 +65,7 @@ class _Writer(LoopWriter):
             inputs[position] = self._operand(index, op.inputs[position])
         carried, made = self.rows.carried(y), self.rows.made[y]
         for position, numbers in steering_operands(self.graph, op, {self.axis: made}).items():
-            inputs[position] = self.program.constant(numbers)
+            inputs[position : position + 1] = [self.program.constant(numbers)]
         start = self.program.new_group()
         value = self._map(y, made, "made", GroupOffset(start.group, carried * self.base.row_bytes(y)))
         changes = (("padding", "VALID"),) if index in self.rows.padded else ()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 
-from modelplan.model import Graph, IntArray
+from modelplan.model import Graph, IntArray, Kind
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
 from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
-from modelplan.rewriting.stripes.regions import AnyLayers, CarryingLayers, LoopLayers, UnrolledLayers
+from modelplan.rewriting.stripes.regions import AnyLayers, BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
 from modelplan.rewriting.stripes.stripe_rows import stripe_rows
 
 #: Numbers of a begin vector.
@@ -83,6 +84,37 @@ def estimate_carrying(base: CarryingLayers, across: int, prices: Prices) -> Cost
         IllegalStripeError: the rows of an operator cannot be carried.
     """
     return _CarryingEstimate(base, carried_rows(base), prices).cost(across)
+
+
+def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int, prices: Prices) -> Cost:
+    """The cost of a region in blocks of channels; `constants` are how many each operator has of them cut."""
+    graph, tensors, result = base.graph, base.graph.tensors, base.output(base.ops[-1])
+    count, channels = base.region.stripes, base.region.cuts[-1]
+    widest = max(b - a for a, b in pairwise(base.region.cuts))
+    entries = {t for op in base.ops for t in graph.ops[op].reads if tensors[t].kind is Kind.ACTIVATION} - base.inner
+    whole, kept = (sum(tensors[t].nbytes for t in entries if keep or _read_later(base, t)) for keep in (True, False))
+    last = {x: op for op in base.ops for x in base.row_operands(op)}
+    cut, held, worst = entries & last.keys(), dict[int, int](), 0
+    ops, tail, time = (count - 1) * len(base.ops) + 1 + count * len(cut), prices.tail("CONCATENATION", 0, 0), 0.0
+    for op in base.ops:
+        y, kind = base.output(op), graph.ops[op].kind
+        held |= {x: tensors[x].nbytes * widest // channels for x in base.row_operands(op) if x in cut}
+        made = tensors[y].nbytes * widest // channels
+        dying = sum(size for x, size in held.items() if last.get(x) == op)
+        worst = max(worst, sum(held.values()) + made - min(dying, made) + prices.scratch(op))
+        held = {x: size for x, size in {**held, y: made}.items() if last.get(x) != op}
+        one = prices.tail(kind, scaled_channels(kind, (widest,)), 1 + constants[op])
+        tail += count * one - prices.tail(kind, scaled_channels(kind, (channels,)), 1)
+        time += prices.time(graph, op) + (count - 1) * prices.added(kind, 0, 1)
+    for t in cut:
+        tail += count * prices.tail("SLICE", 0, 2)
+        time += prices.added("SLICE", tensors[t].nbytes, widest)
+    size = tensors[result].nbytes
+    in_place = prod(tensors[result].shape[:-1]) == 1
+    joined = 0 if in_place else kept + 2 * size
+    time += 0.0 if in_place else prices.added("SLICE", size, widest)
+    peak = max(whole + size - size * widest // channels + worst, joined)
+    return Cost(peak=across + peak, ops=ops, tail=tail, time=time)
 
 
 class _CarryingEstimate:

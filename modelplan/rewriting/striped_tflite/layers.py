@@ -29,6 +29,8 @@ _WINDOW_OPTIONS = {1: ("h", "height", 1), 2: ("w", "width", 2)}
 SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})
 #: Operators that take a block of an operand by constants.
 SLICES = frozenset({"SLICE", "STRIDED_SLICE"})
+#: Operators without windows whose constants say how many rows they make.
+STEERED = SLICES | {"RESHAPE"}
 #: Beyond the end of any axis.
 _TO_THE_END = 2**31 - 1
 _UNMOVED_TYPES = frozenset({"int8", "uint8", "int16", "float32"})
@@ -86,7 +88,7 @@ def _pointwise(graph: Graph, op: Op, axis: int) -> Layer | str:
 
 
 def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
-    """A CONCATENATION of maps along an axis behind that of the rows."""
+    """A CONCATENATION or PACK of maps along an axis behind that of the rows."""
     y = graph.tensors[op.outputs[0]]
     along = number(op, "axis", 0) % len(y.shape)
     if along <= axis:
@@ -137,11 +139,45 @@ def _permuted(graph: Graph, op: Op, axis: int) -> Layer | str:
     return replace(pointwise(y[axis], (0,), (places[axis],)), places=places)
 
 
+def _reshaped(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A RESHAPE that leaves the axis of the rows alone: the same extents before it, and as many rows."""
+    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    if x[: axis + 1] != y[: axis + 1]:
+        return f"{op.kind} does not keep the rows"
+    return pointwise(y[axis], (0,))
+
+
+def _multiplied(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A BATCH_MATMUL: a matrix, such as a head of an attention, is made of those at the same place."""
+    y = graph.tensors[op.outputs[0]]
+    operands = [graph.tensors[t] for t in op.inputs[:2]]
+    whole = any(x.kind is Kind.CONSTANT or x.shape[: axis + 1] != y.shape[: axis + 1] for x in operands)
+    if axis >= len(y.shape) - 2 or whole or any(len(x.shape) != len(y.shape) for x in operands):
+        return f"the rows of {op.kind} are those of a matrix, made of a matrix as a whole, or repeated"
+    return _exact(graph, op) or pointwise(y.shape[axis], (0, 1), macs=op_macs(graph, op) // y.shape[axis])
+
+
+def _connected(graph: Graph, op: Op, axis: int) -> Layer | str:
+    """A FULLY_CONNECTED that keeps the axes of its operand: a row is made of a row."""
+    x, y = (graph.tensors[t].shape for t in (op.inputs[0], op.outputs[0]))
+    if axis >= len(y) - 1 or x[:-1] != y[:-1]:
+        return f"{op.kind} makes each value of all rows"
+    if len(op.inputs) < 2 or any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
+        return "its weights are not constant"
+    return _exact(graph, op) or pointwise(y[axis], (0,), macs=op_macs(graph, op) // y[axis])
+
+
+def _exact(graph: Graph, op: Op) -> str:
+    """Why sums over many products may be other ones beside other rows; empty for whole numbers."""
+    dtype = graph.tensors[op.outputs[0]].dtype
+    return "" if dtype in ("int8", "int16") else f"it sums {dtype} up, in an order that may depend on the rows"
+
+
 def steering_operands(graph: Graph, op: Op, computed: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
     """The constants, by position, that an operator needs to make so many rows along each axis that is cut.
 
-    Those of operators that enlarge maps hold the size of the output, those of slices what they take. Where the
-    operator has them already they are left out.
+    Those of operators that enlarge or reshape maps hold the size of the output, those of slices what they take. Where
+    the operator has them already they are left out.
     """
     wanted: dict[int, tuple[int, ...]] = {}
     shape = [computed.get(axis, extent) for axis, extent in enumerate(graph.tensors[op.outputs[0]].shape)]
@@ -151,6 +187,8 @@ def steering_operands(graph: Graph, op: Op, computed: Mapping[int, int]) -> dict
         wanted = {0: tuple(shape)}
     elif op.kind.startswith("RESIZE"):
         wanted = {1: tuple(shape[1:3])}
+    elif op.kind == "RESHAPE":
+        wanted = {1: tuple(shape)}
     return {at: numbers for at, numbers in wanted.items() if numbers != op.attribute(f"operand {at}")}
 
 
@@ -262,6 +300,9 @@ RULES: dict[RowRule, Callable[[Graph, Op, int], Layer | str]] = {
     "pad": _pad,
     "slice": _sliced,
     "blocks": _blocks,
+    "reshape": _reshaped,
+    "product": _multiplied,
+    "gemm": _connected,
     "join": _joined,
     "permute": _permuted,
     "spread": _spread,

@@ -148,7 +148,7 @@ class _Writer(LoopWriter):
             inputs[position] = self._rows(x, source, runs, f"op{index}_window", layer.places, blocks)
         computed = [axis_rows.computed[index] for axis_rows in self.tiling.both_axes]
         for position, numbers in steering_operands(graph, op, self._cut(computed)).items():
-            inputs[position] = self.program.constant(numbers)
+            inputs[position : position + 1] = [self.program.constant(numbers)]
         value = self._map(y, computed, "made")
         self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index))
         self.held[y] = self._rows(

@@ -25,6 +25,7 @@ from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.ladder import RewriteGoal, never_interrupt
 from modelplan.rewriting.stripes.regions import (
     CarryingLoop,
+    ChannelBlocks,
     HaloStripes,
     LoopedStripes,
     RecomputedHalo,
@@ -272,6 +273,8 @@ class ModelOnTarget:
 
 def _described(region: StripedRegion) -> str:
     labels = f"ops {region.first} to {region.last}"
+    if isinstance(region, ChannelBlocks):
+        return f"{labels}: {region.stripes} blocks of channels"
     along = "rows" if region.axis == 1 else "columns"
     if isinstance(region, LoopedStripes):
         tiles = f", in tiles of {region.columns} columns" if region.columns else ""

@@ -130,7 +130,7 @@ class TfliteProgram(StripedProgram[TfliteStep]):
             return self.graph.tensors[value]
         if value not in self._tensors:
             added = self.added[value - count]
-            kind = Kind.ACTIVATION if added.numbers is None else Kind.CONSTANT
+            kind = Kind.ACTIVATION if added.numbers is None and added.part is None else Kind.CONSTANT
             own = added.numbers is not None or added.tensor < 0
             dtype = added.dtype if own else self.graph.tensors[added.tensor].dtype
             self._tensors[value] = Tensor(added.name, added.shape, dtype, kind)

@@ -16,6 +16,7 @@ from modelplan.primitives.workers import Workers
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
+from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folding import Folded
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
@@ -24,6 +25,7 @@ from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.regions import (
     CarryingLoop,
+    ChannelBlocks,
     HaloStripes,
     KeptHalo,
     LoopedStripes,
@@ -39,6 +41,8 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError
 #: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
 #: lowest in as many bytes as are alive at once, plans of one region.
 _BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
+#: Plans of the sweep with blocks of channels that are built.
+_BUILT_IN_BLOCKS = 10
 #: First plans that are tried against the same score.
 _TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
@@ -114,7 +118,8 @@ class StripeSearch:
         prices = replace(_prices(model.bits, whole.graph), scratch=cache(self._copied_scratch))
         self.space = Space(whole.graph, order, self.overlaps, prices)
         newer = newer_operators(model.data)
-        self.space.layers |= {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
+        self.barred = {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
+        self.space.layers |= self.barred
         self.candidates: list[Candidate] = []
         self._priced = cache(partial(candidates.priced, self.space))
         self.plans: dict[Regions, PackedPlan | None] = {}
@@ -174,10 +179,27 @@ class StripeSearch:
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
-        first = list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop())))
-        for at in range(0, len(first), _TOGETHER):
-            for _ in self._try_plans(workers, first[at : at + _TOGETHER], self._worth_building()):
+        self._build(workers, list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop()))))
+        self._improve(workers)
+        if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
+            self._improve_by_blocks(workers, blocks)
+
+    def _build(self, workers: Workers, plans: Sequence[Regions]) -> None:
+        """Builds plans, some at a time, but those that are far from the best."""
+        for at in range(0, len(plans), _TOGETHER):
+            for _ in self._try_plans(workers, plans[at : at + _TOGETHER], self._worth_building()):
                 pass
+
+    def _improve_by_blocks(self, workers: Workers, blocks: Sequence[Candidate]) -> None:
+        """Goes on with blocks of channels: alone, with rows, and in place of what the best plans have."""
+        self.candidates += blocks
+        most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
+        choices = candidates.plans(self.space, self.candidates, *most)
+        sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT_IN_BLOCKS]]
+        self._build(
+            workers, list(dict.fromkeys((*sweep, *((c.region,) for c in sorted(blocks, key=self._promise)[:_SINGLE]))))
+        )
+        self.most_buffers = self.buffers + _MOST_BUFFERS // 2
         self._improve(workers)
 
     def _worth_building(self) -> int | None:
@@ -417,6 +439,9 @@ class StripeSearch:
                     yield RecomputedHalo(step, step, axis, even_cuts(height, stripes), backward=True)
 
     def _variants(self, region: StripedRegion) -> Iterator[StripedRegion]:
+        if isinstance(region, ChannelBlocks):
+            yield from candidates.blocks_of(self.space, region.first, region.last)
+            return
         height, n = region.cuts[-1], region.stripes
         carries = isinstance(region, CarryingLoop)
         for stripes in () if carries else {n - 2, n - 1, n + 1, n + 2, n * 2}:
@@ -427,11 +452,21 @@ class StripeSearch:
             for cuts in _shift_cuts(region.cuts):
                 yield replace(region, cuts=cuts)
             yield from self._other_strategies(region)
+        if carries and self.goal.objective == "head":
+            yield from self._unrolled(region)
         if carries or isinstance(region, UnrolledStripes):
             for first, last in product(*((end - 1, end, end + 1) for end in (region.first, region.last))):
                 yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
         if isinstance(region, UnrolledStripes):
             yield from self._exceptions(region)
+
+    def _unrolled(self, region: StripedRegion) -> Iterator[KeptHalo]:
+        """A loop that carries rows as stripes that end one after the other, so that what they keep dies with them."""
+        layers = (self.space.layers[op] for op in self.order[region.first : region.last + 1])
+        ops = zip(self.order[region.first : region.last + 1], layers, strict=True)
+        pad = frozenset(op for op, layer in ops if not isinstance(layer, str) and layer.bordered and layer.paddable)
+        for stripes in (region.cuts[-1] // 2, region.cuts[-1]):
+            yield as_strategy(region, KeptHalo, cuts=even_cuts(region.cuts[-1], stripes), pad=pad)
 
     def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
         """The same stripes with the halo kept or recomputed, with other padding, trimming or direction."""
@@ -464,7 +499,7 @@ class StripeSearch:
 
     def _loops(self, region: StripedRegion) -> Iterator[StripedRegion]:
         """The region as a loop over stripes of some rows, and over tiles where it is one already."""
-        if isinstance(region, RollingStripes):
+        if isinstance(region, RollingStripes | ChannelBlocks):
             return
         shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[region.last]].outputs[0]].shape
         width = shape[2] if isinstance(region, LoopedStripes) and region.axis == 1 else 0
@@ -526,8 +561,8 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     """Bytes that every plan of stripes needs in this order of operators, however it cuts rows, and why.
 
     All inputs are there before the first row is computed, all outputs behind the last. An operator that cannot be
-    split, or that makes one row of a whole map, has its operands and its output whole and its working buffers,
-    `scratch`, and beside them whatever was made before and is read behind it.
+    split, by rows or beside its neighbours by channels, or that makes one row of a whole map, has its operands and its
+    output whole and its working buffers, `scratch`, and beside them whatever was made before and is read behind it.
     """
     graph, tensors = space.graph, space.graph.tensors
     read = sum(tensors[t].nbytes for t in graph.inputs if graph.readers[t])
@@ -536,6 +571,8 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     for step, live in enumerate(space.live):
         op = space.order[step]
         layer = space.layers[op]
+        if makes_blocks(graph, op):
+            continue
         if isinstance(layer, str) or (layer.rows_out == 1 and layer.reach >= layer.rows_in):
             needed = _whole_bytes(space, step, live) + scratch(op)
             found.append((needed, f"{graph.label(op)}, which is not split"))

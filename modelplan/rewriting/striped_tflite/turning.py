@@ -2,12 +2,16 @@
 
 conv -> TRANSPOSE (0, 3, 1, 2) -> LOGISTIC -> PAD -> TRANSPOSE (0, 2, 3, 1) -> conv     as exporters write it
 conv ->                           LOGISTIC -> PAD ->                           conv     the same elements
+
+A RESHAPE between two TRANSPOSEs is passed where it keeps axes apart that they put elsewhere, as that of a head from
+(1, C, H, W) to (1, C, H * W).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
+from math import prod
 
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
@@ -20,6 +24,8 @@ from modelplan.runtimes.tflm.file import FileTensor, read_tflite
 
 #: Axis i of what is kept is axis `order[i]` of the tensor.
 AxisOrder = tuple[int, ...]
+#: Axes of an operand that become axes of an output, as many elements each.
+AxisGroups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 #: Rules of rows whose operators can treat all axes alike.
 _ALIKE = frozenset({"pointwise", "pad", "join", "slice"})
 #: How often all groups of maps are tried in other orders.
@@ -38,7 +44,8 @@ def with_fewer_transposes(model: bytes, graph: Graph) -> TfliteProgram | None:
 class _Turning:
     """The choice of an order for each group of maps that operators between them tie together.
 
-    `turns` are the TRANSPOSEs by constants with their orders, `alike` the operators that tie. `group` is the group of
+    `turns` are the TRANSPOSEs by constants with their orders, `alike` the operators that tie, `reshapes` RESHAPEs with
+    the axes that they keep apart. `group` is the group of
     each tensor, named by one of its tensors, and `order` what is chosen for a group, its own where there is none.
     """
 
@@ -47,6 +54,7 @@ class _Turning:
         known = [index for index in range(len(graph.ops)) if index not in newer]
         self.turns = {index: order for index in known if (order := self._turn(index))}
         self.alike = {index for index in known if self._treats_axes_alike(index)}
+        self.reshapes = {index: groups for index in known if (groups := self._kept_apart(index))}
         self.group = list(range(len(graph.tensors)))
         for index in sorted(self.alike):
             for a, b in pairwise(self.maps(index)):
@@ -70,6 +78,27 @@ class _Turning:
             return None
         single = max(x.quantization.scales, x.quantization.zero_points) <= 1
         return order if x.quantization == y.quantization and single else None
+
+    def _kept_apart(self, index: int) -> AxisGroups:
+        """The axes that a RESHAPE of one scale keeps apart; none where it mixes them, or is no RESHAPE."""
+        op, tensors = self.graph.ops[index], self.graph.tensors
+        if op.kind != "RESHAPE" or tensors[op.inputs[0]].kind is not Kind.ACTIVATION:
+            return ()
+        x, y = (self.tensors[t] for t in (op.inputs[0], op.outputs[0]))
+        single = max(x.quantization.scales, x.quantization.zero_points) <= 1 and x.quantization == y.quantization
+        return axis_groups(x.shape, y.shape) if single else ()
+
+    def order_before(self, index: int) -> AxisOrder | None:
+        """The order of what a RESHAPE reads if it makes the order that is kept, None where no order does."""
+        groups, order = {behind[0]: (before, behind) for before, behind in self.reshapes[index]}, list[int]()
+        kept = self.kept(self.graph.ops[index].outputs[0])
+        while kept:
+            before, behind = groups.get(kept[0], ((), ()))
+            if not behind or kept[: len(behind)] != behind:
+                return None
+            order += before
+            kept = kept[len(behind) :]
+        return tuple(order)
 
     def _treats_axes_alike(self, index: int) -> bool:
         """Whether an operator computes the same elements on maps whose axes stand in another order."""
@@ -109,7 +138,16 @@ class _Turning:
 
     def natural(self, t: int) -> AxisOrder:
         """The order in which a tensor is made."""
-        return self.kept(t) if self.graph.producers[t] in self.alike else tuple(range(len(self.graph.tensors[t].shape)))
+        maker = self.graph.producers[t]
+        if maker in self.alike or (maker in self.reshapes and self.order_before(maker)):
+            return self.kept(t)
+        return tuple(range(len(self.graph.tensors[t].shape)))
+
+    def order_read(self, index: int, t: int) -> AxisOrder | None:
+        """The order in which an operator reads a tensor, None for its own."""
+        if index in self.reshapes:
+            return self.order_before(index)
+        return self.kept(t) if index in self.alike else None
 
     def resolved(self, t: int, order: AxisOrder | None = None) -> tuple[int, AxisOrder]:
         """The tensor before all TRANSPOSEs that a tensor is, and in which order of its axes."""
@@ -123,7 +161,7 @@ class _Turning:
         for index, op in enumerate(self.graph.ops):
             if index not in self.turns:
                 for t in self.maps(index)[: -len(op.writes) or None]:
-                    yield self.resolved(t, self.kept(t) if index in self.alike else None)
+                    yield self.resolved(t, self.order_read(index, t))
         yield from map(self.resolved, self.graph.outputs)
 
     def transposed(self) -> int:
@@ -172,6 +210,8 @@ class _Emission:
         for index, op in enumerate(self.graph.ops):
             if index in self.turning.alike:
                 self._append_turned(index)
+            elif index in self.turning.reshapes and self.turning.order_before(index):
+                self._append_reshape(index)
             elif index not in self.turning.turns:
                 maps = self.turning.maps(index)
                 inputs = tuple(self._value(t) if t in maps else t for t in op.inputs)
@@ -200,6 +240,16 @@ class _Emission:
             number = self.result.add(AddedValue(name, t, tuple(shape[axis] for axis in order)))
         self.values[t, order] = number
         return number
+
+    def _append_reshape(self, index: int) -> None:
+        """Appends a RESHAPE that makes the order that is kept out of the order that this takes."""
+        op = self.graph.ops[index]
+        order, y = self.turning.natural(op.outputs[0]), op.outputs[0]
+        x = self._value(op.inputs[0], self.turning.order_before(index))
+        operands = list(op.inputs[1:])
+        if list(order) != sorted(order):
+            operands = [self.result.constant([self.graph.tensors[y].shape[axis] for axis in order])]
+        self.result.steps.append(TfliteStep(op.kind, (x, *operands), (self._new(y, order),), index))
 
     def _append_turned(self, index: int) -> None:
         """Appends an operator that treats all axes alike, on its maps as they are kept."""
@@ -250,3 +300,22 @@ class _Emission:
         step = [places[axis][1] for axis in order]
         end = [at + (n - 1) * s + 1 for at, n, s in zip(begin, size, step, strict=True)]
         return {1: (begin, rank), 2: (end, rank), 3: (step, rank)}
+
+
+def axis_groups(x: Sequence[int], y: Sequence[int]) -> AxisGroups:
+    """The axes of two shapes in as many groups as have equal products; none where axes are left over.
+
+    >>> axis_groups((1, 3, 4, 5), (1, 3, 20))
+    (((0,), (0,)), ((1,), (1,)), ((2, 3), (2,)))
+    """
+    groups, i, j = [], 0, 0
+    while i < len(x) and j < len(y):
+        a, b = i + 1, j + 1
+        while prod(x[i:a]) != prod(y[j:b]) and (a < len(x) or b < len(y)):
+            grows = b == len(y) or (a < len(x) and prod(x[i:a]) < prod(y[j:b]))
+            a, b = a + grows, b + (not grows)
+        if prod(x[i:a]) != prod(y[j:b]):
+            return ()
+        groups.append((tuple(range(i, a)), tuple(range(j, b))))
+        i, j = a, b
+    return tuple(groups) if (i, j) == (len(x), len(y)) else ()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.model import Op
-from modelplan.rewriting.striped_tflite.layers import SLICES, steering_operands
+from modelplan.rewriting.striped_tflite.layers import STEERED, steering_operands
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.lowering import StripeLowering
 from modelplan.rewriting.stripes.program import AddedValue, HeldRows
@@ -118,9 +118,9 @@ class _Stripes(StripeLowering):
             inputs[1] = self._paddings(index, window)
         elif layer.kind == "cut":
             inputs[1:] = self._cut_out(index, b - a)
-        elif layer.kind == "grow" or op.kind in SLICES:
+        elif layer.kind == "grow" or op.kind in STEERED:
             for position, numbers in steering_operands(self.graph, op, {self.axis: window.computed}).items():
-                inputs[position] = self.program.constant(numbers)
+                inputs[position : position + 1] = [self.program.constant(numbers)]
         elif window.padded or self._is_valid_here(index):
             if window.padded:
                 inputs[0] = self._padded(op.inputs[0], inputs[0], layer, window)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 
 from modelplan.formats.tflite.flatbuffer_tables import (
     MODEL,
@@ -37,8 +38,13 @@ from modelplan.runtimes.tflm.planner import METADATA
 _CODES, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 1, 2, 4, 6, 7
 _TENSORS, _INPUTS, _OUTPUTS, _OPERATORS = 0, 1, 2, 3
 _OPCODE, _OP_INPUTS, _OP_OUTPUTS, _OPTIONS_TYPE, _OPTIONS, _INTERMEDIATES = 0, 1, 2, 3, 4, 8
-_SHAPE, _TYPE, _BUFFER, _NAME, _VARIABLE, _SIGNATURE = 0, 1, 2, 3, 5, 7
+_SHAPE, _TYPE, _BUFFER, _NAME, _QUANTIZATION, _VARIABLE, _SIGNATURE = 0, 1, 2, 3, 4, 5, 7
+_SCALES, _ZERO_POINTS = 2, 3
+#: The fields of a table of scales and zero points.
+_QUANTIZED = (0, 0, 0, 0, 1, 0, 4)
 _DATA = 0
+#: Data of constants begin at multiples of so many bytes.
+_ALIGNMENT = 16
 _TYPES = {"int32": 2, "bool": 6}
 #: Stands for tensors of subgraphs that stay as they are.
 _NO_VALUE = -1
@@ -51,6 +57,7 @@ _ADDED = {
     "GATHER": (36, 2, 23),
     "STRIDED_SLICE": (45, 2, 32),
     "TRANSPOSE": (39, 2, 26),
+    "RESHAPE": (22, 1, 17),
     "WHILE": (119, 1, 93),
     "DYNAMIC_UPDATE_SLICE": (151, 1, 0),
 }
@@ -124,6 +131,8 @@ class _Writer:
         if len(self.tensors) != len(program.graph.tensors) or max(self.file_op, default=-1) >= len(self.operators):
             raise ModelError("the file has other tensors or operators than the graph that was read from it")
         self.number = self._numbered()
+        self.places: dict[int, int] = {}  # of parts of constants in the old file
+        self.emptied: set[int] = set()  # buffers of these constants
 
     def _numbered(self) -> dict[int, int]:
         """The new number of each value of the main graph that stays or is added."""
@@ -146,10 +155,12 @@ class _Writer:
 
     def write(self) -> tuple[bytes, list[int]]:
         self._renumber()
+        self._place_parts()
         front = self.front = FrontTables(bytes(self.old))
         self.codes = [front.at(at) for at in tables(self.model, self.root, _CODES)]
         self.code_of: dict[str, int] = {}
-        self.buffers = [front.at(at) for at in tables(self.model, self.root, _BUFFERS)]
+        buffers = enumerate(tables(self.model, self.root, _BUFFERS))
+        self.buffers = [front.table((0, 8, 8), {}) if i in self.emptied else front.at(at) for i, at in buffers]
         self.written: dict[int, int] = {}
         loops = [step.loop for step in self.program.steps if step.loop is not None]
         kept = sum(len(tables(self.model, other, _TENSORS)) for other in self.others)
@@ -261,12 +272,14 @@ class _Writer:
         if value < len(self.tensors):
             return self.front.at(self.tensors[value])
         if value not in self.written:
-            self.written[value] = self._new_tensor(self.program.added[value - len(self.tensors)])
+            self.written[value] = self._new_tensor(self.program.added[value - len(self.tensors)], value)
         return self.written[value]
 
-    def _new_tensor(self, added: AddedValue) -> int:
+    def _new_tensor(self, added: AddedValue, value: int) -> int:
         name, shape = self.front.text(added.name), self.front.numbers(added.shape)
         fields = {_SHAPE: shape, _NAME: name}
+        if added.part is not None:
+            fields |= {_BUFFER: self._part_buffer(value)} | self._part_quantization(added)
         if added.numbers is not None:
             layout = f"<{len(added.numbers)}{'?' if added.dtype == 'bool' else 'i'}"
             fields[_BUFFER] = self._buffer(struct.pack(layout, *added.numbers))
@@ -278,6 +291,69 @@ class _Writer:
         if added.variable:
             fields[_VARIABLE] = 1
         return self.front.table(TENSOR, fields, like)
+
+    def _part_buffer(self, value: int) -> int:
+        """The buffer of a part of a constant: where the constant stood, or in front."""
+        place = self.places.get(value)
+        data = self.front.data(self._part_content(value)) if place is None else self.front.at(place)
+        self.buffers.append(self.front.table((0, 8, 8), {_DATA: data}))
+        return len(self.buffers) - 1
+
+    def _part_content(self, value: int) -> bytes:
+        """The bytes of a part of a constant."""
+        added = self.program.added[value - len(self.tensors)]
+        whole, (axis, low, high) = self.program.graph.tensors[added.tensor], added.part or (0, 0, 0)
+        vector = self._data(added.tensor)
+        if self._int(vector) != whole.nbytes:
+            raise ModelError(f"{whole.name!r} has {self._int(vector)} bytes of data, not {whole.nbytes}")
+        inner = whole.nbytes // prod(whole.shape[: axis + 1])
+        size = inner * whole.shape[axis]
+        starts = (vector + 4 + size * i for i in range(whole.nbytes // size))
+        return b"".join(self.model[at + low * inner : at + high * inner] for at in starts)
+
+    def _data(self, t: int) -> int:
+        """The position of the data of a constant."""
+        buffer = self._int(field(self.model, self.tensors[t], _BUFFER))
+        return child(self.model, tables(self.model, self.root, _BUFFERS)[buffer], _DATA)
+
+    def _part_quantization(self, added: AddedValue) -> dict[int, int]:
+        """The scales and zero points of a part, of a constant that has one for each index along its axis; else none."""
+        old = child(self.model, self.tensors[added.tensor], _QUANTIZATION)
+        axis, low, high = added.part or (0, 0, 0)
+        scales, zeros = (elements(self.model, old, n) for n in (_SCALES, _ZERO_POINTS)) if old else ([], [])
+        if len(scales) < 2:
+            return {}
+        if len(scales) != self.program.graph.tensors[added.tensor].shape[axis]:
+            raise ModelError(f"{added.name!r} is cut along an axis without scales of its own")
+        changed = {_SCALES: self.front.numbers([self._int(at) for at in scales[low:high]])}
+        if len(zeros) > 1:
+            first = zeros[0]
+            points = [struct.unpack_from("<q", self.model, first + 8 * i)[0] for i in range(low, high)]
+            changed[_ZERO_POINTS] = self.front.long_numbers(points)
+        return {_QUANTIZATION: self.front.table(_QUANTIZED, changed, old)}
+
+    def _place_parts(self) -> None:
+        """Puts parts of constants where constants stood that nothing reads any more, as far as they fit there."""
+        added, count = self.program.added, len(self.tensors)
+        parts = [value for value in self.number if value >= count and added[value - count].part is not None]
+        others = [table for subgraph in self.others for table in tables(self.model, subgraph, _TENSORS)]
+        inside = {t for step in self.program.steps if step.loop for inner in step.loop.body for t in inner.inputs}
+        staying = [*(self.tensors[t] for t in self.number.keys() | inside if 0 <= t < count), *others]
+        used = {self._int(at) for table in staying if (at := field(self.model, table, _BUFFER))}
+        used |= {self._int(at) for m in tables(self.model, self.root, _METADATA) if (at := field(self.model, m, 1))}
+        vectors = [child(self.model, table, _DATA) for table in tables(self.model, self.root, _BUFFERS)]
+        kept = {vectors[number] for number in used}
+        free = {self._data(added[value - count].tensor) for value in parts} - kept
+        self.emptied = {number for number, vector in enumerate(vectors) if vector in free}
+        spans = [(vector, vector + 4 + self._int(vector)) for vector in sorted(free)]
+        contents = {value: self._part_content(value) for value in parts}
+        for value, content in sorted(contents.items(), key=lambda pair: -len(pair[1])):
+            for i, (start, end) in enumerate(spans):
+                at = start + (-start - 4) % _ALIGNMENT
+                if at + 4 + len(content) <= end:
+                    self.old[at : at + 4 + len(content)] = struct.pack("<I", len(content)) + content
+                    self.places[value], spans[i] = at, (at + 4 + len(content), end)
+                    break
 
     def _buffer(self, content: bytes) -> int:
         data = self.front.data(content)

@@ -113,6 +113,15 @@ class CarryingLoop(StripedRegion):
         return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelBlocks(StripedRegion):
+    """All operators make some of their channels, then the next ones: `axis` is the last one, `cuts` are channels.
+
+    The region begins with operators that read maps whole. All others make a channel of the same one of their operands,
+    so that nothing is made twice.
+    """
+
+
 Strategy = TypeVar("Strategy", bound=StripedRegion)
 StrategyT = TypeVar("StrategyT", bound=StripedRegion, covariant=True)
 
@@ -181,6 +190,7 @@ AnyLayers = RegionLayers[StripedRegion]
 UnrolledLayers = RegionLayers[UnrolledStripes]
 LoopLayers = RegionLayers[LoopedStripes]
 CarryingLayers = RegionLayers[CarryingLoop]
+BlockLayers = RegionLayers[ChannelBlocks]
 
 
 def with_ends(

@@ -25,6 +25,8 @@ _WEIGHTS = 1 << 50  #: in a window, the weight w between the two rows before it 
 #: The base of a tensor into which nothing was written yet.
 NOTHING = -1
 
+_CHANNELS = 1 << 64  #: in a window, what is from here on tells the weights of a channel
+
 Axis = tuple[int, ...]
 Window = tuple[int, ...]
 
@@ -42,6 +44,16 @@ def is_padding(symbol: int) -> bool:
 def weight(share: int) -> int:
     """The mark, in a window, of a weight between rows in 1024ths."""
     return share - _WEIGHTS
+
+
+def channel_mark(told: bytes) -> int:
+    """The mark, in a window, of a channel with these weights, bias and scale."""
+    return _CHANNELS + int(digest_of(told), 16)
+
+
+def tells_channel(window: Window) -> bool:
+    """Whether a window has the mark of a channel."""
+    return max(window, default=0) >= _CHANNELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +152,14 @@ class Catalogue:
         return self.number[key]
 
     def constant(self, data: bytes, coding: Coding, shape: tuple[int, ...], name: str) -> Content:
-        """The content of a constant."""
+        """The content of a constant; one along a single axis is told by its numbers there, in their order."""
+        along = [axis for axis, extent in enumerate(shape) if extent > 1]
+        if len(along) == 1 and not len(data) % shape[along[0]]:
+            number = self.base("constant", [("type", coding.dtype), ("axis", along[0])], len(shape), "the file", name)
+            width = len(data) // shape[along[0]]
+            numbers = [(int.from_bytes(data[i : i + width], "little"),) for i in range(0, len(data), width)]
+            windows = (numbers if axis in along else [(0,)] for axis in range(len(shape)))
+            return Content(number, tuple(self.coordinates(number, a, read) for a, read in enumerate(windows)))
         fields = [("values", digest_of(data)), ("type", coding.dtype), ("shape", shape)]
         return self.whole("constant", fields, shape, "the file", name)
 
@@ -201,6 +220,8 @@ class Catalogue:
         """Whether the first file computes no such row of this map; rows of constants are never foreign."""
         if symbol == UNWRITTEN:
             return True
+        if self.bases[base].kind == "constant":
+            return False
         return symbol >= 0 and not self.is_foreign_base(base) and symbol >= self.bases[base].known[axis]
 
     def is_foreign_base(self, base: int) -> bool:

@@ -8,6 +8,7 @@ given; of what any other operator reads, and of what steers one (begins, indices
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -153,10 +154,16 @@ def _transposed(_event: Event, operands: Sequence[Cell], _output: Cell, result: 
     return masks
 
 
+def _reshaped(_event: Event, operands: Sequence[Cell], _output: Cell, result: Mask) -> list[Mask | None]:
+    same = prod(operands[0].shape) == result.size
+    return [result.reshape(operands[0].shape) if same else None, *[None] * (len(operands) - 1)]
+
+
 Rule = Callable[[Event, Sequence[Cell], Cell, Mask], list[Mask | None]]
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(_WINDOWS, _windowed),
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
     "CONCATENATION": _joined,
     "TRANSPOSE": _transposed,
+    "RESHAPE": _reshaped,
 }

@@ -20,13 +20,14 @@ from modelplan.checking.verifier.rewrites.contents import (
     Reader,
     Value,
     row_words,
+    tells_channel,
     unproved,
     unwritten,
 )
 from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, conversion_operation, twin_of
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
-from modelplan.checking.verifier.rewrites.windows import WindowOperand, same_in_both, spread_of
+from modelplan.checking.verifier.rewrites.windows import WindowOperand, reshaped_groups, same_in_both, spread_of
 from modelplan.checking.verifier.safe_overlap import POINTWISE
 
 #: Most operators that a run may take, loops counted out.
@@ -245,6 +246,8 @@ class _Runner:
             return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
+        if op.kind == "UNPACK" and (parts := self._taken_apart(op, where, given, outputs)):
+            return parts, ()
         try:
             moves = moved(op, given, outputs)
         except Fault as fault:
@@ -257,6 +260,23 @@ class _Runner:
         if any(x.content.base == NOTHING for x in present):
             return tuple(unwritten(cell.shape) for cell in outputs), ()
         return tuple(self._computed(op, where, given, outputs, i) for i in range(len(outputs))), ()
+
+    def _taken_apart(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+    ) -> tuple[Content, ...] | None:
+        """What an UNPACK makes: each index along an axis as a block, in the shape without that axis."""
+        x = given[0] if given else None
+        if x is None or not x.content.shape or len(x.cell.coding.scales) > 1 or x.content.base == NOTHING:
+            return None
+        axes, at, parts = x.content.axes, op.option("Axis") % len(x.content.shape), list[Content]()
+        if len(outputs) != len(axes[at]) or any(y.coding != x.cell.coding for y in outputs):
+            return None
+        for symbol, y in zip(axes[at], outputs, strict=True):
+            content = Content(x.content.base, (*axes[:at], (symbol,), *axes[at + 1 :]))
+            block = Given(replace(x.cell, shape=content.shape), content)
+            shaped = replace(op, kind="RESHAPE", options=(("NewShapeAsNumpy", y.shape),))
+            parts.append(self._computed(shaped, where, [block], [y], 0))
+        return tuple(parts)
 
     def _turned(self, given: Sequence[Given | None], output: Cell) -> Content | None:
         """What a TRANSPOSE by constants makes: the same elements along other axes."""
@@ -274,6 +294,8 @@ class _Runner:
         Where it goes element by element, its result is that of the operands turned back, turned as the first one is.
         """
         output = outputs[position]
+        if op.kind == "RESHAPE" and (reshaped := self._reshaped_turned(op, where, given, output)):
+            return reshaped
         order = self._order_of(op, given, output)
         if order is None:
             return self._computed_as_is(op, where, given, output, position)
@@ -285,6 +307,25 @@ class _Runner:
             op = replace(op, options=tuple((dict(op.options) | {"Axis": axis}).items()))
         made = self._computed_as_is(op, where, turned_back, replace(output, shape=shape), position)
         return self.catalogue.turned(made, order)
+
+    def _reshaped_turned(
+        self, op: Operation, where: str, given: Sequence[Given | None], output: Cell
+    ) -> Content | None:
+        """What a RESHAPE makes of a turned map whose axes it keeps in groups: that map in another shape, turned."""
+        x, groups = given[0], reshaped_groups(op, [y.cell if y else None for y in given], output)
+        order = self.catalogue.unturned(x.content.base)[1] if x else ()
+        if x is None or groups is None or list(order) == sorted(order) or len(x.cell.coding.scales) > 1:
+            return None
+        roots = [[order[axis] for axis in before] for before, _ in groups]
+        if any(not axes or axes != list(range(axes[0], axes[0] + len(axes))) for axes in roots):
+            return None
+        behind = [axis for _, (_, axes) in sorted(zip(roots, groups, strict=True)) for axis in axes]
+        shape = tuple(output.shape[axis] for axis in behind)
+        content = self.catalogue.turned_back(x.content)
+        back = Given(replace(x.cell, shape=content.shape), content)
+        shaped = replace(op, options=(("NewShapeAsNumpy", shape),))
+        made = self._computed_as_is(shaped, where, [back], replace(output, shape=shape), 0)
+        return self.catalogue.turned(made, [behind.index(axis) for axis in range(len(behind))])
 
     def _turned_back(self, x: Given, back: Sequence[int]) -> Given:
         """An operand with its axes in another order; a single number has none."""
@@ -503,6 +544,9 @@ def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, 
     if isinstance(reason, str):
         return Fault(where, f"takes what is not there: {reason}{what}")
     cause = reason[0]
+    if tells_channel(cause.window):
+        made = f"makes {row_words(cause.axis, [cause.local])} of {cause.output}"
+        return Fault(cause.where, f"{made} with a channel, operand 1, a bias or a scale unlike the model's{what}")
     operands = ", ".join(x.label for x in cause.readers if catalogue.bases[x.content.base].kind != "constant")
     text = f"makes {row_words(cause.axis, [cause.local])} of {cause.output} from {row_words(cause.axis, cause.window)}"
     text += f" of what is in {operands}"

@@ -7,13 +7,23 @@ channels that are summed over) is in `rest` and must be the same in both files.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
-from modelplan.checking.verifier.rewrites.contents import EDGE, Axis, Content, Window, each_row, padding, weight
-from modelplan.checking.verifier.rewrites.reading import Cell, Operation
+from modelplan.checking.verifier.rewrites.contents import (
+    EDGE,
+    Axis,
+    Content,
+    Window,
+    channel_mark,
+    each_row,
+    padding,
+    weight,
+)
+from modelplan.checking.verifier.rewrites.reading import Cell, Coding, Operation
 from modelplan.checking.verifier.safe_overlap import POINTWISE
 
 _SAME = 0
@@ -21,8 +31,11 @@ _SAME = 0
 _AT_LEAST_ONE = ("StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FilterHeight", "FilterWidth")
 #: Rows that a stride or a window may reach over.
 _MOST = 1 << 16
-#: Options that only say which windows are read; a dilation says nothing of a kernel of one row or column.
-_WINDOW_OPTIONS = {"Padding", "DilationHFactor", "DilationWFactor"}
+#: Options that only say which windows are read, or what the shape of the output says; a dilation says nothing of a
+#: kernel of one row or column.
+_WINDOW_OPTIONS = {
+    "Padding", "DilationHFactor", "DilationWFactor", "NewShapeAsNumpy", "NewShapeLength", "NewShapeIsNone"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,8 @@ class WindowSpread:
     rest: tuple[tuple[str, Hashable], ...]
 
 
+#: Axes of an operand that become axes of an output.
+AxisGroups = list[tuple[tuple[int, ...], tuple[int, ...]]]
 #: Operands (None where absent), output.
 Rule = Callable[[Operation, Sequence["WindowOperand | None"], Cell], "WindowSpread | None"]
 
@@ -154,9 +169,47 @@ def _convolution(op: Operation, operands: Sequence[WindowOperand | None], output
         )
         for a in (0, 1)
     ]  # fmt: skip
+    channels, weighed = _weighed_channels(op, operands, output)
     steps = tuple((f"option Dilation{'HW'[a]}Factor", r.dilation if r.kernel > 1 else 1) for a, r in enumerate(reaches))
-    rest = (("operand 0", _without(x, (0, 1, 2))), *steps, *_others(operands, 1))
-    return _over_map(x, reaches, each_row(output.shape[-1]), rest)
+    own = bool(channels) and len(channels[0]) > 1
+    rest = (("operand 0", _without(x, (0, 1, 2, 3) if own else (0, 1, 2))), *steps, *weighed)
+    return _over_map(x, reaches, channels, rest)
+
+
+def _weighed_channels(
+    op: Operation, operands: Sequence[WindowOperand | None], output: Cell
+) -> tuple[tuple[Window, ...], tuple[tuple[str, Hashable], ...]]:
+    """What each output channel of a convolution is made of, and what all of them depend on beside operand 0.
+
+    A channel is told by its weights, bias and scale; before it a depthwise convolution reads one of operand 0.
+    """
+    depthwise, channels = op.kind == "DEPTHWISE_CONV_2D", output.shape[-1]
+    x, *constants = operands
+    cells = [(y.cell, 3 * depthwise if i == 0 else 0) for i, y in enumerate(constants) if y is not None]
+    told = [_told_channels(cell.data, cell.shape, cell.coding, axis) for cell, axis in cells]
+    if x is None or any(marks is None or len(marks) != channels for marks in told):
+        return each_row(channels), _others(operands, 1)
+    rest = []
+    for i, (cell, axis) in enumerate(cells, 1):
+        coding = replace(cell.coding, scales=(), zero_points=()) if len(cell.coding.scales) > 1 else cell.coding
+        rest.append((f"operand {i}", (coding, cell.shape[:axis], cell.shape[axis + 1 :])))
+    marks = [channel_mark(b"".join(m[c] for m in told if m)) for c in range(channels)]
+    if depthwise and x.content.shape[3] == channels:
+        return tuple((s, mark) for s, mark in zip(x.content.axes[3], marks, strict=True)), tuple(rest)
+    return tuple((mark,) for mark in marks), tuple(rest)
+
+
+@lru_cache(maxsize=256)
+def _told_channels(data: bytes | None, shape: tuple[int, ...], coding: Coding, axis: int) -> tuple[bytes, ...] | None:
+    """For each index along an axis of a constant what it holds there, with the scale there; None where not known."""
+    if data is None or len(shape) <= axis or not prod(shape) or len(data) % prod(shape):
+        return None
+    extent = shape[axis]
+    several = [tuple(part) for part in (coding.scales, coding.zero_points) if len(part) > 1]
+    if any(len(part) != extent for part in several):
+        return None
+    elements = np.moveaxis(np.frombuffer(data, np.uint8).reshape(*shape, -1), axis, 0)
+    return tuple(elements[c].tobytes() + repr([part[c] for part in several]).encode() for c in range(extent))
 
 
 def _pool(op: Operation, operands: Sequence[WindowOperand | None], _output: Cell) -> WindowSpread | None:
@@ -264,6 +317,53 @@ def _joined(op: Operation, operands: Sequence[WindowOperand | None], output: Cel
     return WindowSpread(axes, tuple((f"operand {i}", _without(x, others)) for i, x in enumerate(present)))
 
 
+def _packed(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """PACK: along the new axis all of its operands, along the others index by index."""
+    rank = len(output.shape)
+    new = op.option("Axis") % rank if rank else 0
+    present = [x for x in operands if x is not None]
+    if not rank or any(x.content.shape != (*output.shape[:new], *output.shape[new + 1 :]) for x in present):
+        return None
+    axes = [_combined(tuple(x.content.axes[a] for x in present)) for a in range(rank - 1)]
+    axes.insert(new, each_row(output.shape[new]))
+    return WindowSpread(tuple(axes), tuple((f"operand {i}", _without(x, range(rank))) for i, x in enumerate(present)))
+
+
+def _multiplied(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """BATCH_MATMUL: matrix by matrix, each made of those at the same place as a whole."""
+    rank, present = len(output.shape), [x for x in operands if x is not None]
+    if len(present) != len(operands) or any(x.content.shape[:-2] != output.shape[:-2] for x in present) or rank < 2:
+        return None
+    batch = range(rank - 2)
+    axes = [_combined(tuple(x.content.axes[a] for x in present)) for a in batch]
+    rest = tuple((f"operand {i}", _without(x, batch)) for i, x in enumerate(present))
+    return WindowSpread((*axes, *(each_row(n) for n in output.shape[-2:])), rest)
+
+
+def _connected(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """FULLY_CONNECTED that keeps the axes of its operand: all along the last one, for each other index by itself."""
+    x, last = operands[0], len(output.shape) - 1
+    if x is None or last < 1 or x.content.shape[:-1] != output.shape[:-1]:
+        return None
+    axes = (*(tuple((s,) for s in axis) for axis in x.content.axes[:-1]), each_row(output.shape[-1]))
+    return WindowSpread(axes, (("operand 0", _without(x, range(last))), *_others(operands, 1)))
+
+
+def _averaged(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """MEAN over axes but the last one: for each other index by itself."""
+    x, over = operands[0], operands[1] if len(operands) > 1 else None
+    if x is None or over is None or over.cell.data is None or over.cell.coding.dtype != "int32":
+        return None
+    rank = len(x.content.axes)
+    gone = {int(a) % rank for a in np.frombuffer(over.cell.data, np.int32)} if rank else set()
+    if len(x.cell.coding.scales) > 1 or rank - 1 in gone or len(output.shape) not in (rank, rank - len(gone)):
+        return None
+    kept = [((0,),) if a in gone else tuple((s,) for s in axis) for a, axis in enumerate(x.content.axes)
+            if len(output.shape) == rank or a not in gone]  # fmt: skip
+    return WindowSpread(tuple(kept), (("operand 0", _without(x, [a for a in range(rank) if a not in gone])),
+                                      ("operand 1", tuple(sorted(gone)))))  # fmt: skip
+
+
 def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output: Cell) -> WindowSpread | None:
     """TRANSPOSE by a constant permutation."""
     x, order = operands[0], operands[1] if len(operands) > 1 else None
@@ -274,6 +374,53 @@ def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output:
         return None
     read = tuple(tuple((s,) for s in x.content.axes[a]) for a in axes)
     return WindowSpread(read, (("operand 0", _without(x, range(len(axes)))), ("permutation", tuple(axes))))
+
+
+def _reshaped(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    """RESHAPE: an axis that it leaves alone goes index by index, all others must be the same."""
+    x, groups, made = operands[0], reshaped_groups(op, [y.cell if y else None for y in operands], output), output.shape
+    if x is None or groups is None:
+        return None
+    spread, rest = [each_row(n) for n in made], list[Hashable]()
+    for before, behind in groups:
+        if len(before) == len(behind) == 1:
+            spread[behind[0]] = tuple((s,) for s in x.content.axes[before[0]])
+            rest.append((before, behind))
+        else:
+            rest.append((before, behind, tuple(x.content.axes[a] for a in before), tuple(made[a] for a in behind)))
+    return WindowSpread(tuple(spread), (("operand 0", (x.content.base, x.cell.coding, tuple(rest))),))
+
+
+def reshaped_groups(op: Operation, operands: Sequence[Cell | None], output: Cell) -> AxisGroups | None:
+    """The axes of operand and output of a RESHAPE in groups of as many elements; None where its shape is not known."""
+    x, shape = operands[0], operands[1] if len(operands) > 1 else None
+    said = _stated_shape(op) if shape is None else np.frombuffer(shape.data or b"", np.int32).tolist()
+    if x is None or len(said) != len(output.shape) or prod(x.shape) != prod(output.shape):
+        return None
+    if any(n not in (-1, own) for n, own in zip(said, output.shape, strict=True)):
+        return None
+    return _regrouped(x.shape, output.shape)
+
+
+def _stated_shape(op: Operation) -> list[int]:
+    """The shape in the options of a RESHAPE; empty where there is none."""
+    shape = dict(op.options).get("NewShapeAsNumpy")
+    return [int(n) for n in shape] if isinstance(shape, tuple) else []
+
+
+def _regrouped(x: Sequence[int], y: Sequence[int]) -> AxisGroups:
+    """The axes of two shapes in as many groups as hold equal numbers of elements, those left over in the last one."""
+    groups, (i, j) = AxisGroups(), (0, 0)
+    while i < len(x) and j < len(y):
+        first, (ends, sizes) = (i, j), ([i + 1, j + 1], [x[i], y[j]])
+        while sizes[0] != sizes[1] and ends[side := int(sizes[1] < sizes[0])] < len((x, y)[side]):
+            sizes[side] *= (x, y)[side][ends[side]]
+            ends[side] += 1
+        i, j = ends
+        groups.append((tuple(range(first[0], i)), tuple(range(first[1], j))))
+    if i < len(x) or j < len(y):
+        groups.append((tuple(range(i, len(x))), tuple(range(j, len(y)))))
+    return groups
 
 
 def _nearest(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
@@ -337,15 +484,20 @@ _RULES: dict[str, Rule] = {
     "SPACE_TO_DEPTH": _gathered_blocks,
     "DEPTH_TO_SPACE": _scattered_blocks,
     "CONCATENATION": _joined,
+    "PACK": _packed,
+    "MEAN": _averaged,
+    "BATCH_MATMUL": _multiplied,
+    "FULLY_CONNECTED": _connected,
     "TRANSPOSE": _permuted,
+    "RESHAPE": _reshaped,
     "RESIZE_NEAREST_NEIGHBOR": _nearest,
     "RESIZE_BILINEAR": _bilinear,
 }
 #: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
 _WHOLE = {
-    "FULLY_CONNECTED", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
-    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "BATCH_MATMUL",
-    "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "PACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
+    "SQUEEZE", "EXPAND_DIMS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD",
+    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN",
+    "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "UNPACK", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "GATHER",
     "GATHER_ND", "TILE", "BROADCAST_TO", "BROADCAST_ARGS", "MIRROR_PAD", "PAD", "PADV2", "CUMSUM", "SHAPE", "RANK",
     "FILL", "CONV_3D", "CONV_3D_TRANSPOSE", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "TOPK_V2", "ONE_HOT", "RANGE",
     "REVERSE_V2", "REVERSE_SEQUENCE", "SCATTER_ND", "SEGMENT_SUM", "SPARSE_TO_DENSE", "WHERE",
