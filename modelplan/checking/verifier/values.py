@@ -134,11 +134,7 @@ class _Arena:
 
 
 def golden_values(program: Program, model: Path, seed: int = 0) -> tuple[str, Golden]:
-    """The runtime that computed them, and the bytes of every planned tensor for random inputs.
-
-    Raises:
-        Skipped: no runtime here can compute the model.
-    """
+    """The runtime that computed them, and the bytes of every planned tensor for random inputs."""
     if program.format == "tflite":
         return "LiteRT", _litert(program, model, seed)
     return _onnx(program, model, seed)

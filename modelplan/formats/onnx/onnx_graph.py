@@ -74,11 +74,7 @@ def _parsed(path: Path) -> Any:
 
 
 def read_unfolded(path: Path, dims: Dims) -> Graph:
-    """The graph with every node as an operator, those too whose results are known before the model runs.
-
-    Raises:
-        ModelError, ValueError: as `read`.
-    """
+    """The graph with every node as an operator, those too whose results are known before the model runs."""
     return _graph(path, _parsed(path), dims, unfolded=True)
 
 

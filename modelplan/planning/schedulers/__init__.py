@@ -80,9 +80,6 @@ def orders(
     """What `order` gives, then other orders of the same peak: they need not pack equally well.
 
     All keep the pairs (before, after) of `precedences`; the bound holds for the orders that do.
-
-    Raises:
-        RequestError, BrokenPlanError: as `order`.
     """
     require_schedule(name)
     pairs = tuple(precedences)

@@ -90,11 +90,7 @@ def check_budgets(request: CheckRequest) -> Findings:
 
 
 def outcomes_of(request: CheckRequest) -> Iterator[Outcome]:
-    """The outcomes one by one, each as soon as it is known; what cannot be understood is refused at once.
-
-    Raises:
-        RequestError: as `check_budgets`.
-    """
+    """The outcomes one by one, each as soon as it is known; what cannot be understood is refused at once."""
     return _start(request)[1]
 
 

@@ -32,11 +32,7 @@ class Reshaped:
 
 
 def shapes_for(model: FileModel, inputs: Mapping[int, Shape]) -> Reshaped:
-    """What changes in the one subgraph when inputs have these shapes.
-
-    Raises:
-        FixedShapeError: an operator whose shape a constant fixes, or that has no formula; names the operator.
-    """
+    """What changes in the one subgraph when inputs have these shapes."""
     main, calls = model.subgraphs[0], calls_of(model)
     shapes = Reshaped(dict(inputs), {})
     known: dict[tuple[int, tuple[Shape | None, ...]], _Results] = {}  # operators alike with shapes alike
@@ -356,11 +352,7 @@ _FORMULAS: dict[str, Callable[[Call], Shape | list[Shape]]] = {
 
 
 def resized_inputs(model: FileModel) -> dict[int, Shape]:
-    """The inputs that are maps of four axes, with height and width halved and rounded down.
-
-    Raises:
-        FixedShapeError: there is none that can be halved.
-    """
+    """The inputs that are maps of four axes, with height and width halved and rounded down."""
     main = model.subgraphs[0]
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     maps = {t: shape for t, shape in shapes.items() if len(shape) == 4 and min(shape[1:3]) > 1}
@@ -370,11 +362,7 @@ def resized_inputs(model: FileModel) -> dict[int, Shape]:
 
 
 def single_inputs(model: FileModel) -> dict[int, Shape]:
-    """The inputs with batch 1.
-
-    Raises:
-        FixedShapeError: they have not one batch in common.
-    """
+    """The inputs with batch 1."""
     main = model.subgraphs[0]
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     if len({shape[:1] for shape in shapes.values()}) != 1:

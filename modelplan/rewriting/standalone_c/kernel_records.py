@@ -19,7 +19,10 @@ Table = npt.NDArray[Any]
 
 
 class MissingKernelError(ModelError):
-    """There is no C for an operator: names it, its place in the file, and what would be needed."""
+    """There is no C for an operator: names it, its place in the file, and what would be needed.
+
+    Whatever reads an operator here raises it.
+    """
 
 
 def rows_of(shape: tuple[int, ...]) -> int:

@@ -113,11 +113,7 @@ class StatedPlan:
 
     @cached_property
     def program(self) -> CProgram:
-        """The plan.
-
-        Raises:
-            UnreadSourceError: something is not where `fit` writes it.
-        """
+        """The plan."""
         rows, main = self.rows, self.model.file.subgraphs[0]
         values = tuple(
             StoredValue(v.tensors, v.nbytes, v.nbytes, self.offsets.get(f"AT_{v.tensors[0]}", 0), v.producer == -2)

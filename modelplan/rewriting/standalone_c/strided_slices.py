@@ -6,11 +6,7 @@ from modelplan.rewriting.standalone_c.reading import OperatorReader
 
 
 def sliced_axes(r: OperatorReader) -> tuple[slice, ...]:
-    """A slice for each axis of operand 0; an axis that is taken away has one of a single element.
-
-    Raises:
-        MissingKernelError: TFLM's kernel does not take such masks.
-    """
+    """A slice for each axis of operand 0; an axis that is taken away has one of a single element."""
     begin, end = ([int(v) for v in r.constant(i).ravel()] for i in (1, 2))
     shape = r.input(0).shape
     if r.op.kind == "SLICE":

@@ -268,11 +268,7 @@ _ACTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def _answered(request: dict[str, Any]) -> Any:
-    """The answer to a request, which a process of its own gives.
-
-    Raises:
-        RuntimeError: ONNX Runtime's reason, or how that process ended.
-    """
+    """The answer to a request, which a process of its own gives."""
     reading, writing = os.pipe()
     process = os.fork()
     if not process:

@@ -130,11 +130,7 @@ def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
 
 
 def _check_unpacked(call: Call, unpacked: Sequence[int], library: str) -> None:
-    """Requires that the kernel unpacks each compressed input.
-
-    Raises:
-        Refusal: it reads one as it is.
-    """
+    """Requires that the kernel unpacks each compressed input."""
     for index, operand in enumerate(call.inputs):
         if operand is not None and operand.compressed and index not in unpacked:
             raise Refusal(f"input {index} is compressed, and its kernel of {library} reads the indices as weights")

@@ -77,10 +77,6 @@ class Trace:
 def trace_run(source: Source, catalogue: Catalogue, host: HostSide | None = None) -> Trace:
     """Runs a file on unknown inputs, whose program converts them and the outputs where `host` says so.
 
-    Raises:
-        Fault: an operator reads or writes outside of a tensor, or computes what the catalogue's first file does not.
-        Unproved: an operator is not known.
-
     Cost: O(operators run x extents of their tensors).
     """
     return _Runner(source, catalogue).run(host or HostSide((), ()))
@@ -118,11 +114,7 @@ class _Runner:
         return self.trace
 
     def _converted(self, where: str, content: Content, before: Cell, after: Cell) -> Content:
-        """A tensor that the program converts as the model does; codes of the other type of 8 bits stand for the same.
-
-        Raises:
-            Fault: the model has no such conversion.
-        """
+        """A tensor that the program converts as the model does; codes of the other 8-bit type stand for the same."""
         if are_twins(before.coding, after.coding):
             return self.catalogue.twin(content)
         operation = conversion_operation("QUANTIZE" if before.coding.dtype == "float32" else "DEQUANTIZE")

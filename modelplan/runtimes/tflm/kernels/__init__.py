@@ -153,11 +153,7 @@ def find_library(name: str) -> KernelSet:
 
 
 def find_libraries(name: str) -> tuple[KernelSet, ...]:
-    """The library called `name`, or those that it stands for.
-
-    Raises:
-        RequestError: as `find_library`.
-    """
+    """The library called `name`, or those that it stands for."""
     if is_group(name):
         return tuple(LIBRARIES[one] for one in LIBRARY_GROUPS[name])
     return (find_library(name),)
