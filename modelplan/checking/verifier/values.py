@@ -49,9 +49,6 @@ def replay_values(subject: Subject, model: Path | None, seed: int = 0) -> str:
 def replay_golden(subject: Subject, golden: Golden) -> None:
     """Replays the program with the values `golden` of its tensors.
 
-    Raises:
-        BrokenPlanError: an operand in the arena is not as it was computed.
-
     Cost: the bytes of all operands.
     """
     _Arena(subject, golden).run()

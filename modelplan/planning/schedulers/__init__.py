@@ -60,11 +60,7 @@ def names() -> tuple[str, ...]:
 
 
 def require_schedule(name: str) -> None:
-    """Checks that there is a schedule called `name`.
-
-    Raises:
-        RequestError: there is none; the message lists the names.
-    """
+    """Checks that there is a schedule called `name`."""
     if name not in SCHEDULERS and name not in names():
         raise RequestError(f"no schedule {name!r}; there are: {', '.join(names())}")
 

@@ -69,11 +69,7 @@ class ShareRequest:
 
 
 def check_pipes(files: Mapping[str, ModelFile], pipes: Sequence[Pipe]) -> None:
-    """Checks that what a pipeline connects has the same shape, type and quantisation.
-
-    Raises:
-        RequestError: it does not; names both tensors and what differs.
-    """
+    """Checks that what a pipeline connects has the same shape, type and quantisation."""
     names = tuple(files)
     for pipe in pipes:
         ends = [(names[place.model], place.tensor) for place in (pipe.source, pipe.target)]

@@ -123,11 +123,7 @@ def ort_version() -> str:
 
 
 def check_measurable() -> None:
-    """Checks that ONNX Runtime is there and can be traced.
-
-    Raises:
-        RequestError: says what is missing.
-    """
+    """Checks that ONNX Runtime is there and can be traced."""
     if find_spec("onnxruntime") is None:
         raise RequestError(f"measuring needs ONNX Runtime: {INSTALL}")
     if not LIBRARY.exists():

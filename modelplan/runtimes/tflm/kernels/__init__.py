@@ -185,9 +185,6 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
 
     `pointer` is the size of an address in bytes. For an operator that TFLM would refuse, what its kernel requests
     before it gives up.
-
-    Raises:
-        RequestError: no such kernel library; the message lists them.
     """
     if is_group(kernels):
         return most_scratch(scratch_sizes(call, library.name, pointer) for library in find_libraries(kernels))
