@@ -85,7 +85,6 @@ def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
 
 
 def _write(arguments: Namespace, found: Difference, old: Side, new: Side, figures: Figures) -> None:
-    """Writes what was asked for."""
     if arguments.json:
         files.write(arguments.json, difference_report.as_json(found))
     if arguments.markdown:
@@ -100,7 +99,6 @@ class _SideParser(ArgumentParser):
     """Parses one OPTION=VALUE; what it cannot parse is a RequestError."""
 
     def error(self, message: str) -> NoReturn:
-        """Ends with the message."""
         raise RequestError(message)
 
 

@@ -17,7 +17,6 @@ _SUFFIXES = (".cc", ".cpp")
 
 
 def add_c_array(parser: ArgumentParser | _ArgumentGroup) -> None:
-    """Adds --c-array."""
     parser.add_argument(
         "--c-array",
         metavar="FILE.cc",

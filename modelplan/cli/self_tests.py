@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def add_self_test(parser: ArgumentParser) -> None:
-    """Adds --self-test."""
     parser.add_argument(
         "--self-test",
         metavar="FILE.cc",

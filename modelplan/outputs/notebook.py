@@ -76,7 +76,6 @@ def register() -> None:
 
 
 def _report(answer: object) -> str:
-    """The answer in words."""
     return str(render(answer, ".txt"))
 
 

@@ -201,7 +201,6 @@ def _declared(value: Any) -> list[int | str] | None:
 
 
 def _tensor_types(proto: Any) -> list[Any]:
-    """The tensor types inside a type."""
     tensor_types = []
     while proto is not None:
         kind = proto.WhichOneof("value")

@@ -64,7 +64,6 @@ class CModel:
 
 
 def _operators(file: FileModel) -> list[COperator]:
-    """All operators."""
     operators, missing = [], []
     for index in range(len(file.subgraphs[0].ops)):
         try:

@@ -146,13 +146,11 @@ class COperator:
 
 
 def row_operand(tensor: int, shape: tuple[int, ...], nbytes: int, window: RowWindow | None = None) -> RowOperand:
-    """A tensor of a shape as an operand with rows."""
     rows = rows_of(shape)
     return RowOperand(tensor, rows, nbytes // max(rows, 1), window)
 
 
 def row_result(tensor: int, shape: tuple[int, ...], nbytes: int) -> RowResult:
-    """A tensor of a shape as a result with rows."""
     rows = rows_of(shape)
     return RowResult(tensor, rows, nbytes // max(rows, 1))
 

@@ -147,7 +147,6 @@ def _unpacked(data: bytes, start: int, count: int) -> npt.NDArray[np.int8]:
 
 @lru_cache(maxsize=8)
 def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
-    """The scales of all tensors of a subgraph."""
     file = TfliteFile(data.data)
     return QuantisationScales(file, file.slots(file.subgraph(subgraph), schema.SUBGRAPH_TENSORS))
 

@@ -70,7 +70,6 @@ def _parts(reading: Reading, program: OnnxProgram) -> Iterator[_Part]:
 
 
 def _groups(program: OnnxProgram, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
-    """The parts in groups of so many bytes."""
     group: list[_Part] = []
     for part in parts:
         group.append(part)
