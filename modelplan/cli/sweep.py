@@ -28,7 +28,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.usage = "modelplan sweep MODEL ... -o RESULTS.parquet [--targets NAME ...] [option ...]"
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file, or a table as .toml")
     parser.add_argument("-o", "--output", metavar="RESULTS.parquet", required=True, help="the file of rows")
-    table = parser.add_argument_group("table", f"every combination is a run; `all` for all names; in TOML: {_keys()}")
+    table = parser.add_argument_group(
+        "table", f"every combination is a run; `all` for all names; in TOML: {', '.join(KEYS)}"
+    )
     table.add_argument("--targets", metavar="NAME", nargs="+", help="as --target of other commands takes them")
     table.add_argument("--runtimes", metavar="NAME", nargs="+", help="default: by the file's format")
     table.add_argument(
@@ -54,10 +56,6 @@ def configure(parser: ArgumentParser) -> None:
         "--timeout", type=float, metavar="S", default=300.0, help="seconds by the clock for one run (default: 300)"
     )
     how.add_argument("--retry", action="store_true", help=f"run again what ended as {', '.join(RETRIED)}")
-
-
-def _keys() -> str:
-    return ", ".join(KEYS)
 
 
 def run(arguments: Namespace) -> int:

@@ -136,13 +136,9 @@ def _drop_weights(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
                 stored[tensor.name, tuple(tensor.dims)] = size
         for sparse in graph.sparse_initializer:
             values, indices = sparse.values, sparse.indices
-            size = nbytes(dtype_name(values.data_type), tuple(values.dims)) + 8 * _count(indices.dims)
+            size = nbytes(dtype_name(values.data_type), tuple(values.dims)) + 8 * nbytes("int8", tuple(indices.dims))
             stored[values.name, tuple(sparse.dims)] = size
     return stored
-
-
-def _count(dims: Any) -> int:
-    return nbytes("int8", tuple(dims))
 
 
 def _stored_bytes(tensor: Any) -> int | None:
