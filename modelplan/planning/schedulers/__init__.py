@@ -10,7 +10,7 @@ from modelplan.model import Aliases, Budget, Graph, OrderProblem, Runtime, Sched
 from modelplan.planning import entry_points, lifetimes
 from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
 from modelplan.planning.schedulers.problem import order_problem
-from modelplan.planning.schedulers.unpacking import with_late_unpacking
+from modelplan.planning.schedulers.side_effects import with_late_unpacking
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 
 #: Two seconds of one core of 2023.

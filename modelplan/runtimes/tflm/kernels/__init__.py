@@ -19,7 +19,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.primitives.suggesting import did_you_mean
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
-from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Subgraph
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
 from modelplan.runtimes.tflm.kernels.esp_nn_overlap import GENERIC_LEADS, S3_LEADS, VECTOR_KINDS
 from modelplan.runtimes.tflm.kernels.preparation import (
@@ -31,7 +31,6 @@ from modelplan.runtimes.tflm.kernels.preparation import (
     check_types,
     prepare_operator,
 )
-from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
     "ALL", "KERNELS", "LIBRARIES", "LIBRARY_GROUPS", "Call", "KernelSet", "Operand", "Operator", "Others",

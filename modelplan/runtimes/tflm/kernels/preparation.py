@@ -11,8 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from modelplan.runtimes.tflm.abi import Abi, Struct, layout
-from modelplan.runtimes.tflm.kernels.calls import Call, Operand
-from modelplan.runtimes.tflm.kernels.refusing import Refusal
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal
 
 #: Sorts of events: a buffer that stays, one that lasts until the operator is prepared, one that the planner places.
 KEEP, TEMPORARY, SCRATCH = "keep", "temporary", "scratch"
