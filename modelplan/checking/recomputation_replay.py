@@ -15,6 +15,9 @@ def check_repeated(model: Graph, plan: Plan, origins: Sequence[int], height: int
     Every run of an operator has to be that operator, reads values that an earlier run wrote and that are those which
     the operator reads in the model; outputs have to be the model's; no two values that are alive share a byte
     unless they are one buffer, and none ends above `height`.
+
+    Raises:
+        BrokenPlanError: names the operator or the buffer.
     """
     graph = plan.graph
     if len(origins) != len(graph.ops) or set(origins) != set(range(len(model.ops))):

@@ -111,6 +111,9 @@ def check_flow(problem: OrderProblem, witness: Witness) -> None:
     every other op and the capacity of every storage make its value a lower bound on the bytes that any order
     keeps alive there (weak duality of flows and cuts), besides what the op itself writes and its scratch.
 
+    Raises:
+        BrokenPlanError: names the transfer, op or storage that breaks the proof.
+
     Cost: O(storages + edges) for each case.
     """
     if witness.op == -1:

@@ -156,7 +156,11 @@ class Dims:
         return tuple(f"planned for the upper bound {symbol} <= {self.extents[symbol]}" for symbol in bounds)
 
     def check_used(self, known: Iterable[str]) -> None:
-        """Refuses a binding that nothing in the file asked for."""
+        """Refuses a binding that nothing in the file asked for.
+
+        Raises:
+            RequestError: names the symbol and those that there are, without expressions of these.
+        """
         for symbol in self.extents:
             if symbol not in self.used:
                 there = ", ".join(_without_expressions(known)[:20]) or "none"

@@ -119,7 +119,11 @@ def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | No
 
 
 def source_verdict(path: str, source: str, header: str) -> Verdict:
-    """The verdict of the plan that a C source states, of a .tflite file."""
+    """The verdict of the plan that a C source states, of a .tflite file.
+
+    Raises:
+        ModelError: the file cannot be read, or operators in it cannot become C; names them all.
+    """
     interface = stated_interface(load_tflite(path), header)
     verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)
     if interface == INTERFACES[0] or verdict.outcome != "ok":

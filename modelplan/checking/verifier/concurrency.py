@@ -16,6 +16,9 @@ def check_streams(plan: Plan) -> None:
     its stream. What the run begins with is never preceded; what it ends with is never followed. A plan without
     streams is not looked at.
 
+    Raises:
+        BrokenPlanError: names the buffers and the operators.
+
     Cost: O(pairs of buffers x operators / 64) time.
     """
     if not plan.streams:

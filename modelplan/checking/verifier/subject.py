@@ -216,7 +216,11 @@ def _numbered(name: str, graph: Graph) -> list[int]:
 
 
 def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:
-    """Checks that a table gives each operator the working memory of its kernel, some for the bodies that it runs."""
+    """Checks that a table gives each operator the working memory of its kernel, and some for the bodies that it runs.
+
+    Raises:
+        BrokenPlanError: names the operator and what it needs.
+    """
     given: dict[int, list[int]] = {}
     for block in subject.layout.scratch:
         given.setdefault(block.step, []).append(block.end - block.start)
@@ -278,7 +282,11 @@ def _add_implied_addresses(program: Program, address: dict[int, int]) -> None:
 
 
 def check_declared(subject: Subject) -> None:
-    """Checks that operators allow the sharing that the plan declares, and that its lifetimes cover all uses."""
+    """Checks that operators allow the sharing that the plan declares, and that its lifetimes cover all uses.
+
+    Raises:
+        BrokenPlanError: names the operator and the tensors.
+    """
     steps = {step.op: step for step in subject.program.steps}
     overwrites = _overwrites(subject.program) if subject.merges else set()
     for merge in subject.merges:

@@ -49,6 +49,9 @@ def replay_values(subject: Subject, model: Path | None, seed: int = 0) -> str:
 def replay_golden(subject: Subject, golden: Golden) -> None:
     """Replays the program with the values `golden` of its tensors.
 
+    Raises:
+        BrokenPlanError: an operand in the arena is not as it was computed.
+
     Cost: the bytes of all operands.
     """
     _Arena(subject, golden).run()
@@ -131,7 +134,11 @@ class _Arena:
 
 
 def golden_values(program: Program, model: Path, seed: int = 0) -> tuple[str, Golden]:
-    """The runtime that computed them, and the bytes of every planned tensor for random inputs."""
+    """The runtime that computed them, and the bytes of every planned tensor for random inputs.
+
+    Raises:
+        Skipped: no runtime here can compute the model.
+    """
     if program.format == "tflite":
         return "LiteRT", _litert(program, model, seed)
     return _onnx(program, model, seed)

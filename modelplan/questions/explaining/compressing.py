@@ -110,7 +110,11 @@ def _compressed(graph: Graph, size: Size) -> dict[int, int]:
 
 
 def compressed_weights(graph: Graph, wanted: str) -> dict[int, int]:
-    """The constants that the compression called `wanted` makes smaller, with their bytes; none for activations."""
+    """The constants that the compression called `wanted` makes smaller, with their bytes; none for activations.
+
+    Raises:
+        RequestError: there is no such compression.
+    """
     what, _, how = wanted.partition(":")
     return _compressed(graph, _weight_size(how, wanted)) if what == "weights" else {}
 

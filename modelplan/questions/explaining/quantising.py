@@ -21,7 +21,11 @@ def is_float(graph: Graph) -> bool:
 
 
 def quantised(graph: Graph, dtype: str) -> Edit:
-    """The edit that gives activations the type `dtype`, weights int8 and biases what goes with it."""
+    """The edit that gives activations the type `dtype`, weights int8 and biases what goes with it.
+
+    Raises:
+        RefusedChangeError: an operator has another form for whole numbers.
+    """
     for number, op in enumerate(graph.ops):
         if op.kind in _OTHER_FORMS:
             raise RefusedChangeError(f"op {number} {op.kind} has other operands in its form for whole numbers")

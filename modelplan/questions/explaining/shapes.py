@@ -32,7 +32,11 @@ class Reshaped:
 
 
 def shapes_for(model: FileModel, inputs: Mapping[int, Shape]) -> Reshaped:
-    """What changes in the one subgraph when inputs have these shapes."""
+    """What changes in the one subgraph when inputs have these shapes.
+
+    Raises:
+        FixedShapeError: an operator whose shape a constant fixes, or that has no formula; names the operator.
+    """
     main, calls = model.subgraphs[0], calls_of(model)
     shapes = Reshaped(dict(inputs), {})
     known: dict[tuple[int, tuple[Shape | None, ...]], _Results] = {}  # operators alike with shapes alike
@@ -352,7 +356,11 @@ _FORMULAS: dict[str, Callable[[Call], Shape | list[Shape]]] = {
 
 
 def resized_inputs(model: FileModel) -> dict[int, Shape]:
-    """The inputs that are maps of four axes, with height and width halved and rounded down."""
+    """The inputs that are maps of four axes, with height and width halved and rounded down.
+
+    Raises:
+        FixedShapeError: there is none that can be halved.
+    """
     main = model.subgraphs[0]
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     maps = {t: shape for t, shape in shapes.items() if len(shape) == 4 and min(shape[1:3]) > 1}
@@ -362,7 +370,11 @@ def resized_inputs(model: FileModel) -> dict[int, Shape]:
 
 
 def single_inputs(model: FileModel) -> dict[int, Shape]:
-    """The inputs with batch 1."""
+    """The inputs with batch 1.
+
+    Raises:
+        FixedShapeError: they have not one batch in common.
+    """
     main = model.subgraphs[0]
     shapes = {t: main.tensors[t].shape for t in main.inputs}
     if len({shape[:1] for shape in shapes.values()}) != 1:

@@ -54,6 +54,9 @@ def exact_choice(
         seconds: a limit of HiGHS; None: none.
         nodes: a limit of its search tree, which is the same on every machine.
         taken: units that others use, a row for each region, a column for each step.
+
+    Raises:
+        RequestError: SciPy is missing or too old.
     """
     optimize, matrix, lower, upper, allowed = _program(tables, cuts, 0 if taken is None else taken)
     scale = _scale(tables)
@@ -91,7 +94,11 @@ class LinearChoice:
 
 
 def linear_choice(tables: Tables) -> LinearChoice | None:
-    """The linear relaxation, which takes about two seconds for 10,000 buffers; None where HiGHS does not solve it."""
+    """The linear relaxation, which takes about two seconds for 10,000 buffers; None where HiGHS does not solve it.
+
+    Raises:
+        RequestError: SciPy is missing or too old.
+    """
     optimize, matrix, right, upper = _balances(tables)
     count, scale = tables.cost.size, _scale(tables)
     shape = len(tables.room), tables.steps

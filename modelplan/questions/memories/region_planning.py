@@ -52,7 +52,11 @@ def plan_regions(
 
 
 def prove(region_plan: RegionPlan) -> None:
-    """Returns only if the layout is sound: by the referee, and by a replay of each model that finds no overwrite."""
+    """Returns only if the layout is sound: the referee has seen it, and replaying each model finds nothing overwritten.
+
+    Raises:
+        BrokenPlanError: names the buffer, or the operator that reads what another has overwritten.
+    """
     referee.check_layout(region_plan.problem, region_plan.layout)
     if region_plan.layout.copies or len(region_plan.layout.stays) != len(region_plan.problem.problem):
         return  # buffers that move have no one address to replay with; the referee has followed their contents

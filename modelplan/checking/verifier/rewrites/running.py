@@ -77,6 +77,10 @@ class Trace:
 def trace_run(source: Source, catalogue: Catalogue, host: HostSide | None = None) -> Trace:
     """Runs a file on unknown inputs, whose program converts them and the outputs where `host` says so.
 
+    Raises:
+        Fault: an operator reads or writes outside of a tensor, or computes what the catalogue's first file does not.
+        Unproved: an operator is not known.
+
     Cost: O(operators run x extents of their tensors).
     """
     return _Runner(source, catalogue).run(host or HostSide((), ()))
