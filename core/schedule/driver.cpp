@@ -38,104 +38,6 @@ struct Segment {
   bool out_of_memory = false;
 };
 
-class Driver {
- public:
-  Driver(const ScheduleInstance& g, const Request& request, Meter& meter) : g_(&g), request_(request), meter_(&meter) {}
-
-  Outcome run() {
-    split();
-    for (Segment& s : segments_) offer_orders(s);
-    if (request_.bound) {
-      const Meter::Slice slice(*meter_, std::max(meter_->left() / 3, kFirstRound));
-      raise_flow_bounds();
-    }
-    if (request_.method == Method::best && request_.search) close_gap();
-    return outcome();
-  }
-
- private:
-  void split();
-  void offer_orders(Segment& s);
-  void offer(Segment& s, Array<int> order, const char* by);
-  void accept(Segment& s, const Array<int>& order, Bytes peak, const char* by);
-  Array<int> compose(std::size_t which, Bytes peak) const;
-  void add_ties(Bytes peak);
-  Array<int> order_by(const ScheduleInstance& g, Method method);
-  void raise_flow_bounds();
-  void close_gap();
-  void work(Segment& s);
-  bool probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps);
-  bool probe_one_way(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps, bool backwards);
-  void offer_backwards(Segment& s, Array<int> order, const char* by);
-  void widen(Segment& s);
-  Segment& hardest();
-  Bytes upper() const;
-  Bytes lower() const;
-  Bytes bytes_at_ends() const;
-  Outcome outcome();
-
-  const ScheduleInstance* g_;
-  Request request_;
-  Meter* meter_;
-  Array<Segment> segments_;
-  std::int64_t states_ = 0;
-  bool gave_up_ = false;
-};
-
-void Driver::split() {
-  auto parts = segments(*g_);
-  if (!request_.rules.segment) parts.assign(g_->ops > 0 ? 1 : 0, g_->topological);
-  Partition partition(*g_);
-  Live live(*g_);
-  for (const auto& ops : parts) {
-    segments_.emplace_back();
-    segments_.back().part = partition.cut(live, ops);
-    const Bytes before = live.bytes();
-    for (const int v : ops) live.add(v);
-    segments_.back().lower = std::max(before, live.bytes());
-  }
-}
-
-void Driver::offer(Segment& s, Array<int> order, const char* by) {
-  if (order.empty()) return;
-  const auto profile = profile_of(s.part.instance, order);
-  const Bytes peak = *std::max_element(profile.begin(), profile.end());
-  s.most.resize(profile.size(), std::numeric_limits<Bytes>::max());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    Bytes& most = s.most[order[i]];
-    most = std::min(most, profile[i]);
-  }
-  if (peak < s.upper) accept(s, order, peak, by);
-  s.offered.emplace_back(peak, std::move(order));
-}
-
-void Driver::accept(Segment& s, const Array<int>& order, Bytes peak, const char* by) {
-  s.upper = peak;
-  s.order = order;
-  s.found_by = by;
-}
-
-Array<int> Driver::order_by(const ScheduleInstance& g, Method method) {
-  switch (method) {
-    case Method::reverse_post_order:
-      return reverse_post_order(g);
-    case Method::list:
-      return list_order(g);
-    case Method::depth_first:
-      return depth_first_order(g);
-    case Method::post_order:
-      return post_order(g);
-    case Method::merge:
-      return merge_order(g, *meter_);
-    case Method::beam:
-      return beam_order(g, request_.width, 0, std::numeric_limits<Bytes>::max() / 4, *meter_);
-    case Method::file:
-    case Method::best:
-      break;
-  }
-  return file_order(g);
-}
-
 const char* name_of(Method method) {
   switch (method) {
     case Method::file:
@@ -158,200 +60,278 @@ const char* name_of(Method method) {
   return "search";
 }
 
-void Driver::offer_orders(Segment& s) {
-  const ScheduleInstance& g = s.part.instance;
-  Array<Method> methods{request_.method};
-  if (request_.method == Method::best)
-    methods = {Method::file,        Method::reverse_post_order, Method::list,
-               Method::depth_first, Method::post_order,         Method::merge};
-  if (g.ops <= 1) methods = {Method::file};
-  for (const Method method : methods) {
-    auto order = order_by(g, method);
-    if (order.size() != as_size(g.ops)) order = file_order(g);
-    meter_->spend(g.ops);
-    offer(s, std::move(order), name_of(method));
+class Driver {
+ public:
+  Driver(const ScheduleInstance& g, const Request& request, Meter& meter) : g_(&g), request_(request), meter_(&meter) {}
+
+  Outcome run() {
+    split();
+    for (Segment& s : segments_) offer_orders(s);
+    if (request_.bound) {
+      const Meter::Slice slice(*meter_, std::max(meter_->left() / 3, kFirstRound));
+      raise_flow_bounds();
+    }
+    if (request_.method == Method::best && request_.search) close_gap();
+    return outcome();
   }
-}
 
-Bytes Driver::upper() const {
-  Bytes most = 0;
-  for (const Segment& s : segments_) most = std::max(most, s.upper);
-  return most;
-}
-
-Bytes Driver::lower() const {
-  Bytes most = 0;
-  for (const Segment& s : segments_) most = std::max(most, s.lower);
-  return most;
-}
-
-// Segments with the highest upper bound first: the others often cannot raise the bound at all.
-void Driver::raise_flow_bounds() {
-  Bytes bound = lower();
-  for (const std::size_t i : sorted_ids<std::size_t>(segments_.size(), [&](auto s) { return -segments_[s].upper; })) {
-    Segment& s = segments_[i];
-    if (s.upper <= bound || meter_->stopped()) break;
-    Bytes here = bound;
-    const int critical = raise_bound(s.part.instance, s.most, s.upper, *meter_, here);
-    if (critical < 0) continue;
-    s.critical = critical;
-    s.flow_bound = s.lower = bound = here;
+ private:
+  void split() {
+    auto parts = segments(*g_);
+    if (!request_.rules.segment) parts.assign(g_->ops > 0 ? 1 : 0, g_->topological);
+    Partition partition(*g_);
+    Live live(*g_);
+    for (const auto& ops : parts) {
+      segments_.emplace_back();
+      segments_.back().part = partition.cut(live, ops);
+      const Bytes before = live.bytes();
+      for (const int v : ops) live.add(v);
+      segments_.back().lower = std::max(before, live.bytes());
+    }
   }
-}
 
-// The segment with the highest upper bound; among equals the one that has had the least work.
-Segment& Driver::hardest() {
-  return *std::min_element(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
-    return std::pair(-a.upper, a.round) < std::pair(-b.upper, b.round);
-  });
-}
-
-void Driver::close_gap() {
-  while (!segments_.empty() && upper() > lower() && !meter_->stopped() && !gave_up_) work(hardest());
-}
-
-void Driver::offer_backwards(Segment& s, Array<int> order, const char* by) {
-  std::reverse(order.begin(), order.end());
-  offer(s, std::move(order), by);
-}
-
-// A search between two peaks, in the direction that served last, then in the other; true when it found an order or
-// raised the bound.
-bool Driver::probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps) {
-  const bool first = s.backwards;
-  if (probe_one_way(s, floor, ceiling, steps, first)) return true;
-  if (!s.back || !probe_one_way(s, floor, ceiling, steps, !first)) return false;
-  s.backwards = !first;
-  return true;
-}
-
-bool Driver::probe_one_way(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps, bool backwards) {
-  if (ceiling < floor || floor >= s.upper || meter_->stopped()) return false;
-  const Meter::Slice slice(*meter_, steps);
-  SearchLimits limits;
-  limits.floor = floor;
-  limits.ceiling = std::min(ceiling, s.upper - 1);
-  limits.states = request_.states;
-  limits.memory = request_.memory;
-  auto found = search(backwards ? *s.back : s.part.instance, request_.rules, limits, *meter_);
-  if (backwards) std::reverse(found.order.begin(), found.order.end());
-  states_ += found.states;
-  const Bytes before = s.lower;
-  if (found.verdict == Verdict::kFeasible) offer(s, std::move(found.order), "search");
-  if (found.verdict == Verdict::kFeasible && found.proven > floor) s.lower = std::max(s.lower, found.proven);
-  if (found.verdict == Verdict::kInfeasible) s.lower = std::max(s.lower, std::min(found.proven, s.upper));
-  if (found.verdict == Verdict::kUnknown && found.proven > floor) s.lower = std::max(s.lower, found.proven);
-  if (found.verdict == Verdict::kUnknown && found.ended == Ended::kMemory) s.out_of_memory = true;
-  return found.verdict != Verdict::kUnknown || s.lower > before;
-}
-
-void Driver::widen(Segment& s) {
-  const auto at = as_size(s.round);
-  if (at < std::size(kWidths)) {
-    const Meter::Slice slice(*meter_, kBeamSteps);
-    offer(s, beam_order(s.part.instance, kWidths[at], lower(), s.upper, *meter_), "beam");
-    if (s.back) offer_backwards(s, beam_order(*s.back, kWidths[at], lower(), s.upper, *meter_), "beam");
-  }
-  const Meter::Slice slice(*meter_, kFirstRound << std::min(s.round, 40));
-  offer(s, improve_order(s.part.instance, s.order, lower(), request_.rules, *meter_), "local search");
-}
-
-// One round on a segment: each tool gets a share of steps that grows fourfold from round to round.
-void Driver::work(Segment& s) {
-  const std::int64_t steps = kFirstRound << std::min(2 * s.round, 40);
-  s.out_of_memory = false;
-  if (!s.back && can_reverse(s.part.instance)) {
-    s.back = reversed(s.part.instance);
-    offer_backwards(s, list_order(*s.back), "list rule backwards");
-  }
-  bool progressed = false;
-  for (bool again = true; again && s.upper > lower() && !meter_->stopped();) {
-    const Bytes floor = std::max(lower(), Bytes{0});
-    again = probe(s, floor, s.upper - 1, steps);
-    progressed = progressed || again;
-  }
-  if (s.upper > lower()) progressed = probe(s, s.upper - 1, s.upper - 1, steps) || progressed;
-  if (s.upper > lower()) widen(s);
-  if (s.upper > lower() && s.round > 1) {
-    const Bytes middle = lower() + (s.upper - lower()) / 2;
-    progressed = probe(s, middle, middle, steps) || progressed;
-  }
-  ++s.round;
-  gave_up_ = !progressed && s.out_of_memory && as_size(s.round) >= std::size(kWidths);
-}
-
-// More orders of each segment under the peak of the whole: beams that look at the weight only, and random ties.
-void Driver::add_ties(Bytes peak) {
-  const StopSignal never;
-  Meter free_of_charge(never, kUnlimited);
-  for (Segment& s : segments_) {
+  void offer_orders(Segment& s) {
     const ScheduleInstance& g = s.part.instance;
-    if (g.ops <= 1 || g.ops > kMostTied) continue;
-    offer(s, beam_order(g, 4, peak, peak + 1, free_of_charge), "beam");
-    for (unsigned seed = 1; seed <= 4; ++seed) offer(s, tied_order(g, peak, seed), "random ties");
-  }
-}
-
-// The whole order that takes each segment's offer number `which` where that stays under the peak.
-Array<int> Driver::compose(std::size_t which, Bytes peak) const {
-  Array<int> out;
-  for (const Segment& s : segments_) {
-    const bool usable = which < s.offered.size() && s.offered[which].first <= peak;
-    const auto order = s.part.whole(usable ? s.offered[which].second : s.order);
-    out.insert(out.end(), order.begin(), order.end());
-  }
-  return out;
-}
-
-// What is alive before the first operator or after the last one, whatever the order.
-Bytes Driver::bytes_at_ends() const {
-  Live live(*g_);
-  const Bytes before = live.bytes();
-  for (const int v : g_->topological) live.add(v);
-  return std::max(before, live.bytes());
-}
-
-Outcome Driver::outcome() {
-  Outcome out;
-  out.segments = static_cast<int>(segments_.size());
-  out.peak = Live(*g_).bytes();  // which no order changes
-  out.found_by = name_of(Method::file);
-  const Segment* critical = nullptr;
-  for (const Segment& s : segments_) {
-    if (s.upper > out.peak) {
-      out.peak = s.upper;
-      out.found_by = s.found_by;
-    }
-    if (s.flow_bound > out.flow_bound) {
-      out.flow_bound = s.flow_bound;
-      critical = &s;
+    Array<Method> methods{request_.method};
+    if (request_.method == Method::best)
+      methods = {Method::file,        Method::reverse_post_order, Method::list,
+                 Method::depth_first, Method::post_order,         Method::merge};
+    if (g.ops <= 1) methods = {Method::file};
+    for (const Method method : methods) {
+      auto order = order_by(g, method);
+      if (order.size() != as_size(g.ops)) order = file_order(g);
+      meter_->spend(g.ops);
+      offer(s, std::move(order), name_of(method));
     }
   }
-  // Where the file's order does no harm it stays.
-  out.order = compose(0, out.peak);
-  if (request_.method == Method::best) {
-    add_ties(out.peak);
-    for (std::size_t which = 1; which < kMostAlternatives; ++which) {
-      auto order = compose(which, out.peak);
-      const auto same = std::find(out.alternatives.begin(), out.alternatives.end(), order);
-      if (order != out.order && same == out.alternatives.end()) out.alternatives.push_back(std::move(order));
+
+  void offer(Segment& s, Array<int> order, const char* by) {
+    if (order.empty()) return;
+    const auto profile = profile_of(s.part.instance, order);
+    const Bytes peak = *std::max_element(profile.begin(), profile.end());
+    s.most.resize(profile.size(), std::numeric_limits<Bytes>::max());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      Bytes& most = s.most[order[i]];
+      most = std::min(most, profile[i]);
     }
+    if (peak < s.upper) accept(s, order, peak, by);
+    s.offered.emplace_back(peak, std::move(order));
   }
-  const Bytes ends = bytes_at_ends();
-  if (ends > out.flow_bound) {
-    out.flow_bound = ends;
-    out.witness.bytes = ends;
-  } else if (critical != nullptr) {
+
+  void accept(Segment& s, const Array<int>& order, Bytes peak, const char* by) {
+    s.upper = peak;
+    s.order = order;
+    s.found_by = by;
+  }
+
+  // The whole order that takes each segment's offer number `which` where that stays under the peak.
+  Array<int> compose(std::size_t which, Bytes peak) const {
+    Array<int> out;
+    for (const Segment& s : segments_) {
+      const bool usable = which < s.offered.size() && s.offered[which].first <= peak;
+      const auto order = s.part.whole(usable ? s.offered[which].second : s.order);
+      out.insert(out.end(), order.begin(), order.end());
+    }
+    return out;
+  }
+
+  // More orders of each segment under the peak of the whole: beams that look at the weight only, and random ties.
+  void add_ties(Bytes peak) {
     const StopSignal never;
     Meter free_of_charge(never, kUnlimited);
-    FlowBound(*g_, free_of_charge).at(critical->part.ops[critical->critical], &out.witness);
+    for (Segment& s : segments_) {
+      const ScheduleInstance& g = s.part.instance;
+      if (g.ops <= 1 || g.ops > kMostTied) continue;
+      offer(s, beam_order(g, 4, peak, peak + 1, free_of_charge), "beam");
+      for (unsigned seed = 1; seed <= 4; ++seed) offer(s, tied_order(g, peak, seed), "random ties");
+    }
   }
-  out.lower_bound = std::max(std::min(lower(), out.peak), out.flow_bound);
-  out.states = states_;
-  out.steps = meter_->used();
-  out.ended = gave_up_ ? Ended::kMemory : meter_->ended();
-  return out;
-}
+
+  Array<int> order_by(const ScheduleInstance& g, Method method) {
+    switch (method) {
+      case Method::reverse_post_order:
+        return reverse_post_order(g);
+      case Method::list:
+        return list_order(g);
+      case Method::depth_first:
+        return depth_first_order(g);
+      case Method::post_order:
+        return post_order(g);
+      case Method::merge:
+        return merge_order(g, *meter_);
+      case Method::beam:
+        return beam_order(g, request_.width, 0, std::numeric_limits<Bytes>::max() / 4, *meter_);
+      case Method::file:
+      case Method::best:
+        break;
+    }
+    return file_order(g);
+  }
+
+  // Segments with the highest upper bound first: the others often cannot raise the bound at all.
+  void raise_flow_bounds() {
+    Bytes bound = lower();
+    for (const std::size_t i : sorted_ids<std::size_t>(segments_.size(), [&](auto s) { return -segments_[s].upper; })) {
+      Segment& s = segments_[i];
+      if (s.upper <= bound || meter_->stopped()) break;
+      Bytes here = bound;
+      const int critical = raise_bound(s.part.instance, s.most, s.upper, *meter_, here);
+      if (critical < 0) continue;
+      s.critical = critical;
+      s.flow_bound = s.lower = bound = here;
+    }
+  }
+
+  void close_gap() {
+    while (!segments_.empty() && upper() > lower() && !meter_->stopped() && !gave_up_) work(hardest());
+  }
+
+  // One round on a segment: each tool gets a share of steps that grows fourfold from round to round.
+  void work(Segment& s) {
+    const std::int64_t steps = kFirstRound << std::min(2 * s.round, 40);
+    s.out_of_memory = false;
+    if (!s.back && can_reverse(s.part.instance)) {
+      s.back = reversed(s.part.instance);
+      offer_backwards(s, list_order(*s.back), "list rule backwards");
+    }
+    bool progressed = false;
+    for (bool again = true; again && s.upper > lower() && !meter_->stopped();) {
+      const Bytes floor = std::max(lower(), Bytes{0});
+      again = probe(s, floor, s.upper - 1, steps);
+      progressed = progressed || again;
+    }
+    if (s.upper > lower()) progressed = probe(s, s.upper - 1, s.upper - 1, steps) || progressed;
+    if (s.upper > lower()) widen(s);
+    if (s.upper > lower() && s.round > 1) {
+      const Bytes middle = lower() + (s.upper - lower()) / 2;
+      progressed = probe(s, middle, middle, steps) || progressed;
+    }
+    ++s.round;
+    gave_up_ = !progressed && s.out_of_memory && as_size(s.round) >= std::size(kWidths);
+  }
+
+  // A search between two peaks, in the direction that served last, then in the other; true when it found an order or
+  // raised the bound.
+  bool probe(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps) {
+    const bool first = s.backwards;
+    if (probe_one_way(s, floor, ceiling, steps, first)) return true;
+    if (!s.back || !probe_one_way(s, floor, ceiling, steps, !first)) return false;
+    s.backwards = !first;
+    return true;
+  }
+
+  bool probe_one_way(Segment& s, Bytes floor, Bytes ceiling, std::int64_t steps, bool backwards) {
+    if (ceiling < floor || floor >= s.upper || meter_->stopped()) return false;
+    const Meter::Slice slice(*meter_, steps);
+    SearchLimits limits;
+    limits.floor = floor;
+    limits.ceiling = std::min(ceiling, s.upper - 1);
+    limits.states = request_.states;
+    limits.memory = request_.memory;
+    auto found = search(backwards ? *s.back : s.part.instance, request_.rules, limits, *meter_);
+    if (backwards) std::reverse(found.order.begin(), found.order.end());
+    states_ += found.states;
+    const Bytes before = s.lower;
+    if (found.verdict == Verdict::kFeasible) offer(s, std::move(found.order), "search");
+    if (found.verdict == Verdict::kFeasible && found.proven > floor) s.lower = std::max(s.lower, found.proven);
+    if (found.verdict == Verdict::kInfeasible) s.lower = std::max(s.lower, std::min(found.proven, s.upper));
+    if (found.verdict == Verdict::kUnknown && found.proven > floor) s.lower = std::max(s.lower, found.proven);
+    if (found.verdict == Verdict::kUnknown && found.ended == Ended::kMemory) s.out_of_memory = true;
+    return found.verdict != Verdict::kUnknown || s.lower > before;
+  }
+
+  void offer_backwards(Segment& s, Array<int> order, const char* by) {
+    std::reverse(order.begin(), order.end());
+    offer(s, std::move(order), by);
+  }
+
+  void widen(Segment& s) {
+    const auto at = as_size(s.round);
+    if (at < std::size(kWidths)) {
+      const Meter::Slice slice(*meter_, kBeamSteps);
+      offer(s, beam_order(s.part.instance, kWidths[at], lower(), s.upper, *meter_), "beam");
+      if (s.back) offer_backwards(s, beam_order(*s.back, kWidths[at], lower(), s.upper, *meter_), "beam");
+    }
+    const Meter::Slice slice(*meter_, kFirstRound << std::min(s.round, 40));
+    offer(s, improve_order(s.part.instance, s.order, lower(), request_.rules, *meter_), "local search");
+  }
+
+  // The segment with the highest upper bound; among equals the one that has had the least work.
+  Segment& hardest() {
+    return *std::min_element(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
+      return std::pair(-a.upper, a.round) < std::pair(-b.upper, b.round);
+    });
+  }
+
+  Bytes upper() const {
+    Bytes most = 0;
+    for (const Segment& s : segments_) most = std::max(most, s.upper);
+    return most;
+  }
+
+  Bytes lower() const {
+    Bytes most = 0;
+    for (const Segment& s : segments_) most = std::max(most, s.lower);
+    return most;
+  }
+
+  // What is alive before the first operator or after the last one, whatever the order.
+  Bytes bytes_at_ends() const {
+    Live live(*g_);
+    const Bytes before = live.bytes();
+    for (const int v : g_->topological) live.add(v);
+    return std::max(before, live.bytes());
+  }
+
+  Outcome outcome() {
+    Outcome out;
+    out.segments = static_cast<int>(segments_.size());
+    out.peak = Live(*g_).bytes();  // which no order changes
+    out.found_by = name_of(Method::file);
+    const Segment* critical = nullptr;
+    for (const Segment& s : segments_) {
+      if (s.upper > out.peak) {
+        out.peak = s.upper;
+        out.found_by = s.found_by;
+      }
+      if (s.flow_bound > out.flow_bound) {
+        out.flow_bound = s.flow_bound;
+        critical = &s;
+      }
+    }
+    // Where the file's order does no harm it stays.
+    out.order = compose(0, out.peak);
+    if (request_.method == Method::best) {
+      add_ties(out.peak);
+      for (std::size_t which = 1; which < kMostAlternatives; ++which) {
+        auto order = compose(which, out.peak);
+        const auto same = std::find(out.alternatives.begin(), out.alternatives.end(), order);
+        if (order != out.order && same == out.alternatives.end()) out.alternatives.push_back(std::move(order));
+      }
+    }
+    const Bytes ends = bytes_at_ends();
+    if (ends > out.flow_bound) {
+      out.flow_bound = ends;
+      out.witness.bytes = ends;
+    } else if (critical != nullptr) {
+      const StopSignal never;
+      Meter free_of_charge(never, kUnlimited);
+      FlowBound(*g_, free_of_charge).at(critical->part.ops[critical->critical], &out.witness);
+    }
+    out.lower_bound = std::max(std::min(lower(), out.peak), out.flow_bound);
+    out.states = states_;
+    out.steps = meter_->used();
+    out.ended = gave_up_ ? Ended::kMemory : meter_->ended();
+    return out;
+  }
+
+  const ScheduleInstance* g_;
+  Request request_;
+  Meter* meter_;
+  Array<Segment> segments_;
+  std::int64_t states_ = 0;
+  bool gave_up_ = false;
+};
 
 }  // namespace
 

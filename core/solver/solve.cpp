@@ -55,11 +55,6 @@ void repair(const PackingInstance& instance, const Options& options, const StopS
   }
 }
 
-template <class Coord>
-void improve(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
-  Portfolio<Coord>(instance, options, signal, state).run();
-}
-
 // Searches what is left of a packing without slack once what fits edge to edge is joined.
 void join(const PackingInstance& instance, const Options& options, const StopSignal& signal, State& state) {
   if (!options.rules.joins || !Joins::apply_to(instance, state.bound)) return;
@@ -94,9 +89,9 @@ void search(const PackingInstance& instance, const Options& options, const StopS
   state.report(options);
   if (state.height <= state.bound) return;
   if (state.height / instance.unit < (instance.is_plain() ? kNarrowPlain : kNarrow))
-    improve<std::int32_t>(instance, options, signal, state);
+    run_portfolio<std::int32_t>(instance, options, signal, state);
   else
-    improve<std::int64_t>(instance, options, signal, state);
+    run_portfolio<std::int64_t>(instance, options, signal, state);
 }
 
 Result no_placement(const Problem& problem) {

@@ -86,11 +86,7 @@ def _bodies(document: dict[str, Any]) -> dict[int, Graph]:
 
 
 def _check(plan: Plan) -> None:
-    """What no type can know alone: that the numbers of one part of the plan lead to something in another.
-
-    Raises:
-        ValueError: names the part and what it lacks.
-    """
+    """What no type can know alone: that the numbers of one part of the plan lead to something in another."""
     ops, tensors, buffers = len(plan.graph.ops), len(plan.graph.tensors), len(plan.problem)
     if sorted(plan.schedule.order) != list(range(ops)):
         raise ValueError(f"plan.schedule.order is no order of {ops} operators")

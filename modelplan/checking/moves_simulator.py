@@ -151,7 +151,6 @@ class _Run:
         self._run()
 
     def result(self) -> Simulation:
-        """What the run took."""
         copied = sum(int(self.problem.problem.size[self.buffer_of(copy)]) for copy in self.layout.copies)
         traffic = tuple(self.read), tuple(self.written)
         return Simulation(self.now, tuple(self.begins), tuple(self.times), *traffic, copied, self.waited)

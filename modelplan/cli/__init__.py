@@ -93,11 +93,7 @@ def _run(name: str, words: Sequence[str]) -> int:
 
 
 def _refuse_urls(words: Sequence[str]) -> None:
-    """Checks that no word is a URL, of which nothing is read.
-
-    Raises:
-        ModelError: one is.
-    """
+    """Checks that no word is a URL, of which nothing is read."""
     after = zip(("", *words), words, strict=False)
     url = next((word for option, word in after if option != "--scheduler" and _URL.match(word)), None)
     if url is not None:

@@ -42,14 +42,12 @@ shown; every table, chart and file says so, and what the search itself had.
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument(
         "--markdown", metavar="FILE", help="the whole table as a page of the docs; - for standard output"
     )
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     if arguments.markdown:
         files.write(arguments.markdown, guide())
         return 0

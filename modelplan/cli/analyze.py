@@ -40,7 +40,6 @@ _LOG = ".log.ascii"
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file, or a folder of them")
     model_options.add_planning(parser)
     model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
@@ -75,7 +74,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     models, named = files.models_of(arguments.models), [arguments.json, arguments.csv, *arguments.draw]
     named += outputs_of_c_array(arguments.c_array)
     single = [name for name in named if name not in arguments.draw or not name.endswith(PAGE)]
@@ -190,11 +188,7 @@ def write_outputs(arguments: Namespace, drawn: Figures, request: AnalyzeRequest,
 
 
 def write_firmware(path: str, analysis: Analysis) -> None:
-    """The unmodified file as C++ source with the header of its arena.
-
-    Raises:
-        RequestError: TFLM would not run the file, or it is none of its files.
-    """
+    """The unmodified file as C++ source with the header of its arena."""
     from modelplan.runtimes.tflm.file import read_tflite
 
     file, target, needed = analysis.file, analysis.target, analysis.requirement
@@ -205,22 +199,14 @@ def write_firmware(path: str, analysis: Analysis) -> None:
 
 
 def require_log(stage: SizedFile) -> None:
-    """Refuses a planner log for a file that TFLM does not plan.
-
-    Raises:
-        RequestError: it is not.
-    """
+    """Refuses a planner log for a file that TFLM does not plan."""
     file, runtime = stage.file, stage.target.runtime
     if not runtime.offline_plans or file.graph.format != runtime.default_for:
         raise RequestError(f"{_LOG} is what TFLM logs of a .tflite file; {file.path} is planned for {runtime.name}")
 
 
 def planner_log(stage: SizedFile) -> str:
-    """What TFLM built with TF_LITE_SHOW_MEMORY_USE logs of its plan for the unmodified file.
-
-    Raises:
-        RequestError: TFLM refuses the file, and so logs no plan.
-    """
+    """What TFLM built with TF_LITE_SHOW_MEMORY_USE logs of its plan for the unmodified file."""
     from modelplan.outputs.exchange import ascii_map
     from modelplan.runtimes.tflm.arena import planned
     from modelplan.runtimes.tflm.file import read_tflite

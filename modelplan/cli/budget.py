@@ -41,7 +41,6 @@ _QUANTITIES = ("arena", "head", "flash")
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     actions = parser.add_subparsers(dest="action", metavar="budgets|baseline", required=True)
     setting = actions.add_parser("budgets", aliases=["set"], help="write what models need now, and the headroom")
     setting.add_argument("models", metavar="MODEL", nargs="*", help="only the budgets of these; none: all budgets")
@@ -56,7 +55,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     return write_baseline(arguments) if arguments.action == "baseline" else set_budgets(arguments)
 
 
@@ -175,11 +173,7 @@ def with_model(edit: BudgetEdit, path: str, arguments: Namespace) -> BudgetEdit:
 
 
 def sized(asked: Sequence[ModelCheck]) -> list[Outcome]:
-    """What the models need; the first that has no figure is an error.
-
-    Raises:
-        ModelError: names the model and the reason.
-    """
+    """What the models need; the first that has no figure is an error."""
     measurements = Measurements()
     found = [outcome(one, measurements, None) for one in asked]
     for one in found:

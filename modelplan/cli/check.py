@@ -43,7 +43,6 @@ _STATED_BY_LAYOUT = (
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument(
         "models", metavar="MODEL", nargs="*", help="a .tflite or .onnx file; none: the project's budgets"
     )
@@ -96,7 +95,6 @@ def _add_limits(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     outputs = requested_formats(arguments)
     arguments.models = files.models_of(arguments.models)
     files.check_outputs([arguments.json, *outputs.values()], arguments.models)
@@ -108,11 +106,7 @@ def run(arguments: Namespace) -> int:
 
 
 def requested_formats(arguments: Namespace) -> dict[str, str]:
-    """The formats that are asked for, each with the file that it goes to, `-` for standard output.
-
-    Raises:
-        RequestError: there is no such format, or two go to one place.
-    """
+    """The formats that are asked for, each with the file that it goes to, `-` for standard output."""
     found: dict[str, str] = {}
     for text in arguments.format:
         name, _, path = text.partition("=")
@@ -236,11 +230,7 @@ def write_formats(findings: Findings, outputs: dict[str, str]) -> None:
 
 
 def budget_of(text: str | None, chosen: Chosen | None) -> int | None:
-    """The bytes that --budget states, else those of the target's block; None where they are not known.
-
-    Raises:
-        RequestError: neither is given.
-    """
+    """The bytes that --budget states, else those of the target's block; None where they are not known."""
     if text is not None:
         return parse_memory(text)
     if chosen is None:

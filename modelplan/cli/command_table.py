@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: Name and promise of every command by group; the module of its name is imported when it runs.
+#: Name and promise of every command by group. The module of its name is imported when it runs: `configure` declares the
+#: arguments, `run` runs the command and returns the exit code.
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "every day": {
         "analyze": "what a model needs: the number to declare, the peak, what would lower it (MODEL alone does it too)",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument(
         "source", metavar="FILE", help="a .tflite or .onnx model, or buffers: .csv, .pte, a dump of XLA"
     )
@@ -47,7 +46,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     charts = [(arguments.chart, suffix_of(arguments.chart, "Field"))] if arguments.chart else []
     for option in ("seconds", "top"):
         value = getattr(arguments, option)
@@ -78,11 +76,7 @@ def run(arguments: Namespace) -> int:
 
 
 def drawing_of(text: str) -> tuple[str, str, str]:
-    """Allocator (empty: none), file and kind of figure in an argument of --draw; with an allocator .svg means its map.
-
-    Raises:
-        RequestError: no such allocator, or a name that says no figure.
-    """
+    """Allocator (empty: none), file and kind of figure that --draw names; with an allocator .svg means its map."""
     name, given, path = text.partition("=")
     if not given or not re.fullmatch(r"[a-z0-9-]+", name):
         name, path = "", text

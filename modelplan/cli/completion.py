@@ -29,12 +29,10 @@ _FILES, _FOLDERS = ("MODEL", "FILE", "PROBLEM", "ORIGINAL", "OLD", "NEW", "CSV",
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     try:
         import shtab
     except ImportError:

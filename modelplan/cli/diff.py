@@ -28,7 +28,6 @@ from modelplan.questions.model_request import ModelRequest
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("old", metavar="OLD", help="a .tflite or .onnx file")
     parser.add_argument("new", metavar="NEW", nargs="?", help="another of the same format (default: the same file)")
     for name in ("old", "new"):
@@ -60,7 +59,6 @@ def _add_shared(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     figures = figures_asked(arguments, "DifferenceChart")
     outputs = [arguments.json, arguments.markdown, *arguments.draw]
     files.check_outputs(outputs, [arguments.old, arguments.new or arguments.old])
@@ -81,17 +79,12 @@ def run(arguments: Namespace) -> int:
 
 
 def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
-    """The request for the side called `name`.
-
-    Raises:
-        RequestError: there is no such target, or the capacity cannot be read.
-    """
+    """The request for the side called `name`."""
     with named_side(name):
         return model_options.request_of(ModelRequest, arguments, path, model_options.chosen_target(arguments))
 
 
 def _write(arguments: Namespace, found: Difference, old: Side, new: Side, figures: Figures) -> None:
-    """Writes what was asked for."""
     if arguments.json:
         files.write(arguments.json, difference_report.as_json(found))
     if arguments.markdown:
@@ -106,20 +99,11 @@ class _SideParser(ArgumentParser):
     """Parses one OPTION=VALUE; what it cannot parse is a RequestError."""
 
     def error(self, message: str) -> NoReturn:
-        """Ends with the message.
-
-        Raises:
-            RequestError: always.
-        """
         raise RequestError(message)
 
 
 def _of_side(arguments: Namespace, side: str) -> Namespace:
-    """The arguments of one side: its own options replace the common ones.
-
-    Raises:
-        RequestError: an option that there is not, or a value that it does not take.
-    """
+    """The arguments of one side: its own options replace the common ones."""
     parser = _SideParser(add_help=False, allow_abbrev=False)
     _add_shared(parser)
     known = {action.option_strings[0]: action for action in parser._actions}  # noqa: SLF001

@@ -28,11 +28,7 @@ def add_draw(parser: ArgumentParser | _ArgumentGroup, kind: str, more: str = "",
 
 
 def figures_asked(arguments: Namespace, kind: str, *, page: bool = True, more: Sequence[str] = ()) -> Figures:
-    """Each file of --draw with the suffix that says which figure of such an answer it is.
-
-    Raises:
-        RequestError: a name that says none; the message lists what it may end in.
-    """
+    """Each file of --draw with the suffix that says which figure of such an answer it is."""
     return [(path, suffix_of(path, kind, page=page, more=more)) for path in arguments.draw]
 
 

@@ -16,14 +16,12 @@ from modelplan.runtimes.tflm.arena import RELEASE
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("manifest", metavar="MANIFEST.json", help="the manifest, beside its .tflite file")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where the stated size is too small")
     parser.add_argument("-o", "--output", metavar="FILE", help="the manifest to write (default: MANIFEST.json itself)")
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.output], [arguments.manifest], force=True)
     answer = esphome_arena(EsphomeRequest(arguments.manifest))
     output = arguments.output or arguments.manifest

@@ -23,7 +23,6 @@ from modelplan.questions.explaining.explanations import (
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     model_options.add_planning(parser)
     model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
@@ -50,7 +49,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.json, *arguments.draw], [arguments.model])
     drawn = figures_asked(arguments, "Plan")
     if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):

@@ -15,9 +15,6 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force
     """Checks, before any work is done, that outputs can be written: each to a place of its own that is no input.
 
     `force` is the command's option to put an output in the place of an input; None where it has no such option.
-
-    Raises:
-        RequestError: names the output.
     """
     sources = [Path(path) for path in inputs if Path(path).exists()]
     named = [output for output in outputs if output is not None]
@@ -35,11 +32,7 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str], *, force
 
 
 def models_of(paths: Sequence[str]) -> list[str]:
-    """The files and, of each folder, the .tflite and .onnx files in it and below, sorted.
-
-    Raises:
-        ModelError: a folder has none.
-    """
+    """The files and, of each folder, the .tflite and .onnx files in it and below, sorted."""
     models: list[str] = []
     for path in paths:
         inside = _models_in(Path(path)) if Path(path).is_dir() and not way_out(path) else [path]
@@ -54,11 +47,7 @@ def _models_in(folder: Path) -> list[str]:
 
 
 def check_suffix(output: str, suffix: str) -> None:
-    """Checks that a model is not written under the name of another kind of file; `-`, devices and pipes have no kind.
-
-    Raises:
-        RequestError: names the output and the suffix that it needs.
-    """
+    """Refuses to write a model under the name of another kind of file; `-`, devices and pipes have no kind."""
     path = Path(output)
     if output != "-" and path.suffix.lower() != suffix and (path.is_file() or not path.exists()):
         raise RequestError(f"{output}: expected a name that ends in {suffix}")
@@ -87,11 +76,7 @@ def write(path: str, content: str | bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes the folder and those that it lies in.
-
-    Raises:
-        RequestError: it cannot be made.
-    """
+    """Makes the folder and those that it lies in."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

@@ -17,7 +17,6 @@ _SUFFIXES = (".cc", ".cpp")
 
 
 def add_c_array(parser: ArgumentParser | _ArgumentGroup) -> None:
-    """Adds --c-array."""
     parser.add_argument(
         "--c-array",
         metavar="FILE.cc",
@@ -26,11 +25,7 @@ def add_c_array(parser: ArgumentParser | _ArgumentGroup) -> None:
 
 
 def outputs_of_c_array(path: str | None) -> list[str]:
-    """The two files that --c-array writes, the source first; none without it.
-
-    Raises:
-        RequestError: the name ends in something else than C++ source does.
-    """
+    """The two files that --c-array writes, the source first; none without it."""
     if path is None:
         return []
     if Path(path).suffix not in _SUFFIXES:
@@ -41,11 +36,7 @@ def outputs_of_c_array(path: str | None) -> list[str]:
 
 
 def write_c_array(path: str | None, model: FileModel, kernels: str, abi: str, added: Sequence[str] = ()) -> None:
-    """The array and its header for a model on an ABI with these kernels; nothing without a path.
-
-    Raises:
-        RequestError: a file cannot be written.
-    """
+    """The array and its header for a model on an ABI with these kernels; nothing without a path."""
     if path is None:
         return
     from modelplan.outputs.firmware.model_source import model_header, model_source

@@ -47,7 +47,6 @@ _MOST_MACS, _MOST_TIME = "10%", "15%"
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument("--budget", "--capacity", metavar="BYTES", help="the cheapest rung that needs no more")
@@ -116,7 +115,6 @@ def _add_limits(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the best so far is kept
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
@@ -184,11 +182,7 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
 
 
 def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest:
-    """The request that the options make; the target gives the bytes, the ABI and the kernels that they leave open.
-
-    Raises:
-        RequestError: a number cannot be read, or nothing says how much memory there is.
-    """
+    """The request that the options make; the target gives the bytes, the ABI and the kernels that they leave open."""
     for name in ("max_ops", "seed", "seconds"):
         if (getattr(arguments, name) or 0) < 0:
             raise RequestError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}, expected at least 0")

@@ -37,11 +37,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def check_runtime(arguments: Namespace) -> None:
-    """Refuses options of plain C for other outputs.
-
-    Raises:
-        RequestError: names the option.
-    """
+    """Refuses options of plain C for other outputs."""
     for name in ("input", "name", "section"):
         if getattr(arguments, name):
             raise RequestError(f"--{name} is for --runtime c")

@@ -47,11 +47,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def check_format(arguments: Namespace) -> None:
-    """Refuses options of ONNX Runtime for other files.
-
-    Raises:
-        RequestError: names the option.
-    """
+    """Refuses options of ONNX Runtime for other files."""
     for name in _OWN:
         if getattr(arguments, name):
             raise RequestError(f"--{name.replace('_', '-')} is for .onnx files, and {arguments.model} is none")
@@ -118,12 +114,7 @@ def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
 
 
 def _copy_data(model: bytes, source: str, target: str) -> None:
-    """Puts the files in which a model keeps its weights beside the new file, where they are not there already.
-
-    Raises:
-        ModelError: such a file is missing or lies outside of the model's folder.
-        RequestError: another file of this name is there.
-    """
+    """Puts the files in which a model keeps its weights beside the new file, where they are not there already."""
     import onnx
     from onnx.external_data_helper import uses_external_data
 

@@ -20,12 +20,10 @@ _BUILT, _CLONE = Path(_core.__file__).parent / "pages", Path(__file__).parents[2
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("topic", metavar="TOPIC", nargs="*", help="a page, a word or a command (default: the list)")
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     topic, pages = " ".join(arguments.topic), topics()
     words = glossary(pages["glossary"].read_text(encoding="utf-8"))
     changes = changes_of(pages["explain"].read_text(encoding="utf-8"))

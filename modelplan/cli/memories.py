@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("models", metavar="MODEL", nargs="+", help=".tflite or .onnx files; several run in turn")
     region_options.add_regions(parser)
     choice = parser.add_argument_group("choice")
@@ -65,7 +64,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     sources = [getattr(arguments, name) for name in names_of("RegionPlan")]
     files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *sources], arguments.models)
     figures = figures_asked(arguments, "RegionPlan")

@@ -105,11 +105,7 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
 
 
 def kernel_library(word: str) -> str:
-    """The kernel library that --kernels names, as people say it.
-
-    Raises:
-        RequestError: the word names a device.
-    """
+    """The kernel library that --kernels names, as people say it."""
     name = spoken_kernels(word)
     if name in KERNELS:
         return name
@@ -203,12 +199,7 @@ def target_options(arguments: Namespace) -> TargetRequest:
 
 
 def chosen_target(arguments: Namespace) -> Chosen | None:
-    """The target that the arguments name; None where they name none.
-
-    Raises:
-        RequestError: there is no such target, or an option needs one.
-        ModelError: its file cannot be read.
-    """
+    """The target that the arguments name; None where they name none."""
     return choose_target(target_options(arguments))
 
 
@@ -231,11 +222,7 @@ def target_facts(chosen: Chosen | None) -> dict[str, Any]:
 
 
 def request_of(kind: type[Asked], arguments: Namespace, path: str, target: Chosen | None = None, **more: Any) -> Asked:
-    """The request about the model file `path` that the arguments make; `more` are the fields that its kind adds.
-
-    Raises:
-        RequestError: the capacity cannot be read.
-    """
+    """The request about the model file `path` that the arguments make; `more` are the fields that its kind adds."""
     capacity = getattr(arguments, "capacity", None)
     shared: dict[str, Any] = {name: getattr(arguments, name, None) for name in _SAME}
     shared = {name: value for name, value in shared.items() if value is not None or name not in _SESSION}

@@ -21,11 +21,7 @@ def add_overlay(parser: ArgumentParser | _ArgumentGroup, figures: str) -> None:
 
 
 def check_overlay(overlay: str | None, models: list[str]) -> None:
-    """Checks, before any work is done, that the files can be written.
-
-    Raises:
-        RequestError: the name does not end in .json, or its folder is not there.
-    """
+    """Checks, before any work is done, that the files can be written."""
     if overlay is not None:
         if not overlay.endswith(_SUFFIX):
             raise RequestError(f"--overlay {overlay}: the name must end in {_SUFFIX}")

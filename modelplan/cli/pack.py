@@ -25,7 +25,6 @@ from modelplan.runtimes.tflm.kernels import is_group
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the packed .tflite file to write")
     parser.add_argument(
@@ -52,7 +51,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     headers = [arguments.shim, arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array)]
     files.check_outputs(headers, [arguments.model])

@@ -26,7 +26,6 @@ _SUFFIXES = (*FIGURE_KINDS, ".json", ".onnx")
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file: inference or a training step")
     group = model_options.add_runtime(parser, "planning")
     group.add_argument("--schedule", metavar="NAME", help="the order without repetitions (default: best)")
@@ -55,7 +54,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     _check_outputs(arguments)
     figures = figures_asked(arguments, "Front", page=False)
     figures += [(path, suffix_of(path, "Front")) for path in arguments.out if path.endswith(FIGURE_KINDS)]
@@ -82,11 +80,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _check_outputs(arguments: Namespace) -> None:
-    """Passes where each output can be written and ends as its option takes it.
-
-    Raises:
-        RequestError: names the output.
-    """
+    """Passes where each output can be written and ends as its option takes it."""
     files.check_outputs([*arguments.out, *arguments.draw], [arguments.model])
     for path in arguments.out:
         if path != "-" and Path(path).suffix not in _SUFFIXES:
@@ -94,11 +88,7 @@ def _check_outputs(arguments: Namespace) -> None:
 
 
 def _write_model(path: str, source: str, curve: Curve) -> None:
-    """The model of the chosen point.
-
-    Raises:
-        RequestError: it cannot be written, or no point was chosen.
-    """
+    """The model of the chosen point."""
     from modelplan.questions.recomputing.writing_onnx import write_repeated
 
     if curve.chosen < 0:

@@ -37,12 +37,7 @@ def add_reader(parser: ArgumentParser | _ArgumentGroup) -> None:
 
 
 def target_device(arguments: Namespace) -> Device | None:
-    """The device that --target names; None without one.
-
-    Raises:
-        RequestError: there is none, or --used is given.
-        ModelError: its file cannot be read.
-    """
+    """The device that --target names; None without one."""
     if arguments.target is None:
         return None
     from modelplan.targets.choosing import device_of
@@ -64,11 +59,7 @@ def _no_memories(target: str | None) -> str:
 
 
 def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...]:
-    """The regions of the device as the caller changes them, then those that the caller adds.
-
-    Raises:
-        RequestError: there are none, two overlap, or external memory states no rate.
-    """
+    """The regions of the device as the caller changes them, then those that the caller adds."""
     from modelplan.targets.stated_regions import check_regions, parse_region
 
     known: tuple[Region, ...] = () if device is None else device.regions
@@ -97,9 +88,6 @@ def engine_of(text: str | None, device: Device | None) -> Dma | None:
     """The engine that `--dma` states, what it leaves out being the device's; without --dma that of the device.
 
     None, also for `--dma none`, says that the processor copies.
-
-    Raises:
-        RequestError: a key that does not exist or a value that cannot be read.
     """
     known = None if device is None else device.dma
     if text is None or text == "none":

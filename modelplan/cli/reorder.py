@@ -26,7 +26,6 @@ _MOST_ROWS = 12
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument("--figure", metavar="FILE", help="the memory curves before and after, as .svg or .png")
@@ -36,7 +35,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     suffix = inner_suffix(arguments.model)
     if Path(arguments.output).suffix.lower() != suffix:
         raise RequestError(

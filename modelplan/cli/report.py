@@ -26,7 +26,6 @@ from modelplan.questions.sweeps.summing import summarized
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("results", metavar="RESULTS.parquet", help="what `modelplan sweep` wrote")
     parser.add_argument("--against", metavar="OLDER.parquet", help="an earlier result; exit 1 where something is worse")
     also = ", and x.field.svg: each setting by bytes and time"
@@ -36,7 +35,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     fields = [path for path in arguments.draw if path.endswith(tuple(figure_suffixes("Field")))]
     figures = [(path, suffix_of(path, "SweepMatrix")) for path in arguments.draw if path not in fields]
     outputs = [*arguments.draw, arguments.matrix, arguments.json]

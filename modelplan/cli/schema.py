@@ -15,7 +15,6 @@ from modelplan.outputs.schemas.documents import DOCUMENTS, schema_of
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument(
         "name", metavar="NAME", nargs="?", default="plan", choices=tuple(DOCUMENTS), help="the document (default: plan)"
     )
@@ -23,7 +22,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.output], [])
     files.write(arguments.output, json.dumps(schema_of(arguments.name), indent=1) + "\n")
     return 0

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def add_self_test(parser: ArgumentParser) -> None:
-    """Adds --self-test."""
     parser.add_argument(
         "--self-test",
         metavar="FILE.cc",
@@ -24,12 +23,7 @@ def add_self_test(parser: ArgumentParser) -> None:
 def write_self_test(
     path: str | None, original: FileModel, model: FileModel, kernels: str, abi: str | None, seed: int = 0
 ) -> None:
-    """The self-test of `model`, which has to compute what `original` does; nothing without a path.
-
-    Raises:
-        ModelError: TFLM does not run a file.
-        RequestError: tflite-micro is not installed, or the file cannot be written.
-    """
+    """The self-test of `model`, which has to compute what `original` does; nothing without a path."""
     if path:
         from modelplan.questions.self_testing import expected_runs
 

@@ -44,7 +44,6 @@ from modelplan.questions.solving import SolveRequest, solution_of
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("problem", nargs="?", metavar="PROBLEM", help="the buffers: .csv, .pte, or a dump of XLA")
     source.add_argument("--input", metavar="PROBLEM.csv", help="the same, in the words of minimalloc")
@@ -70,7 +69,6 @@ def add_part(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     source = arguments.problem or arguments.input
     files.check_outputs([arguments.output, *arguments.draw], [source])
     drawn = figures_asked(arguments, "Solution") if arguments.draw else []

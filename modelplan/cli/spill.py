@@ -20,7 +20,6 @@ from modelplan.primitives.errors import RequestError
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     region_options.add_regions(parser)
     parser.add_argument(
@@ -47,7 +46,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.json, arguments.csv, arguments.copies, *arguments.draw], [arguments.model])
     figures = figures_asked(arguments, "MovingPlan")
     device = region_options.target_device(arguments)

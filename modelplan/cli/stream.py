@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("model", metavar="MODEL", help="an .onnx or .tflite file")
     device = parser.add_argument_group("device and link")
     device.add_argument(
@@ -54,7 +53,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.json, arguments.csv, *arguments.draw], [arguments.model])
     figures = figures_asked(arguments, "StreamCurve", page=False)
     if not 0 < arguments.macs_per_second < float("inf"):
@@ -77,11 +75,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _link(arguments: Namespace) -> tuple[Link, int | None]:
-    """What the device computes with and gets weights by, and its memory; what is not stated is that of the target.
-
-    Raises:
-        RequestError: nothing states the rate of the link, or a value cannot be read.
-    """
+    """What the device computes with and gets weights by, and its memory; what is not stated is that of the target."""
     from modelplan.questions.memories.streaming import Link
     from modelplan.targets.device import Dma
 

@@ -25,11 +25,12 @@ _PACE, _SLOW_PACE = 0.2, 10.0
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.usage = "modelplan sweep MODEL ... -o RESULTS.parquet [--targets NAME ...] [option ...]"
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file, or a table as .toml")
     parser.add_argument("-o", "--output", metavar="RESULTS.parquet", required=True, help="the file of rows")
-    table = parser.add_argument_group("table", f"every combination is a run; `all` for all names; in TOML: {_keys()}")
+    table = parser.add_argument_group(
+        "table", f"every combination is a run; `all` for all names; in TOML: {', '.join(KEYS)}"
+    )
     table.add_argument("--targets", metavar="NAME", nargs="+", help="as --target of other commands takes them")
     table.add_argument("--runtimes", metavar="NAME", nargs="+", help="default: by the file's format")
     table.add_argument(
@@ -57,12 +58,7 @@ def configure(parser: ArgumentParser) -> None:
     how.add_argument("--retry", action="store_true", help=f"run again what ended as {', '.join(RETRIED)}")
 
 
-def _keys() -> str:
-    return ", ".join(KEYS)
-
-
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     output = Path(arguments.output)
     if output.suffix != ".parquet":
         raise RequestError(f"-o {output}: a result's name must end in .parquet")
@@ -84,11 +80,7 @@ def run(arguments: Namespace) -> int:
 
 
 def words_of(arguments: Namespace) -> dict[str, tuple[str, ...]]:
-    """The sweep's table as texts: options replace what the .toml file states.
-
-    Raises:
-        RequestError: more than one file beside a .toml file, or a table that cannot be read.
-    """
+    """The sweep's table as texts: options replace what the .toml file states."""
     tables = [path for path in arguments.models if path.endswith(".toml")]
     if tables and len(arguments.models) > 1:
         raise RequestError(f"{tables[0]} is a table; it names its models itself, expected no other MODEL")

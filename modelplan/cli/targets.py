@@ -41,7 +41,6 @@ somebody else.
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument("names", metavar="NAME", nargs="*", help="targets to show in detail, as --target takes them")
     parser.add_argument("--filter", metavar="WORD", help="only targets that have the word in a name, source or note")
     model_options.add_target_details(parser)
@@ -50,7 +49,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.json, arguments.markdown], [])
     if arguments.markdown:
         files.write(arguments.markdown, guide())
@@ -72,11 +70,7 @@ def named(arguments: Namespace) -> list[Device]:
 
 
 def filtered(word: str | None) -> list[Device]:
-    """The devices of the table that have a word in one of their texts.
-
-    Raises:
-        RequestError: none has it, or it is asked of no device.
-    """
+    """The devices of the table that have a word in one of their texts."""
     found = [device for device in DEVICES.values() if word is None or word.lower() in _text(device).lower()]
     if not found:
         raise RequestError(f"--filter {word}: no target has that word; `modelplan targets` lists all")

@@ -30,7 +30,6 @@ from modelplan.runtimes.tflm.file import FileModel
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument(
         "models", metavar="[NAME=]MODEL", nargs="+", help=".tflite or .onnx files; NAME: without ending"
     )
@@ -90,7 +89,6 @@ def _add_outputs(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     models = dict(_named(arguments.models))
     names = [arguments.json, arguments.csv, arguments.header, *arguments.draw]
     files.check_outputs(names, models.values())
@@ -121,11 +119,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _named(words: list[str]) -> list[tuple[str, str]]:
-    """Names and paths; a model without a name is called as its file is, without its ending.
-
-    Raises:
-        RequestError: two models have one name, or a name is empty, `all`, or holds what options are split at.
-    """
+    """Names and paths; a model without a name is called as its file is, without its ending."""
     found: dict[str, str] = {}
     for word in words:
         name, given, path = word.partition("=")

@@ -18,7 +18,6 @@ from modelplan.runtimes.tflm.file import load_tflite
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Declares the arguments."""
     parser.add_argument(
         "plan",
         metavar="FILE",
@@ -44,7 +43,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Runs the command."""
     files.check_outputs([arguments.self_test], [arguments.plan, *filter(None, [arguments.against])])
     tested = arguments.against or arguments.plan
     if arguments.self_test:

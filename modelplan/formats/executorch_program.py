@@ -93,7 +93,8 @@ def read_table(path: Path, part: str = "") -> BufferTable:
     """
     data = read_model(path)
     try:
-        methods = {_text(data, plan, _NAME) or f"method {n}": plan for n, plan in enumerate(_plans(data))}
+        plans = tables(data, follow(data, 0), _PLANS)
+        methods = {_text(data, plan, _NAME) or f"method {n}": plan for n, plan in enumerate(plans)}
         planned = {name: _planned(data, plan, f"{path}: method {name}") for name, plan in methods.items()}
         parts = {
             f"{name}/{memory}": (name, memory)
@@ -108,10 +109,6 @@ def read_table(path: Path, part: str = "") -> BufferTable:
         raise ModelError(f"{path}: not an ExecuTorch program: an offset leads outside the file ({damage})") from None
     views = _Views(values, inputs, steps)
     return _table(path, values, _alive(views, steps, views.bases(inputs), views.bases(outputs)), memory)
-
-
-def _plans(data: bytes) -> list[int]:
-    return tables(data, follow(data, 0), _PLANS)
 
 
 def _text(data: bytes, table: int, number: int) -> str:

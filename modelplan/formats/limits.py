@@ -60,11 +60,7 @@ class Tally:
 
 
 def check_sizes(tensors: list[Tensor]) -> None:
-    """Refuses a model whose tensors are larger than any machine.
-
-    Raises:
-        ValueError: names the tensor.
-    """
+    """Refuses a model whose tensors are larger than any machine."""
     total = 0
     for i, tensor in enumerate(tensors):
         size = tensor.nbytes

@@ -171,11 +171,7 @@ def _shared_while_alive(values: _Values, start: IntArray, end: IntArray) -> Iter
 
 
 def _sets(path: Path, values: _Values, links: Iterable[list[int]]) -> Iterator[list[int]]:
-    """The sets of values that are linked, all at one place.
-
-    Raises:
-        ModelError: a set is at several places.
-    """
+    """The sets of values that are linked, all at one place."""
     together = nx.Graph()
     together.add_nodes_from(range(len(values.names)))
     for first, *others in links:

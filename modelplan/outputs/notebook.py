@@ -36,9 +36,6 @@ def html_of(answer: object, figure: str = ".svg") -> str:
     """An answer in words, and a figure of it where it has any; every name is escaped.
 
     Of a plan the words are the verdict and what is alive at the peak, of others their report.
-
-    Raises:
-        RequestError: there is no such figure; the message lists them.
     """
     kind = type(answer).__name__
     words = _words(answer, summary(answer)) if isinstance(answer, Plan) else f"<pre>{escape(_report(answer))}</pre>"
@@ -79,7 +76,6 @@ def register() -> None:
 
 
 def _report(answer: object) -> str:
-    """The answer in words."""
     return str(render(answer, ".txt"))
 
 

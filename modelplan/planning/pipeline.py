@@ -156,11 +156,7 @@ def _runtime_plan(asked: _Question) -> Plan:
 
 
 def plan_on(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
-    """The plan for a runtime given as a record, which need not be a row of the table; its name in `options` is unread.
-
-    Raises:
-        BrokenPlanError, RequestError: as `plan`.
-    """
+    """The plan for a runtime given as a record, which may stand in no table; its name in `options` is unread."""
     return _plan(graph, runtime, options, budget)
 
 
@@ -168,9 +164,6 @@ def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overl
     """The buffers of a plan in file order, and the outputs that may overlap an operand, before anything is placed.
 
     They are those of `plan` with these options; what is asked of the order and of the allocator does not count.
-
-    Raises:
-        BrokenPlanError, RequestError: as `plan`.
     """
     order = tuple(range(len(graph.ops)))
     # Which of the two sets of buffers of mode max is better shows when they are placed.
@@ -394,11 +387,7 @@ def _streams(graph: Graph, order: Sequence[int], options: Options) -> tuple[int,
 
 
 def _pinned(problem: Problem, offsets: tuple[int, ...]) -> Problem:
-    """The problem with each buffer where the finished plan has its tensors; -1 leaves a tensor free.
-
-    Raises:
-        RequestError: tensors of one buffer that the plan puts in different places, or an offset that is misaligned.
-    """
+    """The problem with each buffer where the finished plan has its tensors; -1 leaves a tensor free."""
     pins = []
     for buffer in problem:
         known = [m for m in buffer.members if m.tensor < len(offsets) and offsets[m.tensor] >= 0]

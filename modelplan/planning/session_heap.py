@@ -250,9 +250,6 @@ def predicted_heap(
     """What a session takes that runs the nodes as they are in the file, at optimization level off.
 
     Of the tensors `unknown` the session does not know all extents.
-
-    Raises:
-        UnpredictableError: bodies, or an operator of which is not known what its kernel asks for.
     """
     kinds = unknown_kernels(graph, arena=arena)
     if kinds:

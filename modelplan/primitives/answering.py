@@ -113,11 +113,7 @@ class AnsweringProcess:
 
 
 def _receive(process: subprocess.Popen[bytes], seconds: float | None, *questions: object) -> tuple[bool, Any]:
-    """What the process sends next, after it was sent the questions.
-
-    Raises:
-        NoAnswerError: the process ended, or was stopped after `seconds`.
-    """
+    """What the process sends next, after it was sent the questions."""
     late = Event()
 
     def stop() -> None:

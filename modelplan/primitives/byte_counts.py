@@ -38,9 +38,6 @@ def parse_bytes(text: str) -> int:
 def parse_memory(text: str) -> int:
     """The bytes in `text`, the size of a memory: a bare number below 1024 is refused, since it is a slip for KiB.
 
-    Raises:
-        RequestError: as `parse_bytes`.
-
     >>> parse_memory("64B")
     64
     """

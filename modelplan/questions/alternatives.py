@@ -71,11 +71,7 @@ def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
 
 
 def _prove_carried(model: FileModel, runtime: Runtime) -> None:
-    """Checks the plan that a file carries, for the runtime's kernels.
-
-    Raises:
-        BrokenPlanError: an operator would read what it should not.
-    """
+    """Checks the plan that a file carries, for the runtime's kernels."""
     try:
         proof.prove(offline_subject(model, runtime.kernels))
     except BrokenPlanError as problem:

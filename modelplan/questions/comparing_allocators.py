@@ -133,7 +133,6 @@ def _remarks(source: ProblemSource, bound: int) -> tuple[str, ...]:
 
 
 def comparison_page(answers: AllocatorAnswers) -> Page:
-    """The page of all answers."""
     from modelplan.questions.pages.plan_views import answers_page
 
     comparison, source = answers.comparison, answers.source.within(answers.target)

@@ -116,11 +116,7 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
 
 
 def _check_comparable(model: FileModel, kernels: str) -> None:
-    """Refuses a model of which the kernels compute something else than those that the outputs come from.
-
-    Raises:
-        RequestError: names the operator.
-    """
+    """Refuses a model of which the kernels compute something else than those that the outputs come from."""
     families = _OTHERWISE if kernels == ALL else [kernels.partition("-")[0]]
     others = set[str]().union(*(_OTHERWISE.get(family, set()) for family in families))
     for subgraph in model.subgraphs:
@@ -135,12 +131,7 @@ def _check_comparable(model: FileModel, kernels: str) -> None:
 def _written(
     model: FileModel, feeds: Sequence[Sequence[bytes]], outputs: Sequence[Sequence[npt.NDArray[Any]]], *, seen: bool
 ) -> tuple[WrittenTensor, ...]:
-    """What each operator of the main subgraph writes in each run, where operators are to be `seen`.
-
-    Raises:
-        RefusalError: TFLM does not run the model.
-        ModelError: its outputs are not `outputs`.
-    """
+    """What each operator of the main subgraph writes in each run, where operators are to be `seen`."""
     main = model.subgraphs[0]
     places = [
         (number, t)
@@ -190,11 +181,7 @@ def _writes_floats(subgraph: FileSubgraph, op: FileOp) -> bool:
 
 
 def _expected(array: npt.NDArray[np.generic], largest: float, *, exact: bool) -> ExpectedOutput:
-    """What one output has to be, where the largest value of this output in any run is `largest`.
-
-    Raises:
-        ModelError: it holds what is no number.
-    """
+    """What one output has to be, where the largest value of this output in any run is `largest`."""
     crc = zlib.crc32(array.tobytes())
     if exact or array.dtype.name not in _ROUNDED or not array.size:
         return ExpectedOutput(crc)

@@ -44,11 +44,7 @@ def has_sessions(file: ModelFile, target: Target) -> bool:
 
 
 def require_host(file: ModelFile, target: Target, device: str, abi: str) -> None:
-    """Refuses to judge a session by the memory of a microcontroller, a device with an ABI, which has no such runtime.
-
-    Raises:
-        RequestError: names what runs there.
-    """
+    """Refuses to judge a session by the memory of a device with an ABI: no session runs on a microcontroller."""
     if abi and has_sessions(file, target):
         raise RequestError(
             f"{device} is a microcontroller, no session of ONNX Runtime runs there: convert {file.path} to .tflite for"

@@ -88,12 +88,7 @@ def other_sessions(
 
 
 def _measured(file: ModelFile, settings: Sequence[SessionSettings], asked: SessionAsked) -> list[Measured]:
-    """What the file takes at each of the settings.
-
-    Raises:
-        ModelError: it takes too long, too much memory, or ONNX Runtime does not run it.
-        RequestError: nothing can be measured here, or nothing is to be.
-    """
+    """What the file takes at each of the settings."""
     if not asked.seconds:
         raise RequestError("--measure 0 asks for a prediction")
     check_measurable()
@@ -164,12 +159,7 @@ def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: Ses
 def _predicted_needs(
     file: ModelFile, target: Target, settings: Sequence[SessionSettings], asked: SessionAsked
 ) -> list[SessionNeed]:
-    """What a session of the nodes as they are in the file takes at each of the settings.
-
-    Raises:
-        UnpredictableError: an operator of which is not known what its kernel asks for.
-        ModelError: with every node as an operator an extent is not known.
-    """
+    """What a session of the nodes as they are in the file takes at each of the settings."""
     graph, unknown = file.graph.memoised(("as run", asked), lambda: _as_run(file, asked))
     needs = []
     for one in settings:
@@ -182,11 +172,7 @@ def _predicted_needs(
 
 
 def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, frozenset[int]]:
-    """The nodes as they are in the file, and the tensors of which the session does not know all extents.
-
-    Raises:
-        UnpredictableError, ModelError: as `_predicted_needs`.
-    """
+    """The nodes as they are in the file, and the tensors of which the session does not know all extents."""
     with _on_disk(file) as path:
         if has_bodies(path):
             raise UnpredictableError("it runs bodies, which are not followed")

@@ -103,11 +103,7 @@ def stated(problem: Problem, table: BufferTable) -> tuple[Placement | None, str]
 
 
 def _with_fixed(problem: Problem, table: BufferTable) -> Problem:
-    """The problem in which the offsets of the table are pins.
-
-    Raises:
-        RequestError: the table has no column `offset`, or one of its offsets breaks the alignment.
-    """
+    """The problem in which the offsets of the table are pins."""
     offsets = table.offsets("offset")
     if offsets is None:
         raise RequestError(f"--fixed: {table.path} has no column 'offset'")
@@ -118,12 +114,7 @@ def _with_fixed(problem: Problem, table: BufferTable) -> Problem:
 
 
 def _listed(problem: Problem, path: str) -> Problem:
-    """The problem with the contiguous lists in the file.
-
-    Raises:
-        RequestError: the lists do not suit the buffers, or the table states lists of its own.
-        ModelError: a line names what is no buffer.
-    """
+    """The problem with the contiguous lists in the file."""
     if problem.contiguous:
         raise RequestError(f"--contiguous {path}: the table states lists itself, in its column 'list'")
     try:
@@ -133,11 +124,7 @@ def _listed(problem: Problem, path: str) -> Problem:
 
 
 def _enough(problem: Problem, fragmentation: float | None) -> int | None:
-    """The height that ends a search: the capacity, or so many times the load bound.
-
-    Raises:
-        RequestError: a fragmentation below 1, which nothing can reach.
-    """
+    """The height that ends a search: the capacity, or so many times the load bound."""
     if fragmentation is None:
         return problem.capacity
     if not 1 <= fragmentation < math.inf:

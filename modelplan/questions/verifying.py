@@ -116,11 +116,7 @@ def _check_model(path: str, model: Path | None, fingerprints: Sequence[str]) -> 
 
 
 def _compared(request: VerifyRequest, against: str) -> Proof:
-    """Proves that the file `against` computes what that of the request does.
-
-    Raises:
-        RequestError: what is for plans is named as well.
-    """
+    """Proves that the file `against` computes what that of the request does."""
     given = [f"--{name}" for name in ("model", "runtime", "overlaps") if getattr(request, name)]
     if given:
         raise RequestError(f"{given[0]} is for plans, --against compares two .tflite files")

@@ -100,11 +100,7 @@ def packed(
 
 
 def with_lowest_plan(asked: Question) -> FileModel:
-    """The file that `packed` gives, without reading again what it writes: `plan` holds the plan, and it is proved.
-
-    Raises:
-        BrokenPlanError, ModelError, RequestError: as `packed`.
-    """
+    """The file that `packed` gives, without reading again what it writes: `plan` holds the plan, and it is proved."""
     plan = answer(asked)
     file_model = replace(asked.model, plan=plan.offsets)
     try:
@@ -178,11 +174,7 @@ class Question:
 
 
 def question_of(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Question:
-    """The question that an alias mode poses. Models with several subgraphs are planned without shared bytes.
-
-    Raises:
-        ModelError, RequestError: see `offline_plan`.
-    """
+    """The question that an alias mode poses. Models with several subgraphs are planned without shared bytes."""
     check_plannable(model)
     sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
     return _question(model, *sharing, kernels)
@@ -235,11 +227,7 @@ def _head(rows: Sequence[Request], offsets: Sequence[int] | None) -> int:
 
 
 def check_plannable(model: FileModel) -> None:
-    """Checks that a plan can name all memory of a model.
-
-    Raises:
-        ModelError: it holds compressed tensors, or a command stream with addresses of its own.
-    """
+    """Checks that a plan can name all memory of a model."""
     if model.compressed:
         raise ModelError(f"{model.name}: holds compressed tensors, which offline plans do not cover")
     for subgraph in model.subgraphs:

@@ -42,11 +42,7 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
 
 
 def check_same(before: Graph, after: Graph, order: Sequence[int]) -> None:
-    """Checks that `after` is `before` with its ops in `order`.
-
-    Raises:
-        BrokenPlanError: names the first difference.
-    """
+    """Checks that `after` is `before` with its ops in `order`."""
     for step, index in enumerate(order):
         old, new = before.ops[index], after.ops[step] if step < len(after.ops) else None
         if new is None or _described(before, old) != _described(after, new):

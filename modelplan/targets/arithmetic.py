@@ -79,11 +79,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def parse_expression(tokens: Sequence[str]) -> Tree:
-    """The expression that all of the tokens are.
-
-    Raises:
-        ExpressionError: they are not one.
-    """
+    """The expression that all of the tokens are."""
     found, end = parse_prefix(tokens, 0)
     if end < len(tokens):
         raise ExpressionError(f"expected the end, found {tokens[end]}")
@@ -91,11 +87,7 @@ def parse_expression(tokens: Sequence[str]) -> Tree:
 
 
 def parse_prefix(tokens: Sequence[str], start: int) -> tuple[Tree, int]:
-    """The longest expression that starts at a token, and the first token after it.
-
-    Raises:
-        ExpressionError: none starts there.
-    """
+    """The longest expression that starts at a token, and the first token after it."""
     reader = _Reader(tokens, start)
     return _choice(reader), reader.at
 
@@ -198,9 +190,6 @@ def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None =
         tree: what `parse_expression` made.
         lookup: the value of a name; raises ExpressionError for one that has none.
         functions: what the language of the file calls by name, each with the number of its operands.
-
-    Raises:
-        ExpressionError: a name or function that is not known, a division by zero, a shift that makes no sense.
     """
 
     def value(one: Tree) -> int:

@@ -233,9 +233,6 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> tuple[Block | N
     """The block that counts: the largest on the chip, else of the accelerator; or the largest in the chosen region.
 
     Where nothing is known of the size of a memory that could hold an arena, there is no block, and a text says why.
-
-    Raises:
-        RequestError: none can hold an arena, or there is no region `part`.
     """
     names = [region.name for region in device.regions]
     if part and part not in names:

@@ -143,7 +143,6 @@ class _Parser:
         return self.line(rest.end() if rest else at).place
 
     def line(self, at: int) -> Line:
-        """The line of a position."""
         return self.lines[max(0, bisect_right(self.starts, at) - 1)]
 
     def _statement(self, match: re.Match[str], open_nodes: list[TreeNode], at: int) -> int:

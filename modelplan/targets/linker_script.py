@@ -88,7 +88,6 @@ class _Script:
         return self.known[name]
 
     def value(self, tree: Tree) -> int:
-        """The value of an expression."""
         return evaluate(tree, self.lookup, self.functions())
 
     def functions(self) -> dict[str, Function]:
@@ -230,7 +229,6 @@ def _expect(tokens: Sequence[str], at: int, words: Sequence[str]) -> int:
 
 
 def _region(script: _Script, declared: _Declared) -> Region:
-    """Evaluates the declaration of a region."""
     try:
         base, size = script.value(declared.origin), script.value(declared.length)
         no_arena = _NO_ATTRIBUTES if declared.attributes is None else ""

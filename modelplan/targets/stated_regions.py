@@ -96,11 +96,7 @@ def _kind(name: str) -> str:
 
 
 def check_regions(regions: Sequence[Region]) -> None:
-    """Returns only if no two regions have one name or common addresses.
-
-    Raises:
-        RequestError: names the two, with their addresses.
-    """
+    """Returns only if no two regions have one name or common addresses."""
     for region, other in combinations(regions, 2):
         if region.name == other.name:
             raise RequestError(f"two regions are called {region.name}")

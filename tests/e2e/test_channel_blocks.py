@@ -14,7 +14,7 @@ from modelplan.formats import load_model
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_onnx import ladder
 from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
-from modelplan.rewriting.striped_onnx.differing import first_difference
+from modelplan.rewriting.striped_onnx.comparing import first_difference
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder, OnnxRung
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx

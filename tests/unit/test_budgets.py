@@ -13,8 +13,8 @@ import pytest
 from modelplan.answers.check_outcomes import Check, CheckSetting, Earlier, Figures, Growth, Judgement, Limits, Outcome
 from modelplan.model import Alternative, Part, Requirement
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.budgets.budget_checks import judgements
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
-from modelplan.questions.budgets.judging import judgements
 from modelplan.questions.budgets.project_budgets import found_upwards, matched, parse_growth, read_budgets
 from modelplan.questions.budgets.saved_figures import baseline_document, read_baseline
 

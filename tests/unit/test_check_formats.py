@@ -13,7 +13,7 @@ from modelplan.answers.check_outcomes import Check, CheckSetting, Earlier, Figur
 from modelplan.model import Alternative, Part, Requirement
 from modelplan.outputs import names_of, render
 from modelplan.outputs.checks.markdown import MOST, marker
-from modelplan.questions.budgets.judging import judgements
+from modelplan.questions.budgets.budget_checks import judgements
 from modelplan.questions.budgets.project_budgets import parse_growth
 
 NEEDED = Requirement(2000, 1600, (Part("activations", 1600), Part("tail", 400)), "by heart", "TENSOR_ARENA_SIZE")

@@ -29,7 +29,6 @@ class MapRows:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
         return self.columns * self.column_bytes
 
 

@@ -39,11 +39,7 @@ def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = 120) -
 def litert_given(
     model: bytes, feeds: Sequence[Sequence[npt.NDArray[np.generic]]], seconds: float = 120
 ) -> list[list[npt.NDArray[np.generic]]]:
-    """The outputs of each run, of which `feeds` has every input.
-
-    Raises:
-        LiteRTError: as `litert_outputs`.
-    """
+    """The outputs of each run, of which `feeds` has every input."""
     with AnsweringProcess(*_PROGRAM) as process:
         try:
             values: list[list[npt.NDArray[np.generic]]] = process.ask((model, feeds), seconds)
@@ -55,11 +51,7 @@ def litert_given(
 def litert_tensors(
     model: bytes, tensors: Sequence[int], seed: int, seconds: float = 120
 ) -> Mapping[int, npt.NDArray[np.generic]]:
-    """The values of `tensors` by their numbers, each in memory of its own, for one random input.
-
-    Raises:
-        LiteRTError: as `litert_outputs`.
-    """
+    """The values of `tensors` by their numbers, each in memory of its own, for one random input."""
     return _run(model, 1, seed, tensors, seconds)[1]
 
 

@@ -120,11 +120,7 @@ def _label(program: Program, step: int) -> str:
 
 
 def _check_steps(program: Program, layout: AddressLayout, places: Places, moves: Moves, last: int) -> None:
-    """Checks what the steps before `last` write over what they read, write besides, or use as scratch.
-
-    Raises:
-        BrokenPlanError: the first step that may not write where the plan has it write.
-    """
+    """Checks what the steps before `last` write over what they read, write besides, or use as scratch."""
     scratch: dict[int, list[tuple[int, int]]] = {}
     for use in layout.scratch:
         scratch.setdefault(use.step, []).append((use.start, use.end))

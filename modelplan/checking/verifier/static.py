@@ -85,7 +85,6 @@ class _Spans:
         return _Spans(self.tensor[rows], self.first[rows], self.last[rows])
 
     def life(self, row: int, places: Places) -> Life:
-        """The lifetime in one row."""
         t = int(self.tensor[row])
         return Life(t, int(places.start[t]), int(places.end[t]), int(self.first[row]), int(self.last[row]))
 
@@ -156,7 +155,6 @@ def _planned_spans(program: Program, layout: AddressLayout) -> _Spans:
 
 
 def _check_places(program: Program, layout: AddressLayout, places: Places, spans: _Spans) -> None:
-    """Checks the address of each value."""
     start, end = places.start[spans.tensor], places.end[spans.tensor]
     tensors = spans.tensor.tolist()
     inside = np.array([layout.inside.get(t, 0) for t in tensors], np.int64)

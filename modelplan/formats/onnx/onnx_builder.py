@@ -159,11 +159,7 @@ class GraphBuilder:
         return Graph(name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks, of_file)
 
     def _give_value(self, name: str, t: int) -> None:
-        """Takes the value that the caller gives an input of the model: what it decides is decided as by a constant.
-
-        Raises:
-            RequestError: the input is no tensor of numbers, or has not so many of them.
-        """
+        """Takes the value that the caller gives an input of the model: what it decides is decided as by a constant."""
         numbers = self.model.dims.values.get(name)
         if numbers is None or self.parent is not None:
             return
@@ -473,11 +469,7 @@ class GraphBuilder:
         return {name: numpy_helper.from_array(value, name) for name, value in values.items() if value is not None}
 
     def _check_reflection(self, node: Any, inputs: tuple[int, ...], place: str) -> None:
-        """Refuses a Pad that mirrors more elements than there are; onnx's inference lets it pass, runtimes do not.
-
-        Raises:
-            ImpossibleError: names the axis.
-        """
+        """Refuses a Pad that mirrors more elements than there are; onnx's inference lets it pass, runtimes do not."""
         attributes, shape = dict(_attributes(node)), self.types[inputs[0]].extents
         if attributes.get("mode") != "reflect" or shape is None:
             return

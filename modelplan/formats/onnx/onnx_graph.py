@@ -74,11 +74,7 @@ def _parsed(path: Path) -> Any:
 
 
 def read_unfolded(path: Path, dims: Dims) -> Graph:
-    """The graph with every node as an operator, those too whose results are known before the model runs.
-
-    Raises:
-        ModelError, ValueError: as `read`.
-    """
+    """The graph with every node as an operator, those too whose results are known before the model runs."""
     return _graph(path, _parsed(path), dims, unfolded=True)
 
 
@@ -140,13 +136,9 @@ def _drop_weights(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
                 stored[tensor.name, tuple(tensor.dims)] = size
         for sparse in graph.sparse_initializer:
             values, indices = sparse.values, sparse.indices
-            size = nbytes(dtype_name(values.data_type), tuple(values.dims)) + 8 * _count(indices.dims)
+            size = nbytes(dtype_name(values.data_type), tuple(values.dims)) + 8 * nbytes("int8", tuple(indices.dims))
             stored[values.name, tuple(sparse.dims)] = size
     return stored
-
-
-def _count(dims: Any) -> int:
-    return nbytes("int8", tuple(dims))
 
 
 def _stored_bytes(tensor: Any) -> int | None:
@@ -205,7 +197,6 @@ def _declared(value: Any) -> list[int | str] | None:
 
 
 def _tensor_types(proto: Any) -> list[Any]:
-    """The tensor types inside a type."""
     tensor_types = []
     while proto is not None:
         kind = proto.WhichOneof("value")

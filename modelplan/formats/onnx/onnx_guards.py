@@ -57,11 +57,7 @@ def check_counts(graphs: list[Any], limits: FileLimits) -> None:
 
 
 def check_inference(model: Any, graphs: list[Any]) -> None:
-    """Checks that a model is for inference: nothing in it computes gradients or changes weights.
-
-    Raises:
-        ValueError: names what trains, and how a model for inference is written.
-    """
+    """Checks that a model is for inference: nothing in it computes gradients or changes weights."""
     trains = "training_info" if len(model.training_info) else ""
     for node in (node for graph in graphs for node in graph.node):
         gradient = node.domain == "com.microsoft" and node.op_type.endswith(_TRAINING_ENDINGS)
@@ -75,11 +71,7 @@ def check_inference(model: Any, graphs: list[Any]) -> None:
 
 
 def check_nodes(graphs: list[Any], opsets: dict[str, int]) -> None:
-    """Checks names, operands and attributes of a graph, the first of `graphs`, and of its bodies, the others.
-
-    Raises:
-        ValueError: names the node.
-    """
+    """Checks names, operands and attributes of a graph, the first of `graphs`, and of its bodies, the others."""
     _check_names(graphs[0], set(), "")
     lengths = _lengths(graphs)
     for node in (node for graph in graphs for node in graph.node):

@@ -91,7 +91,6 @@ def _body_nodes(model: bytes, attribute: _Record) -> Iterator[_Record]:
 
 
 def _graph(model: bytes) -> list[_Record]:
-    """The records of the main graph."""
     graphs = [r for r in _records(model, 0, len(model)) if r.number == _MODEL_GRAPH and r.wire == _LENGTH_DELIMITED]
     if len(graphs) != 1:
         raise ModelError(f"found {len(graphs)} graphs in the protobuf, expected 1")

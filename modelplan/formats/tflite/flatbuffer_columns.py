@@ -74,7 +74,6 @@ class FlatBuffer:
             raise ValueError("parts of the file overlap")
 
     def root(self) -> TableColumns:
-        """The one root table."""
         return TableColumns(self, self.follow(np.zeros(1, np.int64)))
 
 

@@ -75,7 +75,6 @@ class _Reader:
         return operators
 
     def _bodies(self, op: Op, operator: Any) -> tuple[Contents, ...]:
-        """The contents of the bodies that an operator runs."""
         from modelplan.formats.tflite.tflite_options import body_indices
 
         if operator is None or not op.subgraphs:

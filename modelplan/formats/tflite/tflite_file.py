@@ -146,11 +146,9 @@ class TfliteFile:
         return self.columns(self.slots(self.root, schema.MODEL_SUBGRAPHS)[number : number + 1])
 
     def names(self, tensors: IntArray) -> Iterator[bytes]:
-        """The names of tensors."""
         return in_order(tensors, lambda slots: self.columns(slots).texts(schema.TENSOR_NAME))
 
     def tensors(self, tensors: IntArray) -> Iterator[TensorRow]:
-        """The rows of tensors."""
         return in_order(tensors, self._tensors)
 
     def _tensors(self, slots: IntArray) -> list[TensorRow]:
@@ -184,8 +182,6 @@ class TfliteFile:
         return TableColumns(self.flatbuffer, at)
 
     def scales(self, tensors: IntArray) -> Iterator[Quantization]:
-        """The scales of tensors."""
-
         def read(slots: IntArray) -> list[Quantization]:
             table = self.columns(slots).tables(schema.TENSOR_QUANTISATION)
             scales, scale_counts = table.vectors(schema.SCALE)
@@ -212,11 +208,9 @@ class TfliteFile:
         return values
 
     def code_numbers(self, operators: IntArray) -> Iterator[int]:
-        """The numbers of the operators' codes."""
         return in_order(operators, lambda slots: self.columns(slots).scalars(schema.OPERATOR_CODE, "<u4"))
 
     def operators(self, operators: IntArray) -> Iterator[OperatorRow]:
-        """The rows of operators."""
         return in_order(operators, self._operators)
 
     def _operators(self, slots: IntArray) -> list[OperatorRow]:

@@ -336,7 +336,6 @@ class _Reader:
         return Op("", code.kind, row.inputs, row.outputs, values, code.version, bodies)
 
     def settings(self, kind: str, row: OperatorRow, options: Any) -> tuple[tuple[str, Value], ...]:
-        """The attributes from the operator's options."""
         if kind in SIZED_BY_OPTIONS:
             return custom_attributes(self.file.content(row.custom_start, row.custom_length))
         if options not in self.attributes:

@@ -18,7 +18,8 @@ def workflow_commands(findings: Findings) -> str:
     """One error for each check that failed, at most ten commands; the last counts what is left out."""
     failed = findings.failed
     if not failed:
-        return _command("notice", {"title": "modelplan"}, _summary(findings))
+        summary = "\n".join([headline(findings), *unknown_lines(findings), *_changes(findings)])
+        return _command("notice", {"title": "modelplan"}, summary)
     shown = failed if len(failed) <= MOST else failed[: MOST - 1]
     lines = [_command("error", {"file": _place(findings, one), "title": _title(one)}, _message(one)) for one in shown]
     if rest := failed[len(shown) :]:
@@ -30,10 +31,6 @@ def workflow_commands(findings: Findings) -> str:
 def _place(findings: Findings, outcome: Outcome) -> str:
     """The model's path from the root of the repository."""
     return normpath(join(findings.folder, outcome.check.model))
-
-
-def _summary(findings: Findings) -> str:
-    return "\n".join([headline(findings), *unknown_lines(findings), *_changes(findings)])
 
 
 def _changes(findings: Findings) -> Iterator[str]:

@@ -192,23 +192,17 @@ def held_banks(drawing: Drawing) -> int:
 
 def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) -> None:
     """Title, facts and legend above the plot."""
-    left = _EDGE
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     suffix = f"   {what}, {_count(len(drawing.problem), 'buffer')}, {_count(drawing.steps, 'step')}"
-    used = lettering.width(suffix, BODY)
-    title = lettering.folded(lettering.drawable(drawing.title), (room - used) / 1.15, TITLE) or "model"
-    sheet.write(left, y, title, TITLE, weight="bold", va="baseline")
-    sheet.write(left + lettering.width(title, TITLE, bold=True), y, suffix, BODY, color=MUTED, va="baseline")
+    y, room = sheet.head(drawing.title, suffix)
     for text, colour in facts(drawing):
         y -= _ROW
-        sheet.write(left, y, lettering.folded(text, room, BODY), BODY, color=colour, va="baseline")
+        sheet.write(_EDGE, y, lettering.folded(text, room, BODY), BODY, color=colour, va="baseline")
     y -= 4
     for row in legend_rows(entries, room):
         y -= _ROW
         for x, entry in row:
-            sheet.swatch(left + x, y - 1, **entry.style)
-            sheet.write(left + x + 14, y, entry.text, SMALL, va="baseline")
+            sheet.swatch(_EDGE + x, y - 1, **entry.style)
+            sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
 
 
 def _count(number: int, what: str) -> str:

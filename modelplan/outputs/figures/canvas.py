@@ -14,6 +14,7 @@ matplotlib is used through its object interface (no pyplot, no window system) an
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ DENSE = 5000
 #: The outline of what is alive at the peak.
 AT_PEAK: dict[str, Any] = {"edgecolor": WARNING, "linewidth": 1.1}
 TITLE, BODY, SMALL = 12.0, 9.0, 7.5
+#: Points between what is written and the edge of a sheet.
+_EDGE = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,16 @@ class Sheet:
         """The upper side of the plot in points."""
         return self.margins.bottom + self.plot_height
 
+    def head(self, title: str, suffix: str = "", otherwise: str = "model") -> tuple[float, float]:
+        """Writes the title at the upper left and `suffix` behind it; returns its baseline and the points of a line."""
+        y, room = self.ceiling + self.margins.top - _EDGE - TITLE, self.right + self.margins.right - 2 * _EDGE
+        left = (room - lettering.width(suffix, BODY)) / 1.15
+        text = lettering.folded(lettering.drawable(title), left, TITLE) or otherwise
+        self.write(_EDGE, y, text, TITLE, weight="bold", va="baseline")
+        if suffix:
+            self.write(_EDGE + lettering.width(text, TITLE, bold=True), y, suffix, BODY, color=MUTED, va="baseline")
+        return y, room
+
     def write(self, x: float, y: float, text: str, size: float = SMALL, **style: Any) -> None:
         """Draws `text` at (x, y) points, taken literally: no mathematics, no glyph that the font lacks."""
         style = {"color": INK, "ha": "left", "va": "center_baseline"} | style
@@ -145,6 +158,17 @@ class Sheet:
 def touch(a: Area, b: Area) -> bool:
     """Whether two areas have a point in common."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def within(a: Area, b: Area) -> bool:
+    """Whether the area `a` lies in `b`."""
+    return a[0] >= b[0] and a[1] >= b[1] and a[2] <= b[2] and a[3] <= b[3]
+
+
+def stairs(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The border of what points beat that fall from left to right: right, then down."""
+    corners = [(x, y) for (_, y), (x, _) in itertools.pairwise(points)]
+    return [*points[:1], *(point for pair in zip(corners, points[1:], strict=True) for point in pair)]
 
 
 def sheet(margins: Margins, plot_width: float, plot_height: float, steps: float, top: float) -> Sheet:

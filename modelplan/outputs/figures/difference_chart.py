@@ -168,10 +168,7 @@ def _shade(*, old: bool) -> str:
 
 
 def _draw_head(sheet: Sheet, chart: DifferenceChart) -> None:
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(chart.title), room / 1.15, TITLE) or "models"
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    y, room = sheet.head(chart.title, otherwise="models")
     for fact in chart.facts:
         y -= _ROW
         sheet.write(_EDGE, y, lettering.folded(lettering.drawable(fact), room, BODY), BODY, va="baseline")

@@ -73,7 +73,7 @@ def draw(field: Field) -> Sheet:
     points = {m.name: (sheet.x(scales.x(m)), sheet.y(scales.y(field.excess(m)))) for m in field.marks}
     front = [points[m.name] for m in field.unbeaten()]
     if front:
-        xs, ys = zip(*_stairs(front), strict=True)
+        xs, ys = zip(*canvas.stairs(front), strict=True)
         sheet.line(xs, ys, color=MUTED, linewidth=0.8, zorder=1)
     for mark in reversed(field.marks):
         _dot(sheet, *points[mark.name], mark.kind, hollow=bool(mark.found_by))
@@ -128,10 +128,7 @@ def _percent(decade: int) -> str:
 
 
 def _head(sheet: Sheet, field: Field) -> None:
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(field.title), room / 1.15, TITLE) or "problem"
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    y, _ = sheet.head(field.title, otherwise="problem")
     sheet.write(_EDGE, y - _ROW, field.facts, BODY, va="baseline")
     x = _EDGE
     for kind in dict.fromkeys(m.kind for m in field.marks):
@@ -233,14 +230,6 @@ def _dot(sheet: Sheet, x: float, y: float, kind: str, *, hollow: bool = False) -
     sheet.line((x,), (y,), marker="o", markersize=_DOT, color=face, markeredgecolor=edge, markeredgewidth=width)
 
 
-def _stairs(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """The border of what the points beat: right, then down."""
-    for i, (x, y) in enumerate(points):
-        if i:
-            yield x, points[i - 1][1]
-        yield x, y
-
-
 def _time(microseconds: float) -> str:
     for scale, unit in ((1e6, "s"), (1e3, "ms")):
         if microseconds >= scale:
@@ -258,7 +247,7 @@ def _names(sheet: Sheet, field: Field, points: dict[str, tuple[float, float]]) -
     inside = (sheet.margins.left + 2, sheet.margins.bottom + 2, sheet.right - 2, sheet.ceiling - 2)
     for mark in [*field.unbeaten(), *(m for m in field.marks if m not in field.unbeaten())]:
         for box in _spots(*points[mark.name], lettering.width(mark.name, SMALL) + 2):
-            if _within(box, inside) and not any(canvas.touch(box, other) for other in taken):
+            if canvas.within(box, inside) and not any(canvas.touch(box, other) for other in taken):
                 taken.append(box)
                 sheet.write(box[0] + 1, (box[1] + box[3]) / 2, mark.name, SMALL, color=INK)
                 break
@@ -271,7 +260,3 @@ def _spots(x: float, y: float, width: float) -> Iterator[Area]:
         left = x + gap if dx > 0 else x - gap - width if dx < 0 else x - width / 2
         centre = y + dy * (half + gap - (1 if dx else 0))
         yield left, centre - half, left + width, centre + half
-
-
-def _within(a: Area, b: Area) -> bool:
-    return a[0] >= b[0] and a[1] >= b[1] and a[2] <= b[2] and a[3] <= b[3]

@@ -86,7 +86,7 @@ def draw(front: Front) -> Sheet:
     _axes(sheet, scale)
     _head(sheet, front)
     best = [mark for mark in front.front if _inside(front, scale, mark)]
-    line = _stairs([_at(sheet, front, scale, mark) for mark in sorted(best, key=lambda mark: mark.macs)])
+    line = canvas.stairs([_at(sheet, front, scale, mark) for mark in sorted(best, key=lambda mark: mark.macs)])
     if line:
         xs, ys = zip(*line, strict=True)
         sheet.line(xs, ys, color=_FRONT, linewidth=0.9)
@@ -133,10 +133,7 @@ def _ticks(least: float, most: float) -> Iterator[float]:
 
 
 def _head(sheet: Sheet, front: Front) -> None:
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(front.title), room / 1.15, TITLE) or "model"
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    y, _ = sheet.head(front.title)
     least = min((mark.arena for mark in (*front.rungs, *front.front)), default=0)
     facts = f"{counted(len(front.front), 'plan')}  ·  least arena {human(least)}"
     if len({(mark.arena, mark.macs) for mark in (*front.front, *front.rungs)}) == 1:
@@ -153,11 +150,6 @@ def _dot(sheet: Sheet, at: Point, colour: str, *, ring: bool = False) -> None:
     face, edge, width = ("white", colour, 1.4) if ring else (colour, "white", 0.3)
     size = 6.0 if ring else 4.0
     sheet.line((x,), (y,), marker="o", markersize=size, color=face, markeredgecolor=edge, markeredgewidth=width)
-
-
-def _stairs(points: list[Point]) -> list[Point]:
-    """The border of what the plans of the front beat: right, then down, from little work to much."""
-    return [point for i, (x, y) in enumerate(points) for point in ([(x, points[i - 1][1])] if i else []) + [(x, y)]]
 
 
 def _around(x: float, y: float, reach: float) -> Box:
@@ -187,9 +179,8 @@ def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Box]) -> None:
         spots = [
             box
             for box in _spots(*_at(sheet, front, scale, mark), width, rung=rung)
-            if box[0] >= edges[0] and box[1] >= edges[1] and box[2] <= edges[2] and box[3] <= edges[3]
-            and not any(canvas.touch(box, other) for other in taken)
-        ]  # fmt: skip
+            if canvas.within(box, edges) and not any(canvas.touch(box, other) for other in taken)
+        ]
         clear = (box for box in spots if not any(canvas.touch(box, other) for other in drawn))
         box = next(clear, spots[0] if spots else None)
         if box is not None:

@@ -126,13 +126,7 @@ def _axis(sheet: Sheet) -> None:
 
 def _head(sheet: Sheet, chart: LadderChart) -> None:
     """Title, what is saved, and the legend."""
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    suffix = "   what each step of fit saves"
-    title = lettering.folded(lettering.drawable(chart.title), (room - lettering.width(suffix, BODY)) / 1.15, TITLE)
-    sheet.write(_EDGE, y, title or "model", TITLE, weight="bold", va="baseline")
-    after = _EDGE + lettering.width(title or "model", TITLE, bold=True)
-    sheet.write(after, y, suffix, BODY, color=MUTED, va="baseline")
+    y, room = sheet.head(chart.title, "   what each step of fit saves")
     first = chart.rungs[0].arena if chart.rungs else 0
     chosen = next((bar.arena for bar in chart.rungs if bar.chosen), None)
     facts = "nothing fits" if chosen is None else f"arena {human(chosen)} instead of {human(first)}"

@@ -147,7 +147,6 @@ def _write_names(sheet: Sheet, found: list[NamedRow], rows: int) -> None:
 
 
 def _lanes(drawing: Drawing) -> list[int]:
-    """The streams, one lane each."""
     return sorted(set(drawing.streams))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from modelplan.model import Aliases, IntArray, Plan, bounds
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.axes import draw_live_bytes, spread, stride
-from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, WARNING, Margins, Sheet
 from modelplan.planning import lifetimes
 from modelplan.primitives.units import brief, human
 from modelplan.rewriting.reordering import moved
@@ -133,10 +133,7 @@ def _draw_levels(sheet: Sheet, drawing: OrderDrawing) -> None:
 
 
 def _draw_head(sheet: Sheet, drawing: OrderDrawing) -> None:
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(drawing.title), room / 1.15, TITLE) or "model"
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    y, room = sheet.head(drawing.title)
     saved = drawing.peak_before - drawing.peak_after
     share = saved / drawing.peak_before if drawing.peak_before else 0.0
     proof = f"optimal ({drawing.proof})" if drawing.peak_after == drawing.lower_bound else "not proved least"

@@ -86,13 +86,7 @@ def draw_panel(
 
 def _head(sheet: Sheet, drawing: Drawing, entries: list[axes.Entry], alone: int) -> None:
     """Title, what reuse saves, and the legend."""
-    room = sheet.right + _RIGHT - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    suffix = f"   what reuse saves, {counted(len(drawing.problem), 'buffer')}"
-    left = room - lettering.width(suffix, BODY)
-    title = lettering.folded(lettering.drawable(drawing.title), left / 1.15, TITLE) or "model"
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    sheet.write(_EDGE + lettering.width(title, TITLE, bold=True), y, suffix, BODY, color=MUTED, va="baseline")
+    y, room = sheet.head(drawing.title, f"   what reuse saves, {counted(len(drawing.problem), 'buffer')}")
     share = f" = {drawing.planned / alone:.1%} of the bytes of all buffers" if alone else ""
     facts = f"{axes.planned_words(drawing)} {human(drawing.planned)}{share}, {human(alone)}"
     sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")

@@ -101,10 +101,7 @@ def _name(marks: Sequence[Mark]) -> str:
 
 def _head(sheet: Sheet, standing: Standing, named: Sequence[Mark]) -> None:
     field = standing.field
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(field.title), room / 1.15, TITLE) or "problem"
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
+    y, room = sheet.head(field.title, otherwise="problem")
     sheet.write(_EDGE, y - _ROW, lettering.folded(field.facts, room, BODY), BODY, va="baseline")
     y -= 2 * _ROW + 4
     kinds = dict.fromkeys(mark.kind for mark in named if mark.name != "modelplan")

@@ -27,7 +27,6 @@ class Words:
         self._numbers: dict[str, int] = {}
 
     def number(self, word: str) -> int:
-        """The number of a word."""
         return self._numbers.setdefault(word, len(self._numbers))
 
     @property

@@ -133,7 +133,6 @@ def _worth_showing(stage: SizedFile) -> int:
 
 
 def _saved(one: Suggestion) -> str:
-    """What a change saves, and what it is."""
     return f"{one.saved:,} bytes less: {one.name}{'' if one.free else f' ({one.costs[0]})'}"
 
 

@@ -244,11 +244,8 @@ def following_lines(difference: Difference) -> list[str]:
     most = [f"{short_names(one.label)} {signed(one.effect)}" for one in following[:_MOST_NAMED] if one.effect]
     largest = [f"most effect: {', '.join(most)}"] if most else []
     what = "; ".join([*sums, *largest]) or "no bytes differ"
-    return [f"{counted(len(following), 'operator')} behind these {_follow(len(following))}: {what}"]
-
-
-def _follow(count: int) -> str:
-    return "follows" if count == 1 else "follow"
+    verb = "follows" if len(following) == 1 else "follow"
+    return [f"{counted(len(following), 'operator')} behind these {verb}: {what}"]
 
 
 def value_lines(difference: Difference) -> list[str]:

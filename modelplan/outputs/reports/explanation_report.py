@@ -251,7 +251,6 @@ def best_lines(suggestions: Sequence[Suggestion], most: int = 3) -> list[str]:
 
 
 def as_json(explanation: Explanation) -> str:
-    """The explanation as JSON."""
     refused = [{"change": name, "reason": reason} for name, reason in explanation.advice.refused]
     document = {
         "schema": SCHEMA,

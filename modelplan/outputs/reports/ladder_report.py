@@ -12,7 +12,7 @@ from modelplan.primitives.units import counted, human
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm.declaration import MACRO
-from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES, Need
+from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES
 from modelplan.runtimes.tflm.kernels import ALL
 
 #: Changes that are shown where nothing fits.
@@ -128,7 +128,7 @@ def _needs(rung: Rung, goal: Goal) -> list[str]:
         lines.append(f"new operators  register {', '.join(rung.added)} with MicroMutableOpResolver")
     if rung.needs:
         newest = max(rung.needs, key=lambda need: need.since or LOOPS_WITHOUT_COPIES)
-        dates = ", ".join(map(_dated, rung.needs))
+        dates = ", ".join(f"{need.what} {need.since or 'unknown'}" for need in rung.needs)
         lines.append(f"TFLM           of {newest.since or 'a day that is not known'} or later: {dates}")
     if "WHILE" in rung.added and (goal.tflm is None or goal.tflm < LOOPS_WITHOUT_COPIES):
         lines.append(
@@ -136,7 +136,3 @@ def _needs(rung: Rung, goal: Goal) -> list[str]:
             " which takes time"
         )
     return lines
-
-
-def _dated(need: Need) -> str:
-    return f"{need.what} {need.since or 'unknown'}"

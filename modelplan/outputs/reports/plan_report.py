@@ -19,7 +19,6 @@ def render(plan: Plan) -> str:
 
 
 def sections_of(plan: Plan) -> Report:
-    """The report of `plan` as sections."""
     figures = summary(plan)
     return [*_summary(plan, figures, printable(plan.graph.name)), *_details(plan)]
 

@@ -63,7 +63,6 @@ def duration(seconds: float) -> str:
 
 
 def _table(plan: RegionPlan) -> Table:
-    """A line for each region."""
     cells = []
     for use in plan.uses:
         region = use.region

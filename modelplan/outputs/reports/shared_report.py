@@ -159,7 +159,6 @@ def _model(plan: SharedPlan, number: int) -> dict[str, Any]:
 
 
 def _arenas(arenas: TflmArenas) -> dict[str, Any]:
-    """The whole arenas."""
     found: dict[str, Any] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
     if arenas.libraries:
         found["libraries"] = [

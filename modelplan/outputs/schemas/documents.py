@@ -261,7 +261,6 @@ def _baseline() -> Schema:
 
 
 def _target(definitions: Definitions) -> Schema:
-    """The target that was asked for."""
     table = {"type": "object", "additionalProperties": _INTEGER}
     return _record(
         {"name": _TEXT, "budget": _INTEGER_OR_NONE, "block": {"anyOf": [definitions.of(Block), {"type": "null"}]},

@@ -30,11 +30,7 @@ Swap = Callable[[Iterable[Sequence[Member]], Iterable[Sequence[Member]]], int]
 
 
 def require_mode(mode: str) -> None:
-    """Checks that there is an alias mode called `mode`.
-
-    Raises:
-        RequestError: there is none; the message lists the modes.
-    """
+    """Checks that there is an alias mode called `mode`."""
     if mode not in MODES:
         raise RequestError(f"no alias mode {mode!r}; there are: {', '.join(MODES)}")
 

@@ -10,7 +10,7 @@ from modelplan.model import Aliases, Budget, Graph, OrderProblem, Runtime, Sched
 from modelplan.planning import entry_points, lifetimes
 from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
 from modelplan.planning.schedulers.problem import order_problem
-from modelplan.planning.schedulers.unpacking import with_late_unpacking
+from modelplan.planning.schedulers.side_effects import with_late_unpacking
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 
 #: Two seconds of one core of 2023.
@@ -60,11 +60,7 @@ def names() -> tuple[str, ...]:
 
 
 def require_schedule(name: str) -> None:
-    """Checks that there is a schedule called `name`.
-
-    Raises:
-        RequestError: there is none; the message lists the names.
-    """
+    """Checks that there is a schedule called `name`."""
     if name not in SCHEDULERS and name not in names():
         raise RequestError(f"no schedule {name!r}; there are: {', '.join(names())}")
 
@@ -80,9 +76,6 @@ def orders(
     """What `order` gives, then other orders of the same peak: they need not pack equally well.
 
     All keep the pairs (before, after) of `precedences`; the bound holds for the orders that do.
-
-    Raises:
-        RequestError, BrokenPlanError: as `order`.
     """
     require_schedule(name)
     pairs = tuple(precedences)

@@ -1,4 +1,7 @@
-"""`check`: whether models keep their budgets: those that are named, or those that a project's file states."""
+"""`check`: whether models keep their budgets: those that are named, or those that a project's file states.
+
+What a model needs is judged against its limits and a baseline: saved figures, or the model of a git revision.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from modelplan.answers.check_outcomes import Check, Findings, Limits, Outcome
 from modelplan.formats.files import read_text
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.primitives.units import human
-from modelplan.questions.budgets.judging import Baseline, compared, judgements
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.project_budgets import (
     ONE_TEXT,
@@ -38,6 +40,12 @@ from modelplan.questions.target_request import TargetRequest, choose_target
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
+
+from modelplan.answers.check_outcomes import Earlier, Figures, Judgement
+from modelplan.model.model_file import ModelFile, Target
+from modelplan.questions.budgets.revisions import Revision
+from modelplan.questions.budgets.saved_figures import SavedFigures
+from modelplan.questions.model_request import SessionAsked
 
 #: What a budget may state beside its limits, as the options of `check` name it in their arguments.
 OPTIONS = tuple(key.replace("-", "_") for key in ("target", *ONE_TEXT, *TEXTS))
@@ -90,11 +98,7 @@ def check_budgets(request: CheckRequest) -> Findings:
 
 
 def outcomes_of(request: CheckRequest) -> Iterator[Outcome]:
-    """The outcomes one by one, each as soon as it is known; what cannot be understood is refused at once.
-
-    Raises:
-        RequestError: as `check_budgets`.
-    """
+    """The outcomes one by one, each as soon as it is known; what cannot be understood is refused at once."""
     return _start(request)[1]
 
 
@@ -268,3 +272,54 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     short = any(not judgement.passed for judgement in found.judgements if judgement.quantity != "flash")
     found = replace(found, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
     return replace(found, exit_code=1, others=measurements.others(file, runs_on) if short else ())
+
+
+Baseline = SavedFigures | Revision
+#: Extents and shapes that are bound.
+Bound = tuple[tuple[str, ...], tuple[str, ...]]
+#: Said where growth is limited and nobody told what to compare with.
+NO_BASELINE = "no baseline is given; --baseline FILE.json or a git revision names one"
+
+
+def judgements(limits: Limits, figures: Figures, earlier: Earlier | None) -> Iterator[Judgement]:
+    """Each limit with what was measured. Growth without an earlier figure cannot be judged, and says why."""
+    if limits.arena is not None:
+        yield Judgement("arena", figures.arena, limits.arena)
+    if limits.head is not None:
+        yield Judgement("head", figures.head, limits.head)
+    if limits.flash is not None:
+        yield Judgement("flash", figures.flash, limits.flash)
+    if limits.growth is not None:
+        before = earlier.figures if earlier else None
+        if before is None:
+            yield Judgement("growth", None, None, earlier.reason if earlier else NO_BASELINE)
+        else:
+            yield Judgement("growth", figures.arena - before.arena, limits.growth.allowed(before.arena))
+
+
+def compared(
+    baseline: Baseline,
+    key: str,
+    file: ModelFile,
+    target: Target,
+    bound: Bound,
+    measurements: Measurements,
+    asked: SessionAsked,
+) -> tuple[Earlier, tuple[str, ...]]:
+    """What the model called `key` needed, and in one line each what made it need more or less since.
+
+    `bound` are the extents and shapes that were bound for the file, `asked` how a session of it is sized.
+    """
+    if isinstance(baseline, SavedFigures):
+        return baseline.earlier(key, setting_of(target, *bound)), ()
+    old = measurements.earlier_file(baseline, key, *bound)
+    if isinstance(old, str):
+        return Earlier(baseline.name, None, old), ()
+    try:
+        needed = measurements.requirement(old, target, asked)
+    except ModelPlanError as problem:
+        return Earlier(baseline.name, None, str(problem)), ()
+    if needed.refusals:
+        return Earlier(baseline.name, None, f"{old.path} does not run: {needed.refusals[0]}"), ()
+    earlier = Earlier(baseline.name, Figures(needed.arena, needed.head, len(old.content)))
+    return earlier, measurements.causes(old, file, target, asked)

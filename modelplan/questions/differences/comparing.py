@@ -241,7 +241,6 @@ class _Comparison:
             yield self.input_change(Change.VALUES, t, u, ["other quantisation"])
 
     def input_change(self, change: Change, t: int, u: int, details: Sequence[str]) -> OpChange:
-        """The change of an input with its figures."""
         side, k = (self.new, u) if u >= 0 else (self.old, t)
         sizes = Bytes(*(s.plan.graph.tensors[x].nbytes if x >= 0 else None for s, x in ((self.old, t), (self.new, u))))
         held = self.in_peak(("tensor", t) if t >= 0 else None, ("tensor", u) if u >= 0 else None)

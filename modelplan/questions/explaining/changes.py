@@ -98,11 +98,7 @@ class TriedChange:
 
 
 def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubject:
-    """The subject after a change, with the change's command or description and costs added.
-
-    Raises:
-        RefusedChangeError: the change cannot be made; the message says why.
-    """
+    """The subject after a change, with the change's command or description and costs added."""
     try:
         after = change.make(subject, place)
     except (ModelError, RequestError, BrokenPlanError, FixedShapeError) as problem:

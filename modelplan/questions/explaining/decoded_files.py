@@ -37,10 +37,6 @@ def arena_of_compressed(
     """The arena with the constants `small`, each of so many bytes, compressed as `how` says.
 
     None where TFLM has no such operator, or would not run the compressed file.
-
-    Raises:
-        RequestError: no such ABI or kernel library.
-        ModelError: the offline plan in the file does not fit the model.
     """
     scheme = _scheme(how)
     if scheme is None or len(model.subgraphs) > 1 or model.compressed or not small:

@@ -70,9 +70,6 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
     """The explanation without any change as soon as the need and the peak are known, then all of it.
 
     `report` is called with a line for each change as it is known.
-
-    Raises:
-        ModelError, RequestError, BrokenPlanError: as `explain`.
     """
     asked = session_asked(request)
     deadline = None if request.seconds is None else time.monotonic() + request.seconds
@@ -108,11 +105,7 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
 
 
 def _compressions(request: ExplainRequest, file: ModelFile, target: Target) -> Iterator[Compression]:
-    """What `what_if` asks about.
-
-    Raises:
-        RequestError: one that cannot be read.
-    """
+    """What `what_if` asks about."""
     for asked in request.what_if:
         name, _, form = asked.partition("=")
         if name != "compress":

@@ -19,11 +19,7 @@ _PRODUCTS = frozenset({"MatMul", "Gemm"})
 
 
 def with_inputs(subject: ModelSubject, of: Callable[[tuple[int, ...]], tuple[int, ...]]) -> ModelSubject:
-    """The model with inputs of the shapes that `of` makes of theirs.
-
-    Raises:
-        RefusedChangeError: no shape changes, or a constant fixes one further on.
-    """
+    """The model with inputs of the shapes that `of` makes of theirs."""
     if subject.source is None:
         raise RefusedChangeError("shapes are inferred for the unmodified file only")
     graph = subject.graph
@@ -39,11 +35,7 @@ def with_inputs(subject: ModelSubject, of: Callable[[tuple[int, ...]], tuple[int
 
 
 def _inferred(content: bytes, shapes: dict[str, tuple[int, ...]], name: str) -> Graph:
-    """The graph of the model with these inputs.
-
-    Raises:
-        RefusedChangeError: shapes contradict each other.
-    """
+    """The graph of the model with these inputs."""
     import onnx
 
     model = onnx.load_model_from_string(content)

@@ -35,11 +35,7 @@ def ops_of_kinds(graph: Graph, kinds: frozenset[str]) -> Iterator[int]:
 
 
 def padding_fused(graph: Graph, index: int) -> tuple[Edit, str]:
-    """The edit that leaves a padding to the convolutions that read it, and what that does to the outputs.
-
-    Raises:
-        RefusedChangeError: something else reads it, or padding of their own gives another shape.
-    """
+    """The edit that leaves a padding to the convolutions that read it, and what that does to the outputs."""
     pad = graph.ops[index]
     x, y = pad.inputs[0], pad.outputs[0]
     readers = graph.readers[y]
@@ -83,11 +79,7 @@ def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
 
 
 def activation_fused(graph: Graph, index: int) -> tuple[Edit, str]:
-    """The edit that leaves an activation to the operator in front of it, and what that does to the outputs.
-
-    Raises:
-        RefusedChangeError: the operator in front cannot carry one out, or others read what it makes.
-    """
+    """The edit that leaves an activation to the operator in front of it, and what that does to the outputs."""
     op = graph.ops[index]
     x, y = op.inputs[0], op.outputs[0]
     before = graph.producers[x]
@@ -108,11 +100,7 @@ def activation_fused(graph: Graph, index: int) -> tuple[Edit, str]:
 
 
 def transposition_removed(graph: Graph, index: int) -> tuple[Edit, str]:
-    """The edit that removes a transposition, and who must then give or take the other layout.
-
-    Raises:
-        RefusedChangeError: it stands between operators that each need their own layout.
-    """
+    """The edit that removes a transposition, and who must then give or take the other layout."""
     op = graph.ops[index]
     x, y = op.inputs[0], op.outputs[0]
     if graph.tensors[x].kind is not Kind.ACTIVATION:

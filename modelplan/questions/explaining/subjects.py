@@ -26,7 +26,7 @@ OWN, PINNED, APART = "own", "pinned", "scratch apart"
 
 
 class RefusedChangeError(Exception):
-    """A change cannot be made to this model; the message says why."""
+    """A change cannot be made to this model; the message says why. Whatever makes or tries a change raises it."""
 
 
 class OutOfTimeError(Exception):
@@ -64,11 +64,7 @@ class ModelSubject:
         return self.model is not None and self.target.runtime.requires is not None
 
     def check_time(self) -> None:
-        """Checks the deadline.
-
-        Raises:
-            OutOfTimeError: it has passed.
-        """
+        """Checks the deadline."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise OutOfTimeError
 
@@ -115,11 +111,7 @@ def subject_of(file: ModelFile, target: Target, deadline: float | None = None) -
 
 
 def require_editable(subject: ModelSubject) -> None:
-    """Checks that the graph and the file's records list the same operators.
-
-    Raises:
-        RefusedChangeError: they do not.
-    """
+    """Checks that the graph and the file's records list the same operators."""
     graph, model = subject.graph, subject.model
     if graph.bodies:
         raise RefusedChangeError("operators run bodies, which are not changed")
@@ -137,11 +129,7 @@ def require_editable(subject: ModelSubject) -> None:
 
 
 def with_edit(subject: ModelSubject, edit: Edit) -> ModelSubject:
-    """The subject after an edit, whose numbers are those of its present graph.
-
-    Raises:
-        RefusedChangeError: no graph results.
-    """
+    """The subject after an edit, whose numbers are those of its present graph."""
     require_editable(subject)
     try:
         graph = edited_graph(subject.graph, edit)
@@ -155,11 +143,7 @@ def with_edit(subject: ModelSubject, edit: Edit) -> ModelSubject:
 
 
 def with_order(subject: ModelSubject, order: Sequence[int]) -> ModelSubject:
-    """The subject with its operators in another order.
-
-    Raises:
-        RefusedChangeError: the operators of the file are not those of the graph.
-    """
+    """The subject with its operators in another order."""
     graph = replace(subject.graph, ops=tuple(subject.graph.ops[i] for i in order), fingerprint="")
     model = subject.model
     if model is not None:

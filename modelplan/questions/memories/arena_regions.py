@@ -21,9 +21,6 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
 
     TFLM places no single buffer in a memory of its own: tensors and scratch share the non-persistent arena, and weights
     stay in the file. Nothing but the file lies in memory that is not written; it may be copied to one that is.
-
-    Raises:
-        RequestError, ModelError: as `two_arenas`.
     """
     found = two_arenas(model, abi, kernels)
     sizes, rest = (found.persistent, found.non_persistent, len(model.data)), found.non_persistent > found.head

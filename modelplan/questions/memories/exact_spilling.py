@@ -76,7 +76,6 @@ class HoldingProgram:
         )
 
     def _run(self, capacities: Sequence[int], whole: Sequence[bool], seconds: float) -> Any:
-        """HiGHS on the program."""
         optimize, sparse = highs.modules()
         rows = self._rows + [(row, -np.inf, float(capacities[region])) for region, row in self._loads]
         entries = [(value, r, column) for r, (row, _, _) in enumerate(rows) for column, value in row.items()]

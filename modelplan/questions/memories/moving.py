@@ -62,11 +62,7 @@ def moving_problem(
     reader: str,
     macs_per_second: float | None,
 ) -> RegionProblem:
-    """The question that `moving_plan` answers, of the same arguments.
-
-    Raises:
-        RequestError: no region may hold a buffer.
-    """
+    """The question that `moving_plan` answers, of the same arguments."""
     asked = region_problem([plan], regions, reader=reader, macs_per_second=macs_per_second)
     asked = _with_homes(asked, [purpose for _, purpose in owners_of([plan])])
     hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)

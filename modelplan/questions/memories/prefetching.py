@@ -56,9 +56,6 @@ def plan_moves(
         seconds: the limit of each run of the exact program.
         allocator: what finds offsets.
         shares: of the fastest region, for which contents are decided; each is tried where an engine copies.
-
-    Raises:
-        RequestError: as `spill`.
     """
     first = spill(problem, method, seconds, allocator)
     blocking = replace(first.layout, timetable=timetable_of(problem, first.layout))

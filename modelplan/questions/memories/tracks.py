@@ -89,7 +89,6 @@ class Costs:
         self.tracks = tuple(_tracks(problem))
 
     def region(self, track: Track, place: int) -> int:
-        """The region of a place."""
         return track.home if place == HOME else place
 
     def serves(self, track: Track, q: int, place: int) -> bool:
@@ -277,7 +276,6 @@ def placed(
 def _problem_of(
     problem: RegionProblem, region: int, own: list[int], stays: list[Stay], apart: set[tuple[int, int]]
 ) -> Problem:
-    """The placement problem of one region."""
     buffers = np.array([stays[number].buffer for number in own], dtype=np.int64)
     local = {number: i for i, number in enumerate(own)}
     return Problem(

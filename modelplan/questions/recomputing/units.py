@@ -50,7 +50,6 @@ class Units:
         return sum(unit.work for unit in self.units)
 
     def work_of(self, sequence: Sequence[int]) -> int:
-        """The work of a sequence."""
         return sum(self.units[u].work for u in sequence)
 
     def occupancy(self, sequence: Sequence[int]) -> list[int]:

@@ -284,11 +284,7 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _hold(file: BinaryIO, path: Path) -> None:
-    """Locks a file until the process ends.
-
-    Raises:
-        RequestError: another process holds it.
-    """
+    """Locks a file until the process ends."""
     try:
         import fcntl
     except ImportError:  # Windows

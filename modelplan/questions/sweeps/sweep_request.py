@@ -125,5 +125,4 @@ class _Writing:
 
     @property
     def progress(self) -> SweepProgress:
-        """How far the sweep is."""
         return SweepProgress(dict(self.counts), self.missing, self.there, time.monotonic() - self.start)

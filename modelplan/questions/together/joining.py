@@ -70,11 +70,7 @@ def _buffer(parts: Sequence[ModelPart], place: Place) -> tuple[int, int]:
 
 
 def _member(parts: Sequence[ModelPart], place: Place) -> tuple[int, int]:
-    """The buffer that holds a tensor, and how far above its start.
-
-    Raises:
-        RequestError: the tensor has no memory in the arena.
-    """
+    """The buffer that holds a tensor, and how far above its start."""
     part = parts[place.model]
     for number, members in enumerate(part.problem.members):
         for member in members:
@@ -149,11 +145,7 @@ def _active(parts: Sequence[ModelPart], relation: Relation, starts: Sequence[int
 def _conflicts(
     relation: Relation, models: Sequence[frozenset[int]], always: Sequence[bool]
 ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Pairs of buffers of models that may be active at the same time.
-
-    Raises:
-        RequestError: there are too many.
-    """
+    """Pairs of buffers of models that may be active at the same time."""
     sets: dict[frozenset[int], list[int]] = {}
     for number, (active, ever) in enumerate(zip(models, always, strict=True)):
         if not ever:

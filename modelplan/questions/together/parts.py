@@ -69,11 +69,7 @@ class ShareRequest:
 
 
 def check_pipes(files: Mapping[str, ModelFile], pipes: Sequence[Pipe]) -> None:
-    """Checks that what a pipeline connects has the same shape, type and quantisation.
-
-    Raises:
-        RequestError: it does not; names both tensors and what differs.
-    """
+    """Checks that what a pipeline connects has the same shape, type and quantisation."""
     names = tuple(files)
     for pipe in pipes:
         ends = [(names[place.model], place.tensor) for place in (pipe.source, pipe.target)]
@@ -138,11 +134,7 @@ def parts_of(files: Mapping[str, ModelFile], relation: Relation, request: ShareR
 
 
 def _kernels_of(files: Mapping[str, ModelFile], request: ShareRequest) -> str:
-    """The kernel library of one TFLM that runs all models: the one that is named, else that of the plans, else all.
-
-    Raises:
-        RequestError: plans in the files were made for different libraries.
-    """
+    """The kernel library of one TFLM that runs all models: the one that is named, else that of the plans, else all."""
     if request.kernels in TFLM.library_names:
         return str(request.kernels)
     known = {name: kernels_made_for(f.content, name) for name, f in files.items() if f.graph.format == TFLM.default_for}
@@ -199,11 +191,7 @@ def _tflm_part(name: str, file: ModelFile, request: ShareRequest, *, guarded: bo
 
 
 def _check_state(model: FileModel) -> None:
-    """Checks that ring buffers are variables, which TFLM keeps apart from the head that other models write over.
-
-    Raises:
-        ModelError: one is not; names the operator.
-    """
+    """Checks that ring buffers are variables, which TFLM keeps apart from the head that other models write over."""
     for subgraph in model.subgraphs:
         for number, op in enumerate(subgraph.ops):
             if op.kind == _RING and not all(subgraph.tensors[t].variable for t in op.writes):

@@ -129,11 +129,7 @@ def _check_inputs(graphs: Mapping[str, Graph], pipes: Sequence[Pipe]) -> None:
 
 
 def _order(names: Sequence[str], pipes: Sequence[Pipe]) -> tuple[int, ...]:
-    """The models in the order given, those of one pipeline side by side and each behind those that feed it.
-
-    Raises:
-        RequestError: the pipelines form a circle; names it.
-    """
+    """The models in the order given, those of one pipeline side by side and each behind those that feed it."""
     import networkx as nx
 
     feeds: nx.DiGraph[int] = nx.DiGraph()

@@ -60,11 +60,7 @@ def share_memory(request: ShareRequest) -> SharedPlan:
 def planned_together(
     parts: tuple[ModelPart, ...], relation: Relation, allocator: str = allocators.DEFAULT, budget: Budget | None = None
 ) -> SharedPlan:
-    """The plan of models whose problems are known, seen by the referee but not proved model by model.
-
-    Raises:
-        RequestError: as `joined` and `place_all`.
-    """
+    """The plan of models whose problems are known, seen by the referee but not proved model by model."""
     joint = joined(parts, relation)
     placement = place_all(joint, relation, allocator, budget)
     turns, least = all_in_turn(relation), bounds.height(joint.problem, placement)
@@ -158,11 +154,7 @@ def written_files(shared_plan: SharedPlan, abi: str = "32") -> tuple[FileModel, 
 
 
 def _check_scratch(shared_plan: SharedPlan, written: Sequence[FileModel], abi: Abi, library: KernelSet) -> None:
-    """Checks that TFLM, built so, places no scratch over another model.
-
-    Raises:
-        RequestError: it does; names the scratch.
-    """
+    """Checks that TFLM, built so, places no scratch over another model."""
     offsets, sizes = shared_plan.placement.offsets.copy(), shared_plan.problem.size.copy()
     joint_of = {(owned.model, owned.buffer): joint for joint, owned in shared_plan.owners_of()}
     for number, model in enumerate(written):
@@ -180,11 +172,7 @@ def _check_scratch(shared_plan: SharedPlan, written: Sequence[FileModel], abi: A
 
 
 def _check_block(shared_plan: SharedPlan, number: int, rows: Sequence[Request], places: Sequence[int]) -> None:
-    """Checks that what TFLM places for a model with a plan of its own stays in the model's block.
-
-    Raises:
-        RequestError: it does not.
-    """
+    """Checks that what TFLM places for a model with a plan of its own stays in the model's block."""
     (start,), part = shared_plan.offsets_of(number), shared_plan.parts[number]
     ends = [place + row.size for row, place in zip(rows, places, strict=True)]
     if min(places, default=start) < start or max(ends, default=start) > start + part.problem.size.sum():

@@ -64,11 +64,6 @@ class CModel:
 
 
 def _operators(file: FileModel) -> list[COperator]:
-    """All operators.
-
-    Raises:
-        ModelError: some cannot become C; names them all.
-    """
     operators, missing = [], []
     for index in range(len(file.subgraphs[0].ops)):
         try:

@@ -125,9 +125,6 @@ def broadcast_loops(r: OperatorReader) -> list[tuple[int, int, int]]:
     """Three loops over the elements of the result: their counts, and the elements from one to the next in each operand.
 
     The first is that over the rows, where there are several.
-
-    Raises:
-        MissingKernelError: there is no such loop, since an operand is repeated along too many axes.
     """
     result = r.output().shape
     strides = [_repeated_strides(r, position) for position in (0, 1)]

@@ -192,7 +192,6 @@ def _sigmoid(r: OperatorReader) -> Function:
 
 
 def _rescaling(r: OperatorReader) -> Function:
-    """QUANTIZE."""
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
     multiplier, shift = quantized_multiplier(source / result)
     dtype = r.dtype(r.output())

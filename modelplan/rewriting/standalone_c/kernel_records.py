@@ -19,7 +19,10 @@ Table = npt.NDArray[Any]
 
 
 class MissingKernelError(ModelError):
-    """There is no C for an operator: names it, its place in the file, and what would be needed."""
+    """There is no C for an operator: names it, its place in the file, and what would be needed.
+
+    Whatever reads an operator here raises it.
+    """
 
 
 def rows_of(shape: tuple[int, ...]) -> int:
@@ -143,13 +146,11 @@ class COperator:
 
 
 def row_operand(tensor: int, shape: tuple[int, ...], nbytes: int, window: RowWindow | None = None) -> RowOperand:
-    """A tensor of a shape as an operand with rows."""
     rows = rows_of(shape)
     return RowOperand(tensor, rows, nbytes // max(rows, 1), window)
 
 
 def row_result(tensor: int, shape: tuple[int, ...], nbytes: int) -> RowResult:
-    """A tensor of a shape as a result with rows."""
     rows = rows_of(shape)
     return RowResult(tensor, rows, nbytes // max(rows, 1))
 

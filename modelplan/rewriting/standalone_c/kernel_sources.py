@@ -1,7 +1,8 @@
 """The C sources of kernels, which lie beside this file: for a type of elements, with the functions that they call.
 
 A source is a template: `VARIANT` in its names, and types such as `element_t`, stand for those of the type. A comment on
-its first line names the functions that it uses.
+its first line names the functions that it uses. What several sources have in common, fields and loops, is a part that
+they include.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).with_name("kernels")
 _USES = re.compile(r"\A/\* uses: (.*) \*/\n")
+_PART = re.compile(r'^#include "(\w+\.part)"\n', re.MULTILINE)
 _FIELD = re.compile(r"^    (?:const )?\w+ \*?(\w+);", re.MULTILINE)
 
 #: What a variant calls of a library, of several functions with the same arguments.
@@ -69,7 +71,7 @@ def kernel_name(source: str, variant: str) -> str:
 @cache
 def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
-    text = (_FOLDER / f"{source}.c").read_text()
+    text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), (_FOLDER / f"{source}.c").read_text())
     words = _words(variant)
     text = re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
     uses: tuple[str, ...] = ()

@@ -102,11 +102,7 @@ C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS))
 
 
 def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
-    """Operator `index` of a subgraph as calls of kernels.
-
-    Raises:
-        MissingKernelError: there is no C for it; says what is missing.
-    """
+    """Operator `index` of a subgraph as calls of kernels."""
     reader = OperatorReader(model, index, subgraph)
     floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32" and reader.has(0)
     floats = floats and reader.dtype(reader.input(0)) == "float32"

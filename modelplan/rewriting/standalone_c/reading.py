@@ -45,20 +45,12 @@ class OperatorReader:
         return MissingKernelError(f"{self.model.name}: {where} {self.op.kind} ({names}) has no plain C: {why}")
 
     def require(self, *, holds: bool, why: str) -> None:
-        """Refuses the operator where a condition does not hold.
-
-        Raises:
-            MissingKernelError: it does not.
-        """
+        """Refuses the operator where a condition does not hold."""
         if not holds:
             raise self.refuse(why)
 
     def option(self, name: str) -> Any:
-        """A field of the schema's table of options.
-
-        Raises:
-            MissingKernelError: the file has no such table.
-        """
+        """A field of the schema's table of options."""
         if self.op.options is None or not hasattr(self.op.options, name):
             raise self.refuse(f"the file says nothing about {name}")
         return getattr(self.op.options, name)()
@@ -109,11 +101,7 @@ class OperatorReader:
         return np.frombuffer(_scales_of(SameBytes(self.model.data), self.subgraph).of(number)[0], "<f4")
 
     def variant(self, *allowed: str) -> str:
-        """The variant of a kernel whose operand 0 and result 0 have the same type, one of those allowed if any.
-
-        Raises:
-            MissingKernelError: they have other types.
-        """
+        """The variant of a kernel whose operand 0 and result 0 have the same type, one of those allowed if any."""
         source, result = self.dtype(self.input(0)), self.dtype(self.output())
         names = allowed or ("int8", "uint8", "int16", "int32", "float32")
         if source != result or source not in names:
@@ -121,11 +109,7 @@ class OperatorReader:
         return source.removesuffix("32") if source == "float32" else source
 
     def quantised(self, tensor: FileTensor) -> tuple[float, int]:
-        """Scale and zero point of a tensor.
-
-        Raises:
-            MissingKernelError: it has none.
-        """
+        """Scale and zero point of a tensor."""
         if tensor.quantization.scales < 1:
             raise self.refuse(f"{tensor.name!r} has no scale and zero point")
         return tensor.quantization.scale, tensor.quantization.zero_point
@@ -163,7 +147,6 @@ def _unpacked(data: bytes, start: int, count: int) -> npt.NDArray[np.int8]:
 
 @lru_cache(maxsize=8)
 def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
-    """The scales of all tensors of a subgraph."""
     file = TfliteFile(data.data)
     return QuantisationScales(file, file.slots(file.subgraph(subgraph), schema.SUBGRAPH_TENSORS))
 

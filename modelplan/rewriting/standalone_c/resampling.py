@@ -14,11 +14,7 @@ Parameters = dict[str, int | float | ConstTable]
 
 
 def reduced_block(r: OperatorReader) -> tuple[int, int, int]:
-    """Elements along the axes before those that are reduced, along these, and along those behind them.
-
-    Raises:
-        MissingKernelError: they are no neighbours.
-    """
+    """Elements along the axes before those that are reduced, along these, and along those behind them."""
     shape = r.input(0).shape
     axes = sorted({int(axis) % len(shape) for axis in r.constant(1).ravel()})
     axes = [axis for axis in axes if shape[axis] > 1] or axes[:1]

@@ -86,7 +86,6 @@ class MapShape:
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a row."""
         return self.columns * self.column_bytes
 
     @property

@@ -104,7 +104,6 @@ class StageText:
         yield "}"
 
     def _listed(self, form: StepForm) -> list[str]:
-        """A step with its numbers."""
         lines, places = [], []
         for position, place in enumerate(form.places):
             key = form.operator, position

@@ -43,11 +43,7 @@ def handle_key(r: OperatorReader) -> StateKey:
 
 
 def variable_of(r: OperatorReader, position: int = 0) -> StateKey:
-    """The variable that operand `position` is the handle of.
-
-    Raises:
-        MissingKernelError: the handle comes from elsewhere.
-    """
+    """The variable that operand `position` is the handle of."""
     for index, op in enumerate(r.model.subgraphs[r.subgraph].ops):
         if op.kind == "VAR_HANDLE" and op.outputs[0] == r.op.inputs[position]:
             return handle_key(OperatorReader(r.model, index, r.subgraph))
@@ -55,11 +51,7 @@ def variable_of(r: OperatorReader, position: int = 0) -> StateKey:
 
 
 def state_layout(model: FileModel) -> StateLayout:
-    """The variables of a model, each at a multiple of its element.
-
-    Raises:
-        MissingKernelError: their first values are computed, or read before they are set.
-    """
+    """The variables of a model, each at a multiple of its element."""
     return _layout(SameFile(model))
 
 

@@ -113,11 +113,7 @@ class StatedPlan:
 
     @cached_property
     def program(self) -> CProgram:
-        """The plan.
-
-        Raises:
-            UnreadSourceError: something is not where `fit` writes it.
-        """
+        """The plan."""
         rows, main = self.rows, self.model.file.subgraphs[0]
         values = tuple(
             StoredValue(v.tensors, v.nbytes, v.nbytes, self.offsets.get(f"AT_{v.tensors[0]}", 0), v.producer == -2)
@@ -156,7 +152,6 @@ class StatedPlan:
         return match
 
     def _stage(self, number: int) -> Stage:
-        """The steps of a stage."""
         body = self._one(rf"^static void stage_{number}\([^)]*\)\n\{{\n(.*?)^\}}", self._steps)[1]
         if f"stage_{number}_steps(" in body:
             forms = list(self._table(number, body).steps())
@@ -174,7 +169,6 @@ class StatedPlan:
         return self.offsets[f"AT_{self.rows.values[self.rows.value_of[tensor]].tensors[0]}"]
 
     def _table(self, number: int, body: str) -> StepTable:
-        """The tables of a stage."""
         steps = self._one(rf"^static void stage_{number}_steps\(.*?^\}}", self._steps)[0]
         cases, counters = [], dict[int, tuple[int, int]]()
         for case in _CASE.findall(steps):
@@ -246,7 +240,6 @@ class _StatedSteps:
     backward: bool
 
     def steps(self, forms: Sequence[StepForm]) -> Iterator[Step]:
-        """The steps."""
         rows = self.plan.rows
         done, tiles = dict.fromkeys(self.facts, 0), list[StepForm]()
         for form in forms:

@@ -50,20 +50,12 @@ class StatedStatements:
     step: _OpenStep | None = None
 
     def forms(self, lines: Sequence[str]) -> Iterator[StepForm]:
-        """The steps as forms with all addresses; a shift of a named value has its number as the last place.
-
-        Raises:
-            UnreadSourceError: a statement is none of those that a stage has.
-        """
+        """The steps as forms with all addresses; a shift of a named value has its number as the last place."""
         yield from self._block(lines)
         yield from self._closed()
 
     def titled(self, text: str) -> int:
-        """The operator that a comment names by its kind and first result.
-
-        Raises:
-            UnreadSourceError: there is none.
-        """
+        """The operator that a comment names by its kind and first result."""
         title = _TITLE.search(text)
         for index, operator in self.operators.items():
             results = [str(result.tensor) for result in operator.results]

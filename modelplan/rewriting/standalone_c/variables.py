@@ -11,11 +11,7 @@ from modelplan.rewriting.standalone_c.state_layout import StateKey, StatePlace, 
 
 
 def state_reference(r: OperatorReader, key: StateKey, nbytes: int) -> StateReference:
-    """Where a variable lies.
-
-    Raises:
-        MissingKernelError: it has another size, or nothing is ever assigned to it.
-    """
+    """Where a variable lies."""
     place: StatePlace | None = state_layout(r.model).places.get(key)
     if place is None or place.nbytes != nbytes:
         raise r.refuse("a variable of another size, or one that nothing is assigned to")

@@ -107,7 +107,6 @@ class _Writer:
         return self.model.subgraphs[0].tensors
 
     def source(self) -> str:
-        """The C source."""
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         used = [(k.source, k.variant) for _, _, k in self._numbered()]
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
@@ -227,7 +226,6 @@ class _Writer:
         return comment(f"{tensor} {t.name} [{', '.join(map(str, t.shape))}]")
 
     def _memory(self) -> str:
-        """The buffer."""
         macro, widest = self.names.macro, self._widest
         section = f" {macro}_SECTION"
         plain = f"static int8_t memory[{macro}_RAM_BYTES]{section};\n#define RAM memory"
@@ -271,7 +269,6 @@ class _Writer:
         return self.tables[key]
 
     def _parameters(self, index: int, position: int, kernel: CKernel) -> str:
-        """The struct of parameters of a kernel."""
         name = kernel_name(kernel.source, kernel.variant)
         fields = parameter_names(kernel.source, kernel.variant)
         if set(fields) != set(kernel.parameters):
@@ -291,7 +288,6 @@ class _Writer:
         return f"/* {title} */\nstatic const struct {name}_params {_struct(index, position)} = {{\n{body}\n}};"
 
     def _stage(self, index: int, stage: Stage) -> str:
-        """The function of a stage."""
         pushed = self.program.pushed and not index
         if pushed or len(stage.steps) > _MOST_STATEMENTS or _in_parts(stage):
             steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
@@ -346,7 +342,6 @@ class _Writer:
                 yield f"seen({result.tensor}, {place}, {part}, {pixel});"
 
     def step_lines(self, step: Step) -> list[str]:
-        """One step as statements."""
         if isinstance(step, ValueShift):
             place, source = self._place(step.value, step.to), self._place(step.value, step.address)
             return [f"(void)memmove({place}, {source}, {step.nbytes});"]
@@ -364,7 +359,6 @@ class _Writer:
         return [*lines, *self._seen(operator, writes, computed, None)]
 
     def _call(self, step: KernelCall, operator: COperator, position: int, kernel: CKernel) -> list[str]:
-        """A call of a kernel at the addresses of a step."""
         reads = [self._typed(r.tensor, r.value, r.address, const=True) for r in step.reads]
         writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
         rows: tuple[int, ...] = ()
@@ -428,7 +422,6 @@ class _Writer:
         return f"{pointer} + n * {prod(self.tensors[tensor].shape) // kernel.repeats}"
 
     def _place(self, value: int, address: int) -> str:
-        """An address in the buffer."""
         more = address - self.program.values[value].offset
         return f"RAM + {self._at(value)}" + (f" {'+' if more > 0 else '-'} {abs(more)}" if more else "")
 
@@ -499,7 +492,6 @@ class _Writer:
                 yield (side if len(tensors) == 1 else f"{side}_{position}"), tensor, value, const
 
     def header(self) -> str:
-        """The header."""
         macro = self.names.macro
         constants, functions = self._declarations()
         lines = [

@@ -23,8 +23,7 @@ from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report
 from modelplan.rewriting import reordering
-from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs
-from modelplan.rewriting.striped_onnx.differing import first_difference
+from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs, first_difference
 from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan

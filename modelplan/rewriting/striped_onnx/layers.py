@@ -370,11 +370,7 @@ RULES: dict[RowRule, Callable[[Reading, Op, int], Layer | str]] = {
 
 
 def region_layers(reading: Reading, region: Strategy) -> RegionLayers[Strategy]:
-    """How the rows of each operator of a region depend on its operands, and which values it makes and reads.
-
-    Raises:
-        IllegalStripeError: an operator is not computed by rows, or readers of a value disagree; names it.
-    """
+    """How the rows of each operator of a region depend on its operands, and which values it makes and reads."""
     graph, ops = reading.graph, range(region.first, region.last + 1)
     layers, axes = dict[int, Layer](), {graph.ops[region.last].outputs[0]: region.axis}
     computed = {graph.ops[i].outputs[0] for i in ops if graph.ops[i].outputs}

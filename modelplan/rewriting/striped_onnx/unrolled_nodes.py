@@ -83,11 +83,7 @@ class OnnxProgram(StripedProgram[OnnxStep]):
 
 
 def striped_onnx_program(reading: Reading, regions: Sequence[StripedRegion], threads: int = 0) -> OnnxProgram:
-    """The whole model with these regions in stripes, which stand in order; `threads` as in a program.
-
-    Raises:
-        IllegalStripeError: a region cannot be cut in this way.
-    """
+    """The whole model with these regions in stripes, which stand in order; `threads` as in a program."""
     program = OnnxProgram(reading.graph, threads=threads, taken=set(reading.names), weightless=reading.weightless)
     at = 0
     for region in regions:
@@ -115,11 +111,7 @@ def append_whole(program: OnnxProgram, index: int) -> None:
 
 
 def append_stripes(program: OnnxProgram, reading: Reading, region: StripedRegion) -> None:
-    """Appends a region in stripes.
-
-    Raises:
-        IllegalStripeError: it cannot be cut in this way.
-    """
+    """Appends a region in stripes."""
     if not isinstance(region, UnrolledStripes):
         raise IllegalStripeError("ONNX models are computed in unrolled stripes")
     _Stripes(program, reading, region_layers(reading, region)).append()

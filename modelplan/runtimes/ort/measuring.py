@@ -123,11 +123,7 @@ def ort_version() -> str:
 
 
 def check_measurable() -> None:
-    """Checks that ONNX Runtime is there and can be traced.
-
-    Raises:
-        RequestError: says what is missing.
-    """
+    """Checks that ONNX Runtime is there and can be traced."""
     if find_spec("onnxruntime") is None:
         raise RequestError(f"measuring needs ONNX Runtime: {INSTALL}")
     if not LIBRARY.exists():
@@ -245,9 +241,6 @@ def kept_values(model: str | Path, level: str) -> frozenset[str]:
     """The names of the values that a session has at an optimization level, without those inside of fused kernels.
 
     At level all the layout of maps changes, and names with it: there the values of level extended are told.
-
-    Raises:
-        ModelError: as `measure`.
     """
     with tempfile.TemporaryDirectory() as name:
         level = "extended" if level == "all" else level
@@ -259,9 +252,6 @@ def blocked_values(model: str | Path) -> dict[str, str]:
     """The values that a session computes in blocks of channels at level all, with the operator of each.
 
     A + behind the operator says that the kernel adds another value to its result.
-
-    Raises:
-        ModelError: as `measure`.
     """
     with tempfile.TemporaryDirectory() as name:
         request = {"model": str(model), "level": "all", "optimized": f"{name}/optimized.onnx"}
@@ -270,11 +260,7 @@ def blocked_values(model: str | Path) -> dict[str, str]:
 
 
 def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
-    """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it.
-
-    Raises:
-        ModelError: as `measure`.
-    """
+    """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it."""
     _answer({"model": str(model), "level": level, "optimized": str(path)})
 
 
@@ -285,11 +271,7 @@ def time_in_turn(
     runs: int,
     values: Values = MappingProxyType({}),
 ) -> list[list[float]]:
-    """Processor seconds of each model's runs, the models run in turn in one process.
-
-    Raises:
-        ModelError: as `measure`.
-    """
+    """Processor seconds of each model's runs, the models run in turn in one process."""
     request = {
         "models": list(map(str, models)), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs,
         "values": _lists(values),

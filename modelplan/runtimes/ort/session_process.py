@@ -147,11 +147,6 @@ def _live(library: Any) -> Bytes:
     return np.array([library.trace_live(0), library.trace_live(1)])
 
 
-def _peaks(library: Any) -> Bytes:
-    """The most bytes that were allocated at once since the trace was restarted, the same way."""
-    return np.array([library.trace_peak(0), library.trace_peak(1)])
-
-
 def _session_bytes(request: dict[str, Any], library: Any) -> Bytes:
     """What a session holds without an arena, whose free room in chunks would hide bytes that runs take.
 
@@ -176,7 +171,7 @@ def _run_peaks(session: Any, feeds: dict[str, Any], run: Any, runs: int, library
         before = time.process_time()
         outputs = session.run_with_ort_values(names, feeds, run)
         seconds.append(time.process_time() - before)
-        peaks.append(_peaks(library))
+        peaks.append(np.array([library.trace_peak(0), library.trace_peak(1)]))  # as in `_live`
         del outputs
     return peaks, min(seconds[1:] or seconds)
 
@@ -268,11 +263,7 @@ _ACTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def _answered(request: dict[str, Any]) -> Any:
-    """The answer to a request, which a process of its own gives.
-
-    Raises:
-        RuntimeError: ONNX Runtime's reason, or how that process ended.
-    """
+    """The answer to a request, which a process of its own gives."""
     reading, writing = os.pipe()
     process = os.fork()
     if not process:

@@ -40,11 +40,7 @@ _SHARING = Sharing(
 
 
 def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
-    """Bytes of each working buffer that the kernel of `op` asks the arena for.
-
-    Raises:
-        RequestError: no such kernel library.
-    """
+    """Bytes of each working buffer that the kernel of `op` asks the arena for."""
     if graph.format != "tflite":
         return ()
     inputs, outputs = (tuple(graph.tensors[t] if t >= 0 else None for t in ts) for ts in (op.inputs, op.outputs))

@@ -156,11 +156,7 @@ def largest_arena(arenas: Sequence[Arena]) -> Arena:
 
 
 def builds(abi: int | str, kernels: str) -> Iterator[tuple[Abi, KernelSet]]:
-    """Each kernel library with each ABI of those named that it is for; where none is for any, each with all of them.
-
-    Raises:
-        RequestError: no such ABI or kernel library.
-    """
+    """Each kernel library with each ABI of those named that it is for; where none is for any, each with all of them."""
     abis, libraries = find_abis(abi), find_libraries(kernels)
     suited = [(one, library) for library in libraries for one in abis if one.name in library.abis]
     yield from suited or ((one, library) for library in libraries for one in abis)

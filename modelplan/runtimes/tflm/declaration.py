@@ -27,9 +27,6 @@ def required_arena(content: bytes, name: str, abi: str, kernels: str) -> Require
     """What TFLM needs to allocate and run the .tflite file `name`, with the offline plan that it carries.
 
     A file that TFLM could not hold is a requirement with a refusal.
-
-    Raises:
-        RequestError: no such ABI or kernel library.
     """
     try:
         return requirement_of(read_tflite(content, name), abi, kernels)
@@ -91,11 +88,7 @@ def _remarks(model: FileModel, abi: str, kernels: str, whole: Arena) -> Iterator
 
 
 def kept_by_operator(content: bytes, name: str, abi: str, kernels: str) -> tuple[int, ...]:
-    """The bytes of the tail that are each operator's own, for the first subgraph; none where TFLM could not hold it.
-
-    Raises:
-        RequestError: no such ABI or kernel library.
-    """
+    """The bytes of the tail that are each operator's own, for the first subgraph; none where TFLM could not hold it."""
     try:
         model = read_tflite(content, name)
         return arena(model, abi, kernels).kept[: len(model.subgraphs[0].ops)]

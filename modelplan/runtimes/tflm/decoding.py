@@ -70,12 +70,7 @@ def unpacking_region(model: FileModel) -> int:
 
 
 def arena_beside_unpacked(model: FileModel, abi: str, kernels: str) -> Arena:
-    """What the arena holds where all that kernels unpack of their own inputs lies in such memory.
-
-    Raises:
-        RequestError: no such ABI or kernel library.
-        ModelError: the offline plan in the file does not fit the model.
-    """
+    """What the arena holds where all that kernels unpack of their own inputs lies in such memory."""
     subgraphs = (
         replace(one, tensors=tuple(replace(t, compressed=False) for t in one.tensors)) for one in model.subgraphs
     )

@@ -243,7 +243,6 @@ class _Reader:
         self.custom: dict[bytes, dict[str, Any] | None] = {}
 
     def subgraphs(self) -> tuple[FileSubgraph, ...]:
-        """All subgraphs."""
         kinds = [_kind(row) for row in self.file.codes()]
         count = self.file.count(self.file.root, schema.MODEL_SUBGRAPHS)
         return tuple(self._subgraph(self.file.subgraph(i), kinds, f"subgraph {i}") for i in range(count))

@@ -107,20 +107,12 @@ class Kernels:
 
 @lru_cache(maxsize=_REMEMBERED)
 def kernels_of(library: str, *, later: bool) -> Kernels:
-    """The kernels of a library in the release that the tables follow, or in the `later` one.
-
-    Raises:
-        RequestError: no such kernel library.
-    """
+    """The kernels of a library in the release that the tables follow, or in the `later` one."""
     return Kernels(kernels.find_library(library), later=later)
 
 
 def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
-    """The bytes that the kernel of an operator requests, where an address has `pointer` bytes.
-
-    Raises:
-        RequestError: no such kernel library.
-    """
+    """The bytes that the kernel of an operator requests, where an address has `pointer` bytes."""
     if kernels.is_group(library):
         libraries = kernels.find_libraries(library)
         return kernels.most_scratch(scratch_sizes(call, one.name, pointer) for one in libraries)
@@ -130,11 +122,7 @@ def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
 
 
 def _check_unpacked(call: Call, unpacked: Sequence[int], library: str) -> None:
-    """Requires that the kernel unpacks each compressed input.
-
-    Raises:
-        Refusal: it reads one as it is.
-    """
+    """Requires that the kernel unpacks each compressed input."""
     for index, operand in enumerate(call.inputs):
         if operand is not None and operand.compressed and index not in unpacked:
             raise Refusal(f"input {index} is compressed, and its kernel of {library} reads the indices as weights")

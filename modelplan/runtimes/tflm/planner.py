@@ -62,9 +62,6 @@ def requests_with(
     """The rows of `requests` with `scratch` as (subgraph, operator, bytes).
 
     `sizes` holds the bytes of tensors to which kernels give another shape than the file.
-
-    Raises:
-        ModelError: an operator calls a subgraph that does not exist, or recursively.
     """
     plan = read_plan(model) if any(tensor.variable for tensor in model.tensors) else None
     return _rows(SameFile(model), tuple(scratch), tuple((sizes or {}).items()), plan)
@@ -182,11 +179,7 @@ def _flat(lists: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
 
 
 def clock_of(model: FileModel) -> Clock:
-    """TFLM's scopes for a model; those of the models that were asked for last are remembered.
-
-    Raises:
-        ModelError: an operator calls a subgraph that does not exist, or recursively.
-    """
+    """TFLM's scopes for a model; those of the models that were asked for last are remembered."""
     return _clock_of(SameFile(model))
 
 

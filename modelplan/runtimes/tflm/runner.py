@@ -101,11 +101,7 @@ def tflm_values(
 def tflm_contents(
     model: bytes, inputs: Sequence[Sequence[bytes]], tensors: Sequence[int], seconds: float = 120
 ) -> list[tuple[list[Any], list[bytes]]]:
-    """The outputs of each run, and all bytes of each of `tensors`, as `tflm_values` gives their CRC-32.
-
-    Raises:
-        RequestError, RefusalError: as `tflm_values`.
-    """
+    """The outputs of each run, and all bytes of each of `tensors`, as `tflm_values` gives their CRC-32."""
     question = ("values", model, [list(run) for run in inputs], list(tensors), "bytes", True)
     values: list[tuple[list[Any], list[bytes]]] = _asked(question, seconds)[0]
     return values

@@ -40,11 +40,7 @@ class FileCalls:
 
 
 def scratch_requests(model: FileModel, kernels: str = "reference", pointer: int = 8) -> Iterator[tuple[int, int, int]]:
-    """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order.
-
-    Raises:
-        ModelError: the options of an operator cannot be read.
-    """
+    """(subgraph, operator, bytes) of every request of every kernel, in TFLM's order."""
     calls = calls_of(model)
     sizes = [scratch_sizes(call, kernels, pointer) for call in calls.distinct]
     asking = {number for number, asked in enumerate(sizes) if asked}

@@ -97,11 +97,7 @@ def execute_on_tflm(
 
 
 def for_reference_kernels(model: FileModel, kernels: str) -> FileModel:
-    """The file as TFLM's own kernels can run it: without its plan where that holds for `kernels` only.
-
-    Raises:
-        ModelError: the file holds what cannot be followed.
-    """
+    """The file as TFLM's own kernels can run it: without its plan where that holds for `kernels` only."""
     if kernels == "reference":
         return model
     source = read_source(model)

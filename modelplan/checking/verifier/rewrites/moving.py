@@ -291,11 +291,7 @@ def is_moving(kind: str) -> bool:
 
 
 def calculated(op: Operation, operands: Sequence[Numbers], output: Cell) -> Numbers | None:
-    """The result of an operator on known numbers: counters, offsets out of tables, conditions.
-
-    Raises:
-        Fault: it reads outside of a table.
-    """
+    """The result of an operator on known numbers: counters, offsets out of tables, conditions."""
     if op.option("FusedActivationFunction") or len(operands) < _LEAST_OPERANDS.get(op.kind, 1):
         return None
     arrays = [x.array for x in operands]

@@ -119,11 +119,7 @@ class _Runner:
         return self.trace
 
     def _converted(self, where: str, content: Content, before: Cell, after: Cell) -> Content:
-        """A tensor that the program converts as the model does; codes of the other type of 8 bits stand for the same.
-
-        Raises:
-            Fault: the model has no such conversion.
-        """
+        """A tensor that the program converts as the model does; codes of the other 8-bit type stand for the same."""
         if are_twins(before.coding, after.coding):
             return self.catalogue.twin(content)
         operation = conversion_operation("QUANTIZE" if before.coding.dtype == "float32" else "DEQUANTIZE")

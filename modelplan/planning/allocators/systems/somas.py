@@ -212,11 +212,7 @@ def _life_long(problem: Problem) -> frozenset[int]:
 
 
 def _somas(problem: Problem, _budget: Budget, *, fixed: bool) -> Placement:
-    """The best of two orders, two fits and two block rules over bands of blocks.
-
-    Raises:
-        RequestError: a contiguous list whose padding is not SOMAS's.
-    """
+    """The best of two orders, two fits and two block rules over bands of blocks."""
     _check_padding(problem)
     listed = {b for members in problem.contiguous for b in members}
     demands = Demands(contiguous=problem.contiguous, life_long=_life_long(problem) - listed)

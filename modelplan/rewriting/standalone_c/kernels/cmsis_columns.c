@@ -14,21 +14,11 @@ struct cmsis_columns_VARIANT_params {
     const int32_t *bias;
     const int32_t *multiplier;
     const int32_t *shift;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t out_channels;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
+#include "convolution_fields.part"
     int32_t dilation_height;
     int32_t dilation_width;
     int32_t pad_left; /* as many columns as are left out are taken off */
-    int32_t in_zero;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "range_fields.part"
 };
 
 /* Copies what the window reads whose first tap is at this row and column; taps beside the map are its zero point. */

@@ -3,22 +3,12 @@ struct cmsis_convolve_VARIANT_params {
     const int32_t *bias;
     const int32_t *multiplier;
     const int32_t *shift;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t out_channels;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
+#include "convolution_fields.part"
     int32_t dilation_height;
     int32_t dilation_width;
     int32_t pad_left;
     int32_t groups;
-    int32_t in_zero;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "range_fields.part"
 };
 
 static void cmsis_convolve_VARIANT(const struct cmsis_convolve_VARIANT_params *p, const int8_t *in, int32_t rows,

@@ -3,21 +3,11 @@ struct cmsis_depthwise_VARIANT_params {
     const int32_t *bias;
     const int32_t *multiplier;
     const int32_t *shift;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t depth_multiplier;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
+#include "depthwise_fields.part"
     int32_t dilation_height;
     int32_t dilation_width;
     int32_t pad_left;
-    int32_t in_zero;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "range_fields.part"
 };
 
 static void cmsis_depthwise_VARIANT(const struct cmsis_depthwise_VARIANT_params *p, const int8_t *in,

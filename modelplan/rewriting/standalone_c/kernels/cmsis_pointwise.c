@@ -1,19 +1,5 @@
 struct cmsis_pointwise_VARIANT_params {
-    const int8_t *weights; /* [out_channels, in_channels] */
-    const int32_t *bias;
-    const int32_t *multiplier;
-    const int32_t *shift;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t out_channels;
-    int32_t stride_height;
-    int32_t stride_width;
-    int32_t pad_left; /* 0, or as many columns as are left out, negative */
-    int32_t in_zero;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "pointwise_fields.part"
 };
 
 /* A convolution with windows of one pixel. */

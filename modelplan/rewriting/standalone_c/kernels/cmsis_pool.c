@@ -1,12 +1,5 @@
 struct cmsis_pool_VARIANT_params {
-    int32_t in_width;
-    int32_t channels;
-    int32_t out_width;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
-    int32_t pad_left;
+#include "pool_fields.part"
     int32_t least;
     int32_t most;
 };

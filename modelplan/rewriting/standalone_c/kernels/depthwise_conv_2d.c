@@ -4,21 +4,11 @@ struct depthwise_conv_2d_VARIANT_params {
     const sum_t *bias;       /* what in_zero adds to each channel is taken off */
     const int32_t *multiplier;
     const int8_t *shift;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t depth_multiplier;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
+#include "depthwise_fields.part"
     int32_t dilation_height;
     int32_t dilation_width;
     int32_t pad_left;
-    int32_t in_zero;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "range_fields.part"
 };
 
 /* The sums of output channels [c, c + channels), 4 at most, at one place, whose first tap is element `at` of the map. */

@@ -1,17 +1,5 @@
 struct esp_add_VARIANT_params {
-    int32_t elements; /* of a row */
-    int32_t a_zero;
-    int32_t b_zero;
-    int32_t out_zero;
-    int32_t left_shift;
-    int32_t a_multiplier;
-    int32_t a_shift;
-    int32_t b_multiplier;
-    int32_t b_shift;
-    int32_t out_multiplier;
-    int32_t out_shift;
-    int32_t least;
-    int32_t most;
+#include "library_add_fields.part"
 };
 
 static void esp_add_VARIANT(const struct esp_add_VARIANT_params *p, const int8_t *a, const int8_t *b, int32_t rows,

@@ -1,14 +1,5 @@
 struct esp_connected_VARIANT_params {
-    const int8_t *weights; /* [out_channels, in_channels] */
-    const int32_t *bias;   /* what the zero point of the operand adds to each channel is taken off */
-    const int32_t *multiplier;
-    const int32_t *shift;
-    int32_t lines; /* in a row */
-    int32_t in_channels;
-    int32_t out_channels;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "connected_fields.part"
 };
 
 static void esp_connected_VARIANT(const struct esp_connected_VARIANT_params *p, const int8_t *in, int32_t rows,

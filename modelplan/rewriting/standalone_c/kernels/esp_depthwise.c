@@ -3,19 +3,9 @@ struct esp_depthwise_VARIANT_params {
     const int32_t *bias;
     const int32_t *multiplier;
     const int32_t *shift;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t depth_multiplier;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
+#include "depthwise_fields.part"
     int32_t pad_left;
-    int32_t in_zero;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "range_fields.part"
 };
 
 static void esp_depthwise_VARIANT(const struct esp_depthwise_VARIANT_params *p, const int8_t *in, int32_t rows,

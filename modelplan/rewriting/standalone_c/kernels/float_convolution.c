@@ -5,14 +5,7 @@ struct float_convolution_VARIANT_params {
     const weight_t *weights;
     const sum_t *bias;
     int32_t depthwise;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t out_channels;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
+#include "convolution_fields.part"
     int32_t dilation_height;
     int32_t dilation_width;
     int32_t pad_left;

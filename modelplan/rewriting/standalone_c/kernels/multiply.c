@@ -1,14 +1,7 @@
 /* uses: clamp, requantise */
 /* Products of quantised numbers. */
 struct multiply_VARIANT_params {
-    int32_t width; /* columns of a row */
-    int32_t channels;
-    int32_t a_row; /* elements from one row of the operand to the next, 0 where they are the same */
-    int32_t a_column;
-    int32_t a_channel;
-    int32_t b_row;
-    int32_t b_column;
-    int32_t b_channel;
+#include "pair_fields.part"
     int32_t a_zero;
     int32_t b_zero;
     int32_t out_zero;
@@ -20,20 +13,7 @@ struct multiply_VARIANT_params {
 
 static void multiply_VARIANT(const struct multiply_VARIANT_params *p, const element_t *a, const element_t *b, int32_t rows,
                              int32_t above, int32_t out_rows, element_t *out)
-{
-    (void)rows;
-    (void)above;
-    for (int32_t y = 0; y < out_rows; y++) {
-        for (int32_t x = 0; x < p->width; x++) {
-            const element_t *i = a + y * p->a_row + x * p->a_column;
-            const element_t *j = b + y * p->b_row + x * p->b_column;
-            for (int32_t c = 0; c < p->channels; c++) {
+#include "pair_loops.part"
                 const int32_t product = (*i - p->a_zero) * (*j - p->b_zero);
                 *out = (element_t)clamp(requantise(product, p->multiplier, p->shift) + p->out_zero, p->least, p->most);
-                i += p->a_channel;
-                j += p->b_channel;
-                out++;
-            }
-        }
-    }
-}
+#include "pair_ends.part"

@@ -5,19 +5,9 @@ struct transpose_conv_VARIANT_params {
     const sum_t *bias;
     const int32_t *multiplier;
     const int8_t *shift;
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t out_width;
-    int32_t out_channels;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
+#include "convolution_fields.part"
     int32_t pad_left;
-    int32_t in_zero;
-    int32_t out_zero;
-    int32_t least;
-    int32_t most;
+#include "range_fields.part"
 };
 
 /* What one element of the operand adds. */

@@ -19,7 +19,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.primitives.suggesting import did_you_mean
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
-from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Subgraph
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
 from modelplan.runtimes.tflm.kernels.esp_nn_overlap import GENERIC_LEADS, S3_LEADS, VECTOR_KINDS
 from modelplan.runtimes.tflm.kernels.preparation import (
@@ -31,7 +31,6 @@ from modelplan.runtimes.tflm.kernels.preparation import (
     check_types,
     prepare_operator,
 )
-from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 __all__ = [
     "ALL", "KERNELS", "LIBRARIES", "LIBRARY_GROUPS", "Call", "KernelSet", "Operand", "Operator", "Others",
@@ -153,11 +152,7 @@ def find_library(name: str) -> KernelSet:
 
 
 def find_libraries(name: str) -> tuple[KernelSet, ...]:
-    """The library called `name`, or those that it stands for.
-
-    Raises:
-        RequestError: as `find_library`.
-    """
+    """The library called `name`, or those that it stands for."""
     if is_group(name):
         return tuple(LIBRARIES[one] for one in LIBRARY_GROUPS[name])
     return (find_library(name),)
@@ -189,9 +184,6 @@ def scratch_sizes(call: Call, kernels: str = "reference", pointer: int = 8) -> t
 
     `pointer` is the size of an address in bytes. For an operator that TFLM would refuse, what its kernel requests
     before it gives up.
-
-    Raises:
-        RequestError: no such kernel library; the message lists them.
     """
     if is_group(kernels):
         return most_scratch(scratch_sizes(call, library.name, pointer) for library in find_libraries(kernels))

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from math import prod
 
 from modelplan.formats.tflite.tflite_file import Quantization
-from modelplan.runtimes.tflm.kernels.refusing import Refusal
+
+
+class Refusal(Exception):  # noqa: N818 - an answer that travels, caught where an operator is prepared
+    """TFLM's kernel would not prepare or run; the text says why, without the operator's name."""
+
 
 #: Bytes of an element of each type that TFLM has, as `TfLiteTypeSizeOf` counts them: a 4-bit value takes a byte.
 ELEMENT_BYTES = {

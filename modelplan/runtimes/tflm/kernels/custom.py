@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from modelplan.runtimes.tflm.abi import Struct
-from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES, Operand
+from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES, Operand, Refusal
 from modelplan.runtimes.tflm.kernels.checks import constant, one_of, rank_between, same_types
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation
-from modelplan.runtimes.tflm.kernels.refusing import Refusal
 
 #: TensorType numbers in the option T of transforms.
 _TRANSFORMED = {0: "float32", 2: "int32", 7: "int16"}

@@ -11,8 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from modelplan.runtimes.tflm.abi import Abi, Struct, layout
-from modelplan.runtimes.tflm.kernels.calls import Call, Operand
-from modelplan.runtimes.tflm.kernels.refusing import Refusal
+from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal
 
 #: Sorts of events: a buffer that stays, one that lasts until the operator is prepared, one that the planner places.
 KEEP, TEMPORARY, SCRATCH = "keep", "temporary", "scratch"
@@ -102,11 +101,7 @@ class Preparation:
         return self._others.earlier
 
     def require(self, holds: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
-        """Ends the preparation with a refusal where TFLM's kernel would return an error.
-
-        Raises:
-            Refusal: the condition does not hold.
-        """
+        """Ends the preparation with a refusal where TFLM's kernel would return an error."""
         if not holds:
             raise Refusal(reason)
 
@@ -227,22 +222,14 @@ class Operator:
 
 
 def prepare_operator(operator: Operator, preparation: Preparation) -> None:
-    """Performs Prepare with the buffers into which compressed inputs are unpacked.
-
-    Raises:
-        Refusal: TFLM's kernel would return an error.
-    """
+    """Performs Prepare with the buffers into which compressed inputs are unpacked."""
     operator.prepare(preparation)
     for index in operator.unpacks:
         preparation.decompress(index)
 
 
 def check_types(operator: Operator, call: Call, *, later: bool) -> None:
-    """Requires a type that the kernel computes.
-
-    Raises:
-        Refusal: it does not; the text names the types that it does.
-    """
+    """Requires a type that the kernel computes."""
     if operator.types is None:
         return
     operand = call.output() if operator.typed < 0 else call.input(operator.typed)
