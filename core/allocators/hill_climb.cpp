@@ -11,7 +11,7 @@
 namespace modelplan {
 namespace {
 
-constexpr std::int64_t kNone = -1;
+constexpr std::int64_t kUnplaced = -1;
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostSteps = 99999;
 constexpr std::int64_t kPatience = 500;  // steps without gain before giving up
@@ -50,7 +50,7 @@ class Climber {
         alive_(records.start, records.end),
         random_(1),
         meter_({kUnlimited, options.seconds, options.cancelled}),
-        state_{Array<std::int64_t>(n_, kNone), Array<std::int64_t>(n_, 0), Array<std::int64_t>(n_, kNone),
+        state_{Array<std::int64_t>(n_, kUnplaced), Array<std::int64_t>(n_, 0), Array<std::int64_t>(n_, kUnplaced),
                Array<std::size_t>(n_, 0)} {
     for (std::size_t i = 0; i < n_; ++i) alive_.insert(i);
   }
@@ -79,12 +79,12 @@ class Climber {
   }
 
   void place_one(std::size_t i) {
-    std::int64_t address = 0, below = kNone;
+    std::int64_t address = 0, below = kUnplaced;
     neighbours(i);
     for (bool fits = false; !fits;) {
       fits = true;
       const auto is_passed = [&](std::size_t j) {
-        if (state_.address[j] == kNone || state_.end[j] <= address) return true;  // the address only rises
+        if (state_.address[j] == kUnplaced || state_.end[j] <= address) return true;  // the address only rises
         if (state_.address[j] >= address + records_.size[i]) return false;
         fits = false;
         address = round_up(state_.end[j], alignment_[i]);
@@ -101,7 +101,7 @@ class Climber {
   // The height of placing in this order, or the first height above the best known, or kUnknown when it was stopped; a
   // deadline lets the first pass end.
   std::int64_t place(const Array<std::size_t>& order) {
-    std::fill(state_.address.begin(), state_.address.end(), kNone);
+    std::fill(state_.address.begin(), state_.address.end(), kUnplaced);
     std::int64_t height = 0;
     for (std::size_t turn = 0; turn < n_; ++turn) {
       place_one(order[turn]);
@@ -169,7 +169,7 @@ class Climber {
 
   void add_chain(Turns& turns, std::size_t i) const {
     turns.add(state_.turn[i]);
-    for (std::int64_t j = state_.below[i]; j != kNone; j = state_.below[j]) turns.add(state_.turn[j]);
+    for (std::int64_t j = state_.below[i]; j != kUnplaced; j = state_.below[j]) turns.add(state_.turn[j]);
   }
 
   Array<std::size_t> not_alive_with(std::size_t top, const Array<std::size_t>& turns,

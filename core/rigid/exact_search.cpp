@@ -5,7 +5,7 @@
 namespace modelplan::rigid {
 namespace {
 
-constexpr std::int64_t kFar = std::int64_t{1} << 61;
+constexpr std::int64_t kUnlimited = std::int64_t{1} << 61;
 constexpr std::int64_t kBetweenPolls = 1 << 14;  // looks
 constexpr std::int64_t kGlances = 32;            // at pairs to choose one, which take as long as a look
 constexpr std::int64_t kLooks = 100;             // at each pair, in all that one bound takes
@@ -52,8 +52,8 @@ bool ExactSearch::may_fit(std::int64_t limit) {
   changes_.clear();
   levels_.clear();
   for (Duel& duel : pairs_) {
-    duel.least = -kFar;
-    duel.most = kFar;
+    duel.least = -kUnlimited;
+    duel.most = kUnlimited;
   }
   for (const std::size_t u : units_.used) {
     const Unit& unit = units_.units[u];

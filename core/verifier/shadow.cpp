@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "index.hpp"
+
 namespace modelplan::verifier {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // `length` bytes of value `value`, from its byte `start` on.
 struct Piece {
