@@ -6,12 +6,12 @@
 #include <tuple>
 #include <vector>
 
-#include "index.hpp"
-
 namespace modelplan::verifier {
 namespace {
 
 using Column = std::span<const std::int64_t>;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<std::int64_t> sorted_by(Column key) {
   std::vector<std::int64_t> ids(key.size());

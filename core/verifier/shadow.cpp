@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "index.hpp"
-
 namespace modelplan::verifier {
 namespace {
+
+std::size_t as_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // `length` bytes of value `value`, from its byte `start` on.
 struct Piece {
@@ -103,15 +103,17 @@ class Machine {
     return std::ssize(writers_) - 1;
   }
 
-  std::vector<Piece> fresh(std::int64_t step, std::int64_t t) { return {{value_of(step, t), 0, run_.size[at(t)]}}; }
+  std::vector<Piece> fresh(std::int64_t step, std::int64_t t) {
+    return {{value_of(step, t), 0, run_.size[as_index(t)]}};
+  }
 
   // What a write leaves: the bytes that its moves bring, or a value of its own. `move` goes on behind its rows.
   std::vector<Piece> result(std::size_t write, std::size_t& move) {
     std::vector<Piece> pieces;
     const std::size_t first = move;
     bool known = true;
-    for (; move < run_.move_write.size() && at(run_.move_write[move]) == write; ++move) {
-      known = known && written_[at(run_.move_source[move])];
+    for (; move < run_.move_write.size() && as_index(run_.move_write[move]) == write; ++move) {
+      known = known && written_[as_index(run_.move_source[move])];
       if (known) take(run_.move_source[move], run_.move_start[move], run_.move_length[move], pieces);
     }
     if (known && move > first) return pieces;
@@ -121,7 +123,7 @@ class Machine {
   // Adds bytes [start, start + length) of what tensor `t` holds.
   void take(std::int64_t t, std::int64_t start, std::int64_t length, std::vector<Piece>& pieces) const {
     std::int64_t from = 0;
-    for (const Piece& piece : content_[at(t)]) {
+    for (const Piece& piece : content_[as_index(t)]) {
       const std::int64_t low = std::max(start, from), high = std::min(start + length, from + piece.length);
       if (low < high) pieces.push_back(cut(piece, low - from, high - low));
       from += piece.length;
@@ -129,29 +131,29 @@ class Machine {
   }
 
   void store(std::int64_t t, std::vector<Piece>&& pieces) {
-    if (run_.planned[at(t)] != 0) {
-      std::int64_t address = run_.address[at(t)];
+    if (run_.planned[as_index(t)] != 0) {
+      std::int64_t address = run_.address[as_index(t)];
       for (const Piece& piece : pieces) {
         shadow_.write(address, piece);
         address += piece.length;
       }
     }
-    content_[at(t)] = std::move(pieces);
-    written_[at(t)] = true;
+    content_[as_index(t)] = std::move(pieces);
+    written_[as_index(t)] = true;
   }
 
   // Checks that every byte of a tensor is what was last written to it.
   std::optional<Fault> check(std::int64_t t, std::int64_t number, std::int64_t step) const {
-    if (!written_[at(t)]) return Fault{Fault::kUnwrittenTensor, number, step, t};
-    if (run_.planned[at(t)] == 0) return std::nullopt;
-    std::int64_t address = run_.address[at(t)];
-    for (const Piece& piece : content_[at(t)]) {
+    if (!written_[as_index(t)]) return Fault{Fault::kUnwrittenTensor, number, step, t};
+    if (run_.planned[as_index(t)] == 0) return std::nullopt;
+    std::int64_t address = run_.address[as_index(t)];
+    for (const Piece& piece : content_[as_index(t)]) {
       if (const auto other = shadow_.other_than(piece, address)) {
         if (!other->found) {
-          const std::int64_t end = run_.address[at(t)] + run_.size[at(t)];
+          const std::int64_t end = run_.address[as_index(t)] + run_.size[as_index(t)];
           return Fault{Fault::kUnwrittenBytes, number, step, t, other->start, end};
         }
-        const auto& [writer, tensor] = writers_[at(other->found->value)];
+        const auto& [writer, tensor] = writers_[as_index(other->found->value)];
         return Fault{Fault::kOtherValue, number, step, t, other->start, other->end, writer, tensor};
       }
       address += piece.length;

@@ -72,7 +72,7 @@ def test_every_number_of_a_source_matters(form: str) -> None:
 
 
 FAULTS = {
-    "an offset one element closer": ("tables", r"(AT_30 = )(\d+)"),
+    "an offset one element closer": ("tables", r"(AT_29 = )(\d+)"),
     "a counted address one element closer": ("loops", r"(int32_t at\[\d+\] = \{\d+, )(\d+)"),
     "a row too few": ("loops", r"(; n < )(\d+)"),
     "a row too few that is read": ("loops", r"(\(&op_0, RAM \+ AT_0, )(\d+)"),

@@ -46,9 +46,9 @@ def weight(share: int) -> int:
     return share - _WEIGHTS
 
 
-def channel_mark(told: bytes) -> int:
+def channel_mark(data: bytes) -> int:
     """The mark, in a window, of a channel with these weights, bias and scale."""
-    return _CHANNELS + int(digest_of(told), 16)
+    return _CHANNELS + int(digest_of(data), 16)
 
 
 def tells_channel(window: Window) -> bool:

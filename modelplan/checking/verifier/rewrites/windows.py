@@ -186,21 +186,21 @@ def _weighed_channels(
     depthwise, channels = op.kind == "DEPTHWISE_CONV_2D", output.shape[-1]
     x, *constants = operands
     cells = [(y.cell, 3 * depthwise if i == 0 else 0) for i, y in enumerate(constants) if y is not None]
-    told = [_told_channels(cell.data, cell.shape, cell.coding, axis) for cell, axis in cells]
-    if x is None or any(marks is None or len(marks) != channels for marks in told):
+    parts = [_channel_bytes(cell.data, cell.shape, cell.coding, axis) for cell, axis in cells]
+    if x is None or any(marks is None or len(marks) != channels for marks in parts):
         return each_row(channels), _others(operands, 1)
     rest = []
     for i, (cell, axis) in enumerate(cells, 1):
         coding = replace(cell.coding, scales=(), zero_points=()) if len(cell.coding.scales) > 1 else cell.coding
         rest.append((f"operand {i}", (coding, cell.shape[:axis], cell.shape[axis + 1 :])))
-    marks = [channel_mark(b"".join(m[c] for m in told if m)) for c in range(channels)]
+    marks = [channel_mark(b"".join(m[c] for m in parts if m)) for c in range(channels)]
     if depthwise and x.content.shape[3] == channels:
         return tuple((s, mark) for s, mark in zip(x.content.axes[3], marks, strict=True)), tuple(rest)
     return tuple((mark,) for mark in marks), tuple(rest)
 
 
 @lru_cache(maxsize=256)
-def _told_channels(data: bytes | None, shape: tuple[int, ...], coding: Coding, axis: int) -> tuple[bytes, ...] | None:
+def _channel_bytes(data: bytes | None, shape: tuple[int, ...], coding: Coding, axis: int) -> tuple[bytes, ...] | None:
     """For each index along an axis of a constant what it holds there, with the scale there; None where not known."""
     if data is None or len(shape) <= axis or not prod(shape) or len(data) % prod(shape):
         return None
