@@ -191,16 +191,17 @@ class StripeSearch:
                 pass
 
     def _improve_by_blocks(self, workers: Workers, blocks: Sequence[Candidate]) -> None:
-        """Goes on with blocks of channels: alone, with rows, and in place of what the best plans have."""
+        """Goes on with blocks of channels, alone and with rows, where plans with them are among the best then."""
         self.candidates += blocks
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         choices = candidates.plans(self.space, self.candidates, *most)
         sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT_IN_BLOCKS]]
-        self._build(
-            workers, list(dict.fromkeys((*sweep, *((c.region,) for c in sorted(blocks, key=self._promise)[:_SINGLE]))))
-        )
-        self.most_buffers = self.buffers + _MOST_BUFFERS // 2
-        self._improve(workers)
+        alone = [(c.region,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
+        self._build(workers, list(dict.fromkeys((*sweep, *alone))))
+        best = (region for plan in self._ranked()[:_TOGETHER] for region in plan.regions)
+        if any(isinstance(region, ChannelBlocks) for region in best):
+            self.most_buffers = self.buffers + _MOST_BUFFERS // 2
+            self._improve(workers)
 
     def _worth_building(self) -> int | None:
         """The score from which plans are skipped: no improvement brings one below the best."""
