@@ -25,18 +25,15 @@ def model_of(corpus: Path, name: str) -> bytes:
     return (corpus / "tflite" / "wakeword" / f"{name}.tflite").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("name", "head", "bound"), [("okay_nabu", 4_416, 2_880), ("alexa", 4_032, 2_624), ("vad", 1_872, 1_200)]
-)
-def test_wake_words_come_down(corpus: Path, name: str, head: int, bound: int) -> None:
-    """To what whole maps need; the bound is lower, since it counts blocks of channels that no plan has."""
+@pytest.mark.parametrize(("name", "bound"), [("okay_nabu", 2_880), ("alexa", 2_624), ("vad", 1_200)])
+def test_wake_words_come_down_to_their_bound(corpus: Path, name: str, bound: int) -> None:
+    """A depthwise convolution whose kernel copies its operand goes in blocks of channels."""
     path = corpus / "tflite" / "wakeword" / f"{name}.tflite"
     ladder = fit(FitRequest(path, kernels="cmsis-dsp", objective="head"))
     assert ladder.chosen
-    assert ladder.chosen.head == head
-    assert head < ladder.rungs[0].head
+    assert any("blocks of channels" in region for region in ladder.chosen.regions)
     assert [verdict.outcome for verdict in ladder.proof[:2]] == ["ok", "ok"]
-    assert ladder.bound == bound
+    assert ladder.chosen.head == ladder.bound == bound
 
 
 def kinds(data: bytes) -> list[str]:

@@ -193,12 +193,13 @@ def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container
     Operators of `barred` are in none.
     """
     found = list[Candidate]()
-    for first in range(len(space.order) - 1):
+    for first in range(len(space.order)):
         for last in range(first, min(first + _LONGEST, len(space.order))):
             op = space.order[last]
             if op in barred or isinstance(channel_operands(space.graph, space.graph.ops[op]), str):
                 break
-            if last > first and max(space.peaks[first : last + 1]) > floor:
+            alone = first == last and not space.prices.scratch(op)  # blocks of it save nothing
+            if not alone and max(space.peaks[first : last + 1]) > floor:
                 priced = (priced_blocks(space, region) for region in blocks_of(space, first, last))
                 found += _undominated(c for c in priced if c and c.peak < ceiling)
     return found

@@ -57,14 +57,17 @@ def channel_operands(graph: Graph, op: Op) -> ChannelOperands | str:
     return found
 
 
-def makes_blocks(graph: Graph, index: int) -> bool:
-    """Whether an operator and a neighbour of it can make their channels one by one, which blocks of them may use."""
+def makes_blocks(graph: Graph, index: int, scratch: int) -> bool:
+    """Whether an operator may need less in blocks of channels.
+
+    It can make its channels one by one, and has `scratch`, bytes of working buffers, or a neighbour that can too.
+    """
     op = graph.ops[index]
     around = {graph.producers[t] for t in op.reads} | {reader for t in op.writes for reader in graph.readers[t]}
     candidates = (graph.ops[other] for other in around if other >= 0)
     if isinstance(channel_operands(graph, op), str):
         return False
-    return any(not isinstance(channel_operands(graph, other), str) for other in candidates)
+    return scratch > 0 or any(not isinstance(channel_operands(graph, other), str) for other in candidates)
 
 
 def _found_operands(graph: Graph, op: Op) -> ChannelOperands | str:

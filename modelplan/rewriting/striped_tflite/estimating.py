@@ -101,7 +101,8 @@ def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int
         held |= {x: tensors[x].nbytes * widest // channels for x in base.row_operands(op) if x in cut}
         made = tensors[y].nbytes * widest // channels
         dying = sum(size for x, size in held.items() if last.get(x) == op)
-        worst = max(worst, sum(held.values()) + made - min(dying, made) + prices.scratch(op))
+        part = widest / channels if base.row_operands(op) else 1  # scratch holds what is read
+        worst = max(worst, sum(held.values()) + made - min(dying, made) + int(prices.scratch(op) * part))
         held = {x: size for x, size in {**held, y: made}.items() if last.get(x) != op}
         one = prices.tail(kind, scaled_channels(kind, (widest,)), 1 + constants[op])
         tail += count * one - prices.tail(kind, scaled_channels(kind, (channels,)), 1)

@@ -562,7 +562,7 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     """Bytes that every plan of stripes needs in this order of operators, however it cuts rows, and why.
 
     All inputs are there before the first row is computed, all outputs behind the last. An operator that cannot be
-    split, by rows or beside its neighbours by channels, or that makes one row of a whole map, has its operands and its
+    split, by rows or by channels, or that makes one row of a whole map, has its operands and its
     output whole and its working buffers, `scratch`, and beside them whatever was made before and is read behind it.
     """
     graph, tensors = space.graph, space.graph.tensors
@@ -572,7 +572,7 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     for step, live in enumerate(space.live):
         op = space.order[step]
         layer = space.layers[op]
-        if makes_blocks(graph, op):
+        if makes_blocks(graph, op, scratch(op)):
             continue
         if isinstance(layer, str) or (layer.rows_out == 1 and layer.reach >= layer.rows_in):
             needed = _whole_bytes(space, step, live) + scratch(op)
