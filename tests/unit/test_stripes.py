@@ -205,6 +205,15 @@ def test_rows_are_carried_behind_each_other() -> None:
     assert found.upto(2)[-1] == 12
 
 
+def test_one_row_of_padding_serves_all_windows() -> None:
+    program = carried_program(2)
+    loop = program.steps[0].loop
+    assert loop is not None
+    padded = [program.shape(step.outputs[0])[1] for step in loop.body if step.kind == "PAD"]
+    rows = carried_rows(region_layers(two_convolutions(), (0, 1), CarryingLoop(0, 1, 1, tuple(range(0, 13, 2)))))
+    assert padded == [1 + 4 + 1, rows.held[1] + 1]  # above the map from outside of the loop there are no rows
+
+
 @pytest.mark.parametrize(("cuts", "reason"), [((0, 5, 10, 12), "do not go evenly"), ((0, 12), "a loop of")])
 def test_rows_that_cannot_be_carried(cuts: tuple[int, ...], reason: str) -> None:
     graph = two_convolutions()

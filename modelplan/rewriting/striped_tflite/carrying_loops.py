@@ -125,16 +125,16 @@ class _Writer(LoopWriter):
         if self.graph.tensors[x].dtype not in _CHOSEN_TYPES:
             raise IllegalStripeError(f"TFLM's GATHER does not take {self.graph.tensors[x].dtype}")
         there, height = program.shape(source)[self.axis], self.base.height(x)
-        below = max(0, (layer.rows_out - 1) * layer.stride - layer.above + layer.reach - height)
+        lead, behind = self.rows.padding(layer, x, there, extent)
         pads = [0] * 2 * _RANK
-        pads[2 * self.axis : 2 * self.axis + 2] = [layer.above, below]
+        pads[2 * self.axis : 2 * self.axis + 2] = [lead, behind]
         pads[2 * (3 - self.axis) : 2 * (3 - self.axis) + 2] = list(layer.across)
-        total, wider = layer.above + there + below, sum(layer.across)
+        total, wider = lead + there + behind, sum(layer.across)
         padded = self._map(x, total, f"op{index}_padded", program.new_group(), wider)
         self.body.append(TfliteStep("PAD", (source, program.constant(pads, (_RANK, 2))), (padded,)))
         numbers: list[int] = []
         for start, at in zip(starts, first, strict=True):
-            rows = (_place(start + j, j, (at, there, height), layer.above) for j in range(extent))
+            rows = (_place(start + j, j, (at, there, height), lead) for j in range(extent))
             numbers += [*(min(row, total - 1) for row in rows), *(0,) * (self.stride - extent)]
         places = self._small(f"op{index}_places", extent)
         table = self._table(f"op{index}_places_of_all", numbers)
@@ -155,14 +155,13 @@ class _Writer(LoopWriter):
         return self.program.add_at(added, place)
 
 
-def _place(row: int, at: int, window: tuple[int, int, int], above: int) -> int:
+def _place(row: int, at: int, window: tuple[int, int, int], lead: int) -> int:
     """The place of a row in the padded window (first row, rows, height of the map); `at` is its place in the copy.
 
-    For a row above the map it is one of padding that stays where it is; rows that are not there may be any.
+    Rows outside of the map are rows of padding: those above it are among the `lead` of them in front, as far as they
+    go. Rows of the map that are not there may be any.
     """
     first, there, height = window
-    if row < 0:
-        return min(at, max(above - 1, 0))
-    if row >= height:
-        return above + there + row - height
-    return max(above + row - first, at)
+    if row < 0 and at < lead:
+        return at
+    return max(lead + (row - first if 0 <= row < height else there), at)

@@ -171,10 +171,11 @@ class _CarryingEstimate:
         if op not in rows.padded:
             return found
         wide = self.row[x] * (shape[3 - base.region.axis] + sum(base.layers[op].across)) // shape[3 - base.region.axis]
-        self.count("PAD", (there + 2) * wide, shape[-1], 1)
+        padded = (there + sum(rows.padding(base.layers[op], x, there, extent))) * wide
+        self.count("PAD", padded, shape[-1], 1)
         self.count("SLICE", _RANK, 1, 2)
         self.count("GATHER", extent * wide, wide, 1)
-        return found + (there + 2) * wide
+        return found + padded
 
     def count(self, kind: str, elements: int, width: int, new: int) -> None:
         """Counts one operator that the loop adds, with so many new tensors."""

@@ -51,6 +51,15 @@ class CarriedRows:
         rows = [_window(layer, end - self.made[y], end) for end in self.upto(y)]
         return [lo for lo, _ in rows], rows[0][1] - rows[0][0]
 
+    def padding(self, layer: Layer, x: int, there: int, extent: int) -> tuple[int, int]:
+        """How many rows of padding an operator has in front of the rows of a map that are there, and behind them.
+
+        `extent` are the rows of its windows. One row of padding serves all of them. Above a map from outside of the
+        loop there are no others, so it has rows in front whose places they take: then no row comes before its place.
+        """
+        lead = layer.above if x in self.entries else 0
+        return lead, max(1, extent - lead - there)
+
 
 def carried_rows(base: CarryingLayers) -> CarriedRows:
     """The rows of the loop of a region.
