@@ -43,8 +43,7 @@ Array<Array<std::size_t>> pools_of(const Array<Numbers>& rows) {
 std::pair<Column, Column> usmp_greedy(const BoundProblem& problem, const usmp::Lists& lists, const Column& order,
                                       const Numbers& limits, const Array<Numbers>& pools, bool fixed) {
   const usmp::Pools allowed{limits, pools_of(pools)};
-  auto plan =
-      unlocked([&] { return usmp::greedy(problem.problem(), lists, view_of(order), allowed, {fixed, fixed, fixed}); });
+  auto plan = unlocked([&] { return usmp::greedy(problem.problem(), lists, view_of(order), allowed, fixed); });
   return {column_of(std::move(plan.pool)), column_of(std::move(plan.offset))};
 }
 
@@ -56,7 +55,7 @@ std::tuple<Column, Column, std::int64_t, const char*> usmp_hill_climb(const Boun
                                                                       std::uint32_t seed) {
   const usmp::Pools allowed{limits, pools_of(pools)};
   auto climb = unlocked([&] {
-    return usmp::hill_climb(problem.problem(), lists, view_of(order), goal, allowed, {fixed, fixed, fixed},
+    return usmp::hill_climb(problem.problem(), lists, view_of(order), goal, allowed, fixed,
                             limits_of(attempts, seconds), seed);
   });
   return {column_of(std::move(climb.best.pool)), column_of(std::move(climb.best.offset)), climb.attempts,
