@@ -81,8 +81,8 @@ Column xla_best_fit(const BoundProblem& problem, const Column& group, const Colu
   }));
 }
 
-Column xla_fast_merge(const BoundProblem& problem, const Column& group, std::int64_t heap_alignment) {
-  return column_of(unlocked([&] { return xla::fast_merge(problem.problem(), view_of(group), heap_alignment); }));
+Column xla_fast_merge(const BoundProblem& problem, std::int64_t heap_alignment) {
+  return column_of(unlocked([&] { return xla::fast_merge(problem.problem(), heap_alignment); }));
 }
 
 Column somas_place(const BoundProblem& problem, const Column& node, const Column& block, const Column& chain,
@@ -222,8 +222,7 @@ void bind_allocators(nb::module_& module) {
   module.def("triton_place", &triton_place, "problem"_a, "order"_a, "(offsets, passes).");
   module.def("xla_best_fit", &xla_best_fit, "problem"_a, "group"_a, "order"_a, "own_sizes"_a, "limit"_a,
              "Offsets of the decreasing best fit.");
-  module.def("xla_fast_merge", &xla_fast_merge, "problem"_a, "group"_a, "heap_alignment"_a,
-             "Offsets of the best fit by start.");
+  module.def("xla_fast_merge", &xla_fast_merge, "problem"_a, "heap_alignment"_a, "Offsets of the best fit by start.");
   module.def("somas_place", &somas_place, "problem"_a, "node"_a, "block"_a, "chain"_a, "order"_a, nb::kw_only(),
              "smallest"_a, "single"_a, "same_gap"_a, "Offsets of one run of the solver.");
   module.def("idealloc_place", &idealloc_place, "problem"_a, "target"_a, "seed"_a, "steps"_a, "seconds"_a,
