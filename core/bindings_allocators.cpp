@@ -43,8 +43,7 @@ Array<Array<std::size_t>> pools_of(const Array<Numbers>& rows) {
 std::pair<Column, Column> usmp_greedy(const BoundProblem& problem, const usmp::Lists& lists, const Column& order,
                                       const Numbers& limits, const Array<Numbers>& pools, bool fixed) {
   const usmp::Pools allowed{limits, pools_of(pools)};
-  auto plan =
-      unlocked([&] { return usmp::greedy(problem.problem(), lists, view_of(order), allowed, {fixed, fixed, fixed}); });
+  auto plan = unlocked([&] { return usmp::greedy(problem.problem(), lists, view_of(order), allowed, fixed); });
   return {column_of(std::move(plan.pool)), column_of(std::move(plan.offset))};
 }
 
@@ -56,7 +55,7 @@ std::tuple<Column, Column, std::int64_t, const char*> usmp_hill_climb(const Boun
                                                                       std::uint32_t seed) {
   const usmp::Pools allowed{limits, pools_of(pools)};
   auto climb = unlocked([&] {
-    return usmp::hill_climb(problem.problem(), lists, view_of(order), goal, allowed, {fixed, fixed, fixed},
+    return usmp::hill_climb(problem.problem(), lists, view_of(order), goal, allowed, fixed,
                             limits_of(attempts, seconds), seed);
   });
   return {column_of(std::move(climb.best.pool)), column_of(std::move(climb.best.offset)), climb.attempts,
@@ -82,8 +81,8 @@ Column xla_best_fit(const BoundProblem& problem, const Column& group, const Colu
   }));
 }
 
-Column xla_fast_merge(const BoundProblem& problem, const Column& group, std::int64_t heap_alignment) {
-  return column_of(unlocked([&] { return xla::fast_merge(problem.problem(), view_of(group), heap_alignment); }));
+Column xla_fast_merge(const BoundProblem& problem, std::int64_t heap_alignment) {
+  return column_of(unlocked([&] { return xla::fast_merge(problem.problem(), heap_alignment); }));
 }
 
 Column somas_place(const BoundProblem& problem, const Column& node, const Column& block, const Column& chain,
@@ -223,8 +222,7 @@ void bind_allocators(nb::module_& module) {
   module.def("triton_place", &triton_place, "problem"_a, "order"_a, "(offsets, passes).");
   module.def("xla_best_fit", &xla_best_fit, "problem"_a, "group"_a, "order"_a, "own_sizes"_a, "limit"_a,
              "Offsets of the decreasing best fit.");
-  module.def("xla_fast_merge", &xla_fast_merge, "problem"_a, "group"_a, "heap_alignment"_a,
-             "Offsets of the best fit by start.");
+  module.def("xla_fast_merge", &xla_fast_merge, "problem"_a, "heap_alignment"_a, "Offsets of the best fit by start.");
   module.def("somas_place", &somas_place, "problem"_a, "node"_a, "block"_a, "chain"_a, "order"_a, nb::kw_only(),
              "smallest"_a, "single"_a, "same_gap"_a, "Offsets of one run of the solver.");
   module.def("idealloc_place", &idealloc_place, "problem"_a, "target"_a, "seed"_a, "steps"_a, "seconds"_a,

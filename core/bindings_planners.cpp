@@ -7,6 +7,7 @@
 #include "allocators/hill_climb.hpp"
 #include "allocators/objects.hpp"
 #include "bindings.hpp"
+#include "load_tree.hpp"
 
 namespace modelplan {
 namespace {
@@ -22,6 +23,11 @@ template <Array<std::int64_t> (*kPlan)(const Records&)>
 Column columns_from(const Column& size, const Column& start, const Column& end) {
   const Records records = records_of(size, start, end);
   return column_of(unlocked([&] { return kPlan(records); }));
+}
+
+Column peak_loads_of(const Column& size, const Column& start, const Column& end) {
+  const Records records = records_of(size, start, end);
+  return column_of(unlocked([&] { return peak_loads(records.size, records.start, records.end); }));
 }
 
 std::tuple<Column, std::int64_t, const char*> share_min_cost_of(const Column& size, const Column& start,
@@ -48,7 +54,8 @@ Column most_live_first_of(const Column& size, const Column& start, const Column&
 std::tuple<Column, std::int64_t, const char*> climb_of(const Column& size, const Column& start, const Column& end,
                                                        const Column& alignment, const Column& order, std::int64_t load,
                                                        std::int64_t limit, std::int64_t most_steps,
-                                                       std::int64_t most_work, double seconds, bool restore) {
+                                                       std::int64_t most_work, double seconds, bool restore,
+                                                       const Column& randomness) {
   const Records records = records_of(size, start, end);
   const ClimbOptions options{.load = load,
                              .limit = limit,
@@ -56,7 +63,8 @@ std::tuple<Column, std::int64_t, const char*> climb_of(const Column& size, const
                              .most_work = most_work,
                              .seconds = seconds,
                              .cancelled = &interrupted,
-                             .restore = restore};
+                             .restore = restore,
+                             .randomness = view_of(randomness)};
   ClimbResult found = unlocked([&] { return climb(records, view_of(alignment), view_of(order), options); });
   return {column_of(std::move(found.offsets)), found.steps, finish(found.ended)};
 }
@@ -68,6 +76,8 @@ void bind_planners(nb::module_& module) {
              "The largest r-th size among the buffers alive at one step, for every r.");
   module.def("breadth_ranks", &columns_from<&breadth_ranks>, "size"_a, "start"_a, "end"_a,
              "For each buffer the rank of the broadest step that holds it.");
+  module.def("peak_loads", &peak_loads_of, "size"_a, "start"_a, "end"_a,
+             "The most bytes alive at once in the lifetime of each buffer.");
   module.def("share_by_breadth", &columns_from<&share_by_breadth>, "size"_a, "start"_a, "end"_a,
              "The object of each buffer, steps with the most live bytes first.");
   module.def("share_by_distance", &columns_from<&share_by_distance>, "size"_a, "start"_a, "end"_a,
@@ -79,7 +89,7 @@ void bind_planners(nb::module_& module) {
   module.def("most_live_first", &most_live_first_of, "size"_a, "start"_a, "end"_a, "by_duration"_a,
              "The buffers in the order in which Glow takes them.");
   module.def("climb", &climb_of, "size"_a, "start"_a, "end"_a, "alignment"_a, "order"_a, "load"_a, "limit"_a,
-             "most_steps"_a, "most_work"_a, "seconds"_a, "restore"_a,
+             "most_steps"_a, "most_work"_a, "seconds"_a, "restore"_a, "randomness"_a,
              "(offsets, steps, how it ended) of Vela's hill climb.");
 }
 

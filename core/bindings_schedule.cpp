@@ -80,21 +80,11 @@ class ProgressListener {
   bool failed_ = false;
 };
 
-struct NamedMethod {
-  const char* name;
-  schedule::Method method;
-};
-constexpr NamedMethod kMethods[] = {
-    {"file", schedule::Method::file},       {"rpo", schedule::Method::reverse_post_order},
-    {"list", schedule::Method::list},       {"dfs", schedule::Method::depth_first},
-    {"post", schedule::Method::post_order}, {"merge", schedule::Method::merge},
-    {"beam", schedule::Method::beam},       {"best", schedule::Method::best}};
-
 Outcome solve_in(const ScheduleInstance& instance, const std::string& method, const Array<std::string>& without,
                  bool bound, bool search, int width, std::optional<std::int64_t> steps, std::optional<double> seconds,
                  std::size_t states, std::size_t memory, const nb::object& progress) {
   schedule::Request request;
-  request.method = row_named(kMethods, method, "method").method;
+  request.method = method;
   request.rules = rules_without(kRules, without);
   request.bound = bound;
   request.search = search;

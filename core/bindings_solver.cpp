@@ -1,11 +1,10 @@
 // The solver of modelplan._core. It runs in a thread of its own, so that the calling one can listen to Ctrl-C and
 // pass progress on.
 #include <chrono>
-#include <condition_variable>
+#include <future>
 #include <iterator>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "bindings.hpp"
 #include "solver/ejection_search.hpp"
@@ -41,52 +40,30 @@ class WatchedSolve {
   }
 
   solver::Result run() {
-    {
-      const JoinedThread worker(*this);
-      while (!wait()) listen();
-    }
+    auto result = std::async(std::launch::async, [this] { return solver::solve(problem_, options_); });
+    const Cancelling at_the_end{cancel_};
+    while (!is_there(result)) listen();
     listen();
     if (raised_) throw nb::python_error();
-    if (error_) std::rethrow_exception(error_);
-    return std::move(result_);
+    return result.get();
   }
 
  private:
-  // The thread of the solve; cancels it where an exception leaves run(), and waits for it in any case.
-  struct JoinedThread {
-    explicit JoinedThread(WatchedSolve& watched) : solve(watched), thread([&watched] { watched.work(); }) {}
-    JoinedThread(const JoinedThread&) = delete;
-    JoinedThread& operator=(const JoinedThread&) = delete;
-    ~JoinedThread() {
-      solve.cancel_ = true;
-      thread.join();
-    }
-
-    WatchedSolve& solve;
-    std::thread thread;
+  // Cancels the search where an exception leaves run(); the future then waits for it.
+  struct Cancelling {
+    std::atomic<bool>& flag;
+    ~Cancelling() { flag = true; }
   };
-
-  void work() {
-    try {
-      result_ = solver::solve(problem_, options_);
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    const std::lock_guard lock(mutex_);
-    done_ = true;
-    changed_.notify_one();
-  }
 
   void note(const solver::Progress& progress) {
     const std::lock_guard lock(mutex_);
     latest_ = progress;
   }
 
-  // Whether the work is done; returns now and then even if it is not.
-  bool wait() {
-    nb::gil_scoped_release unlocked;
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::milliseconds(10), [this] { return done_; });
+  // Returns now and then even if the result is not there.
+  static bool is_there(const std::future<solver::Result>& result) {
+    const nb::gil_scoped_release unlocked;
+    return result.wait_for(std::chrono::milliseconds(10)) == std::future_status::ready;
   }
 
   // Ctrl-C and `cancelled` end the search and keep the best; whatever else Python raises ends the call.
@@ -121,11 +98,7 @@ class WatchedSolve {
   nb::object cancelled_;
   std::atomic<bool> cancel_{false};
   bool raised_ = false;
-  solver::Result result_;
-  std::exception_ptr error_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
   std::optional<solver::Progress> latest_;
 };
 

@@ -47,4 +47,13 @@ class StepLoads {
   LoadTree loads_;
 };
 
+// The greatest load in the lifetime of each buffer. Time O(n log n).
+inline Array<std::int64_t> peak_loads(Ints size, Ints start, Ints end) {
+  StepLoads loads(start);
+  for (std::size_t b = 0; b < size.size(); ++b) loads.add(start[b], end[b], size[b]);
+  Array<std::int64_t> peaks;
+  for (std::size_t b = 0; b < size.size(); ++b) peaks.push_back(loads.most(start[b], end[b]));
+  return peaks;
+}
+
 }  // namespace modelplan

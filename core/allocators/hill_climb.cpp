@@ -48,7 +48,7 @@ class Climber {
         options_(options),
         n_(records.size.size()),
         alive_(records.start, records.end),
-        random_(1),
+        random_(options.randomness),
         meter_({kUnlimited, options.seconds, options.cancelled}),
         state_{Array<std::int64_t>(n_, kUnplaced), Array<std::int64_t>(n_, 0), Array<std::int64_t>(n_, kUnplaced),
                Array<std::size_t>(n_, 0)} {

@@ -16,7 +16,8 @@ struct ClimbOptions {
   std::int64_t most_work;   // pairs of conflicting buffers looked at
   double seconds;           // and whether someone cancels is asked together with the clock
   Cancelled cancelled;
-  bool restore;  // after a rejected step, go on from the best placement and not from the broken-off one
+  bool restore;     // after a rejected step, go on from the best placement and not from the broken-off one
+  Ints randomness;  // the state of Python's generator: the original's is that of random.seed(1)
 };
 
 struct ClimbResult {
@@ -25,7 +26,7 @@ struct ClimbResult {
   Ended ended;  // kBudget: `most_steps` or `most_work` ran out
 };
 
-// Starts with `order`; replays Python's random.seed(1). Sizes are at least 1; records come in any order.
+// Starts with `order`. Sizes are at least 1; records come in any order.
 // Time O(work), memory O(n).
 ClimbResult climb(const Records& records, Ints alignment, Ints order, const ClimbOptions& options);
 

@@ -212,13 +212,9 @@ class DistanceSharer {
     if (gap == 0) {
       candidate.stale = candidate.stale || candidate.object == object;
     } else if (gap < candidate.distance || (gap == candidate.distance && object < candidate.object)) {
-      if (objects_[object].clear(start, end)) offer(candidate, gap, object);
+      const bool rescanned = candidate.stale && gap == candidate.distance;  // which will see this object too
+      if (!rescanned && objects_[object].clear(start, end)) candidate = {candidate.buffer, gap, object, false};
     }
-  }
-
-  static void offer(Candidate& candidate, std::int64_t gap, std::int64_t object) {
-    if (candidate.stale && gap == candidate.distance) return;  // a rescan will see this object too
-    candidate = {candidate.buffer, gap, object, false};
   }
 
   const Records& records_;

@@ -16,15 +16,6 @@ std::int64_t thousandths(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<std::int64_t>(1000.0 * static_cast<double>(part) / static_cast<double>(whole)) : 0;
 }
 
-// The greatest load in the lifetime of each buffer.
-Array<std::int64_t> peak_loads(const Problem& problem) {
-  StepLoads loads(problem.start);
-  for (std::size_t b = 0; b < problem.count(); ++b) loads.add(problem.start[b], problem.end[b], problem.size[b]);
-  Array<std::int64_t> peaks;
-  for (std::size_t b = 0; b < problem.count(); ++b) peaks.push_back(loads.most(problem.start[b], problem.end[b]));
-  return peaks;
-}
-
 }  // namespace
 
 Trees::Trees(Array<TreeNode> nodes) : nodes_(std::move(nodes)) {
@@ -57,7 +48,7 @@ PolicyView::PolicyView(const Problem& problem, std::int64_t capacity, View<const
   if (problem.count() == 0) return;
   const auto first = *std::min_element(problem.start.begin(), problem.start.end());
   const auto last = *std::max_element(problem.end.begin(), problem.end.end());
-  const Array<std::int64_t> contention = peak_loads(problem);
+  const Array<std::int64_t> contention = peak_loads(problem.size, problem.start, problem.end);
   for (std::size_t b = 0; b < problem.count(); ++b) {
     at(still_[b], Feature::kSize) = thousandths(problem.size[b], capacity);
     at(still_[b], Feature::kDuration) = thousandths(problem.end[b] - problem.start[b], last - first);

@@ -62,24 +62,19 @@ void Propagator::wake(std::size_t b) {
   queue_.push_back(static_cast<std::uint32_t>(b));
 }
 
-void Propagator::set_low(std::size_t b, std::int64_t value, Entry why, Entry also, std::int32_t level) {
-  trail_.push_back({Kind::kLow, static_cast<std::uint32_t>(b), low_[b], low_entry_[b], {why, also}, level});
-  low_[b] = value;
-  low_entry_[b] = static_cast<Entry>(trail_.size() - 1);
-  wake(b);
-}
-
-void Propagator::set_high(std::size_t b, std::int64_t value, Entry why, Entry also, std::int32_t level) {
-  trail_.push_back({Kind::kHigh, static_cast<std::uint32_t>(b), high_[b], high_entry_[b], {why, also}, level});
-  high_[b] = value;
-  high_entry_[b] = static_cast<Entry>(trail_.size() - 1);
+void Propagator::set(Kind kind, std::size_t b, std::int64_t value, Entry why, Entry also, std::int32_t level) {
+  std::int64_t& bound = (kind == Kind::kLow ? low_ : high_)[b];
+  Entry& entry = (kind == Kind::kLow ? low_entry_ : high_entry_)[b];
+  trail_.push_back({kind, static_cast<std::uint32_t>(b), bound, entry, {why, also}, level});
+  bound = value;
+  entry = static_cast<Entry>(trail_.size() - 1);
   wake(b);
 }
 
 bool Propagator::assign(std::size_t b, std::int64_t offset, std::size_t level) {
   decided_[b] = true;
-  set_low(b, offset, kGiven, kGiven, static_cast<std::int32_t>(level));
-  set_high(b, offset, kGiven, kGiven, static_cast<std::int32_t>(level));
+  for (const Kind kind : {Kind::kLow, Kind::kHigh})
+    set(kind, b, offset, kGiven, kGiven, static_cast<std::int32_t>(level));
   return propagate();
 }
 
@@ -128,8 +123,8 @@ bool Propagator::push_apart(std::size_t pair, std::size_t below, std::size_t abo
   const std::int64_t high = aligned_down(high_[above] - bytes, problem_.alignment[below]);
   if (low > high_[above]) return fail({low_entry_[below], high_entry_[above], order});
   if (high < low_[below]) return fail({low_entry_[below], high_entry_[above], order});
-  if (low > low_[above]) set_low(above, low, low_entry_[below], order, kNoLevel);
-  if (high < high_[below]) set_high(below, high, high_entry_[above], order, kNoLevel);
+  if (low > low_[above]) set(Kind::kLow, above, low, low_entry_[below], order, kNoLevel);
+  if (high < high_[below]) set(Kind::kHigh, below, high, high_entry_[above], order, kNoLevel);
   return true;
 }
 

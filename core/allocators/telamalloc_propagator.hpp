@@ -55,8 +55,7 @@ class Propagator {
     Entry entry;
   };
 
-  void set_low(std::size_t b, std::int64_t value, Entry why, Entry also, std::int32_t level);
-  void set_high(std::size_t b, std::int64_t value, Entry why, Entry also, std::int32_t level);
+  void set(Kind kind, std::size_t b, std::int64_t value, Entry why, Entry also, std::int32_t level);
   bool propagate();
   bool judge(std::size_t pair);
   bool push_apart(std::size_t pair, std::size_t below, std::size_t above, std::int64_t bytes);

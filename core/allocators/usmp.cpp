@@ -17,8 +17,8 @@ constexpr std::int64_t kNowhere = -1;
 // Where a buffer may start in each pool; kNowhere once it was ruled out.
 class Candidates {
  public:
-  Candidates(const Problem& problem, const Pools& pools, const Repairs& repairs)
-      : problem_(problem), pools_(pools), repairs_(repairs), start_(pools.limit.size()) {
+  Candidates(const Problem& problem, const Pools& pools, bool fixed)
+      : problem_(problem), pools_(pools), fixed_(fixed), start_(pools.limit.size()) {
     all_.resize(pools.limit.size());
     std::iota(all_.begin(), all_.end(), std::size_t{0});
   }
@@ -36,14 +36,15 @@ class Candidates {
   bool open(std::size_t p) const { return start_[p] != kNowhere; }
   std::int64_t start(std::size_t p) const { return start_[p]; }
 
+  // Original: starts are rounded to the alignment of the conflict.
   std::int64_t above(std::size_t b, std::size_t conflict, std::int64_t offset) const {
     const std::int64_t end = offset + problem_.size[conflict];
-    return round_up(end, problem_.alignment[repairs_.own_alignment ? b : conflict]);
+    return round_up(end, problem_.alignment[fixed_ ? b : conflict]);
   }
 
   // Original: a pool that was ruled out enters again with a later conflict, at that conflict's end.
   void raise(std::size_t b, std::size_t p, std::int64_t next) {
-    if (repairs_.keep_removed && !open(p)) return;
+    if (fixed_ && !open(p)) return;
     start_[p] = fits(p, next + problem_.size[b]) ? std::max(start_[p], next) : kNowhere;
   }
 
@@ -63,7 +64,7 @@ class Candidates {
 
   const Problem& problem_;
   const Pools& pools_;
-  const Repairs& repairs_;
+  bool fixed_;
   Array<std::int64_t> start_;
   Array<std::size_t> all_;
 };
@@ -85,13 +86,13 @@ void require(const Problem& problem, const Lists& lists, Ints order, const Pools
 
 class HillClimb {
  public:
-  HillClimb(const Problem& problem, Lists conflicts, Ints order, const Pools& pools, const Repairs& repairs,
-            const Limits& limits, std::uint32_t seed)
+  HillClimb(const Problem& problem, Lists conflicts, Ints order, const Pools& pools, bool fixed, const Limits& limits,
+            std::uint32_t seed)
       : problem_(problem),
         pools_(pools),
-        repairs_(repairs),
+        fixed_(fixed),
         conflicts_(std::move(conflicts)),
-        candidates_(problem, pools, repairs),
+        candidates_(problem, pools, fixed),
         order_(order.begin(), order.end()),
         position_(order.size()),
         attempts_(limits.steps),
@@ -116,7 +117,7 @@ class HillClimb {
       }
       move();
     }
-    climb.best = repairs_.keep_best && best_ ? *best_ : result_;
+    climb.best = fixed_ && best_ ? *best_ : result_;
     climb.ended = meter_.ended();
     return climb;
   }
@@ -247,7 +248,7 @@ class HillClimb {
 
   const Problem& problem_;
   const Pools& pools_;
-  const Repairs& repairs_;
+  bool fixed_;
   Lists conflicts_;
   Candidates candidates_;
   Array<std::int64_t> order_;
@@ -264,11 +265,11 @@ class HillClimb {
 
 }  // namespace
 
-Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const Pools& pools, const Repairs& repairs) {
+Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const Pools& pools, bool fixed) {
   require(problem, lists, order, pools);
   const std::size_t n = problem.count();
   Assignment plan{Array<std::int64_t>(n, kNowhere), Array<std::int64_t>(n, 0)};
-  Candidates candidates(problem, pools, repairs);
+  Candidates candidates(problem, pools, fixed);
   Neighbours placed(problem);
   for (const std::int64_t i : order) {
     const std::size_t b = as_size(i);
@@ -287,10 +288,10 @@ Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const 
 }
 
 ClimbResult hill_climb(const Problem& problem, const Lists& lists, Ints order, std::int64_t goal, const Pools& pools,
-                       const Repairs& repairs, const Limits& limits, std::uint32_t seed) {
+                       bool fixed, const Limits& limits, std::uint32_t seed) {
   require(problem, lists, order, pools);
   Lists conflicts = lists.empty() ? conflict_lists(problem) : lists;
-  return HillClimb(problem, std::move(conflicts), order, pools, repairs, limits, seed).run(goal);
+  return HillClimb(problem, std::move(conflicts), order, pools, fixed, limits, seed).run(goal);
 }
 
 std::int32_t rand_r(std::uint32_t& state) {

@@ -21,14 +21,9 @@ struct Assignment {
   Array<std::int64_t> offset;
 };
 
-// The planner's quirks. `own_alignment` repairs the start, which the original rounds to the neighbour's alignment;
-// `keep_removed` repairs the pool that comes back after it was ruled out; `keep_best` returns the best plan seen, not
-// the one accepted last.
-struct Repairs {
-  bool own_alignment = false;
-  bool keep_removed = false;
-  bool keep_best = false;
-};
+// `fixed` repairs the planner's quirks: the start, which the original rounds to the neighbour's alignment; the pool
+// that comes back after it was ruled out; and the climb, which returns the plan accepted last and not the best one
+// seen.
 
 // For each buffer those it conflicts with, in the order in which they are looked at; the original takes such lists as
 // given and enforces no symmetry. Empty: derived from lifetimes and problem.
@@ -36,7 +31,7 @@ using Lists = Array<Array<std::uint32_t>>;
 
 // Stacks each buffer of `order` above all conflicts placed before it, in the first pool where that fits: gaps are
 // never used. Time O(n k), memory O(n + facts).
-Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const Pools& pools, const Repairs& repairs);
+Assignment greedy(const Problem& problem, const Lists& lists, Ints order, const Pools& pools, bool fixed);
 
 struct ClimbResult {
   Assignment best;  // empty when it was cancelled before the first placement was complete
@@ -48,7 +43,7 @@ struct ClimbResult {
 // swap; stops at `goal` bytes. `seed` is the start of glibc's rand_r (the original: 0).
 // Time O(attempts n k log k), memory O(n + conflicts).
 ClimbResult hill_climb(const Problem& problem, const Lists& lists, Ints order, std::int64_t goal, const Pools& pools,
-                       const Repairs& repairs, const Limits& limits, std::uint32_t seed);
+                       bool fixed, const Limits& limits, std::uint32_t seed);
 
 // glibc's rand_r: the next number, and the state moved on.
 std::int32_t rand_r(std::uint32_t& state);

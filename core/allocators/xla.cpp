@@ -147,26 +147,13 @@ class FreeChunks {
   std::set<std::pair<std::int64_t, std::int64_t>> by_usable_;
 };
 
-struct Merged {
-  std::int64_t start = INT64_MAX, end = 0;
-  std::size_t group = 0;
-};
-
-// Groups as single blocks over their merged lives, by start, then size descending, then number.
-Array<Merged> merged_lives(const Problem& problem, const Colocations& groups) {
-  Array<Merged> blocks;
-  for (std::size_t g = 0; g < groups.members.size(); ++g) {
-    Merged block{INT64_MAX, 0, g};
-    for (const std::size_t b : groups.members[g]) {
-      block.start = std::min(block.start, problem.start[b]);
-      block.end = std::max(block.end, problem.end[b]);
-    }
-    if (groups.size[g] > 0) blocks.push_back(block);
-  }
-  std::stable_sort(blocks.begin(), blocks.end(), [&](const Merged& a, const Merged& b) {
-    return a.start != b.start ? a.start < b.start : groups.size[a.group] > groups.size[b.group];
-  });
-  return blocks;
+// The buffers that take bytes, by start, then size descending, then number.
+Array<std::size_t> by_start(const Problem& problem) {
+  Array<std::size_t> found;
+  for (std::size_t b = 0; b < problem.count(); ++b)
+    if (problem.size[b] > 0) found.push_back(b);
+  std::ranges::stable_sort(found, {}, [&](std::size_t b) { return std::pair{problem.start[b], -problem.size[b]}; });
+  return found;
 }
 
 }  // namespace
@@ -197,20 +184,18 @@ Array<std::int64_t> best_fit(const Problem& problem, Groups group, Ints order, C
   return offsets;
 }
 
-Array<std::int64_t> fast_merge(const Problem& problem, Groups group, std::int64_t alignment) {
+Array<std::int64_t> fast_merge(const Problem& problem, std::int64_t alignment) {
   if (alignment < 1) throw std::invalid_argument("an alignment is below 1");
-  const Colocations groups(problem, group);
   Array<std::int64_t> offsets(problem.count(), 0);
   FreeChunks free(alignment);
-  std::map<std::pair<std::int64_t, std::size_t>, std::int64_t> live;  // (end, group) -> offset
-  for (const Merged& block : merged_lives(problem, groups)) {
-    for (; !live.empty() && live.begin()->first.first <= block.start; live.erase(live.begin())) {
-      const std::int64_t from = live.begin()->second;
-      free.give_back(from, from + groups.size[live.begin()->first.second]);
+  std::set<std::pair<std::int64_t, std::size_t>> live;  // (end, buffer)
+  for (const std::size_t b : by_start(problem)) {
+    for (; !live.empty() && live.begin()->first <= problem.start[b]; live.erase(live.begin())) {
+      const std::size_t ended = live.begin()->second;
+      free.give_back(offsets[ended], offsets[ended] + problem.size[ended]);
     }
-    const std::int64_t offset = free.take(groups.size[block.group]);
-    live.emplace(std::pair{block.end, block.group}, offset);
-    for (const std::size_t b : groups.members[block.group]) offsets[b] = offset;
+    offsets[b] = free.take(problem.size[b]);
+    live.emplace(problem.end[b], b);
   }
   return offsets;
 }

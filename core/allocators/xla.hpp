@@ -22,8 +22,8 @@ enum class Commit {
 // heaps lie end to end. Time O(n log n + n k log k), memory O(n + facts).
 Array<std::int64_t> best_fit(const Problem& problem, Groups group, Ints order, Commit commit, std::int64_t limit);
 
-// Places groups, each over its merged life, by start (then size descending): frees what has ended, then takes the
-// smallest usable chunk. Chunks start at multiples of one alignment. Time O(n log n), memory O(n).
-Array<std::int64_t> fast_merge(const Problem& problem, Groups group, std::int64_t alignment);
+// Places buffers by start (then size descending): frees what has ended, then takes the smallest usable chunk. Chunks
+// start at multiples of one alignment. Time O(n log n), memory O(n).
+Array<std::int64_t> fast_merge(const Problem& problem, std::int64_t alignment);
 
 }  // namespace modelplan::xla

@@ -1,8 +1,8 @@
 #include "schedule/beam.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <map>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -17,6 +17,8 @@ struct Candidate {
   int parent;  // a kept set, as an index into the links
   int op;
   std::uint64_t key;
+
+  auto operator<=>(const Candidate&) const = default;  // parent and operator tell all of them apart
 };
 
 // A kept set: the operators that closed it, after its parent's.
@@ -24,10 +26,6 @@ struct Link {
   int parent;
   std::size_t path_at, path_size;
 };
-
-bool better(const Candidate& a, const Candidate& b) {
-  return std::tie(a.label, a.bytes, a.parent, a.op) < std::tie(b.label, b.bytes, b.parent, b.op);
-}
 
 class Beam {
  public:
@@ -54,7 +52,7 @@ class Beam {
  private:
   // Drops duplicates (by key: a false match only narrows the beam) and all but the best.
   void choose(Array<Candidate>& level) const {
-    std::sort(level.begin(), level.end(), better);
+    std::ranges::sort(level);
     std::unordered_set<std::uint64_t> seen;
     Array<Candidate> best;
     for (const Candidate& c : level) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "schedule/beam.hpp"
@@ -38,31 +40,36 @@ struct Segment {
   bool out_of_memory = false;
 };
 
-const char* name_of(Method method) {
-  switch (method) {
-    case Method::file:
-      return "file order";
-    case Method::reverse_post_order:
-      return "reverse post-order";
-    case Method::list:
-      return "list rule";
-    case Method::depth_first:
-      return "depth-first rule";
-    case Method::post_order:
-      return "post-order";
-    case Method::merge:
-      return "optimal merge";
-    case Method::beam:
-      return "beam";
-    case Method::best:
-      break;
-  }
-  return "search";
+struct Method {
+  std::string_view key;
+  const char* name;
+  Array<int> (*order)(const ScheduleInstance&, const Request&, Meter&);
+};
+
+template <Array<int> (*kOrder)(const ScheduleInstance&)>
+Array<int> simply(const ScheduleInstance& g, const Request&, Meter&) {
+  return kOrder(g);
 }
+
+constexpr Method kMethods[] = {
+    {"file", "file order", &simply<file_order>},
+    {"rpo", "reverse post-order", &simply<reverse_post_order>},
+    {"list", "list rule", &simply<list_order>},
+    {"dfs", "depth-first rule", &simply<depth_first_order>},
+    {"post", "post-order", &simply<post_order>},
+    {"merge", "optimal merge",
+     [](const ScheduleInstance& g, const Request&, Meter& meter) { return merge_order(g, meter); }},
+    {"beam", "beam", [](const ScheduleInstance& g, const Request& request, Meter& meter) {
+       return beam_order(g, request.width, 0, std::numeric_limits<Bytes>::max() / 4, meter);
+     }}};
 
 class Driver {
  public:
-  Driver(const ScheduleInstance& g, const Request& request, Meter& meter) : g_(&g), request_(request), meter_(&meter) {}
+  Driver(const ScheduleInstance& g, const Request& request, Meter& meter)
+      : g_(&g), request_(request), best_(request.method == "best"), meter_(&meter) {
+    if (!best_ && std::ranges::find(kMethods, request.method, &Method::key) == std::end(kMethods))
+      throw std::invalid_argument("no method " + request.method);
+  }
 
   Outcome run() {
     split();
@@ -71,7 +78,7 @@ class Driver {
       const Meter::Slice slice(*meter_, std::max(meter_->left() / 3, kFirstRound));
       raise_flow_bounds();
     }
-    if (request_.method == Method::best && request_.search) close_gap();
+    if (best_ && request_.search) close_gap();
     return outcome();
   }
 
@@ -90,18 +97,20 @@ class Driver {
     }
   }
 
+  // Whether a method is to order a part of so many operators; that of one operator is the file's.
+  bool is_asked(const Method& method, int ops) const {
+    if (ops <= 1) return method.key == "file";
+    return best_ ? method.key != "beam" : method.key == request_.method;
+  }
+
   void offer_orders(Segment& s) {
     const ScheduleInstance& g = s.part.instance;
-    Array<Method> methods{request_.method};
-    if (request_.method == Method::best)
-      methods = {Method::file,        Method::reverse_post_order, Method::list,
-                 Method::depth_first, Method::post_order,         Method::merge};
-    if (g.ops <= 1) methods = {Method::file};
-    for (const Method method : methods) {
-      auto order = order_by(g, method);
+    for (const Method& method : kMethods) {
+      if (!is_asked(method, g.ops)) continue;
+      auto order = method.order(g, request_, *meter_);
       if (order.size() != as_size(g.ops)) order = file_order(g);
       meter_->spend(g.ops);
-      offer(s, std::move(order), name_of(method));
+      offer(s, std::move(order), method.name);
     }
   }
 
@@ -145,27 +154,6 @@ class Driver {
       offer(s, beam_order(g, 4, peak, peak + 1, free_of_charge), "beam");
       for (unsigned seed = 1; seed <= 4; ++seed) offer(s, tied_order(g, peak, seed), "random ties");
     }
-  }
-
-  Array<int> order_by(const ScheduleInstance& g, Method method) {
-    switch (method) {
-      case Method::reverse_post_order:
-        return reverse_post_order(g);
-      case Method::list:
-        return list_order(g);
-      case Method::depth_first:
-        return depth_first_order(g);
-      case Method::post_order:
-        return post_order(g);
-      case Method::merge:
-        return merge_order(g, *meter_);
-      case Method::beam:
-        return beam_order(g, request_.width, 0, std::numeric_limits<Bytes>::max() / 4, *meter_);
-      case Method::file:
-      case Method::best:
-        break;
-    }
-    return file_order(g);
   }
 
   // Segments with the highest upper bound first: the others often cannot raise the bound at all.
@@ -287,7 +275,7 @@ class Driver {
     Outcome out;
     out.segments = static_cast<int>(segments_.size());
     out.peak = Live(*g_).bytes();  // which no order changes
-    out.found_by = name_of(Method::file);
+    out.found_by = kMethods[0].name;
     const Segment* critical = nullptr;
     for (const Segment& s : segments_) {
       if (s.upper > out.peak) {
@@ -301,7 +289,7 @@ class Driver {
     }
     // Where the file's order does no harm it stays.
     out.order = compose(0, out.peak);
-    if (request_.method == Method::best) {
+    if (best_) {
       add_ties(out.peak);
       for (std::size_t which = 1; which < kMostAlternatives; ++which) {
         auto order = compose(which, out.peak);
@@ -327,6 +315,7 @@ class Driver {
 
   const ScheduleInstance* g_;
   Request request_;
+  bool best_;
   Meter* meter_;
   Array<Segment> segments_;
   std::int64_t states_ = 0;

@@ -12,21 +12,20 @@
 
 namespace modelplan::schedule {
 
-enum class Method { file, reverse_post_order, list, depth_first, post_order, merge, beam, best };
-
 struct Request {
-  Method method = Method::best;
+  // "file", "rpo", "list", "dfs", "post", "merge" or "beam"; "best" takes all but the beam and improves the lowest.
+  std::string method = "best";
   Rules rules;
   bool bound = true;   // the flow bound
-  bool search = true;  // the exact search, for Method::best
-  int width = 16;      // of Method::beam
+  bool search = true;  // the exact search, for "best"
+  int width = 16;      // of "beam"
   std::size_t states = 5'000'000;
   std::size_t memory = std::size_t{1} << 30;
 };
 
 struct Outcome {
   Array<int> order;
-  Array<Array<int>> alternatives;  // other orders with the same peak, for Method::best
+  Array<Array<int>> alternatives;  // other orders with the same peak, for "best"
   Bytes peak = 0;
   Bytes flow_bound = 0;   // proven by `witness`
   Bytes lower_bound = 0;  // no order has a peak below this; never below flow_bound
@@ -38,6 +37,7 @@ struct Outcome {
   Ended ended = Ended::kComplete;  // none: proved optimal, or nothing more was asked for
 };
 
+// Throws std::invalid_argument when there is no such method.
 Outcome solve(const ScheduleInstance& instance, const Request& request, Meter& meter);
 
 }  // namespace modelplan::schedule

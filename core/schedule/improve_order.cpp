@@ -1,8 +1,7 @@
 #include "schedule/improve_order.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <tuple>
+#include <compare>
 
 #include "schedule/live.hpp"
 #include "schedule/parts.hpp"
@@ -20,9 +19,7 @@ struct Score {
   int at_peak = 0;
   double squares = 0;
 
-  bool operator<(const Score& o) const {
-    return std::tie(peak, at_peak, squares) < std::tie(o.peak, o.at_peak, o.squares);
-  }
+  auto operator<=>(const Score&) const = default;
 };
 
 Score score_of(View<const Bytes> profile) {

@@ -51,10 +51,7 @@ int StateTable::add(const State& state, View<const std::uint64_t> bits) {
   states_.push_back(state);
   if (states_.size() > blocks_.size() * kBlock) blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlock * words_));
   std::copy(bits.begin(), bits.end(), block_of(s));
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t at = state.key & mask;
-  while (slots_[at] >= 0) at = (at + 1) & mask;
-  slots_[at] = s;
+  put_in_slot(s);
   return s;
 }
 
@@ -65,14 +62,16 @@ void StateTable::set_path(int s, View<const int> path) {
   paths_.insert(paths_.end(), path.begin(), path.end());
 }
 
+void StateTable::put_in_slot(int s) {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = states_[s].key & mask;
+  while (slots_[at] >= 0) at = (at + 1) & mask;
+  slots_[at] = s;
+}
+
 void StateTable::grow() {
   slots_.assign(slots_.size() * 2, -1);
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t s = 0; s < states_.size(); ++s) {
-    std::size_t at = states_[s].key & mask;
-    while (slots_[at] >= 0) at = (at + 1) & mask;
-    slots_[at] = static_cast<int>(s);
-  }
+  for (int s = 0; s < std::ssize(states_); ++s) put_in_slot(s);
 }
 
 }  // namespace modelplan::schedule

@@ -54,6 +54,7 @@ class StateTable {
   static constexpr std::size_t kBlock = 4096;
 
   std::uint64_t* block_of(int s) const { return blocks_[s / kBlock].get() + as_size(s) % kBlock * words_; }
+  void put_in_slot(int s);
   void grow();
 
   std::size_t words_;

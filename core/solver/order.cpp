@@ -45,17 +45,8 @@ Orders::Orders(const PackingInstance& instance, Poller& poller)
 double Orders::value(Trait trait, Id i) const {
   const Item& item = instance_.items[i];
   const double width = item.last - item.first, size = static_cast<double>(item.size);
-  switch (trait) {
-    case Trait::kWidth:
-      return width;
-    case Trait::kSize:
-      return size;
-    case Trait::kArea:
-      return width * size;
-    case Trait::kLoad:
-      return static_cast<double>(heaviest_[i]);
-  }
-  return 0;
+  const double values[] = {width, size, width * size, static_cast<double>(heaviest_[i])};  // by Trait
+  return values[static_cast<std::size_t>(trait)];
 }
 
 Array<Id> Orders::ranks(const Traits& traits, double noise, Random& random, Poller& poller) const {

@@ -56,47 +56,46 @@ Trace& trace() {
 thread_local bool inside = false;
 bool counting = false;
 
-void note_block(void* at, std::size_t bytes, bool aligned) {
-  if (!counting || inside || !at) return;
-  inside = true;
-  {
-    Trace& t = trace();
-    const std::lock_guard<std::mutex> hold(t.lock);
-    t.blocks[at] = {bytes, aligned};
-    t.heap.add(static_cast<long long>(bytes));
-    if (aligned) t.aligned.add(static_cast<long long>(bytes));
-    if (aligned && t.noting) t.events.push_back({'a', at, bytes});
-  }
-  inside = false;
-}
-
-void forget_block(void* at) {
-  if (!counting || inside || !at) return;
-  inside = true;
-  {
-    Trace& t = trace();
-    const std::lock_guard<std::mutex> hold(t.lock);
-    const auto found = t.blocks.find(at);
-    if (found != t.blocks.end()) {
-      const Block block = found->second;
-      t.heap.add(-static_cast<long long>(block.bytes));
-      if (block.aligned) t.aligned.add(-static_cast<long long>(block.bytes));
-      t.blocks.erase(found);
-      if (block.aligned && t.noting) t.events.push_back({'f', at, 0});
-    }
-  }
-  inside = false;
-}
-
-void note_clock() {
+// Calls note(trace) where calls are counted and this is none that noting one makes itself.
+template <class Note>
+void counted(const Note& note) {
   if (!counting || inside) return;
   inside = true;
   {
     Trace& t = trace();
     const std::lock_guard<std::mutex> hold(t.lock);
-    if (t.noting) t.events.push_back({'t', nullptr, 0});
+    note(t);
   }
   inside = false;
+}
+
+void note_block(void* at, std::size_t bytes, bool aligned) {
+  if (!at) return;
+  counted([&](Trace& t) {
+    t.blocks[at] = {bytes, aligned};
+    t.heap.add(static_cast<long long>(bytes));
+    if (aligned) t.aligned.add(static_cast<long long>(bytes));
+    if (aligned && t.noting) t.events.push_back({'a', at, bytes});
+  });
+}
+
+void forget_block(void* at) {
+  if (!at) return;
+  counted([&](Trace& t) {
+    const auto found = t.blocks.find(at);
+    if (found == t.blocks.end()) return;
+    const Block block = found->second;
+    t.heap.add(-static_cast<long long>(block.bytes));
+    if (block.aligned) t.aligned.add(-static_cast<long long>(block.bytes));
+    t.blocks.erase(found);
+    if (block.aligned && t.noting) t.events.push_back({'f', at, 0});
+  });
+}
+
+void note_clock() {
+  counted([](Trace& t) {
+    if (t.noting) t.events.push_back({'t', nullptr, 0});
+  });
 }
 
 template <class F>

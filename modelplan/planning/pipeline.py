@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import get_args
 
 import numpy as np
@@ -125,34 +124,12 @@ def measure(graph: Graph, options: Options | None = None, budget: Budget | None 
 def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) -> Plan:
     """The plan that the runtime makes by itself: file order, the sharing by itself, its own allocator.
 
-    `offsets` is the plan that the file carries for it, as in `Options`. The plans that were asked for last are
-    remembered: a command asks for the plan of one graph several times.
+    `offsets` is the plan that the file carries for it, as in `Options`. The graph remembers the plans that were asked
+    for last: a command asks for one several times.
     """
-    return _runtime_plan(_Question(graph, runtime, offsets))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Question:
-    """What a runtime's plan was asked for: equal to another for the same graph object (not an equal one)."""
-
-    graph: Graph
-    runtime: Runtime
-    offsets: tuple[int, ...]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Question):
-            return NotImplemented
-        return self.graph is other.graph and self.offsets == other.offsets and self.runtime == other.runtime
-
-    def __hash__(self) -> int:
-        return hash((id(self.graph), self.runtime.name, self.offsets))
-
-
-@lru_cache(maxsize=4)
-def _runtime_plan(asked: _Question) -> Plan:
-    graph, runtime, offsets = asked.graph, asked.runtime, asked.offsets
     alias = "views" if offsets else "runtime"  # a view keeps its bytes where the file's plan says so
-    return _plan(graph, runtime, Options(schedule="file", alias=alias, allocator=runtime.allocator, offsets=offsets))
+    own = Options(schedule="file", alias=alias, allocator=runtime.allocator, offsets=offsets)
+    return graph.memoised(("as the runtime", runtime, offsets), lambda: _plan(graph, runtime, own))
 
 
 def plan_on(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:

@@ -8,12 +8,13 @@ Source: onnxruntime, core/framework/bfc_arena.cc, mem_pattern_planner.h, executi
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from modelplan.model import Graph, Runtime
+from modelplan.planning.allocators.systems.bfc import GRANULE, BfcArena, twofold
 from modelplan.planning.session_blocks import (
     BlockEvent,
     block_events,
@@ -22,13 +23,6 @@ from modelplan.planning.session_blocks import (
     unknown_kernels,
 )
 
-#: Chunks of an arena are multiples of this, and its first region has so many bytes.
-_CHUNK, _FIRST_REGION = 256, 1 << 20
-#: A chunk that is larger than asked for by so much is always split.
-_MOST_DEAD = 128 << 20
-#: Bytes of an arena's own: for each chunk that fits into a region, for each place of the list of chunks, which grows
-#: twofold, for each free chunk, and in all.
-_HANDLE, _CHUNK_RECORD, _FREE_RECORD, _ARENA = 8, 72, 40, 1750
 #: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
 #: input and each output, and for each value that was computed and not given back.
 _RUN, _VALUE, _READER, _INPUT, _OUTPUT, _TENSOR = 90, 24, 5, 180, 140, 192
@@ -75,118 +69,6 @@ class PlainHeap:
         self.held -= self._sizes.pop(block)
 
 
-@dataclass(slots=True)
-class _Chunk:
-    """A piece of a region; `start` orders all chunks as addresses do."""
-
-    start: int
-    size: int
-    free: bool = True
-    before: _Chunk | None = field(default=None, repr=False)
-    after: _Chunk | None = field(default=None, repr=False)
-
-
-class BfcArena:
-    """ONNX Runtime's arena at its defaults: regions grow by powers of two, chunks are split and merged, best fit."""
-
-    def __init__(self) -> None:
-        self.held = self._tables = self._room = 0
-        self._growth = _FIRST_REGION
-        self._free: list[tuple[int, int, int]] = []  # bin, size, start
-        self._chunks: dict[int, _Chunk] = {}
-        self._lowest = 0
-
-    @property
-    def own(self) -> int:
-        """The bytes of its own bookkeeping."""
-        return _ARENA + self._tables + self._room * _CHUNK_RECORD + len(self._free) * _FREE_RECORD
-
-    def take(self, size: int) -> int:
-        """A block of so many bytes, as a number to give it back by."""
-        rounded = -(-size // _CHUNK) * _CHUNK
-        chunk = self._fitting(rounded)
-        if chunk is None:
-            self._extend(rounded)
-            chunk = self._fitting(rounded)
-            assert chunk is not None
-        if chunk.size >= 2 * rounded or chunk.size - rounded >= _MOST_DEAD:
-            self._split(chunk, rounded)
-        chunk.free = False
-        return chunk.start
-
-    def give(self, block: int) -> None:
-        """Takes a block back and merges it with free neighbours."""
-        chunk = self._chunks[block]
-        chunk.free = True
-        if chunk.after is not None and chunk.after.free:
-            self._remove(chunk.after)
-            self._merge(chunk, chunk.after)
-        if chunk.before is not None and chunk.before.free:
-            self._remove(chunk.before)
-            chunk = chunk.before
-            assert chunk.after is not None
-            self._merge(chunk, chunk.after)
-        self._insert(chunk)
-
-    def _fitting(self, rounded: int) -> _Chunk | None:
-        """The smallest free chunk of the first bin that has a large enough one, taken out of its bin."""
-        place = bisect_left(self._free, (_bin(rounded), rounded, self._lowest - 1))
-        if place == len(self._free):
-            return None
-        return self._chunks[self._free.pop(place)[2]]
-
-    def _extend(self, rounded: int) -> None:
-        grown = False
-        while rounded > self._growth:
-            self._growth *= 2
-            grown = True
-        size = self._growth
-        if not grown:
-            self._growth *= 2
-        self._lowest -= size + _CHUNK  # a gap, so that chunks of two regions are never neighbours
-        chunk = _Chunk(self._lowest, size)
-        self._chunks[chunk.start] = chunk
-        self._insert(chunk)
-        self.held += size
-        self._tables += size // _CHUNK * _HANDLE
-        self._room = max(self._room, _twofold(len(self._chunks)))
-
-    def _split(self, chunk: _Chunk, size: int) -> None:
-        rest = _Chunk(chunk.start + size, chunk.size - size, before=chunk, after=chunk.after)
-        if chunk.after is not None:
-            chunk.after.before = rest
-        chunk.after, chunk.size = rest, size
-        self._chunks[rest.start] = rest
-        self._room = max(self._room, _twofold(len(self._chunks)))
-        self._insert(rest)
-
-    def _merge(self, chunk: _Chunk, after: _Chunk) -> None:
-        chunk.size += after.size
-        chunk.after = after.after
-        if after.after is not None:
-            after.after.before = chunk
-        del self._chunks[after.start]
-
-    def _insert(self, chunk: _Chunk) -> None:
-        insort(self._free, (_bin(chunk.size), chunk.size, chunk.start))
-
-    def _remove(self, chunk: _Chunk) -> None:
-        self._free.pop(bisect_left(self._free, (_bin(chunk.size), chunk.size, chunk.start)))
-
-
-#: The number of bins; the last holds all larger chunks.
-_BINS = 21
-
-
-def _bin(size: int) -> int:
-    return min((size // _CHUNK).bit_length() - 1, _BINS - 1)
-
-
-def _twofold(count: int) -> int:
-    """The room of a list that grows twofold."""
-    return 1 << (count - 1).bit_length() if count else 0
-
-
 class PatternPlanner:
     """The offsets that a first run notes for its values: each goes to the tightest gap, else behind the last.
 
@@ -201,25 +83,25 @@ class PatternPlanner:
     @property
     def own(self) -> int:
         """The bytes of its own bookkeeping."""
-        return _PATTERN + self._moved + _twofold(self.count) * _NOTED + len(self._blocks) * _NOTED_ALIVE
+        return _PATTERN + self._moved + twofold(self.count) * _NOTED + len(self._blocks) * _NOTED_ALIVE
 
     @property
     def places(self) -> int:
         """The places of the table that is made of it."""
-        return _twofold(self.count * 8 // 7 + 1) if self.count else 0
+        return twofold(self.count * 8 // 7 + 1) if self.count else 0
 
     def note(self, value: int, size: int) -> None:
         """Notes that a value is asked for or, with no size, given back."""
-        room = _twofold(self.count)
+        room = twofold(self.count)
         if size:
             self.take(value, size)
         else:
             self.give(value)
-        self._moved = room * _NOTED if _twofold(self.count) > room else 0
+        self._moved = room * _NOTED if twofold(self.count) > room else 0
 
     def take(self, value: int, size: int) -> int:
         """Notes a value of so many bytes and returns its offset."""
-        size = -(-size // _CHUNK) * _CHUNK
+        size = -(-size // GRANULE) * GRANULE
         self.count += 1
         best, waste, end = -1, -1, 0
         for offset, held, _ in (*self._blocks, (self.height, 0, 0)):  # the room behind the last block is a gap too

@@ -13,7 +13,7 @@ from shares import share
 
 from modelplan import _core
 from modelplan.model import IntArray
-from modelplan.planning.allocators.systems.vela import first_order
+from modelplan.planning.allocators.systems.vela import RANDOMNESS, first_order
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets
 
 INF = float("inf")
@@ -72,7 +72,7 @@ def test_the_hill_climb_replays_python(seed: int) -> None:
     size, starts, ends = columns(rows)
     load, order = first_order(size, starts, ends)
     steps = np.array(alignment, dtype=np.int64)
-    found = _core.climb(size, starts, ends, steps, order, load, 2**62, 400, 10**9, INF, False)[0]
+    found = _core.climb(size, starts, ends, steps, order, load, 2**62, 400, 10**9, INF, False, RANDOMNESS)[0]
     assert found.tolist() == twins.Climb(rows, alignment).run(order.tolist(), load, 400)
 
 
@@ -99,7 +99,7 @@ def test_an_order_that_is_no_permutation_is_refused() -> None:
     with pytest.raises(ValueError, match="permutation"):
         _core.stack_in_objects(*two, twice, True)
     with pytest.raises(ValueError, match="permutation"):
-        _core.climb(*two, ones, twice, 8, 8, 8, 8, INF, False)
+        _core.climb(*two, ones, twice, 8, 8, 8, 8, INF, False, RANDOMNESS)
 
 
 def test_a_deadline_ends_the_climb_and_the_flow_with_what_there_is() -> None:
@@ -108,7 +108,8 @@ def test_a_deadline_ends_the_climb_and_the_flow_with_what_there_is() -> None:
     size, start, end = columns(rows)
     load, order = first_order(size, start, end)
     ones = np.ones(len(rows), dtype=np.int64)
-    offsets, _, ended = _core.climb(size, start, end, ones, order, load, 0, 10**9, 10**12, 0.0, False)
+    limits = load, 0, 10**9, 10**12, 0.0
+    offsets, _, ended = _core.climb(size, start, end, ones, order, *limits, False, RANDOMNESS)
     assert (len(offsets), ended) == (900, "deadline")
     assert offsets.min() >= 0
     holder, _, ended = _core.share_min_cost(size, start, end, 10**12, 0.0)

@@ -80,8 +80,8 @@ def _call(
     for operand in op.operands:
         value, first, end, above = number[operand.tensor], 0, operand.rows, 0
         if window := operand.window:
-            start = row * window.stride - window.above
-            end = (row + count - 1) * window.stride - window.above + window.reach
+            start = row * window.stride - window.before
+            end = (row + count - 1) * window.stride - window.before + window.reach
             first, above = min(max(start, 0), operand.rows), max(-start, 0)
             end = max(min(end, operand.rows), first)
         address = values[value].offset + first * operand.row_bytes

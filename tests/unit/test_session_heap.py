@@ -9,8 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from modelplan.formats import load_as_run
+from modelplan.planning.allocators.systems.bfc import BfcArena
 from modelplan.planning.session_blocks import block_events, unknown_kernels
-from modelplan.planning.session_heap import BfcArena, PatternPlanner, PlainHeap, UnpredictableError, predicted_heap
+from modelplan.planning.session_heap import PatternPlanner, PlainHeap, UnpredictableError, predicted_heap
 from modelplan.runtimes.ort import ORT
 
 MIB = 1 << 20

@@ -163,8 +163,8 @@ def laid_out(problem: Problem, objects: Objects) -> IntArray:
     Each object starts at the next multiple of every alignment inside it.
     """
     alignment = np.ones(len(objects.sizes), dtype=np.int64)
-    for i in np.flatnonzero(objects.holder >= 0):
-        alignment[objects.holder[i]] = np.lcm(alignment[objects.holder[i]], problem.alignment[i])
+    held = objects.holder >= 0
+    np.lcm.at(alignment, objects.holder[held], problem.alignment[held])
     starts, top = [], 0
     for size, step in zip(objects.sizes, alignment.tolist(), strict=True):
         starts.append(-(-top // step) * step)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from modelplan.rewriting.standalone_c.function_tables import softmax_scale
 from modelplan.rewriting.standalone_c.kernel_records import COperator, const_table
 from modelplan.rewriting.standalone_c.library_calls import (
     LibraryCall,
     called_operators,
     elementwise_call,
     library_calls,
+    softmax_call,
     with_biases,
 )
 from modelplan.runtimes.tflm.file import FileModel
@@ -59,7 +59,7 @@ def _library_convolution(call: LibraryCall) -> COperator:
     kernel = call.number("kernel_height"), call.number("kernel_width")
     rows, above, _ = call.kernel.whole
     if folded := call.operator.operands[0].window:
-        above = folded.above
+        above = folded.before
     window = CmsisWindow(
         (rows, call.number("in_width")), kernel, (above, call.number("pad_left")),
         (call.number("stride_height"), call.number("stride_width")),
@@ -121,11 +121,6 @@ def _largest(call: LibraryCall) -> COperator:
     return call.called("cmsis_pool", "max")
 
 
-def _softmax(call: LibraryCall) -> COperator:
-    multiplier, shift, radius = softmax_scale(call.reader)
-    return call.called("cmsis_softmax", multiplier=multiplier, shift=shift, least=-radius)
-
-
 _CALLS: Mapping[str, Callable[[LibraryCall], COperator]] = {
     "conv_2d": _convolution,
     "depthwise_conv_2d": _depthwise,
@@ -134,7 +129,7 @@ _CALLS: Mapping[str, Callable[[LibraryCall], COperator]] = {
     "max_pool_2d": _largest,
     "add": partial(elementwise_call, library="cmsis"),
     "multiply": partial(elementwise_call, library="cmsis"),
-    "softmax": _softmax,
+    "softmax": partial(softmax_call, library="cmsis"),
 }
 
 

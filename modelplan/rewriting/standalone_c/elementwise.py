@@ -16,17 +16,16 @@ from modelplan.rewriting.standalone_c.function_tables import (
     wide_softmax_parameters,
 )
 from modelplan.rewriting.standalone_c.kernel_records import (
+    AxisWindow,
     CKernel,
     ConstTable,
     COperator,
+    Parameters,
     RowOperand,
-    RowWindow,
     const_table,
     rows_of,
 )
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-
-Parameters = dict[str, int | float | ConstTable]
 
 
 def view(r: OperatorReader) -> COperator:
@@ -110,7 +109,7 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
 def _pointwise_operand(r: OperatorReader, position: int, *, repeated: bool) -> RowOperand:
     """An operand of which each row gives a row of the result; one that is repeated is read whole."""
     by_rows = rows_of(r.input(position).shape) == rows_of(r.output().shape) and not repeated
-    return r.row_operand(position, RowWindow() if by_rows else None)
+    return r.row_operand(position, AxisWindow() if by_rows else None)
 
 
 def rows_columns(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -185,7 +184,7 @@ def softmax_operator(r: OperatorReader, source: str, variant: str, parameters: P
     """A kernel that takes each line along the last axis by itself."""
     shape = r.input(0).shape
     r.require(holds=len(shape) > 0 and shape == r.output().shape, why="operands of different shapes")
-    operand = r.row_operand(0, RowWindow())
+    operand = r.row_operand(0, AxisWindow())
     kernel = CKernel(source, variant, parameters, whole=_all_rows(r))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows_of(shape) > 1)
 

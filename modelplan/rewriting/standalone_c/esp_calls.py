@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from modelplan.rewriting.standalone_c.function_tables import softmax_scale
 from modelplan.rewriting.standalone_c.kernel_records import COperator, const_table
 from modelplan.rewriting.standalone_c.library_calls import (
     CallWriter,
@@ -19,6 +18,7 @@ from modelplan.rewriting.standalone_c.library_calls import (
     called_operators,
     elementwise_call,
     library_calls,
+    softmax_call,
     with_biases,
 )
 from modelplan.runtimes.tflm.file import FileModel
@@ -66,7 +66,7 @@ def _pointwise(call: LibraryCall) -> COperator:
     """A convolution with windows of one pixel, whose kernel looks for no edge of the map."""
     (rows, above, made), operand = call.kernel.whole, call.operator.operands[0]
     if operand.window:
-        rows, above, made = operand.rows, operand.window.above, call.operator.results[0].rows
+        rows, above, made = operand.rows, operand.window.before, call.operator.results[0].rows
     inside = (call.number("out_width") - 1) * call.number("stride_width") < call.number("in_width")
     inside = inside and (made - 1) * call.number("stride_height") < rows
     if call.number("groups") != 1 or call.number("pad_left") or above or not inside:
@@ -103,11 +103,6 @@ def _elementwise(call: LibraryCall) -> COperator:
     return elementwise_call(call, "esp")
 
 
-def _softmax(call: LibraryCall) -> COperator:
-    multiplier, shift, radius = softmax_scale(call.reader)
-    return call.called("esp_softmax", multiplier=multiplier, shift=shift, least=-radius)
-
-
 _CALLS: Mapping[str, CallWriter] = {
     "conv_2d": _convolution,
     "depthwise_conv_2d": _depthwise,
@@ -116,7 +111,7 @@ _CALLS: Mapping[str, CallWriter] = {
     "max_pool_2d": partial(_pool, variant="max_ansi"),
     "add": _elementwise,
     "multiply": _elementwise,
-    "softmax": _softmax,
+    "softmax": partial(softmax_call, library="esp"),
 }
 
 

@@ -14,17 +14,17 @@ from modelplan.rewriting.standalone_c.elementwise import (
     softmax_operator,
 )
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, RowWindow, const_table
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.resampling import reduced_block
 from modelplan.rewriting.standalone_c.windowed import (
     four_dimensional,
+    product_operator,
     windowed_geometry,
     windowed_operator,
     windows_of,
 )
 
-Parameters = dict[str, int | float | ConstTable]
 _MOST = float(np.finfo(np.float32).max)
 _OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "MAXIMUM": 4, "MINIMUM": 5, "PRELU": 6}
 _FUNCTIONS = {"LOGISTIC": 0, "TANH": 1, "HARD_SWISH": 2, "LEAKY_RELU": 3, "RELU": 3, "RELU6": 3}
@@ -72,18 +72,13 @@ def float_product(r: OperatorReader) -> COperator:
     channels, depth = r.input(1).shape
     lines, rest = divmod(r.input(0).elements, depth)
     r.require(holds=not rest and r.output().elements == lines * channels, why="weights of another shape")
-    operand, rows = r.row_operand(0), r.row_results()[0].rows
-    by_rows = rows > 1 and operand.rows == rows and lines % rows == 0
     parameters: Parameters = {
         **_constants(r, channels),
-        "lines": lines // rows if by_rows else lines,
         "in_channels": depth,
         "out_channels": channels,
         **_limits(r.activation()),
     }
-    operand = r.row_operand(0, RowWindow()) if by_rows else operand
-    kernel = CKernel("float_product", "float", parameters)
-    return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
+    return product_operator(r, "float_product", "float", lines, parameters)
 
 
 def float_pool(r: OperatorReader) -> COperator:

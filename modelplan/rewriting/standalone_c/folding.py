@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from modelplan.model import Graph
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, RowWindow
+from modelplan.rewriting.standalone_c.kernel_records import AxisWindow, CKernel, COperator
 
 _CONVOLUTIONS = {"conv_2d", "depthwise_conv_2d"}
 _ONES = ("kernel_height", "kernel_width", "stride_height", "stride_width", "groups")
@@ -32,18 +32,15 @@ def _folded(pad: COperator, reader: COperator) -> COperator | None:
     """A convolution that does a padding too; None where it cannot."""
     if len(reader.kernels) != 1:
         return None
-    kernel, padding = reader.kernels[0], pad.kernels[0].parameters
-    numbers = {key: value for key, value in kernel.parameters.items() if isinstance(value, int)}
+    kernel, padding = reader.kernels[0], pad.kernels[0]
     above, window = pad.operands[0].window, reader.operands[0].window
     if kernel.source not in _CONVOLUTIONS or not (pad.by_rows and reader.by_rows) or above is None or window is None:
         return None
-    if padding["front"] or padding["back"] or padding["value"] != numbers.get("in_zero"):
+    if padding.number("front") or padding.number("back") or padding.parameters["value"] != kernel.number("in_zero"):
         return None
-    left, width = padding["left"], padding["width"]
-    if not isinstance(left, int) or not isinstance(width, int):
-        return None
-    parameters = {**kernel.parameters, "in_width": width, "pad_left": numbers["pad_left"] + left}
-    rows = RowWindow(window.reach, window.stride, window.above + above.above)
+    left = kernel.number("pad_left") + padding.number("left")
+    parameters = {**kernel.parameters, "in_width": padding.number("width"), "pad_left": left}
+    rows = AxisWindow(window.reach, window.stride, window.before + above.before)
     operand = replace(pad.operands[0], window=rows)
     folded: CKernel = replace(kernel, parameters=parameters)
     return replace(reader, operands=(operand,), kernels=(folded,))
@@ -83,7 +80,7 @@ def _is_by_pixel(operator: COperator) -> bool:
 def _pooled(convolution: COperator, pool: COperator) -> COperator | None:
     """The pool that computes a convolution too; None where it is not the mean of each channel."""
     kernel, rows = convolution.kernels[0], convolution.results[0].rows
-    pixels = rows * _number(kernel, "out_width")
+    pixels = rows * kernel.number("out_width")
     mean = _mean(pool, pixels, rows)
     if mean is None:
         return None
@@ -99,23 +96,16 @@ def _mean(pool: COperator, pixels: int, rows: int) -> dict[str, int] | None:
     kernel = pool.kernels[0] if len(pool.kernels) == 1 else None
     if kernel is None or kernel.variant != "int8" or kernel.repeats != 1:
         return None
-    if kernel.source == "mean" and (_number(kernel, "outer"), _number(kernel, "reduced")) == (1, pixels):
-        scale = {f"pool_{key}": _number(kernel, key) for key in ("multiplier", "shift")}
-        return {**scale, "pool_zero": _number(kernel, "out_zero"), **_LIMITS} if scale["pool_multiplier"] else None
+    if kernel.source == "mean" and (kernel.number("outer"), kernel.number("reduced")) == (1, pixels):
+        scale = {f"pool_{key}": kernel.number(key) for key in ("multiplier", "shift")}
+        return {**scale, "pool_zero": kernel.number("out_zero"), **_LIMITS} if scale["pool_multiplier"] else None
     if kernel.source != "average_pool_2d":
         return None
-    window = tuple(_number(kernel, key) for key in ("kernel_height", "kernel_width", "pad_left", "out_width"))
-    one = pool.results[0].rows == 1 and pool.operands[0].window == RowWindow(rows, _number(kernel, "stride_height"), 0)
-    ends = {f"pool_{key}": _number(kernel, key) for key in ("least", "most")}
+    window = tuple(kernel.number(key) for key in ("kernel_height", "kernel_width", "pad_left", "out_width"))
+    one = pool.results[0].rows == 1 and pool.operands[0].window == AxisWindow(rows, kernel.number("stride_height"), 0)
+    ends = {f"pool_{key}": kernel.number(key) for key in ("least", "most")}
     none = {"pool_multiplier": 0, "pool_shift": 0, "pool_zero": 0}
     return {**none, **ends} if one and window == (rows, pixels // rows, 0, 1) else None
-
-
-def _number(kernel: CKernel, key: str) -> int:
-    value = kernel.parameters[key]
-    if not isinstance(value, int):
-        raise TypeError(f"{key} of {kernel.source} is no whole number")
-    return value
 
 
 def expanded_depthwise(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, tuple[int, COperator]]:
@@ -139,9 +129,9 @@ def _reads_by_channel(operator: COperator) -> bool:
     if len(operator.kernels) != 1 or operator.kernels[0].source != "depthwise_conv_2d" or not operator.by_rows:
         return False
     kernel = operator.kernels[0]
-    plain = all(_number(kernel, key) == 1 for key in ("depth_multiplier", "dilation_height", "dilation_width"))
-    last = (_number(kernel, "out_width") - 1) * _number(kernel, "stride_width") - _number(kernel, "pad_left")
-    inside = last < _number(kernel, "in_width") and _number(kernel, "pad_left") < _number(kernel, "kernel_width")
+    plain = all(kernel.number(key) == 1 for key in ("depth_multiplier", "dilation_height", "dilation_width"))
+    last = (kernel.number("out_width") - 1) * kernel.number("stride_width") - kernel.number("pad_left")
+    inside = last < kernel.number("in_width") and kernel.number("pad_left") < kernel.number("kernel_width")
     return kernel.variant == "int8" and plain and inside
 
 

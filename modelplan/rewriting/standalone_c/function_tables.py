@@ -16,7 +16,7 @@ from modelplan.rewriting.standalone_c.fixed_point import (
     shifted_down,
     wrapped,
 )
-from modelplan.rewriting.standalone_c.kernel_records import ConstTable, const_table
+from modelplan.rewriting.standalone_c.kernel_records import ConstTable, Parameters, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.sigmoid_table import SIGMOID
 
@@ -63,7 +63,7 @@ def _exponential_of_quarter(a: int) -> int:
     return wrapped(1895147668 + high_product(1895147668, x + shifted_down(cubic + x2, 1)))
 
 
-def softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
+def softmax_parameters(r: OperatorReader) -> Parameters:
     """The exponents of all differences from a line's largest number that count."""
     multiplier, shift, radius = softmax_scale(r)
     count = min(radius, 255) + 1
@@ -84,7 +84,7 @@ def softmax_scale(r: OperatorReader) -> tuple[int, int, int]:
     return multiplier, shift, radius
 
 
-def wide_softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
+def wide_softmax_parameters(r: OperatorReader) -> Parameters:
     """What SOFTMAX of 16-bit numbers needs: tables of exp and of 1 / (1 + x), and how differences become places there.
 
     TFLM takes a difference of -10 for the smallest that counts.
@@ -93,7 +93,7 @@ def wide_softmax_parameters(r: OperatorReader) -> dict[str, int | float | ConstT
     near = abs(result * 32768 - 1) <= 1e-3
     r.require(holds=near and zero == 0 == out_zero, why=f"a result of scale {result}, zero points {zero}, {out_zero}")
     multiplier, shift = quantized_multiplier(float(r.option("Beta")) * scale / (10 / 65535))
-    tables: dict[str, int | float | ConstTable] = {
+    tables: Parameters = {
         "exponentials": const_table("exponentials", "int16_t", interpolated_table(np.exp, 10, 32767)),
         "reciprocals": const_table("reciprocals", "int16_t", interpolated_table(lambda x: 1 / (1 + x), 1, -32768)),
     }
@@ -205,7 +205,7 @@ def _relu6(r: OperatorReader) -> Function:
     return lambda x: min(max(x, zero), six) if zero <= six else six
 
 
-def slopes_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
+def slopes_parameters(r: OperatorReader) -> Parameters:
     """RELU and LEAKY_RELU: a slope for numbers above zero, one for those below, and what the result may be."""
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
     alpha = float(r.option("Alpha")) if r.op.kind == "LEAKY_RELU" else 1.0
@@ -239,7 +239,7 @@ def _slopes(r: OperatorReader) -> Function:
     return value
 
 
-def sigmoid_parameters(r: OperatorReader) -> dict[str, int | float | ConstTable]:
+def sigmoid_parameters(r: OperatorReader) -> Parameters:
     """LOGISTIC and TANH of 16 bits: a factor with which the operand counts in steps of the table."""
     scale = r.quantised(r.input(0))[0]
     steps = math.log2(scale) if scale > 0 else 0.5

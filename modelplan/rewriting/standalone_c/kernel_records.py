@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,21 @@ def rows_of(shape: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class RowWindow:
-    """Row y of the result reads the operand's rows [y * stride - above, y * stride - above + reach)."""
+class AxisWindow:
+    """Row i of a result reads `reach` rows of an operand from row i * stride - before on; some may lie outside."""
 
     reach: int = 1
     stride: int = 1
-    above: int = 0
+    before: int = 0
+
+    def read(self, first: int, end: int) -> tuple[int, int]:
+        """The first row that results [first, end) read, and the one behind the last."""
+        start = first * self.stride - self.before
+        return start, start + (end - 1 - first) * self.stride + self.reach
+
+    def mirrored(self, extent: int, results: int) -> AxisWindow:
+        """The same window where both sides are counted from the end; `extent` is that of the operand."""
+        return AxisWindow(self.reach, self.stride, (results - 1) * self.stride - self.before + self.reach - extent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,7 @@ class RowOperand:
     tensor: int
     rows: int
     row_bytes: int
-    window: RowWindow | None = None
+    window: AxisWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,10 @@ class ConstTable:
     name: str
     ctype: str
     numbers: Table
+
+
+#: Parameters of a kernel by name.
+Parameters: TypeAlias = dict[str, int | float | ConstTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,13 @@ class CKernel:
     result: int | StateReference = 0
     whole: tuple[int, int, int] = (1, 0, 1)
     repeats: int = 1
+
+    def number(self, name: str) -> int:
+        """A parameter that is a whole number."""
+        value = self.parameters[name]
+        if not isinstance(value, int):
+            raise TypeError(f"{name} of {self.source} is no whole number")
+        return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,16 +163,6 @@ class COperator:
     in_order: bool = True
     by_columns: bool = True
     parts: tuple[tuple[int, int], ...] = ()
-
-
-def row_operand(tensor: int, shape: tuple[int, ...], nbytes: int, window: RowWindow | None = None) -> RowOperand:
-    rows = rows_of(shape)
-    return RowOperand(tensor, rows, nbytes // max(rows, 1), window)
-
-
-def row_result(tensor: int, shape: tuple[int, ...], nbytes: int) -> RowResult:
-    rows = rows_of(shape)
-    return RowResult(tensor, rows, nbytes // max(rows, 1))
 
 
 def const_table(name: str, ctype: str, numbers: npt.ArrayLike) -> ConstTable:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from modelplan.rewriting.standalone_c.function_tables import softmax_scale
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, const_table
 from modelplan.rewriting.standalone_c.kernel_sources import parameter_names
 from modelplan.rewriting.standalone_c.reading import OperatorReader
@@ -30,11 +31,8 @@ class LibraryCall:
         return self.operator.kernels[0]
 
     def number(self, name: str) -> int:
-        """A parameter that is a whole number."""
-        value = self.kernel.parameters[name]
-        if not isinstance(value, int):
-            raise TypeError(f"{name} of {self.kernel.source} is no whole number")
-        return value
+        """A parameter of it that is a whole number."""
+        return self.kernel.number(name)
 
     def table(self, name: str) -> ConstTable:
         """A parameter that is a table."""
@@ -71,6 +69,12 @@ def elementwise_call(call: LibraryCall, library: str) -> COperator:
     if call.kernel.source == "add" and call.number("b_sign") != 1:
         return call.operator
     return replace(call.called(f"{library}_{call.kernel.source}", elements=width * channels), in_order=True)
+
+
+def softmax_call(call: LibraryCall, library: str) -> COperator:
+    """SOFTMAX, which the libraries compute from the scale of differences and not from a table."""
+    multiplier, shift, radius = softmax_scale(call.reader)
+    return call.called(f"{library}_softmax", multiplier=multiplier, shift=shift, least=-radius)
 
 
 #: Writes an operator with a kernel of a library, or as it is.

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.rewriting.standalone_c.kernel_records import (
+    AxisWindow,
     CKernel,
     ConstTable,
     COperator,
-    RowWindow,
+    Parameters,
     const_table,
     rows_of,
 )
@@ -59,7 +60,7 @@ class _Move:
     target: _Extents
     target_part: Array
 
-    def window(self) -> RowWindow | None:
+    def window(self) -> AxisWindow | None:
         """The window of the move, where its rows are those of the tensors on both sides; else None."""
         axis = self.target.row_axis
         ranks = {len(self.source.shape), len(self.target.shape), self.source_part.ndim, self.target_part.ndim}
@@ -68,7 +69,7 @@ class _Move:
         step, jump = self.source.strides[axis], self.source_part.strides[axis]
         if prod(self.source.shape[:axis]) != 1 or jump <= 0 or jump % step:
             return None
-        return RowWindow(1, jump // step, -(self.source.begin(self.source_part) // step))
+        return AxisWindow(1, jump // step, -(self.source.begin(self.source_part) // step))
 
 
 def _loops(move: _Move, keep: int) -> tuple[list[tuple[int, int, int]], int]:
@@ -92,7 +93,7 @@ def _loops(move: _Move, keep: int) -> tuple[list[tuple[int, int, int]], int]:
     return loops[max(keep - 1, 0) :], width
 
 
-def _copy(r: OperatorReader, move: _Move, operand: int | ConstTable, window: RowWindow | None) -> CKernel:
+def _copy(r: OperatorReader, move: _Move, operand: int | ConstTable, window: AxisWindow | None) -> CKernel:
     """The call of the kernel for a move; with a window by rows."""
     loops, run = _loops(move, move.target.row_axis + 1 if window else 0)
     r.require(holds=len(loops) <= len(_LOOPS), why=f"a move with {len(loops)} loops, there are {len(_LOOPS)}")
@@ -100,8 +101,8 @@ def _copy(r: OperatorReader, move: _Move, operand: int | ConstTable, window: Row
     inner = [*[(1, 0, 0)] * (len(_LOOPS) - 1 - len(loops[1:])), *loops[1:]]
     skip = move.source.begin(move.source_part)
     if window:
-        skip += window.above * move.source.strides[move.target.row_axis]
-    parameters: dict[str, int | float | ConstTable] = {
+        skip += window.before * move.source.strides[move.target.row_axis]
+    parameters: Parameters = {
         "run": run,
         "source_skip": skip,
         "target_skip": move.target.begin(move.target_part),
@@ -212,7 +213,7 @@ def pad(r: OperatorReader) -> COperator:
     rows, result_rows = rows_of(r.input(0).shape), rows_of(r.output().shape)
     by_rows = rows == height and result_rows == height + int(sides[0].sum()) > 1
     value = _padding_value(r)
-    parameters: dict[str, int | float | ConstTable] = {
+    parameters: Parameters = {
         "value": value,
         "width": width,
         "channels": depth,
@@ -223,7 +224,7 @@ def pad(r: OperatorReader) -> COperator:
     }
     whole = (height, int(sides[0][0]), height + int(sides[0].sum()))
     kernel = CKernel("pad", r.variant(), parameters, whole=whole)
-    operand = r.row_operand(0, RowWindow(1, 1, int(sides[0][0])) if by_rows else None)
+    operand = r.row_operand(0, AxisWindow(1, 1, int(sides[0][0])) if by_rows else None)
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
 
 

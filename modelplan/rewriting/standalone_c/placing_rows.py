@@ -147,16 +147,13 @@ class TickTrace:
             span = view.span(value, 0, shape.nbytes)
             self._touch(value, span, writes=False)
             return RowsRead(use.tensor, value, 0, shape.rows, 0, span[0])
-        rows = use.window.rows
-        top = granule.row * rows.stride - rows.before
-        bottom = top + (granule.rows - 1) * rows.stride + rows.reach
+        top, bottom = use.window.rows.read(granule.row, granule.row + granule.rows)
         first = min(max(top, 0), shape.rows)
         end = max(min(bottom, shape.rows), first)
         left, right = 0, shape.columns
         if use.window.columns is not None:
-            columns = use.window.columns
-            left = max(granule.left * columns.stride - columns.before, 0)
-            right = min((granule.right - 1) * columns.stride - columns.before + columns.reach, shape.columns)
+            left, right = use.window.columns.read(granule.left, granule.right)
+            left, right = max(left, 0), min(right, shape.columns)
         width, size = shape.row_bytes, shape.column_bytes
         if (left, right) == (0, shape.columns) and end > first:
             self._touch(value, view.span(value, first * width, end * width), writes=False)

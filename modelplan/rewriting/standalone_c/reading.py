@@ -15,12 +15,11 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS, activation_range
 from modelplan.rewriting.standalone_c.kernel_records import (
+    AxisWindow,
     MissingKernelError,
     RowOperand,
     RowResult,
-    RowWindow,
-    row_operand,
-    row_result,
+    rows_of,
 )
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
 
@@ -128,15 +127,20 @@ class OperatorReader:
         """The least and the largest number of result 0."""
         return activation_range(activation, self.dtype(self.output()), *self.quantised(self.output()))
 
-    def row_operand(self, position: int, window: RowWindow | None = None) -> RowOperand:
+    def row_operand(self, position: int, window: AxisWindow | None = None) -> RowOperand:
         """Operand `position` with its rows."""
         tensor = self.input(position)
-        return row_operand(self.op.inputs[position], tensor.shape, tensor.nbytes, window)
+        return RowOperand(self.op.inputs[position], *_rows(tensor), window)
 
     def row_results(self) -> tuple[RowResult, ...]:
         """All results with their rows."""
-        found = ((t, self.tensor(t)) for t in self.op.writes)
-        return tuple(row_result(t, tensor.shape, tensor.nbytes) for t, tensor in found)
+        return tuple(RowResult(t, *_rows(self.tensor(t))) for t in self.op.writes)
+
+
+def _rows(tensor: FileTensor) -> tuple[int, int]:
+    """How many rows a tensor has, and the bytes of each."""
+    rows = rows_of(tensor.shape)
+    return rows, tensor.nbytes // max(rows, 1)
 
 
 def _unpacked(data: bytes, start: int, count: int) -> npt.NDArray[np.int8]:

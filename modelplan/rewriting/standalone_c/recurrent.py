@@ -7,13 +7,12 @@ import math
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, const_table
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, StateReference, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.sigmoid_table import SIGMOID
 from modelplan.rewriting.standalone_c.variables import state_reference
 from modelplan.rewriting.standalone_c.windowed import wrapped_bias
 
-Parameters = dict[str, int | float | ConstTable]
 #: Operands of the gates forget, input, cell and output: weights, weights of the state, biases; then the states.
 _WEIGHTS, _RECURRENT, _BIASES, _HIDDEN, _CELL = (2, 1, 3, 4), (6, 5, 7, 8), (13, 12, 14, 15), 18, 19
 #: Operands of forms that TFLM does not run.

@@ -7,10 +7,8 @@ from math import prod
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, const_table
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-
-Parameters = dict[str, int | float | ConstTable]
 
 
 def reduced_block(r: OperatorReader) -> tuple[int, int, int]:

@@ -16,25 +16,12 @@ from dataclasses import dataclass, field, replace
 
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import nbytes
-from modelplan.rewriting.standalone_c.kernel_records import COperator, StateReference, rows_of
+from modelplan.rewriting.standalone_c.kernel_records import AxisWindow, COperator, StateReference, rows_of
 
 #: Channels of a map between two convolutions that are there at a time, where one operator computes both.
 _CHANNELS = 4
 #: Kernels that read and make tiles as they do maps.
 _TILED = {"conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d"}
-
-
-@dataclass(frozen=True, slots=True)
-class AxisWindow:
-    """Row i of a result reads `reach` rows of an operand from row i * stride - before on; some may lie outside."""
-
-    reach: int = 1
-    stride: int = 1
-    before: int = 0
-
-    def mirrored(self, extent: int, results: int) -> AxisWindow:
-        """The same window where both sides are counted from the end; `extent` is that of the operand."""
-        return AxisWindow(self.reach, self.stride, (results - 1) * self.stride - self.before + self.reach - extent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +143,7 @@ def operator_rows(operator: COperator) -> OperatorRows:
     windows: list[MapWindow | None] = []
     for operand in operator.operands:
         rows = operand.window if operator.by_rows else None
-        read = AxisWindow(rows.reach, rows.stride, rows.above) if rows else None
-        windows.append(MapWindow(read, _columns(operator)) if read else None)
+        windows.append(MapWindow(rows, _columns(operator)) if rows else None)
     tensors = tuple(operand.tensor for operand in operator.operands)
     places = [place for kernel in operator.kernels for place in (*kernel.operands, kernel.result)]
     alone = any(isinstance(place, StateReference) for place in places)
@@ -245,8 +231,8 @@ class Tile:
 
     def read(self, window: MapWindow, shape: MapShape) -> Tile:
         """What of a map an operator reads by a window to compute this tile."""
-        top, bottom = _read(window.rows, self.top, self.bottom)
-        left, right = _read(window.columns or AxisWindow(), self.left, self.right)
+        top, bottom = window.rows.read(self.top, self.bottom)
+        left, right = (window.columns or AxisWindow()).read(self.left, self.right)
         above = max(-top, 0)
         top, bottom, left, right = max(top, 0), min(bottom, shape.rows), max(left, 0), min(right, shape.columns)
         return Tile(min(top, shape.rows), max(bottom, top), left, max(right, left), above)
@@ -255,11 +241,6 @@ class Tile:
     def pixels(self) -> int:
         """How many elements of the map it has, each of all channels."""
         return (self.bottom - self.top) * (self.right - self.left)
-
-
-def _read(window: AxisWindow, first: int, end: int) -> tuple[int, int]:
-    start = first * window.stride - window.before
-    return start, start + (end - 1 - first) * window.stride + window.reach
 
 
 def tiles_of(rows: RowGraph, members: Sequence[tuple[int, OperatorRows]], part: Tile) -> list[Tile]:

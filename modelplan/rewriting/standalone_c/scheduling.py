@@ -40,14 +40,12 @@ class OperandUse:
         shape, window = self.shape, self.window
         if window is None:
             return shape.nbytes
-        rows = window.rows
-        end = min((granule.row + granule.rows - 1) * rows.stride - rows.before + rows.reach, shape.rows)
+        end = min(window.rows.read(granule.row, granule.row + granule.rows)[1], shape.rows)
         if end <= 0:
             return 0
         if window.columns is None:
             return end * shape.row_bytes
-        columns = window.columns
-        right = min((granule.right - 1) * columns.stride - columns.before + columns.reach, shape.columns)
+        right = min(window.columns.read(granule.left, granule.right)[1], shape.columns)
         return (end - 1) * shape.row_bytes + max(right, 0) * shape.column_bytes
 
     def kept_from(self, row: int, left: int) -> int:

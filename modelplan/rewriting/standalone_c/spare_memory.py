@@ -93,9 +93,8 @@ def bytes_read(step: Step, rows: RowGraph) -> Iterator[tuple[int, slice]]:
             if not step.columns or window is None or window.columns is None:
                 yield read.value, slice(read.address, read.address + read.rows * shape.row_bytes)
                 continue
-            across = window.columns
-            left = max(step.columns[0] * across.stride - across.before, 0)
-            right = min((step.columns[1] - 1) * across.stride - across.before + across.reach, shape.columns)
+            left, right = window.columns.read(*step.columns)
+            left, right = max(left, 0), min(right, shape.columns)
             for first in range(read.address, read.address + read.rows * shape.row_bytes, shape.row_bytes):
                 yield read.value, slice(first + left * shape.column_bytes, first + right * shape.column_bytes)
     elif isinstance(step, ValueShift):

@@ -111,10 +111,7 @@ class StagedGraph:
 
     rows: RowGraph
     options: RowPlanOptions = RowPlanOptions()
-
-    @cached_property
-    def _loads(self) -> dict[StageChoice, tuple[int, bool]]:
-        return {}
+    _loads: dict[StageChoice, tuple[int, bool]] = field(default_factory=dict, init=False)
 
     @cached_property
     def position(self) -> dict[int, int]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 from modelplan.model.c_program import CProgram
 from modelplan.rewriting.standalone_c.placing_rows import packed_stage, placed_program
@@ -26,10 +25,8 @@ class StageSearch:
 
     graph: StagedGraph
     seed: int = 0
-
-    @cached_property
-    def _packed(self) -> dict[StageChoice, int]:
-        return {}
+    _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
+    _loads: dict[int, int] = field(default_factory=dict, init=False)
 
     def _height(self, choice: StageChoice, most: int) -> int:
         """What a stage needs by itself, or anything above `most`."""
@@ -50,10 +47,6 @@ class StageSearch:
         """The bytes of a stage in the direction that needs less."""
         forward = self.graph.load(choice, most)
         return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
-
-    @cached_property
-    def _loads(self) -> dict[int, int]:
-        return {}
 
     def stages(self, parts: int) -> tuple[StageChoice, ...]:
         """The stages of which each needs the least by itself."""

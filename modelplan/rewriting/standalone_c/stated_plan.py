@@ -299,7 +299,6 @@ def _rows_read(use: OperandUse, first: int, count: int) -> tuple[int, int]:
     """How many rows of an operand some rows of a result read, and how many rows of their window lie above the map."""
     if use.window is None:
         return use.shape.rows, 0
-    window = use.window.rows
-    top = first * window.stride - window.before
-    end = min(top + (count - 1) * window.stride + window.reach, use.shape.rows)
+    top, end = use.window.rows.read(first, first + count)
+    end = min(end, use.shape.rows)
     return max(end - min(max(top, 0), use.shape.rows), 0), max(-top, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -47,6 +47,10 @@ class TileSearch:
     options: RowPlanOptions
     most_macs: float
     most_time: float
+    #: The least height of a stage that was found, and what would have been enough.
+    _heights: dict[tuple[tuple[TileChain, ...], StageChoice], tuple[int, int]] = field(default_factory=dict, init=False)
+    _graphs: dict[tuple[TileChain, ...], StagedGraph] = field(default_factory=dict, init=False)
+    _costs: dict[TileChain, tuple[int, int]] = field(default_factory=dict, init=False)
 
     def least(self, floor: int, top: int) -> Iterator[TiledStages]:
         """Stages that need less and less memory, from `top` bytes down to `floor`, as far as the work allows."""
@@ -137,19 +141,10 @@ class TileSearch:
             self._heights[tuple(chains), way] = height, memory
         return height <= memory
 
-    @cached_property
-    def _heights(self) -> dict[tuple[tuple[TileChain, ...], StageChoice], tuple[int, int]]:
-        """The least height of a stage that was found, and what would have been enough."""
-        return {}
-
     def _graph(self, chains: tuple[TileChain, ...]) -> StagedGraph:
         if chains not in self._graphs:
             self._graphs[chains] = StagedGraph(with_chains(self.rows, chains), self.options)
         return self._graphs[chains]
-
-    @cached_property
-    def _graphs(self) -> dict[tuple[TileChain, ...], StagedGraph]:
-        return {}
 
     @cached_property
     def _plain(self) -> StageSearch:
@@ -158,10 +153,6 @@ class TileSearch:
     @cached_property
     def _cost(self) -> ChainCost:
         return ChainCost(self.rows)
-
-    @cached_property
-    def _costs(self) -> dict[TileChain, tuple[int, int]]:
-        return {}
 
     def _added(self, chain: TileChain) -> tuple[int, int]:
         if chain not in self._costs:
@@ -172,15 +163,11 @@ class TileSearch:
     def _all(self) -> list[TileChain]:
         return chains_between(self.rows, 0, len(self.rows.order))
 
-    @cached_property
-    def _position(self) -> dict[int, int]:
-        return {number: i for i, number in enumerate(self.rows.order)}
-
     def _chains(self, first: int, end: int) -> list[TileChain]:
         """The chains among operators [first, end), each as narrow as possible; none has an operator of another."""
         narrow: dict[tuple[int, ...], TileChain] = {}
         for chain in self._all:
-            places = [self._position[number] for number in chain.operators]
+            places = [self._plain.graph.position[number] for number in chain.operators]
             if first <= min(places) and max(places) < end:
                 narrow.setdefault(chain.operators, chain)
         used: set[int] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, const_table
+from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, StateReference, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.state_layout import StateKey, StatePlace, state_layout, variable_of
 
@@ -57,7 +57,7 @@ def svdf(r: OperatorReader) -> COperator:
     first = quantized_multiplier(float(f(source) * f(feature) / f(kept)))
     second = quantized_multiplier(float(f(kept) * f(time) / f(result)))
     ctype = f"{types[3]}_t"
-    parameters: dict[str, int | float | ConstTable] = {
+    parameters: Parameters = {
         "features": const_table("features", "int8_t", r.constant(1)),
         "times": const_table("times", ctype, r.constant(2)),
         "bias": const_table("bias", "int32_t", bias),

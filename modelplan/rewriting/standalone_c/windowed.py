@@ -9,10 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.rewriting.standalone_c.fixed_point import activation_range, quantized_multiplier
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, RowWindow, const_table
+from modelplan.rewriting.standalone_c.kernel_records import (
+    AxisWindow,
+    CKernel,
+    ConstTable,
+    COperator,
+    Parameters,
+    const_table,
+)
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 
-Parameters = dict[str, int | float | ConstTable]
 _SAME = 0
 
 
@@ -61,7 +67,7 @@ def windowed_operator(r: OperatorReader, source: str, variant: str, high: MapAxi
     batches = r.output().shape[0]
     whole = (high.extent, high.before, r.output().shape[1])
     kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
-    window = RowWindow(high.span, high.stride, high.before) if batches == 1 else None
+    window = AxisWindow(high.span, high.stride, high.before) if batches == 1 else None
     operand = r.row_operand(0, window)
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=batches == 1)
 
@@ -202,22 +208,26 @@ def fully_connected(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these operands")
     r.require(holds=r.quantised(r.input(1))[1] == 0, why="weights whose zero point is not 0")
     multiplier, shift = _product_multipliers(r)
-    rows, operand = r.row_results()[0].rows, r.row_operand(0)
-    by_rows = rows > 1 and operand.rows == rows and lines % rows == 0
-    if by_rows:
-        operand = r.row_operand(0, RowWindow())
     parameters: Parameters = {
         "weights": const_table("weights", "int8_t", weights),
         "bias": folded_bias(r, weights.astype(np.int64).sum(1), variant),
         "multiplier": multiplier,
         "shift": shift,
-        "lines": lines // rows if by_rows else lines,
         "in_channels": depth,
         "out_channels": channels,
         "by_channel": int(multiplier.numbers.size > 1),
         **{key: value for key, value in _rescaling(r).items() if key != "in_zero"},
     }
-    kernel = CKernel("fully_connected", variant, parameters)
+    return product_operator(r, "fully_connected", variant, lines, parameters)
+
+
+def product_operator(r: OperatorReader, source: str, variant: str, lines: int, parameters: Parameters) -> COperator:
+    """A product of so many lines with a matrix, row by row where operand and result are matrices."""
+    rows, operand = r.row_results()[0].rows, r.row_operand(0)
+    by_rows = rows > 1 and operand.rows == rows and lines % rows == 0
+    if by_rows:
+        operand, lines = r.row_operand(0, AxisWindow()), lines // rows
+    kernel = CKernel(source, variant, {**parameters, "lines": lines})
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
 
 

@@ -67,12 +67,7 @@ def carried_rows(base: CarryingLayers) -> CarriedRows:
     Raises:
         IllegalStripeError: the region has not one map that leaves it, or operators whose rows cannot be carried.
     """
-    result = base.output(base.ops[-1])
-    entries = tuple(dict.fromkeys(t for op in base.ops for t in base.row_operands(op) if t not in base.inner))
-    if base.exits != {result} or not entries:
-        raise IllegalStripeError("a loop needs one map that leaves it")
-    if any(len(base.graph.tensors[t].shape) != 4 for t in (*entries, *base.inner)):
-        raise IllegalStripeError("a loop needs maps of four axes")
+    entries, result = base.ends()
     made = _rows_made(base, result)
     padded = frozenset(op for op in base.ops if _needs_padding(base, op))
     aligned = {base.output(op) for op in base.ops if set(entries) & set(base.row_operands(op))}

@@ -18,8 +18,6 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input
 
 #: How many rows more than the least a window may have, so that it is the same for all iterations.
 _SLACK = 12
-#: Axes of a map that a loop goes over.
-_RANK = 4
 #: The most iterations of a loop: each costs copies, and time in every check of the plan.
 _MOST_TILES = 512
 
@@ -280,7 +278,7 @@ def tiling(base: LoopLayers) -> Tiling:
         IllegalStripeError: the region has not one map of four axes that leaves it, or no windows of one extent.
     """
     region = base.region
-    entries, result = _ends(base)
+    entries, result = base.ends()
     along = loop_rows(base, base.layers, region.cuts[1] - region.cuts[0])
     across = loop_rows(base, base.across, region.columns) if region.columns else undivided(base, 3 - region.axis)
     both = (along, across) if region.axis == 1 else (across, along)
@@ -289,15 +287,3 @@ def tiling(base: LoopLayers) -> Tiling:
     if not 2 <= len(tiles) <= _MOST_TILES:
         raise IllegalStripeError(f"a loop of {len(tiles)} iterations")
     return Tiling(entries, result, both, tiles)
-
-
-def _ends(base: LoopLayers) -> tuple[tuple[int, ...], int]:
-    """The maps that enter a region and the one that leaves it."""
-    graph = base.graph
-    result = graph.ops[base.ops[-1]].outputs[0]
-    entries = tuple(dict.fromkeys(t for op in base.ops for t in base.row_operands(op) if t not in base.inner))
-    if base.exits != {result} or not entries:
-        raise IllegalStripeError("a loop needs one map that leaves it")
-    if any(len(graph.tensors[t].shape) != _RANK for t in (*entries, *base.inner)):
-        raise IllegalStripeError("a loop needs maps of four axes")
-    return entries, result

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
-from modelplan.rewriting.stripes.windows import Layer
+from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,20 @@ class RegionLayers(Generic[StrategyT]):
     def output(self, op: int) -> int:
         """The value that an operator makes."""
         return self.graph.ops[op].outputs[0]
+
+    def ends(self) -> tuple[tuple[int, ...], int]:
+        """The maps that enter a region which a loop computes, and the one that leaves it.
+
+        Raises:
+            IllegalStripeError: no map enters it, not one map leaves it, or a map has not four axes.
+        """
+        result = self.output(self.ops[-1])
+        entries = tuple(dict.fromkeys(t for op in self.ops for t in self.row_operands(op) if t not in self.inner))
+        if self.exits != {result} or not entries:
+            raise IllegalStripeError("a loop needs one map that leaves it")
+        if any(len(self.graph.tensors[t].shape) != 4 for t in (*entries, *self.inner)):
+            raise IllegalStripeError("a loop needs maps of four axes")
+        return entries, result
 
     def row_bytes(self, t: int) -> int:
         """Bytes of a row of a value that is cut along the axis of the region."""

@@ -7,10 +7,11 @@ unpack their own weights, as metadata say, request no scratch then.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from modelplan.runtimes.tflm.arena import Arena, Interpreter, builds, largest_arena
-from modelplan.runtimes.tflm.file import DECODE, FileModel
+from modelplan.runtimes.tflm.file import DECODE, FileModel, FileTensor
 from modelplan.runtimes.tflm.planner import padded
 
 
@@ -30,15 +31,15 @@ def decode_region(model: FileModel) -> int:
         if op.kind == DECODE:
             last = number
             valid |= dict.fromkeys(op.writes, number)
-            needed = max(needed, _taken(model, op.writes))
+            needed = max(needed, _taken(main.tensors[t] for t in op.writes))
     return needed if all(valid.get(t, last) == last for t in main.outputs) else 0
 
 
-def _taken(model: FileModel, tensors: tuple[int, ...]) -> int:
+def _taken(tensors: Iterable[FileTensor]) -> int:
     """Bytes of tensors one after the other, each aligned."""
     size = 0
-    for t in tensors:
-        size = padded(size) + model.subgraphs[0].tensors[t].nbytes
+    for tensor in tensors:
+        size = padded(size) + tensor.nbytes
     return size
 
 
@@ -52,21 +53,22 @@ def arena_beside_region(model: FileModel, abi: str, kernels: str) -> Arena:
     main = model.subgraphs[0]
     unpacked = {t for op in main.ops if op.kind == DECODE for t in op.writes}
     tensors = tuple(replace(one, nbytes=0) if t in unpacked else one for t, one in enumerate(main.tensors))
-    apart = replace(model, subgraphs=(replace(main, tensors=tensors),))
-    return largest_arena([Interpreter(apart, *build, regions=1).arena() for build in builds(abi, kernels)])
+    return _with_one_region(replace(model, subgraphs=(replace(main, tensors=tensors),)), abi, kernels)
+
+
+def _with_one_region(model: FileModel, abi: str, kernels: str) -> Arena:
+    """What the arena holds beside one such memory, in the build of the library that takes most."""
+    return largest_arena([Interpreter(model, *build, regions=1).arena() for build in builds(abi, kernels)])
 
 
 def unpacking_region(model: FileModel) -> int:
     """Bytes of the memory, aligned to 16 bytes, that holds what any one kernel unpacks of its own inputs."""
-    needed = 0
-    for subgraph in model.subgraphs:
-        for op in subgraph.ops:
-            inputs = [subgraph.tensors[t] for t in op.inputs if t >= 0]
-            size = 0
-            for one in inputs:
-                size = padded(size) + one.nbytes if one.compressed else size
-            needed = max(needed, size)
-    return needed
+    unpacked = (
+        _taken(subgraph.tensors[t] for t in op.inputs if t >= 0 and subgraph.tensors[t].compressed)
+        for subgraph in model.subgraphs
+        for op in subgraph.ops
+    )
+    return max(unpacked, default=0)
 
 
 def arena_beside_unpacked(model: FileModel, abi: str, kernels: str) -> Arena:
@@ -74,5 +76,4 @@ def arena_beside_unpacked(model: FileModel, abi: str, kernels: str) -> Arena:
     subgraphs = (
         replace(one, tensors=tuple(replace(t, compressed=False) for t in one.tensors)) for one in model.subgraphs
     )
-    apart = replace(model, subgraphs=tuple(subgraphs))
-    return largest_arena([Interpreter(apart, *build, regions=1).arena() for build in builds(abi, kernels)])
+    return _with_one_region(replace(model, subgraphs=tuple(subgraphs)), abi, kernels)

@@ -61,17 +61,11 @@ def calls_of(model: FileModel) -> FileCalls:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _calls_of(file: SameFile) -> FileCalls:
-    model, distinct, known = file.model, list[Call](), dict[int, int]()
-    numbers = []
-    for subgraph in range(len(model.subgraphs)):
-        found = []
-        for call in _calls(model, subgraph):
-            if id(call) not in known:
-                known[id(call)] = len(distinct)
-                distinct.append(call)
-            found.append(known[id(call)])
-        numbers.append(tuple(found))
-    return FileCalls(tuple(distinct), tuple(numbers))
+    calls = [list(_calls(file.model, subgraph)) for subgraph in range(len(file.model.subgraphs))]
+    distinct = {id(call): call for called in calls for call in called}
+    number = {key: index for index, key in enumerate(distinct)}
+    numbers = tuple(tuple([number[id(call)] for call in called]) for called in calls)
+    return FileCalls(tuple(distinct.values()), numbers)
 
 
 def _calls(model: FileModel, number: int) -> Iterator[Call]:

@@ -12,6 +12,7 @@ Doug Lea's dlmalloc.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,77 +23,124 @@ from modelplan.primitives.errors import RequestError
 GRANULE = 256
 BINS = 21
 MOST_WASTE = 128 << 20
+#: Bytes of the first region of ONNX Runtime's arena.
+FIRST_REGION = 1 << 20
+#: Bytes of an arena's own: for each chunk that fits into a region, for each place of the list of chunks, which grows
+#: twofold, for each free chunk, and in all.
+_HANDLE, _CHUNK_RECORD, _FREE_RECORD, _ARENA = 8, 72, 40, 1750
 #: Larger than the sum of sizes that any problem may have, and still far from the end of 64 bits.
 REGION = 1 << 62
 
 
 def bin_of(size: int) -> int:
     """The bin of a chunk of `size` bytes: the last one is open-ended."""
-    return min(BINS - 1, (max(size, GRANULE) // GRANULE).bit_length() - 1)
+    return min(BINS - 1, (size // GRANULE).bit_length() - 1)
 
 
-class BfcRegion:
-    """One region of memory, cut into chunks that are in use or free."""
+def twofold(count: int) -> int:
+    """The room of a list that grows twofold."""
+    return 1 << (count - 1).bit_length() if count else 0
 
-    def __init__(self) -> None:
-        self.bins: list[list[tuple[int, int]]] = [[] for _ in range(BINS)]
-        self.size: dict[int, int] = {0: REGION}
-        self.before: dict[int, int] = {}
-        self.in_use: set[int] = set()
-        self._put_in_bin(0)
 
-    def allocate(self, size: int) -> int:
-        """The address of a chunk for `size` bytes."""
+@dataclass(slots=True)
+class _Chunk:
+    """A piece of a region; `start` orders all chunks as addresses do."""
+
+    start: int
+    size: int
+    free: bool = True
+    before: _Chunk | None = field(default=None, repr=False)
+    after: _Chunk | None = field(default=None, repr=False)
+
+
+class BfcArena:
+    """Regions of memory, cut into chunks that are in use or free; the first has `region` bytes, later ones are larger.
+
+    Without arguments it is ONNX Runtime's arena at its defaults.
+    """
+
+    def __init__(self, region: int = FIRST_REGION) -> None:
+        self.held = self.lowest = self._tables = self._room = 0
+        self._growth = region
+        self._free: list[tuple[int, int, int]] = []  # bin, size, start
+        self._chunks: dict[int, _Chunk] = {}
+
+    @property
+    def own(self) -> int:
+        """The bytes of its own bookkeeping."""
+        return _ARENA + self._tables + self._room * _CHUNK_RECORD + len(self._free) * _FREE_RECORD
+
+    def take(self, size: int) -> int:
+        """A block of so many bytes, as a number to give it back by."""
         rounded = -(-size // GRANULE) * GRANULE
-        address = self._take(rounded)
-        if self.size[address] >= 2 * rounded or self.size[address] - rounded >= MOST_WASTE:
-            self._split(address, rounded)
-        self.in_use.add(address)
-        return address
+        chunk = self._fitting(rounded)
+        if chunk is None:
+            self._extend(rounded)
+            chunk = self._fitting(rounded)
+            assert chunk is not None
+        if chunk.size >= 2 * rounded or chunk.size - rounded >= MOST_WASTE:
+            self._split(chunk, rounded)
+        chunk.free = False
+        return chunk.start
 
-    def free(self, address: int) -> None:
-        """Gives the chunk at `address` back and merges it with free neighbours."""
-        self.in_use.remove(address)
-        following = address + self.size[address]
-        if following in self.size and following not in self.in_use:
-            self._take_from_bin(following)
-            self._merge(address, following)
-        previous = self.before.get(address)
-        if previous is not None and previous not in self.in_use:
-            self._take_from_bin(previous)
-            self._merge(previous, address)
-            address = previous
-        self._put_in_bin(address)
+    def give(self, block: int) -> None:
+        """Takes a block back and merges it with free neighbours."""
+        chunk = self._chunks[block]
+        chunk.free = True
+        if chunk.after is not None and chunk.after.free:
+            self._remove(chunk.after)
+            self._merge(chunk, chunk.after)
+        if chunk.before is not None and chunk.before.free:
+            self._remove(chunk.before)
+            chunk = chunk.before
+            assert chunk.after is not None
+            self._merge(chunk, chunk.after)
+        self._insert(chunk)
 
-    def _take(self, rounded: int) -> int:
-        for number in range(bin_of(rounded), BINS):
-            chunks = self.bins[number]
-            at = bisect_left(chunks, (rounded, 0))
-            if at < len(chunks):
-                return chunks.pop(at)[1]
-        raise AssertionError("the region has no end")
+    def _fitting(self, rounded: int) -> _Chunk | None:
+        """The smallest free chunk of the first bin that has a large enough one, taken out of its bin."""
+        place = bisect_left(self._free, (bin_of(rounded), rounded, self.lowest - 1))
+        if place == len(self._free):
+            return None
+        return self._chunks[self._free.pop(place)[2]]
 
-    def _split(self, address: int, rounded: int) -> None:
-        rest, following = address + rounded, address + self.size[address]
-        self.size[rest], self.size[address] = following - rest, rounded
-        self.before[rest] = address
-        if following in self.size:
-            self.before[following] = rest
-        self._put_in_bin(rest)
+    def _extend(self, rounded: int) -> None:
+        grown = False
+        while rounded > self._growth:
+            self._growth *= 2
+            grown = True
+        size = self._growth
+        if not grown:
+            self._growth *= 2
+        self.lowest -= size + GRANULE  # a gap, so that chunks of two regions are never neighbours
+        chunk = _Chunk(self.lowest, size)
+        self._chunks[chunk.start] = chunk
+        self._insert(chunk)
+        self.held += size
+        self._tables += size // GRANULE * _HANDLE
+        self._room = max(self._room, twofold(len(self._chunks)))
 
-    def _merge(self, low: int, high: int) -> None:
-        following = high + self.size[high]
-        self.size[low] += self.size.pop(high)
-        del self.before[high]
-        if following in self.size:
-            self.before[following] = low
+    def _split(self, chunk: _Chunk, size: int) -> None:
+        rest = _Chunk(chunk.start + size, chunk.size - size, before=chunk, after=chunk.after)
+        if chunk.after is not None:
+            chunk.after.before = rest
+        chunk.after, chunk.size = rest, size
+        self._chunks[rest.start] = rest
+        self._room = max(self._room, twofold(len(self._chunks)))
+        self._insert(rest)
 
-    def _put_in_bin(self, address: int) -> None:
-        insort(self.bins[bin_of(self.size[address])], (self.size[address], address))
+    def _merge(self, chunk: _Chunk, after: _Chunk) -> None:
+        chunk.size += after.size
+        chunk.after = after.after
+        if after.after is not None:
+            after.after.before = chunk
+        del self._chunks[after.start]
 
-    def _take_from_bin(self, address: int) -> None:
-        chunks = self.bins[bin_of(self.size[address])]
-        chunks.pop(bisect_left(chunks, (self.size[address], address)))
+    def _insert(self, chunk: _Chunk) -> None:
+        insort(self._free, (bin_of(chunk.size), chunk.size, chunk.start))
+
+    def _remove(self, chunk: _Chunk) -> None:
+        self._free.pop(bisect_left(self._free, (bin_of(chunk.size), chunk.size, chunk.start)))
 
 
 def place_online(problem: Problem, _budget: Budget) -> Placement:
@@ -104,16 +152,16 @@ def place_online(problem: Problem, _budget: Budget) -> Placement:
     if (GRANULE % problem.alignment).any():
         raise RequestError(f"BFC aligns to {GRANULE} bytes, found an alignment of {problem.alignment.max()}")
     records = Records.of(problem)
-    region = BfcRegion()
+    arena = BfcArena(REGION)
     address = [0] * len(records.buffers)
     ending = np.argsort(records.end, kind="stable").tolist()
     ended = 0
     for i, (size, start) in enumerate(zip(records.size.tolist(), records.start.tolist(), strict=True)):
         while records.end[ending[ended]] <= start:
-            region.free(address[ending[ended]])
+            arena.give(address[ending[ended]])
             ended += 1
-        address[i] = region.allocate(size)
-    return Placement(records.spread(np.array(address, dtype=np.int64), len(problem), 0))
+        address[i] = arena.take(size)
+    return Placement(records.spread(np.array(address, dtype=np.int64) - arena.lowest, len(problem), 0))
 
 
 ROWS: tuple[Allocator, ...] = (

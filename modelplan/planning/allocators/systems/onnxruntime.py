@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan.model import Budget, IntArray, Placement, Problem
+from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.greedy import GapRule, by_start, in_order
 from modelplan.planning.allocators.systems.gpu_delegate import share_equal
 from modelplan.planning.allocators.table import Allocator, Objects, sharing
@@ -32,13 +32,8 @@ def blocks(problem: Problem, objects: Objects) -> Problem:
     start, end, step = (np.full(count, value, dtype=np.int64) for value in (2**62, 0, 1))
     np.minimum.at(start, holder, problem.start[held])
     np.maximum.at(end, holder, problem.end[held])
-    _lcm_at(step, holder, problem.alignment[held])
+    np.lcm.at(step, holder, problem.alignment[held])
     return Problem(tuple(map(str, range(count))), np.array(objects.sizes, dtype=np.int64), start, end, step)
-
-
-def _lcm_at(step: IntArray, holder: IntArray, alignment: IntArray) -> None:
-    for block, value in zip(holder.tolist(), alignment.tolist(), strict=True):
-        step[block] = np.lcm(step[block], value)
 
 
 SOURCE = "onnxruntime, core/framework"

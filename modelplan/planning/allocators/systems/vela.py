@@ -6,6 +6,7 @@ Source: ethos-u-vela, ethosu/vela/greedy_allocation.py, hillclimb_allocation.py 
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from modelplan.planning.allocators.table import Allocator, baseline
 
 #: Pairs of buffers that one run of the hill climb may look at: about two seconds. Models stay far below it.
 MOST_PAIRS = 50_000_000
+
+#: The state of Python's generator with which the hill climb begins, after random.seed(1).
+RANDOMNESS: IntArray = np.array(Random(1).getstate()[1][:-1], dtype=np.int64)  # noqa: S311 - to replay the original
 
 
 def place_linear(problem: Problem, _budget: Budget) -> Placement:
@@ -52,7 +56,8 @@ def _climb(problem: Problem, budget: Budget, *, restore: bool) -> Placement:
     load, order = first_order(size, start, end)
     limit = np.iinfo(np.int64).max if problem.capacity is None else problem.capacity
     steps, seconds = narrowing.core_limits(budget)
-    found, done, ended = _core.climb(size, start, end, step, order, load, limit, steps, MOST_PAIRS, seconds, restore)
+    limits = load, limit, steps, MOST_PAIRS, seconds
+    found, done, ended = _core.climb(size, start, end, step, order, *limits, restore, RANDOMNESS)
     if len(found) < len(held):
         return replace(narrowing.stand_in(problem), ended=ended)
     offsets = np.zeros(len(problem), dtype=np.int64)
@@ -62,25 +67,8 @@ def _climb(problem: Problem, budget: Budget, *, restore: bool) -> Placement:
 
 def first_order(size: IntArray, start: IntArray, end: IntArray) -> tuple[int, IntArray]:
     """The load, and the buffers by urgency (most bytes alive in their life), duration, start, size and number."""
-    steps = np.unique(start)
-    change = np.zeros(len(steps) + 1, dtype=np.int64)
-    first, past = np.searchsorted(steps, start), np.searchsorted(steps, end)
-    np.add.at(change, first, size)
-    np.add.at(change, past, -size)
-    urgency = _window_maxima(np.cumsum(change)[:-1], first, past)
+    urgency = _core.peak_loads(size, start, end)
     return int(urgency.max(initial=0)), np.lexsort((-size, start, start - end, -urgency))
-
-
-def _window_maxima(values: IntArray, first: IntArray, past: IntArray) -> IntArray:
-    """The maximum of values[first:past] for each pair, none of which is empty. Cost: O(n log n)."""
-    found = np.zeros(len(first), dtype=np.int64)
-    width, most = 1, values
-    while width <= len(values):
-        fits = (past - first >= width) & (past - first < 2 * width)
-        found[fits] = np.maximum(most[first[fits]], most[past[fits] - width])
-        most = np.maximum(most[:-width], most[width:])
-        width *= 2
-    return found
 
 
 SOURCE = "ethos-u-vela, ethosu/vela"

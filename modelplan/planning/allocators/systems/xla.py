@@ -96,37 +96,6 @@ def repack(problem: Problem, group: IntArray | None = None, most: int | None = N
     return answer if most is None or bounds.height(problem, answer) <= most else None
 
 
-def fast_merge(problem: Problem, group: IntArray | None = None) -> Placement:
-    """By start: frees what has ended, then takes the smallest usable chunk; a colocation is one block over its life.
-
-    Cost: O(n log n) time, O(n) memory.
-
-    Source: openxla/xla, heap_simulator.cc, the fast merge of buffer assignment.
-    """
-    group = apart(problem) if group is None else group
-    alignment = int(np.lcm.reduce(problem.alignment)) if len(problem) else 1
-    if alignment < 1 or alignment > 2**40:
-        raise RequestError("the alignments have no common multiple below 2^40 bytes, which the fast merge needs")
-    return Placement(_core.xla_fast_merge(problem.core, group, alignment))
-
-
-def fast_split(problem: Problem, group: IntArray | None = None, largest: int = LARGEST) -> Placement:
-    """The largest buffers and all colocated ones by the spatial best fit, the rest by the fast merge above them."""
-    group = apart(problem) if group is None else group
-    colocated = np.bincount(group)[group] > 1
-    alone = np.flatnonzero(~colocated)
-    chosen = colocated.copy()
-    chosen[alone[np.argsort(-problem.size[alone], kind="stable")[:largest]]] = True
-    offsets = np.zeros(len(problem), dtype=np.int64)
-    big, small = _part(problem, chosen), _part(problem, ~chosen)
-    numbers = np.unique(group[chosen], return_inverse=True)[1].astype(np.int64)
-    offsets[chosen] = best_fit(big, spatial(big, numbers), numbers).offsets
-    top = bounds.height(problem, Placement(np.where(chosen, offsets, -problem.size)))
-    step = int(np.lcm.reduce(problem.alignment)) if len(problem) else 1
-    offsets[~chosen] = fast_merge(small).offsets + -(-top // step) * step
-    return Placement(np.where(problem.size > 0, offsets, 0))
-
-
 def _part(problem: Problem, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Problem:
     rows = np.flatnonzero(chosen)
     names = tuple(problem.names[i] for i in rows)
@@ -162,12 +131,22 @@ def _repack(problem: Problem, _budget: Budget) -> Placement:
 
 def _fast_merge(problem: Problem, _budget: Budget) -> Placement:
     """By start: frees what has ended, merges free neighbours, takes the smallest usable chunk."""
-    return fast_merge(problem)
+    alignment = int(np.lcm.reduce(problem.alignment, initial=1))
+    if alignment < 1 or alignment > 2**40:
+        raise RequestError("the alignments have no common multiple below 2^40 bytes, which the fast merge needs")
+    return Placement(_core.xla_fast_merge(problem.core, alignment))
 
 
-def _fast_split(problem: Problem, _budget: Budget) -> Placement:
+def _fast_split(problem: Problem, budget: Budget) -> Placement:
     """The 500 largest by the spatial best fit, the rest by the fast merge above them."""
-    return fast_split(problem)
+    chosen = np.zeros(len(problem), dtype=np.bool_)
+    chosen[np.argsort(-problem.size, kind="stable")[:LARGEST]] = True
+    offsets = np.zeros(len(problem), dtype=np.int64)
+    offsets[chosen] = _spatial(_part(problem, chosen), budget).offsets
+    top = bounds.height(problem, Placement(np.where(chosen, offsets, -problem.size)))
+    step = int(np.lcm.reduce(problem.alignment, initial=1))
+    offsets[~chosen] = _fast_merge(_part(problem, ~chosen), budget).offsets + -(-top // step) * step
+    return Placement(np.where(problem.size > 0, offsets, 0))
 
 
 _HEAP = "openxla/xla, xla/service/heap_simulator/heap_simulator.cc"
