@@ -99,7 +99,6 @@ def side_of(
     file: ModelFile,
     target: Target,
     *,
-    name: str = "",
     plan: Plan | None = None,
     session: SessionAsked | None = None,
     settings: Sequence[tuple[str, str]] = (),
@@ -117,7 +116,6 @@ def side_of(
     side = _standing(file, target, contents, session) if plan is None else planned_side(plan, file.path, contents)
     return replace(
         side,
-        name=name or file.path,
         graph=file.graph,
         settings=(*side.settings, *settings),
         file_bytes=len(file.content),
