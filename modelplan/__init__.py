@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from modelplan.answers.saved_plan import read
     from modelplan.answers.shared_plan import SharedPlan
     from modelplan.answers.solution import Solution
-    from modelplan.answers.sweep_progress import SweepProgress
+    from modelplan.answers.sweep_summary import SweepProgress
     from modelplan.checking.referee import check
     from modelplan.formats import load
     from modelplan.model import (
@@ -156,7 +156,7 @@ _HOMES = {
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
         "answers.solution": "Solution",
-        "answers.sweep_progress": "SweepProgress",
+        "answers.sweep_summary": "SweepProgress",
         "checking.referee": "check",
         "formats": "load",
         "model": (

@@ -75,6 +75,24 @@ class Analysis(ComparedFile):
         return max(needed.head - max(sizes), 0) if needed.macro else 0
 
 
+@dataclass(frozen=True, slots=True)
+class ExtentRow:
+    """What the model needs where the symbols of the table have these extents."""
+
+    extents: tuple[int, ...]
+    requirement: Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentTable:
+    """The rows of a model file, each for other extents of `symbols`; `capacity` are the bytes there are, if known."""
+
+    path: str
+    symbols: tuple[str, ...]
+    rows: tuple[ExtentRow, ...]
+    capacity: int | None
+
+
 def lower_alternatives(requirement: Requirement, alternatives: Sequence[Alternative]) -> list[Alternative]:
     """The alternatives that need less memory than the unmodified file and than those before them."""
     best, lower = requirement.arena, []

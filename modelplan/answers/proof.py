@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from modelplan.answers.moving_layout import MovingPlan
-from modelplan.answers.proof_verdict import Verdict
-from modelplan.answers.region_plan import RegionPlan
+if TYPE_CHECKING:
+    from modelplan.answers.moving_layout import MovingPlan
+    from modelplan.answers.region_plan import RegionPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of one level: "ok" with details, "skipped" or "unproved" with the reason, "broken" with the fault.
+
+    `executed` says what a level ran and on which kernels, `planned` whether it ran with the plan that is proved.
+    """
+
+    level: str
+    outcome: Literal["ok", "skipped", "unproved", "broken"]
+    details: str
+    executed: str = ""
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,10 @@ class Layout:
     ended: str = "complete"
     timetable: Timetable | None = None
 
+    def copied(self, copy: Copy) -> int:
+        """The buffer whose content a copy carries."""
+        return self.stays[copy.source if copy.source >= 0 else copy.target].buffer
+
 
 def free_range(region: Region, alignment: int) -> tuple[int, int]:
     """The offsets [low, high) of a region that buffers may use; low is where an aligned address begins."""

@@ -91,8 +91,8 @@ def summary(plan: Plan) -> Summary:
         fragmentation=planned - held + overlapped,
         overlapped=overlapped,
         outside=sum(int(problem.size[i]) for i in alive if _is_outside(plan, int(i))),
-        constants=_bytes_of(graph, Kind.CONSTANT),
-        state=_bytes_of(graph, Kind.STATE),
+        constants=bytes_of(graph, Kind.CONSTANT),
+        state=bytes_of(graph, Kind.STATE),
         peak_step=step,
         peak_op=op_at(plan, step),
         alive=tuple(_alive(plan, problem, int(i), held) for i in alive),
@@ -144,7 +144,7 @@ def _raw_bytes(graph: Graph, problem: Problem, i: int) -> int:
     return class_bytes(graph, buffer.members) if buffer.members else buffer.size
 
 
-def _bytes_of(graph: Graph, kind: Kind) -> int:
+def bytes_of(graph: Graph, kind: Kind) -> int:
     """Bytes of one kind, those of bodies included; of constants what the file holds."""
     tensors = (t for part in (graph, *graph.bodies) for t in part.tensors if t.kind is kind)
-    return sum(t.file_bytes for t in tensors)
+    return sum(max(t.file_bytes, 0) for t in tensors)

@@ -1,12 +1,33 @@
-"""What the rows of a sweep say: which target fits which model, what settings cost, what became worse."""
+"""How far a sweep is, and what its rows say: which target fits which model, what settings cost, what became worse."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 #: As it stands, only with the plan of a setting, not at all, not known, or the runtime would not run it.
 Verdict = Literal["fits", "with a plan", "no", "unknown", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepProgress:
+    """Counts of a sweep's runs: missing at the start, ended by status, and already there before."""
+
+    counts: Mapping[str, int]
+    missing: int
+    there: int
+    seconds: float
+
+    @property
+    def ended(self) -> int:
+        """The runs that have ended."""
+        return sum(self.counts.values())
+
+    @property
+    def refused(self) -> int:
+        """The runs that ended without an answer."""
+        return self.ended - self.counts.get("done", 0)
 
 
 @dataclass(frozen=True, slots=True)

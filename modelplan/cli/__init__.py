@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED, SPOKEN
-from modelplan.primitives.suggesting import did_you_mean
+from modelplan.primitives.errors import did_you_mean
 
 EXIT_CODES = """exit codes:
   0   done, and within the budget where one was given
@@ -197,19 +197,15 @@ def _guarded(run: Callable[[], int]) -> int:
         return 141
     except OSError as problem:
         if problem.errno == ENAMETOOLONG:
-            sys.stderr.write(f"modelplan: {_shortened(str(problem.filename))}: {problem.strerror}\n")
+            from modelplan.outputs.report import folded
+
+            sys.stderr.write(f"modelplan: {folded(str(problem.filename))}: {problem.strerror}\n")
             return 2
         # A place that cannot be written, such as standard output on a full disk; files have messages of their own.
         _discard_output()
         sys.stderr.write(f"modelplan: cannot write the output: {problem.strerror}\n")
         return 2
     return code
-
-
-def _shortened(name: str) -> str:
-    from modelplan.outputs.report import folded
-
-    return folded(name)
 
 
 def _internal_error(problem: Exception) -> int:

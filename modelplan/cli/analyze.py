@@ -41,25 +41,14 @@ _LOG = ".log.ascii"
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite or .onnx file, or a folder of them")
-    model_options.add_planning(parser)
-    model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
-    model_options.add_abi(parser, default=None)
-    model_options.add_capacity(parser)
-    model_options.add_target(parser)
-    model_options.add_session(parser)
+    model_options.add_sizing(parser)
     add_draw(
         parser,
         "Plan",
         "; x.ascii in the form of TFLM's log, x.log.ascii the log itself for the unmodified file; x.pftrace for"
         " Perfetto",
     )
-    parser.add_argument(
-        "--why-not",
-        metavar="TENSOR",
-        action="append",
-        default=[],
-        help="why a tensor shares no memory; may be repeated",
-    )
+    model_options.add_repeated(parser, "--why-not", "TENSOR", "why a tensor shares no memory; may be repeated")
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument(
         "--verbose", action="store_true", help="also the parts of the arena, the plan, its order and what shares memory"

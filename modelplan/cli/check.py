@@ -53,12 +53,11 @@ def configure(parser: ArgumentParser) -> None:
         metavar="FILE|REVISION",
         help="what to compare with: a .json file of `modelplan check --write baseline`, or a git revision such as main",
     )
-    parser.add_argument(
+    model_options.add_repeated(
+        parser,
         "--format",
-        metavar="NAME[=FILE]",
-        action="append",
-        default=[],
-        help=f"{', '.join(names_of('Findings'))}: to standard output, or into FILE; may be repeated (default: text)",
+        "NAME[=FILE]",
+        f"{', '.join(names_of('Findings'))}: to standard output, or into FILE; may be repeated (default: text)",
     )
     parser.add_argument(
         "--seconds",

@@ -34,12 +34,11 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--top", type=int, metavar="N", help="the N lowest heights, and ours, in the table")
     parser.add_argument("--chart", metavar="FILE", help="height over bound against time as .svg, .png or .pdf")
-    parser.add_argument(
+    model_options.add_repeated(
+        parser,
         "--draw",
-        metavar="[ALLOCATOR=]FILE",
-        action="append",
-        default=[],
-        help="every height and two maps as .svg, .png or .pdf; with ALLOCATOR= the memory map of its answer, with"
+        "[ALLOCATOR=]FILE",
+        "every height and two maps as .svg, .png or .pdf; with ALLOCATOR= the memory map of its answer, with"
         " file= of the plan that the file states; FILE.html: all answers in a page to zoom and click; may be repeated",
     )
     parser.add_argument("--json", metavar="FILE", help="all rows as JSON; - for standard output")

@@ -31,31 +31,20 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help="a .tflite or .onnx file")
     parser.add_argument("new", metavar="NEW", nargs="?", help="another of the same format (default: the same file)")
     for name in ("old", "new"):
-        parser.add_argument(
+        model_options.add_repeated(
+            parser,
             f"--{name}",
+            "OPTION=VALUE",
+            f"an option below for {name.upper()} alone, such as kernels=esp-nn; repeatable",
             dest=f"{name}_options",
-            metavar="OPTION=VALUE",
-            action="append",
-            default=[],
-            help=f"an option below for {name.upper()} alone, such as kernels=esp-nn; repeatable",
         )
-    _add_shared(parser)
+    model_options.add_sizing(parser)
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
     outputs.add_argument("--markdown", metavar="FILE", help="the report as Markdown; - for standard output")
     add_draw(outputs, "DifferenceChart")
     overlays.add_overlay(outputs, "delta: live bytes, new minus old, on the operators of NEW")
     outputs.add_argument("--exit-code", action="store_true", help="exit 1 where the sides differ")
-
-
-def _add_shared(parser: ArgumentParser) -> None:
-    """Adds the options that may differ between the sides."""
-    model_options.add_planning(parser)
-    model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
-    model_options.add_abi(parser, default=None)
-    model_options.add_capacity(parser)
-    model_options.add_target(parser)
-    model_options.add_session(parser)
 
 
 def run(arguments: Namespace) -> int:
@@ -105,7 +94,7 @@ class _SideParser(ArgumentParser):
 def _of_side(arguments: Namespace, side: str) -> Namespace:
     """The arguments of one side: its own options replace the common ones."""
     parser = _SideParser(add_help=False, allow_abbrev=False)
-    _add_shared(parser)
+    model_options.add_sizing(parser)
     known = {action.option_strings[0]: action for action in parser._actions}  # noqa: SLF001
     found, cleared = copy(arguments), set[str]()
     for text in getattr(arguments, f"{side}_options"):

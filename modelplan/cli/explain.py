@@ -24,24 +24,18 @@ from modelplan.questions.explaining.explanations import (
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
-    model_options.add_planning(parser)
-    model_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
-    model_options.add_abi(parser, default=None)
-    model_options.add_capacity(parser)
-    model_options.add_target(parser)
-    model_options.add_session(parser)
+    model_options.add_sizing(parser)
     parser.add_argument(
         "--seconds",
         type=float,
         metavar="S",
         help="for trying changes; those without time are named (default: a limit in work, the same on each machine)",
     )
-    parser.add_argument(
+    model_options.add_repeated(
+        parser,
         "--what-if",
-        metavar="compress=FORM",
-        action="append",
-        default=[],
-        help="what a compression would save: weights:int4, weights:palette16, weights:sparse50%% or activations:0.5;"
+        "compress=FORM",
+        "what a compression would save: weights:int4, weights:palette16, weights:sparse50%% or activations:0.5;"
         " sizes only; repeatable",
     )
     add_draw(parser, "Plan")

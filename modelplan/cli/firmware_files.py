@@ -1,4 +1,4 @@
-"""The option that writes a model as C++ source for firmware, with the header of its arena."""
+"""The options that write C++ for firmware: a model as source with the header of its arena, and a self-test of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files
+from modelplan.outputs import render
 from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
@@ -45,3 +46,21 @@ def write_c_array(path: str | None, model: FileModel, kernels: str, abi: str, ad
     source, header = outputs_of_c_array(path)
     files.write(header, model_header(path, model, arena(model, abi, kernels), kernels, added))
     files.write(source, model_source(path, model))
+
+
+def add_self_test(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--self-test",
+        metavar="FILE.cc",
+        help="also a C++ file that runs the model in its arena on your device and compares what comes out",
+    )
+
+
+def write_self_test(
+    path: str | None, original: FileModel, model: FileModel, kernels: str, abi: str | None, seed: int = 0
+) -> None:
+    """The self-test of `model`, which has to compute what `original` does; nothing without a path."""
+    if path:
+        from modelplan.questions.self_testing import expected_runs
+
+        files.write(path, render(expected_runs(original, model, kernels, abi, seed), "self-test"))

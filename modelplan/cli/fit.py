@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 
 from modelplan.cli import files, fit_c, fit_onnx, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
-from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
+from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
 from modelplan.cli.progress import show_line
-from modelplan.cli.self_tests import add_self_test, write_self_test
 from modelplan.formats.unpacking import inner_suffix, is_wrapped
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelplan.cli import files, terminal
+from modelplan.cli.model_options import add_repeated
 from modelplan.outputs.reports import onnx_ladder_report as report
 from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import ModelError, RequestError
@@ -41,9 +42,9 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument(
         "--tolerance", metavar="ULP", type=float, help="of outputs, in last places of their largest value (default: 0)"
     )
-    group.add_argument("--dim", metavar="SYMBOL=N", action="append", default=[], help="an extent that is open")
-    group.add_argument("--shape", metavar="INPUT=N,...", action="append", default=[], help="the shape of an input")
-    group.add_argument("--value", metavar="INPUT=N,...", action="append", default=[], help="the value of an input")
+    add_repeated(group, "--dim", "SYMBOL=N", "an extent that is open")
+    add_repeated(group, "--shape", "INPUT=N,...", "the shape of an input")
+    add_repeated(group, "--value", "INPUT=N,...", "the value of an input")
 
 
 def check_format(arguments: Namespace) -> None:

@@ -41,6 +41,13 @@ _LIBRARIES = "; ".join(
 )
 
 
+def add_repeated(
+    parser: ArgumentParser | _ArgumentGroup, name: str, metavar: str, words: str, dest: str | None = None
+) -> None:
+    """Adds an option that may be given several times: its values are a list, which is empty without it."""
+    parser.add_argument(name, metavar=metavar, action="append", default=[], help=words, dest=dest)
+
+
 def add_planning(parser: ArgumentParser) -> None:
     """Adds what decides how a model becomes buffers."""
     group = add_runtime(parser, "planning")
@@ -64,31 +71,34 @@ def add_planning(parser: ArgumentParser) -> None:
     aliases.add_argument("--no-alias", dest="alias", action="store_const", const="none", help="same as --alias none")
 
 
+def add_sizing(parser: ArgumentParser) -> None:
+    """Adds what a model file is planned with and sized for, on any runtime."""
+    add_planning(parser)
+    add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
+    add_abi(parser, default=None)
+    add_capacity(parser)
+    add_target(parser)
+    add_session(parser)
+
+
 def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGroup:
     """Adds --dim and --shape for what the model leaves open, --runtime and --kernels for what it runs on."""
     group = parser.add_argument_group(title)
-    group.add_argument(
+    add_repeated(
+        group,
         "--dim",
-        action="append",
-        default=[],
-        metavar="SYMBOL=N",
-        help="an extent that the file leaves open; SYMBOL<=N plans for a bound; SYMBOL=LOW..HIGH makes a table of"
+        "SYMBOL=N",
+        "an extent that the file leaves open; SYMBOL<=N plans for a bound; SYMBOL=LOW..HIGH makes a table of"
         " `analyze`; repeatable",
     )
-    group.add_argument(
+    add_repeated(
+        group,
         "--shape",
-        action="append",
-        default=[],
-        metavar="TENSOR=N,N,...",
-        help="the shape of an input, such as images=1,3,640,640, or of another tensor that the file leaves open;"
-        " repeatable",
+        "TENSOR=N,N,...",
+        "the shape of an input, such as images=1,3,640,640, or of another tensor that the file leaves open; repeatable",
     )
-    group.add_argument(
-        "--value",
-        action="append",
-        default=[],
-        metavar="INPUT=N,...",
-        help="the value of an input that decides what runs, such as sr=16000; repeatable",
+    add_repeated(
+        group, "--value", "INPUT=N,...", "the value of an input that decides what runs, such as sr=16000; repeatable"
     )
     group.add_argument(
         "--runtime",
@@ -165,12 +175,11 @@ def add_target(parser: ArgumentParser) -> None:
 
 def add_target_details(group: ArgumentParser | _ArgumentGroup) -> None:
     """Adds what says more about a target."""
-    group.add_argument(
+    add_repeated(
+        group,
         "--reserve",
-        metavar="REGION=BYTES[@end]",
-        action="append",
-        default=[],
-        help="bytes at the start or end of a region that are not free, in place of the default; repeatable",
+        "REGION=BYTES[@end]",
+        "bytes at the start or end of a region that are not free, in place of the default; repeatable",
     )
     group.add_argument(
         "--used", metavar="FILE", help="an ELF file or a map of GNU ld: what the program occupies is not free"
@@ -178,12 +187,8 @@ def add_target_details(group: ArgumentParser | _ArgumentGroup) -> None:
     group.add_argument(
         "--arena-symbol", metavar="NAME", help="the arena in that program, which is free (default: tensor_arena)"
     )
-    group.add_argument(
-        "--define", metavar="NAME=VALUE", action="append", default=[], help="a name that FILE leaves open; repeatable"
-    )
-    group.add_argument(
-        "--include", metavar="DIR", action="append", default=[], help="where files lie that FILE includes; repeatable"
-    )
+    add_repeated(group, "--define", "NAME=VALUE", "a name that FILE leaves open; repeatable")
+    add_repeated(group, "--include", "DIR", "where files lie that FILE includes; repeatable")
 
 
 def target_options(arguments: Namespace) -> TargetRequest:

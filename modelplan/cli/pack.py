@@ -10,8 +10,7 @@ from argparse import ArgumentParser, Namespace
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
-from modelplan.cli.self_tests import add_self_test, write_self_test
+from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError

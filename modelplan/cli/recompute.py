@@ -42,12 +42,11 @@ def configure(parser: ArgumentParser) -> None:
         metavar="S",
         help="for the exact search of small models, 0: none (default: 30)",
     )
-    parser.add_argument(
+    model_options.add_repeated(
+        parser,
         "--out",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help=f"the curve ({', '.join(FIGURE_KINDS)}, .json; - for JSON), or the model of the chosen point (.onnx);"
+        "FILE",
+        f"the curve ({', '.join(FIGURE_KINDS)}, .json; - for JSON), or the model of the chosen point (.onnx);"
         " repeatable",
     )
     add_draw(parser, "Front", page=False)

@@ -36,7 +36,7 @@ from modelplan.formats import load_table
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.formats.problem_csv import with_offsets
 from modelplan.outputs import render
-from modelplan.outputs.reports.solution_report import section_of
+from modelplan.outputs.reports.solution_report import sections_of
 from modelplan.planning.allocators import DEFAULT
 from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.units import counted
@@ -79,7 +79,7 @@ def run(arguments: Namespace) -> int:
         files.write(arguments.output, text)
     write_figures(drawn, solution)
     if arguments.output != "-":
-        shown = section_of(solution)
+        (shown,) = sections_of(solution)
         terminal.show([replace(shown, lines=(*shown.lines, *remarks(solution, arguments)))])
     return 0 if solution.fits else 1
 

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from modelplan.answers.sweep_progress import SweepProgress
+from modelplan.answers.sweep_summary import SweepProgress
 from modelplan.cli import files, model_options, terminal
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError

@@ -48,26 +48,23 @@ def configure(parser: ArgumentParser) -> None:
 def _add_relation(parser: ArgumentParser) -> None:
     """Adds who takes turns, what is handed on, and what is kept."""
     group = parser.add_argument_group("how they run")
-    group.add_argument(
+    model_options.add_repeated(
+        group,
         "--in-turn",
-        metavar="A,B,...",
-        action="append",
-        default=[],
-        help="of these models never two are active at the same time; `all` stands for all; repeatable",
+        "A,B,...",
+        "of these models never two are active at the same time; `all` stands for all; repeatable",
     )
-    group.add_argument(
+    model_options.add_repeated(
+        group,
         "--pipeline",
-        metavar="A:OUT=B:IN",
-        action="append",
-        default=[],
-        help="output OUT of A is input IN of B, by name or number (neither where there is but one); repeatable",
+        "A:OUT=B:IN",
+        "output OUT of A is input IN of B, by name or number (neither where there is but one); repeatable",
     )
-    group.add_argument(
+    model_options.add_repeated(
+        group,
         "--keep",
-        metavar="A:TENSOR",
-        action="append",
-        default=[],
-        help="an input or output whose bytes nothing else uses, so that it outlives other runs; A:inputs and A:outputs"
+        "A:TENSOR",
+        "an input or output whose bytes nothing else uses, so that it outlives other runs; A:inputs and A:outputs"
         " stand for all; repeatable",
     )
 

@@ -17,8 +17,7 @@ from modelplan.formats.files import read_model
 from modelplan.formats.foreign import way_out
 from modelplan.formats.unpacking import inner_suffix, is_wrapped
 from modelplan.model import Graph, Problem
-from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.primitives.suggesting import did_you_mean
+from modelplan.primitives.errors import ModelError, RequestError, did_you_mean
 
 if TYPE_CHECKING:
     from modelplan.formats.buffer_table import BufferTable

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from modelplan.model import IntArray, Problem
-from modelplan.primitives.errors import RequestError
-from modelplan.primitives.suggesting import did_you_mean
+from modelplan.primitives.errors import RequestError, did_you_mean
 
 #: When a buffer is alive: its number, a first step, and the step after the last.
 Piece = tuple[int, int, int]

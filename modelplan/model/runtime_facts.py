@@ -8,7 +8,7 @@ from typing import Literal
 
 from modelplan.model.graph import Graph, Op
 from modelplan.model.session_need import SessionMemory
-from modelplan.primitives.suggesting import did_you_mean
+from modelplan.primitives.errors import did_you_mean
 
 Padding = Literal["tensor", "arena"]
 

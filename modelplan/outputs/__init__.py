@@ -75,11 +75,24 @@ def _function(name: str) -> Any:
 
 
 def _figure(suffix: str, of: str, module: str, shows: str, prepare: str = "") -> Output:
+    prepare = prepare and f"modelplan.outputs.figures.{module}:{prepare}"
     return Output(suffix, of, f"modelplan.outputs.figures.{module}:draw", shows, prepare, figure=True)
 
 
-def _words(of: str, module: str, function: str = "sections_of", prepare: str = "") -> Output:
-    return Output(".txt", of, f"modelplan.outputs.reports.{module}:{function}", "it in words", prepare, report=True)
+def _exchanged(suffix: str, make: str, shows: str) -> Output:
+    return Output(suffix, "Plan", f"modelplan.outputs.exchange.{make}:render", shows)
+
+
+def _source(name: str, of: str, make: str, shows: str) -> Output:
+    return Output(name, of, f"modelplan.outputs.firmware.{make}", shows)
+
+
+def _checked(name: str, make: str, shows: str) -> Output:
+    return Output(name, "Findings", f"modelplan.outputs.checks.{make}", shows)
+
+
+def _words(of: str, module: str, function: str = "sections_of") -> Output:
+    return Output(".txt", of, f"modelplan.outputs.reports.{module}:{function}", "it in words", report=True)
 
 
 def _json(of: str, module: str, function: str = "as_json") -> Output:
@@ -88,34 +101,19 @@ def _json(of: str, module: str, function: str = "as_json") -> Output:
 
 #: Every output. Of several figures of one answer the first is drawn where a file's name ends in .svg alone.
 OUTPUTS = (
-    Output(".txt", "Plan", "modelplan.outputs.reports.plan_report:render", "the plan in words"),
-    Output(".json", "Plan", "modelplan.outputs.exchange.json_plan:render", "the whole plan, readable back"),
-    Output(
-        ".csv", "Plan", "modelplan.outputs.exchange.buffers_csv:render", "buffers and offsets, MiniMalloc's columns"
-    ),
+    _words("Plan", "plan_report"),
+    _exchanged(".json", "json_plan", "the whole plan, readable back"),
+    _exchanged(".csv", "buffers_csv", "buffers and offsets, MiniMalloc's columns"),
     _words("Solution", "solution_report"),
     _json("Solution", "solution_report"),
     Output(".csv", "Solution", "modelplan.outputs.exchange.buffers_csv:of_solution", "buffers and offsets"),
     _figure(".map", "Drawing", "memory_map", "addresses by step, one rectangle per buffer"),
     _figure(".lifetimes", "Drawing", "lifetime_chart", "when each buffer is alive"),
     _figure(".curve", "Drawing", "memory_curve", "live bytes by step, the arena, the bound"),
-    _figure(
-        ".order",
-        "Plan",
-        "order_chart",
-        "live bytes in file order and in this, what moved",
-        "modelplan.outputs.figures.order_chart:of_plan",
-    ),
+    _figure(".order", "Plan", "order_chart", "live bytes in file order and in this, what moved", "of_plan"),
     _figure(".reuse", "Drawing", "reuse_chart", "every buffer its own bytes, and the plan"),
-    Output(
-        ".ascii", "Plan", "modelplan.outputs.exchange.ascii_map:render", "addresses by step in the form of TFLM's log"
-    ),
-    Output(
-        ".pftrace",
-        "Plan",
-        "modelplan.outputs.exchange.perfetto_trace:render",
-        "counters, operators and tensors for Perfetto",
-    ),
+    _exchanged(".ascii", "ascii_map", "addresses by step in the form of TFLM's log"),
+    _exchanged(".pftrace", "perfetto_trace", "counters, operators and tensors for Perfetto"),
     Output(PAGE, "Plan", "modelplan.outputs.page.html_file:render", "the map to zoom and click, in one file"),
     Output(
         PAGE,
@@ -156,22 +154,12 @@ OUTPUTS = (
     _words("RegionPlan", "region_report"),
     _json("RegionPlan", "region_report"),
     Output(".csv", "RegionPlan", "modelplan.outputs.reports.region_report:as_csv", "a line for each buffer"),
-    Output("header", "RegionPlan", "modelplan.outputs.firmware.region_sources:c_header", "arrays in sections, in C"),
-    Output("linker", "RegionPlan", "modelplan.outputs.firmware.region_sources:linker_sections", "sections for GNU ld"),
-    Output("copies", "MovingPlan", "modelplan.outputs.firmware.copies_source:render", "the copies, in C"),
-    Output("arenas", "RegionPlan", "modelplan.outputs.firmware.region_sources:tflm_header", "TFLM's two arenas, in C"),
-    Output(
-        "memory_ids",
-        "RegionPlan",
-        "modelplan.outputs.firmware.region_sources:executorch_ids",
-        "mem_id and offset of each tensor",
-    ),
-    Output(
-        "self-test",
-        "SelfTest",
-        "modelplan.outputs.firmware.self_test_source:render",
-        "runs of a model for firmware to repeat, in C++",
-    ),
+    _source("header", "RegionPlan", "region_sources:c_header", "arrays in sections, in C"),
+    _source("linker", "RegionPlan", "region_sources:linker_sections", "sections for GNU ld"),
+    _source("copies", "MovingPlan", "copies_source:render", "the copies, in C"),
+    _source("arenas", "RegionPlan", "region_sources:tflm_header", "TFLM's two arenas, in C"),
+    _source("memory_ids", "RegionPlan", "region_sources:executorch_ids", "mem_id and offset of each tensor"),
+    _source("self-test", "SelfTest", "self_test_source:render", "runs of a model for firmware to repeat, in C++"),
     Output(PAGE, "RegionPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
     _figure(".map", "MovingPlan", "moves_map", "where each content is in each step, and the copies"),
     _words("MovingPlan", "moves_report"),
@@ -182,11 +170,11 @@ OUTPUTS = (
     _words("StreamCurve", "stream_report"),
     _json("StreamCurve", "stream_report"),
     Output(".csv", "StreamCurve", "modelplan.outputs.reports.stream_report:as_csv", "the curve"),
-    Output("text", "Findings", "modelplan.outputs.checks.report:plain_text", "the verdicts in words"),
-    Output("json", "Findings", "modelplan.outputs.checks.size_limit:json_rows", "an object for each limit"),
-    Output("markdown", "Findings", "modelplan.outputs.checks.markdown:pull_request_comment", "a comment to paste"),
-    Output("junit", "Findings", "modelplan.outputs.checks.junit:junit_document", "a test case for each limit"),
-    Output("github", "Findings", "modelplan.outputs.checks.github:workflow_commands", "an annotation for each failure"),
+    Output("text", "Findings", "modelplan.outputs.checks.report:sections_of", "the verdicts in words", report=True),
+    _checked("json", "size_limit:json_rows", "an object for each limit"),
+    _checked("markdown", "markdown:pull_request_comment", "a comment to paste"),
+    _checked("junit", "junit:junit_document", "a test case for each limit"),
+    _checked("github", "github:workflow_commands", "an annotation for each failure"),
 )
 
 #: What else shows an answer: its class, the class of what shows it, and the function that makes that.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ WIDTH = 120
 LONGEST = 48
 #: Characters that a column keeps when its cells are folded.
 _LEAST = 12
+#: What Markdown would take for a mark, HTML, or a mention of somebody.
+_MARKS = re.compile(r"([\\`*_{}\[\]~|#!])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", "@": "&#64;"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,15 @@ def _wrapped(line: str, width: int) -> list[str]:
 def printable(text: str) -> str:
     """`text` with every control character escaped: a name out of a file must not drive a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def literal(text: str) -> str:
+    r"""The text as Markdown shows it literally.
+
+    >>> print(literal("a_b <i>|x @someone"))
+    a\_b &lt;i>\|x &#64;someone
+    """
+    return _MARKS.sub(r"\\\1", printable(text)).translate(_ENTITIES)
 
 
 def folded(text: str, width: int = LONGEST) -> str:

@@ -15,6 +15,8 @@ from contextlib import suppress
 from threading import Event, Timer
 from typing import IO, Any, Self
 
+from modelplan.primitives.copied_processes import send
+
 #: Seconds that a process may take until it has imported what it needs.
 _STARTING = 300
 
@@ -127,8 +129,7 @@ def _receive(process: subprocess.Popen[bytes], seconds: float | None, *questions
     assert process.stdout is not None
     try:
         for question in questions:
-            pickle.dump(question, process.stdin)
-            process.stdin.flush()
+            send(question, process.stdin)
         answer: tuple[bool, Any] = pickle.load(process.stdout)  # noqa: S301  from a process of this package
         return answer
     except (OSError, EOFError, ValueError, pickle.UnpicklingError):
@@ -162,9 +163,9 @@ def answer_questions(answer: Callable[[Any], Any]) -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not stand between the answers
     with suppress(BrokenPipeError, EOFError):  # whoever asked is gone
-        _send((False, "ready"), answers)
+        send((False, "ready"), answers)
         while True:
-            _send(_answered(answer, pickle.load(sys.stdin.buffer)), answers)  # noqa: S301
+            send(_answered(answer, pickle.load(sys.stdin.buffer)), answers)  # noqa: S301
 
 
 def _answered(answer: Callable[[Any], Any], question: object) -> tuple[bool, Any]:
@@ -172,8 +173,3 @@ def _answered(answer: Callable[[Any], Any], question: object) -> tuple[bool, Any
         return False, answer(question)
     except Exception as problem:  # noqa: BLE001  told to the process that asked
         return True, (str(problem).strip() or type(problem).__name__).splitlines()[-1]
-
-
-def _send(answer: tuple[bool, Any], answers: IO[bytes]) -> None:
-    pickle.dump(answer, answers)
-    answers.flush()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import FileIO
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import IO, TypeAlias, TypeVar
 
 Task = Callable[[], None]
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def result_from_copy(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
         return
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as found, os.fdopen(writing, "wb") as made:
-        copy = _Copy([lambda: _send(work(), made)])
+        copy = _Copy([lambda: send(work(), made)])
         made.close()
 
         def result() -> T:
@@ -103,7 +103,7 @@ def prepared(prepare: Callable[[], None], work: Callable[[T], None]) -> Iterator
 
         def begin(given: T) -> Task:
             with suppress(BrokenPipeError), sent:  # the copy has failed, which `end` will see
-                _send(given, sent)
+                send(given, sent)
             return partial(end, given)
 
         with copy:
@@ -132,8 +132,9 @@ class _Copy:
             os.waitpid(self._child, 0)
 
 
-def _send(result: object, to: BinaryIO) -> None:
-    pickle.dump(result, to)
+def send(content: object, to: IO[bytes]) -> None:
+    """Writes something to a pipe, from which another process reads it."""
+    pickle.dump(content, to)
     to.flush()
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from modelplan.primitives.errors import RequestError
 
@@ -56,3 +59,49 @@ def silent() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
+
+
+#: A sum of columns, each with its factor, between two limits.
+Row = tuple[dict[int, float], float, float]
+
+
+class IntegerProgram:
+    """A mixed-integer program that is made column by column and row by row; its columns lie within their limits."""
+
+    def __init__(self) -> None:
+        self._columns: list[tuple[float, float, float, bool]] = []
+        self._rows: list[Row] = []
+
+    def column(self, cost: float, low: float = 0, high: float = 1, *, whole: bool) -> int:
+        """The number of a further column, which is a whole number if `whole`."""
+        self._columns.append((cost, low, high, whole))
+        return len(self._columns) - 1
+
+    def row(self, terms: Iterable[tuple[float, int | bool]], least: float, most: float) -> None:
+        """Demands that a sum of columns, each behind its factor, lies within limits; a boolean is a constant."""
+        row: dict[int, float] = defaultdict(float)
+        fixed = 0.0
+        for factor, column in terms:
+            if isinstance(column, bool):
+                fixed += factor * column
+            else:
+                row[column] += factor
+        self._rows.append((row, least - fixed, most - fixed))
+
+    def solve(self, seconds: float, gap: float, more: Sequence[Row] = (), *, relaxed: bool = False) -> Any:
+        """SciPy's answer in so many seconds, with `more` rows; without whole numbers if `relaxed`."""
+        optimize, sparse = modules()
+        rows = [*self._rows, *more]
+        entries = [(factor, r, column) for r, (row, _, _) in enumerate(rows) for column, factor in row.items()]
+        places = np.array([entry[1:] for entry in entries], dtype=np.int32).reshape(-1, 2).T  # what HiGHS takes
+        cost, low, high, whole = zip(*(self._columns or [(0.0, 0, 0, False)]), strict=True)
+        matrix = sparse.csr_array(([entry[0] for entry in entries], tuple(places)), shape=(len(rows), len(cost)))
+        limits = [row[1] for row in rows], [row[2] for row in rows]
+        with silent():
+            return optimize.milp(
+                np.array(cost),
+                integrality=np.array(whole, dtype=int) * (not relaxed),
+                bounds=optimize.Bounds(low, high),
+                constraints=optimize.LinearConstraint(matrix, *limits) if rows else (),
+                options={"time_limit": seconds, "mip_rel_gap": gap},
+            )

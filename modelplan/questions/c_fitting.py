@@ -25,7 +25,7 @@ from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
 
 if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
-    from modelplan.answers.proof_verdict import Verdict
+    from modelplan.answers.proof import Verdict
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 

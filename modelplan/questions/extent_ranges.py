@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from modelplan.answers.extent_table import ExtentRow, ExtentTable
+from modelplan.answers.analysis import ExtentRow, ExtentTable
 from modelplan.model import Requirement
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.alternatives import load_file, unmodified_requirement

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from modelplan.answers.proof import Proof
-from modelplan.answers.proof_verdict import Verdict
+from modelplan.answers.proof import Proof, Verdict
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.c_execution import LEVEL as C_LEVEL
 from modelplan.checking.verifier.c_execution import execute_c, interface_of

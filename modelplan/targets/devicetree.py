@@ -27,6 +27,7 @@ _STATEMENT = re.compile(
     rf"\s*(?P<directive>/[a-z0-9-]+/\s*[^;{{}}]*;)|\s*(?P<labels>(?:\w+:\s*)*)"
     rf"(?:(?P<end>\}}\s*;?)|(?P<name>&\{{[^}}]*\}}|&?{_NAME}|/)\s*(?P<sign>[{{=;])|(?P<stray>;))"
 )
+_INCLUDE = re.compile(r'\s*/include/\s*"([^"]+)"\s*')
 _VALUE = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^;"])*;', re.S)
 _CELL = re.compile(r"\s*(?:(?P<open>\()|(?P<word>&?[\w{/}.,@-]+|&\{[^}]*\}|'[^']*'))")
 #: Words of `compatible` that tell tightly coupled memory, RAM, and memory that a program does not write.
@@ -70,8 +71,8 @@ def read_devicetree(path: str, definitions: Mapping[str, str], folders: Sequence
         ModelError: names the file, the line, and what is missing or cannot be read.
     """
     macros = _SIZES | {name: Macro(f"({value})") for name, value in definitions.items()}
-    reader = Preprocessor([*folders, *_usual_folders(path)], macros, optional=(".h",))
-    lines = list(_include_files(reader, path))
+    reader = Preprocessor([*folders, *_usual_folders(path)], macros, optional=(".h",), statement=_INCLUDE)
+    lines = list(reader.lines(path))
     root, nodes = _Parser(lines, path).tree()
     taken = _reserved(root, nodes, reader.missing)
     regions = tuple(_regions(root, reader.missing))
@@ -89,16 +90,6 @@ def _usual_folders(path: str) -> list[Path]:
     above = list(Path(path).resolve().parents)
     roots = [folder for folder in above if folder.name == "dts"]
     return [*above, *(place for root in roots for place in (root / "common", root.parent / "include"))]
-
-
-def _include_files(reader: Preprocessor, path: str) -> Iterator[Line]:
-    """The lines with those of files that /include/ names in their place."""
-    for line in reader.lines(path):
-        match = re.fullmatch(r'\s*/include/\s*"([^"]+)"\s*', line.text)
-        if match:
-            yield from _include_files(reader, str(reader.find(match[1], line)))
-        else:
-            yield line
 
 
 def _title(root: TreeNode) -> str:

@@ -12,7 +12,7 @@ external memory keeps a region from being taken for memory on the chip.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,28 +116,16 @@ def read_linker_script(path: str, definitions: Mapping[str, str], folders: Seque
     Raises:
         ModelError: names the file, the line, and what has no value or cannot be read.
     """
-    reader = Preprocessor(folders, {name: Macro(f"({value})") for name, value in definitions.items()})
+    macros = {name: Macro(f"({value})") for name, value in definitions.items()}
+    reader = Preprocessor(folders, macros, statement=_INCLUDE)
     words: list[tuple[str, Line]] = []
-    for line in _include_files(reader, path):
+    for line in reader.lines(path):
         words += [(token, line) for token in tokens_of(line.text)]
     script = parse_script(words)
     if not script.regions:
         raise ModelError(f"{path}: no MEMORY block with a region in it; is it a GNU ld script?")
     regions = tuple(_region(script, declared) for declared in script.regions.values())
     return Device(Path(path).name, "GNU ld script", regions, path, remarks=_remarks(reader, regions))
-
-
-def _include_files(reader: Preprocessor, path: str) -> Iterator[Line]:
-    """The lines of the script with those that INCLUDE names in its place."""
-    for line in reader.lines(path):
-        match = _INCLUDE.fullmatch(line.text)
-        if match is None:
-            yield line
-            continue
-        found = reader.find(match[1].strip('"'), line)
-        reader.depth += 1
-        yield from _include_files(reader, str(found))
-        reader.depth -= 1
 
 
 def _remarks(reader: Preprocessor, regions: Sequence[Region]) -> tuple[str, ...]:

@@ -53,13 +53,15 @@ class Macro(NamedTuple):
 class Preprocessor:
     """The state while files are read: macros, folders to look in, and which names a condition asked for in vain.
 
-    A file whose name ends in `optional` may be missing, as it only defines names; it is kept in `missing`.
+    A file whose name ends in `optional` may be missing, as it only defines names; it is kept in `missing`. `statement`
+    is a line by which the file's own language includes another one, whose name is its first group.
     """
 
     folders: Sequence[Path] = ()
     macros: dict[str, Macro] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     optional: tuple[str, ...] = ()
+    statement: re.Pattern[str] | None = None
     missing: list[str] = field(default_factory=list)
     depth: int = 0
     files: int = 0
@@ -80,7 +82,11 @@ class Preprocessor:
             if match and match[1] in _DIRECTIVES:
                 yield from self._obey(match[1], match[2].strip(), line, taken)
             elif all(taken):
-                yield line._replace(text=self.expanded(line.text, line))
+                text = self.expanded(line.text, line)
+                if self.statement and (found := self.statement.fullmatch(text)):
+                    yield from self.lines(str(self.find(found[1].strip('"'), line)))
+                else:
+                    yield line._replace(text=text)
         if taken:
             raise ModelError(f"{line.place}: an #if without its #endif")
         self.depth -= 1

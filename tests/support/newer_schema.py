@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from modelplan.formats.tflite.flatbuffer_tables import (
-    MODEL,
-    OPERATOR,
-    SUBGRAPH,
-    TENSOR,
-    FrontTables,
-    child,
-    field,
-    root,
-    tables,
-)
+from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, SUBGRAPH, TENSOR, FrontTables
+from modelplan.formats.tflite.tflite_tables import child, field, root_table, tables
 
 #: A number and a string behind the known fields.
 _MORE = (4, 0)
@@ -25,7 +16,7 @@ _SUBGRAPHS, _TENSORS, _OPERATORS = 2, 0, 3
 def with_newer_fields(data: bytes, operators: Collection[int] = (), tensors: Collection[int] = ()) -> bytes:
     """The model with unknown fields in its root, its main graph, and the operators and tensors of these numbers."""
     front = FrontTables(data)
-    main = tables(data, root(data), _SUBGRAPHS)[0]
+    main = tables(data, root_table(data), _SUBGRAPHS)[0]
 
     def vector(number: int, layout: tuple[int, ...], chosen: Collection[int]) -> int:
         old = tables(data, main, number)
@@ -35,7 +26,7 @@ def with_newer_fields(data: bytes, operators: Collection[int] = (), tensors: Col
 
     lists = {_TENSORS: vector(_TENSORS, TENSOR, tensors), _OPERATORS: vector(_OPERATORS, OPERATOR, operators)}
     subgraphs = front.references([_newer(front, SUBGRAPH, main, lists)])
-    return front.file(_newer(front, MODEL, root(data), {_SUBGRAPHS: subgraphs}))
+    return front.file(_newer(front, MODEL, root_table(data), {_SUBGRAPHS: subgraphs}))
 
 
 def _newer(front: FrontTables, layout: tuple[int, ...], table: int, values: dict[int, int] | None = None) -> int:
@@ -46,9 +37,9 @@ def _newer(front: FrontTables, layout: tuple[int, ...], table: int, values: dict
 
 def newer_fields(data: bytes) -> dict[str, list[bool]]:
     """Of root, main graph, operators and tensors: which have the unknown fields as they were written."""
-    main = tables(data, root(data), _SUBGRAPHS)[0]
+    main = tables(data, root_table(data), _SUBGRAPHS)[0]
     return {
-        "model": [_has(data, root(data), len(MODEL))],
+        "model": [_has(data, root_table(data), len(MODEL))],
         "subgraph": [_has(data, main, len(SUBGRAPH))],
         "operators": [_has(data, table, len(OPERATOR)) for table in tables(data, main, _OPERATORS)],
         "tensors": [_has(data, table, len(TENSOR)) for table in tables(data, main, _TENSORS)],

@@ -29,5 +29,5 @@ def texts_and_boxes(
 
     monkeypatch.setattr(Sheet, "write", note_text)
     monkeypatch.setattr(Sheet, "boxes", note_boxes)
-    canvas.png(draw, answer)
+    canvas.saved(draw, answer, ["png"])
     return texts, rectangles

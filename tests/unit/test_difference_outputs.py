@@ -115,7 +115,7 @@ def test_a_side_that_would_not_run_has_its_reason(tmp_path: Path) -> None:
     assert found.arena.after is None
     assert "new: the runtime would not run it: op 11 SOFTMAX" in shown(found)
     assert "op 11 SOFTMAX: output 10 -> 20 bytes (1x10 int8 -> int16)" in shown(found)
-    assert canvas.svg(difference_chart.draw, difference_chart.chart_of(found))
+    assert canvas.saved(difference_chart.draw, difference_chart.chart_of(found), ["svg"])[0]
 
 
 # -- the picture -------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def written_texts(found: Difference, monkeypatch: pytest.MonkeyPatch) -> list[st
         write(sheet, x, y, text, size, **style)
 
     monkeypatch.setattr(canvas.Sheet, "write", note)
-    canvas.png(difference_chart.draw, difference_chart.chart_of(found))
+    canvas.saved(difference_chart.draw, difference_chart.chart_of(found), ["png"])
     return texts
 
 
@@ -190,8 +190,8 @@ def test_both_peaks_and_what_differs_are_named(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.slow
 def test_the_same_difference_gives_the_same_bytes(tmp_path: Path) -> None:
     chart = difference_chart.chart_of(strided(tmp_path))
-    for save in (canvas.svg, canvas.png):
-        assert save(difference_chart.draw, chart) == save(difference_chart.draw, chart)
+    once, again = (canvas.saved(difference_chart.draw, chart, ["svg", "png"]) for _ in range(2))
+    assert once == again
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from sheets import texts_and_boxes
 
@@ -17,11 +15,11 @@ BARS = (
 CHART = LadderChart("model <&>.tflite", BARS, 48_000, 40_000, "modelplan")
 
 
-@pytest.mark.parametrize(("save", "first"), [(canvas.svg, b"<?xml"), (canvas.png, b"\x89PNG"), (canvas.pdf, b"%PDF")])
-def test_the_same_ladder_gives_the_same_bytes(save: Any, first: bytes) -> None:
-    once, again = save(ladder_chart.draw, CHART), save(ladder_chart.draw, CHART)
+@pytest.mark.parametrize(("kind", "first"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_the_same_ladder_gives_the_same_bytes(kind: str, first: bytes) -> None:
+    once, again = (canvas.saved(ladder_chart.draw, CHART, [kind]) for _ in range(2))
     assert once == again
-    assert once.startswith(first)
+    assert once[0].startswith(first)
 
 
 def test_each_rung_has_its_head_its_tail_and_its_number(monkeypatch: pytest.MonkeyPatch) -> None:

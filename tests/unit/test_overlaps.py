@@ -27,6 +27,7 @@ from modelplan.model import Kind
 from modelplan.model.bounds import load_bound
 from modelplan.ops import facts
 from modelplan.outputs.exchange.json_plan import render
+from modelplan.outputs.report import plain
 from modelplan.outputs.reports import plan_report as text
 from modelplan.outputs.reports.plan_report import used_overlaps
 from modelplan.planning.aliasing.declared import parse_overlaps
@@ -227,7 +228,7 @@ def test_a_plan_uses_the_overlap_and_says_so() -> None:
     assert not figures.jointly_optimal
     [(overlap, shared)] = used_overlaps(made)
     assert (overlap.lead, shared) == (189, 64)
-    said = text.render(made)
+    said = plain(text.sections_of(made))
     assert "written over what is still read" in said
     assert "orders are compared by this figure" in said
     assert "right for the reference kernels of tflm only" in said

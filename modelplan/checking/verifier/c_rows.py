@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.answers.proof_verdict import Verdict
+from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, is_by_pixel, map_rows, row_reads
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from modelplan.formats.tflite.tflite_tables import follow, vtable
 from modelplan.primitives.errors import ModelError
 
 #: More than any alignment that the schema forces, so the old file keeps its alignment.
@@ -81,7 +82,7 @@ class FrontTables:
         for number, place in enumerate(vtable(self.old, table)[: len(fields)]):
             at = table + place
             if place and fields[number] == REFERENCE:
-                values[number] = self.at(at + int(struct.unpack_from("<I", self.old, at)[0]))
+                values[number] = self.at(follow(self.old, at))
             elif place:
                 values[number] = int(struct.unpack_from(_FORMATS[fields[number]], self.old, at)[0])
         return values
@@ -135,42 +136,6 @@ _PREPEND: dict[int, Callable[[Any], Callable[[int], None]]] = {
 }
 
 
-def vtable(data: bytes, table: int) -> tuple[int, ...]:
-    """For each field number of a table its distance from the table, 0 where the field is absent."""
-    at = table - struct.unpack_from("<i", data, table)[0]
-    size = struct.unpack_from("<H", data, at)[0]
-    return struct.unpack_from(f"<{max(size // 2 - 2, 0)}H", data, at + 4)
-
-
 def unknown_fields(data: bytes, table: int, known: int) -> dict[int, int]:
     """The positions of the fields of a table behind its first `known` ones."""
     return {number: table + place for number, place in enumerate(vtable(data, table)) if number >= known and place}
-
-
-def field(data: bytes, table: int, number: int) -> int:
-    """The position of a field of a table, 0 where it is absent."""
-    places = vtable(data, table)
-    return table + places[number] if number < len(places) and places[number] else 0
-
-
-def child(data: bytes, table: int, number: int) -> int:
-    """The position that a reference field leads to, 0 where it is absent."""
-    at = field(data, table, number)
-    return at + int(struct.unpack_from("<I", data, at)[0]) if at else 0
-
-
-def root(data: bytes) -> int:
-    """The position of the root table."""
-    return int(struct.unpack_from("<I", data, 0)[0])
-
-
-def elements(data: bytes, table: int, number: int) -> list[int]:
-    """The positions of the elements of a vector field of 4-byte elements; none where it is absent."""
-    vector = child(data, table, number)
-    count = int(struct.unpack_from("<I", data, vector)[0]) if vector else 0
-    return [vector + 4 + 4 * i for i in range(count)]
-
-
-def tables(data: bytes, table: int, number: int) -> list[int]:
-    """The positions of the tables in a vector field."""
-    return [at + int(struct.unpack_from("<I", data, at)[0]) for at in elements(data, table, number)]

@@ -70,6 +70,12 @@ def field(data: bytes, table: int, number: int) -> int:
     return table + fields[number] if number < len(fields) and fields[number] else 0
 
 
+def child(data: bytes, table: int, number: int) -> int:
+    """The position that a field of a table, vector or string leads to, 0 where the table does not carry it."""
+    at = field(data, table, number)
+    return follow(data, at) if at else 0
+
+
 def scalar(data: bytes, table: int, number: int) -> int:
     """The value of a field of 32 bits, 0 where the table does not carry it."""
     at = field(data, table, number)
@@ -78,10 +84,9 @@ def scalar(data: bytes, table: int, number: int) -> int:
 
 def slots(data: bytes, table: int, number: int) -> list[int]:
     """The positions of the elements of a vector field of offsets, none where it is absent."""
-    at = field(data, table, number)
-    if not at:
+    vector = child(data, table, number)
+    if not vector:
         return []
-    vector = follow(data, at)
     count = u32(data, vector)
     if vector + 4 + 4 * count > len(data):
         raise IndexError(f"a vector of {count} elements at {vector}")
@@ -95,10 +100,9 @@ def tables(data: bytes, table: int, number: int) -> list[int]:
 
 def byte_range(data: bytes, table: int, number: int) -> tuple[int, int]:
     """The position and the length of a byte vector or string field; (0, 0) where it is absent."""
-    at = field(data, table, number)
-    if not at:
+    vector = child(data, table, number)
+    if not vector:
         return 0, 0
-    vector = follow(data, at)
     if vector + 4 + u32(data, vector) > len(data):
         raise IndexError(f"a vector of {u32(data, vector)} bytes at {vector}")
     return vector + 4, u32(data, vector)

@@ -17,8 +17,7 @@ from modelplan.outputs.checks.report import (
     remedy_commands,
     unknown_lines,
 )
-from modelplan.outputs.report import printable
-from modelplan.outputs.reports.markdown import literal
+from modelplan.outputs.report import literal, printable
 from modelplan.primitives.units import counted
 
 #: GitHub refuses a comment with more characters; bytes are never fewer than characters.

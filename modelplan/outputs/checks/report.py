@@ -12,7 +12,7 @@ from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, 
 from modelplan.formats.unpacking import inner_stem
 from modelplan.model import SessionMemory
 from modelplan.model.model_file import USUAL_ABI
-from modelplan.outputs.report import Section, Table, plain
+from modelplan.outputs.report import Section, Table
 from modelplan.outputs.reports.arena_report import beside_lines, libraries_line
 from modelplan.primitives.units import counted, human
 from modelplan.runtimes.c import C
@@ -23,13 +23,8 @@ from modelplan.runtimes.tflm.kernels import ALL
 _NO_TIME = "what would fit was not looked for in the time there was; `modelplan explain` and --seconds look longer"
 
 
-def plain_text(findings: Findings) -> str:
-    """All checks in one table, then each that fails, and each model that changed."""
-    return plain(sections_of(findings))
-
-
 def sections_of(findings: Findings) -> list[Section]:
-    """All checks as sections: the overview, each failed check, each changed model."""
+    """All checks in one table, then each that fails, and each model that changed."""
     failed = [section_of(replace(outcome, causes=())) for outcome in findings.failed]
     return [_overview(findings), *failed, *map(_change, model_changes(findings))]
 

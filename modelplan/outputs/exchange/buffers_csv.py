@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from modelplan.answers.solution import Solution
@@ -37,53 +37,37 @@ def write(problem: Problem, placement: Placement | None = None) -> str:
     rigid groups, `list` and `position` where there are contiguous lists, `meets` and `apart` where there are meetings
     and conflicts, `offset` where there is a placement. Overlaps have no column.
     """
-    headings = ["id", "lower", "upper", "size"]
-    columns = [
-        [cell(name) for name in _distinct(problem.names)],
-        problem.start.tolist(),
-        problem.end.tolist(),
-        problem.size.tolist(),
-    ]
+    columns: dict[str, Sequence[object]] = {
+        "id": [cell(name) for name in _distinct(problem.names)],
+        "lower": problem.start.tolist(),
+        "upper": problem.end.tolist(),
+        "size": problem.size.tolist(),
+    }
     if (problem.alignment > 1).any():
-        headings.append("alignment")
-        columns.append(problem.alignment.tolist())
+        columns["alignment"] = problem.alignment.tolist()
     if problem.kinds:
-        headings.append("kind")
-        columns.append(problem.kinds)
+        columns["kind"] = problem.kinds
     if len(problem.groups):
-        headings += ["group", "delta"]
-        columns += _group_cells(problem)
+        columns["group"], columns["delta"] = _pair_cells(problem.groups.tolist(), len(problem))
     if problem.contiguous:
-        headings += ["list", "position"]
-        columns += _list_cells(problem)
+        places = [(b, number, at) for number, members in enumerate(problem.contiguous) for at, b in enumerate(members)]
+        columns["list"], columns["position"] = _pair_cells(places, len(problem))
     for name, rows in (("meets", problem.meetings), ("apart", problem.conflicts)):
         if len(rows):
-            headings.append(name)
-            columns.append(_entry_cells(rows, len(problem)))
+            columns[name] = _entry_cells(rows, len(problem))
     if placement is not None:
-        headings.append("offset")
-        columns.append(placement.offsets.tolist())
+        columns["offset"] = placement.offsets.tolist()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headings)
-    writer.writerows(zip(*columns, strict=True))
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue()
 
 
-def _group_cells(problem: Problem) -> list[list[str]]:
-    """The group and the delta of each buffer, empty where it stands alone."""
-    cells = {buffer: (str(group), str(delta)) for buffer, group, delta in problem.groups.tolist()}
-    return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
-
-
-def _list_cells(problem: Problem) -> list[list[str]]:
-    """The contiguous list of each buffer and its position there, empty where it is in none."""
-    cells = {
-        b: (str(number), str(position))
-        for number, members in enumerate(problem.contiguous)
-        for position, b in enumerate(members)
-    }
-    return [[cells.get(i, ("", ""))[part] for i in range(len(problem))] for part in (0, 1)]
+def _pair_cells(rows: Iterable[Sequence[int]], count: int) -> Iterator[list[int | str]]:
+    """Two columns with the two numbers of each buffer that has a row (buffer, number, number), empty for the others."""
+    cells = {buffer: pair for buffer, *pair in rows}
+    return ([cells[i][part] if i in cells else "" for i in range(count)] for part in (0, 1))
 
 
 def _entry_cells(rows: IntArray, count: int) -> list[str]:

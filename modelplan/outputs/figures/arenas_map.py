@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from modelplan.answers.region_layout import free_range
 from modelplan.answers.region_plan import RegionPlan, TflmArena
 from modelplan.outputs.figures import canvas, lettering
@@ -88,12 +86,7 @@ def _parts(region_plan: RegionPlan) -> list[TflmArena]:
 
 
 def _draw_head(sheet: Sheet, region_plan: RegionPlan, parts: list[TflmArena]) -> None:
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(region_plan.title), _WIDTH * 0.6, TITLE)
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    left = _EDGE + lettering.width(title, TITLE, bold=True)
-    sheet.write(left, y, "   TFLM with two arenas (MicroAllocator::Create)", BODY, color=MUTED, va="baseline")
-    y -= 4
+    y = sheet.head(region_plan.title, "   TFLM with two arenas (MicroAllocator::Create)", "", 0.6)[0] - 4
     for part in parts:
         y -= _ROW
         sheet.swatch(_EDGE, y - 1, facecolor=_FILLS[part.name], edgecolor=MUTED, linewidth=0.4)
@@ -114,7 +107,7 @@ def _draw_bar(sheet: Sheet, region: Region, rows: list[Segment], top: float) -> 
     sheet.write(_EDGE + lettering.width(name, BODY, bold=True), y, facts, SMALL, color=INK, va="baseline")
     floor, at = top - 24 - _BAR, 0.0
     for (words, size, style), share in zip(rows, shares, strict=True):
-        sheet.boxes(np.array([[at, floor, at + share, floor + _BAR]]), **style, zorder=2, clip_on=False)
+        sheet.boxes([(at, floor, at + share, floor + _BAR)], **style, zorder=2, clip_on=False)
         middle = sheet.x(at + share / 2)
         for row, text in enumerate(_lines(words, size, share * _WIDTH - 6)):
             sheet.write(middle, sheet.y(floor + _BAR / 2) + 6 - 12 * row, text, SMALL, ha="center", va="center")

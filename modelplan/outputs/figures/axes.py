@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from modelplan.answers.drawing import KINDS, Drawing
 from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, FAINT, INK, LINE, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import brief, human
 
 #: Fill of each kind of buffer: after Okabe and Ito's colour-blind safe set (2008), light enough to write on.
@@ -98,7 +96,7 @@ def levels(drawing: Drawing) -> list[Level]:
 def bank_levels(drawing: Drawing, plot_height: float) -> list[Level]:
     """The lines where banks begin, those to scale; a name where the one below leaves the room."""
     end = tallest(drawing) * 1.03 if is_broken(drawing) else top(drawing)
-    apart = lettering.line_height(SMALL) * top(drawing) / plot_height
+    apart = LINE * top(drawing) / plot_height
     found: list[Level] = []
     named = -math.inf
     for name, start in drawing.banks:
@@ -197,12 +195,7 @@ def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) ->
     for text, colour in facts(drawing):
         y -= _ROW
         sheet.write(_EDGE, y, lettering.folded(text, room, BODY), BODY, color=colour, va="baseline")
-    y -= 4
-    for row in legend_rows(entries, room):
-        y -= _ROW
-        for x, entry in row:
-            sheet.swatch(_EDGE + x, y - 1, **entry.style)
-            sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
+    draw_legend(sheet, y - 4, legend_rows(entries, room))
 
 
 def _count(number: int, what: str) -> str:
@@ -238,6 +231,15 @@ def legend_rows(entries: Sequence[Entry], room: float) -> list[list[tuple[float,
     return rows
 
 
+def draw_legend(sheet: Sheet, y: float, rows: Sequence[Sequence[tuple[float, Entry]]]) -> None:
+    """The rows of a legend below the line at `y`, which `legend_rows` made."""
+    for row in rows:
+        y -= _ROW
+        for x, entry in row:
+            sheet.swatch(_EDGE + x, y - 1, **entry.style)
+            sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
+
+
 # Steps ---------------------------------------------------------------------------------------------------------------
 
 
@@ -250,8 +252,7 @@ def step_axis(sheet: Sheet, drawing: Drawing) -> None:
     if drawing.models:
         _draw_models(sheet, drawing)
         return
-    words = "step and operator" if drawing.ops else "step"
-    sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)
+    sheet.write_below("step and operator" if drawing.ops else "step")
 
 
 def _draw_models(sheet: Sheet, drawing: Drawing) -> None:
@@ -285,8 +286,12 @@ def _draw_numbers(sheet: Sheet, drawing: Drawing) -> None:
 
 
 def _draw_tick(sheet: Sheet, drawing: Drawing, step: int, text: str, **style: Any) -> None:
+    draw_tick(sheet, step, text, **style | ({"color": WARNING, "weight": "bold"} if step == drawing.peak_step else {}))
+
+
+def draw_tick(sheet: Sheet, step: int, text: str, **style: Any) -> None:
+    """A mark below the middle of a step, with its text."""
     x, y = sheet.x(step + 0.5), sheet.margins.bottom
-    style |= {"color": WARNING, "weight": "bold"} if step == drawing.peak_step else {}
     sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
     sheet.write(x, y - 6, text, SMALL, ha="center", va="top", **style)
 
@@ -300,7 +305,7 @@ def _ticked(drawing: Drawing, per_step: float, apart: float) -> list[int]:
 
 def _op_ticks(drawing: Drawing, per_step: float) -> list[tuple[int, str]]:
     """Steps with the words under them, far enough apart for upright lines."""
-    steps = _ticked(drawing, per_step, lettering.line_height(SMALL))
+    steps = _ticked(drawing, per_step, LINE)
     return [(s, _op_tick(drawing, s)) for s in steps if s < len(drawing.ops)]
 
 
@@ -319,6 +324,14 @@ def stride(pitch: float, apart: float) -> int:
         scale *= 10
 
 
+def round_numbers(least: float, most: float) -> Iterator[float]:
+    """Round numbers from `least`, which is at most 0, to `most`, four to ten of them."""
+    span = most - least
+    step = 10.0 ** math.floor(math.log10(span))
+    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if span / (step * part) >= 4)
+    return (step * i for i in range(math.ceil(least / step), int(most / step) + 1))
+
+
 # Bytes ---------------------------------------------------------------------------------------------------------------
 
 
@@ -331,16 +344,22 @@ def byte_ticks(top: float) -> tuple[list[tuple[int, str]], str]:
     return [(at, f"{at // scale:,}") for at in range(0, int(top) + 1, spacing)], unit
 
 
-def draw_live_bytes(sheet: Sheet, left: float) -> None:
-    """The scale of a memory curve with faint lines across, and what it counts `left` points from the sheet's edge."""
+def draw_bytes(sheet: Sheet, name: str, end: float = math.inf) -> list[int]:
+    """Round addresses up to `end` left of the plot, and what they count; returns the addresses."""
     ticks, unit = byte_ticks(sheet.top)
-    for at, text in ticks:
-        y, edge = sheet.y(at), sheet.margins.left
-        sheet.line((edge - 3, edge), (y, y), color=MUTED, linewidth=0.5)
-        sheet.write(edge - 5, y, text, SMALL, ha="right")
+    shown = [(at, text) for at, text in ticks if at <= end]
+    for at, text in shown:
+        y, left = sheet.y(at), sheet.margins.left
+        sheet.line((left - 3, left), (y, y), color=MUTED, linewidth=0.5)
+        sheet.write(left - 5, y, text, SMALL, ha="right")
+    sheet.write_beside(f"{name} in {unit}")
+    return [at for at, _ in shown]
+
+
+def draw_live_bytes(sheet: Sheet) -> None:
+    """The scale of a memory curve with faint lines across."""
+    for at in draw_bytes(sheet, "live bytes"):
         sheet.axes.axhline(at, color=FAINT, linewidth=0.5, zorder=0.2)
-    middle = sheet.margins.bottom + sheet.plot_height / 2
-    sheet.write(left, middle, f"live bytes in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
 
 
 _UNITS = (("MiB", 1024**2), ("KiB", 1024), ("B", 1))
@@ -348,20 +367,11 @@ _UNITS = (("MiB", 1024**2), ("KiB", 1024), ("B", 1))
 
 def byte_axis(sheet: Sheet, drawing: Drawing, name: str, *, grid: bool = False) -> None:
     """Round addresses left of the plot; nothing above a break of the axis."""
-    ticks, unit = byte_ticks(sheet.top)
-    left = sheet.margins.left
-    end = tallest(drawing) * 1.03 if is_broken(drawing) else sheet.top
-    for at, text in ticks:
-        if at <= end:
-            y = sheet.y(at)
-            sheet.line((left - 3, left), (y, y), color=MUTED, linewidth=0.5)
-            sheet.write(left - 5, y, text, SMALL, ha="right")
-            if grid and at:
-                sheet.axes.axhline(at, color=canvas.FAINT, linewidth=0.5, zorder=0)
-    middle = sheet.margins.bottom + sheet.plot_height / 2
-    sheet.write(_EDGE, middle, f"{name} in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
+    shown = draw_bytes(sheet, name, tallest(drawing) * 1.03 if is_broken(drawing) else math.inf)
+    for at in shown[1:] if grid else ():
+        sheet.axes.axhline(at, color=FAINT, linewidth=0.5, zorder=0)
     if is_broken(drawing):
-        draw_break(sheet, left, sheet.y(1.06 * tallest(drawing)))
+        draw_break(sheet, sheet.margins.left, sheet.y(1.06 * tallest(drawing)))
 
 
 def draw_break(sheet: Sheet, x: float, y: float) -> None:
@@ -374,19 +384,19 @@ def draw_break(sheet: Sheet, x: float, y: float) -> None:
 # Levels and peak -----------------------------------------------------------------------------------------------------
 
 
-def draw_levels(sheet: Sheet, found: Sequence[Level]) -> None:
-    """Lines across the plot, named at the right without touching each other."""
+def draw_levels(sheet: Sheet, found: Sequence[Level], zorder: float = 4, apart: float = 0) -> None:
+    """Lines across the plot, named at the right without touching each other: `apart` points between two names."""
     for level in found:
-        sheet.axes.axhline(level.at, zorder=4, **level.style)
+        sheet.axes.axhline(level.at, zorder=zorder, **level.style)
     ordered = sorted((level for level in found if level.text), key=lambda level: level.at)
-    heights = [lettering.line_height(SMALL) * len(level.text.split("\n")) for level in ordered]
+    heights = [LINE * len(level.text.split("\n")) + apart for level in ordered]
     centres = spread([sheet.y(level.at) for level in ordered], heights)
     for level, centre in zip(ordered, centres, strict=True):
         x, y = sheet.right, sheet.y(level.at)
         sheet.line((x, x + 6), (y, centre), color=level.style["color"], linewidth=0.6)
         lines = level.text.split("\n")
         for row, text in enumerate(lines):
-            shift = ((len(lines) - 1) / 2 - row) * lettering.line_height(SMALL)
+            shift = ((len(lines) - 1) / 2 - row) * LINE
             sheet.write(x + 8, centre + shift, text, SMALL, va="center_baseline", color=level.style["color"])
 
 
@@ -446,7 +456,7 @@ def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
         sheet.axes.axvline(at + 0.5, color=WARNING, linewidth=0.7, linestyle=(0, (1, 2)), zorder=3.5)
         sheet.line((sheet.x(at + 0.5),), (y + 4,), marker="v", markersize=5, color=WARNING, markeredgewidth=0)
     long = [(first, 0, last, sheet.top) for first, last in drawing.peak_spans[:_MOST_PEAKS] if last - first > 1]
-    sheet.boxes(np.array(long, dtype=np.float64).reshape(-1, 4), facecolor=WARNING, alpha=0.07, linewidth=0, zorder=3.4)
+    sheet.boxes(long, facecolor=WARNING, alpha=0.07, linewidth=0, zorder=3.4)
 
 
 def _ties(drawing: Drawing) -> str:

@@ -59,6 +59,8 @@ DENSE = 5000
 #: The outline of what is alive at the peak.
 AT_PEAK: dict[str, Any] = {"edgecolor": WARNING, "linewidth": 1.1}
 TITLE, BODY, SMALL = 12.0, 9.0, 7.5
+#: Points from one line of small text to the next.
+LINE = 1.28 * SMALL
 #: Points between what is written and the edge of a sheet.
 _EDGE = 12.0
 
@@ -113,10 +115,15 @@ class Sheet:
         """The upper side of the plot in points."""
         return self.margins.bottom + self.plot_height
 
-    def head(self, title: str, suffix: str = "", otherwise: str = "model") -> tuple[float, float]:
-        """Writes the title at the upper left and `suffix` behind it; returns its baseline and the points of a line."""
+    def head(
+        self, title: str, suffix: str = "", otherwise: str = "model", share: float | None = None
+    ) -> tuple[float, float]:
+        """Writes the title at the upper left and `suffix` behind it; returns its baseline and the points of a line.
+
+        The title takes at most `share` of the line; None: what the suffix leaves.
+        """
         y, room = self.ceiling + self.margins.top - _EDGE - TITLE, self.right + self.margins.right - 2 * _EDGE
-        left = (room - lettering.width(suffix, BODY)) / 1.15
+        left = room * share if share else (room - lettering.width(suffix, BODY)) / 1.15
         text = lettering.folded(lettering.drawable(title), left, TITLE) or otherwise
         self.write(_EDGE, y, text, TITLE, weight="bold", va="baseline")
         if suffix:
@@ -128,19 +135,29 @@ class Sheet:
         style = {"color": INK, "ha": "left", "va": "center_baseline"} | style
         self.figure.text(x, y, lettering.drawable(text), size=size, parse_math=False, transform=self._points, **style)
 
+    def write_below(self, words: str, **style: Any) -> None:
+        """Says at the lower edge of the sheet what stands along the plot."""
+        self.write(self.margins.left + self.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED, **style)
+
+    def write_beside(self, words: str) -> None:
+        """Says at the left edge of the sheet, upright, what the plot's height counts."""
+        middle = self.margins.bottom + self.plot_height / 2
+        self.write(_EDGE, middle, words, BODY, rotation=90, ha="center", va="center", color=MUTED)
+
     def line(self, xs: Sequence[float], ys: Sequence[float], **style: Any) -> None:
         """Draws a line through points given in points."""
         from matplotlib.lines import Line2D
 
         self.figure.add_artist(Line2D(xs, ys, transform=self._points, **style))
 
-    def boxes(self, boxes: Boxes, **style: Any) -> None:
-        """Draws rectangles, rows (x0, y0, x1, y1) in the plot's units, as one path."""
+    def boxes(self, boxes: npt.ArrayLike, **style: Any) -> None:
+        """Draws rectangles, rows (x0, y0, x1, y1) in the plot's units, as one path; nothing without any."""
         from matplotlib.patches import PathPatch
 
-        if len(boxes):
+        rows = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+        if len(rows):
             # Not add_patch, which would walk every corner to find limits that are fixed already.
-            self.axes.add_artist(PathPatch(_outline(boxes), **style))
+            self.axes.add_artist(PathPatch(_outline(rows), **style))
 
     def swatch(self, x: float, y: float, **style: Any) -> None:
         """Draws the small rectangle of a legend, its lower left corner at (x, y) points."""
@@ -212,23 +229,11 @@ def style() -> Iterator[None]:
         yield
 
 
-def svg(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
-    """The sheet that `draw` makes of `drawing` as SVG: same drawing, same bytes."""
-    return saved(draw, drawing, ("svg",))[0]
-
-
-def png(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
-    """The sheet that `draw` makes of `drawing` as PNG: same drawing, same bytes."""
-    return saved(draw, drawing, ("png",))[0]
-
-
-def pdf(draw: Callable[[Drawn], Sheet], drawing: Drawn) -> bytes:
-    """The sheet that `draw` makes of `drawing` as PDF: same drawing, same bytes."""
-    return saved(draw, drawing, ("pdf",))[0]
-
-
 def saved(draw: Callable[[Drawn], Sheet], drawing: Drawn, kinds: Sequence[str]) -> list[bytes]:
-    """The sheet that `draw` makes of `drawing`, laid out once, in each of `kinds`: "svg", "png", "pdf"."""
+    """The sheet that `draw` makes of `drawing`, laid out once, in each of `kinds`: "svg", "png", "pdf".
+
+    Same drawing, same bytes.
+    """
     with style():
         figure = draw(drawing).figure
         return [_content(figure, kind, drawing) for kind in kinds]

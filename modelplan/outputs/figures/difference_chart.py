@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from modelplan.answers.model_difference import Change, Column, Difference
 from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.axes import byte_ticks, draw_live_bytes, spread
-from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.figures.axes import Level, byte_ticks, draw_levels, draw_live_bytes
+from modelplan.outputs.figures.canvas import BODY, INK, LINE, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.reports.difference_report import figure_lines, parts_kept
 from modelplan.primitives.units import brief, human
 from modelplan.primitives.version import __version__
@@ -33,7 +33,6 @@ _NOTES = 2 * _ROW + 10
 _LONGEST = 118.0
 #: Curves with more columns show the highest of each of so many even spans, which are narrower than a pixel.
 _MOST_POINTS = 1000
-_LINE = lettering.line_height(SMALL)
 
 Values = npt.NDArray[np.float64]
 
@@ -94,7 +93,7 @@ def draw(chart: DifferenceChart) -> Sheet:
     sheet = canvas.sheet(Margins(left, _RIGHT, above, foot), width, _PLOT_HEIGHT, count, top)
     _draw_tints(sheet, chart)
     _draw_curves(sheet, chart)
-    draw_live_bytes(sheet, _EDGE)
+    draw_live_bytes(sheet)
     _draw_levels(sheet, chart)
     _draw_head(sheet, chart)
     _draw_peaks(sheet, chart)
@@ -111,7 +110,7 @@ def _draw_tints(sheet: Sheet, chart: DifferenceChart) -> None:
     for tint, missing in ((_NEW_TINT, "old"), (_OLD_TINT, "new")):
         places = [at for at, column in enumerate(chart.columns) if getattr(column, missing) < 0]
         boxes = [(at, 0, at + max(1.0, least), sheet.top) for at in places]
-        sheet.boxes(np.array(boxes, dtype=np.float64).reshape(-1, 4), facecolor=tint, linewidth=0, zorder=0.5)
+        sheet.boxes(boxes, facecolor=tint, linewidth=0, zorder=0.5)
 
 
 def curve(columns: Sequence[Column], live: Sequence[int], *, old: bool) -> Values:
@@ -147,16 +146,12 @@ def _draw_levels(sheet: Sheet, chart: DifferenceChart) -> None:
     names: dict[int, list[str]] = {}
     for name, peak in zip(("old peak", "new peak"), chart.difference.peaks, strict=True):
         names.setdefault(peak.nbytes, []).append(name)
-    levels = sorted(names)
-    texts = [[" = ".join(names[at]), brief(at)] for at in levels]
-    centres = spread([sheet.y(at) for at in levels], [_LINE * len(text) + 2 for text in texts])
-    for at, text, centre in zip(levels, texts, centres, strict=True):
-        colour = INK if len(names[at]) > 1 else _shade(old=names[at][0].startswith("old"))
-        sheet.axes.axhline(at, color=colour, linewidth=0.6, linestyle=(0, (1, 2)), zorder=2)
-        sheet.line((sheet.right, sheet.right + 6), (sheet.y(at), centre), color=colour, linewidth=0.6)
-        for row, line in enumerate(text):
-            shift = ((len(text) - 1) / 2 - row) * _LINE
-            sheet.write(sheet.right + 8, centre + shift, line, SMALL, color=colour)
+    levels = []
+    for at, named in sorted(names.items()):
+        colour = INK if len(named) > 1 else _shade(old=named[0].startswith("old"))
+        style = {"color": colour, "linewidth": 0.6, "linestyle": (0, (1, 2))}
+        levels.append(Level(at, f"{' = '.join(named)}\n{brief(at)}", style))
+    draw_levels(sheet, levels, zorder=2, apart=2)
 
 
 def _shade(*, old: bool) -> str:
@@ -239,7 +234,7 @@ def _labels(chart: DifferenceChart, pitch: float) -> list[tuple[int, str, str]]:
     ranked = sorted(range(len(columns)), key=lambda at: (min(_rank(columns[at]), 1 + (at not in peaks)), at))
     taken: set[int] = set()
     labels = []
-    reach = int(_LINE / pitch) if pitch < _LINE else 0
+    reach = int(LINE / pitch) if pitch < LINE else 0
     for at in ranked:
         if not any(near in taken for near in range(at - reach, at + reach + 1)):
             taken.add(at)
@@ -274,7 +269,6 @@ def _draw_labels(sheet: Sheet, chart: DifferenceChart, labels: Sequence[tuple[in
         sheet.line(marked, [y - 5] * len(marked), **style)
     for at, text, colour in labels:
         sheet.write(sheet.x(at + 0.5), y - 11, text, SMALL, ha="center", va="top", rotation=90, color=colour)
-    words = (
+    sheet.write_below(
         "operators in the order in which they run, numbered as on the new side, or on the old one where only that runs"
     )
-    sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from modelplan.answers.allocator_field import Field, Mark
 from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, Area, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, LINE, MUTED, SMALL, TITLE, Area, Margins, Sheet
 
 #: One colour for each kind of allocator: after Okabe and Ito's colour-blind safe set (2008).
 COLOURS = {
@@ -32,7 +32,6 @@ COLOURS = {
 }
 _WIDTH, _LEAST_HEIGHT, _EDGE, _ROW, _GAP = 520.0, 300.0, 12.0, 14.0, 22.0
 _BOTTOM = 44.0
-_LINE = lettering.line_height(SMALL)
 _DOT = 5.0
 #: Points for the names of a row of the list, and between rows.
 _LIST, _BETWEEN = 250.0, 3.0
@@ -98,7 +97,7 @@ def _scales(field: Field) -> Scales:
 def _sheet(field: Field, scales: Scales) -> Sheet:
     found = ties(field)
     rows = sum(len(tie.lines) for tie in found) + len(field.refused) + 2
-    height = max(_LEAST_HEIGHT, _LINE * rows + _BETWEEN * len(found))
+    height = max(_LEAST_HEIGHT, LINE * rows + _BETWEEN * len(found))
     widest = max(lettering.width(_percent(decade), SMALL) for decade in (scales.least, scales.most))
     margins = Margins(
         _EDGE + _ROW + 8 + widest, _GAP + sum(_columns(field)) + 4 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM
@@ -118,9 +117,8 @@ def _axes(sheet: Sheet, scales: Scales) -> None:
     for decade in range(scales.slowest - scales.fastest + 1):
         sheet.axes.axvline(decade, color=FAINT, linewidth=0.5, zorder=0)
         sheet.write(sheet.x(decade), bottom - 11, _time(10 ** (scales.fastest + decade)), SMALL, ha="center")
-    sheet.write(left + _WIDTH / 2, _EDGE, "time", BODY, ha="center", va="baseline", color=MUTED)
-    middle = bottom + sheet.plot_height / 2
-    sheet.write(_EDGE, middle, "height above the lower bound", BODY, rotation=90, ha="center", va="center", color=MUTED)
+    sheet.write_below("time", va="baseline")
+    sheet.write_beside("height above the lower bound")
 
 
 def _percent(decade: int) -> str:
@@ -204,10 +202,10 @@ def _list(sheet: Sheet, field: Field) -> None:
     sheet.write(ratios, y, "height/bound", SMALL, ha="right", color=MUTED)
     sheet.write(times, y, "time", SMALL, ha="right", color=MUTED)
     for tie in ties(field):
-        sheet.write(ratios, y - _LINE, _ratio(field, tie.lines[0][0]), SMALL, ha="right")
-        sheet.write(times, y - _LINE, tie.time, SMALL, ha="right")
+        sheet.write(ratios, y - LINE, _ratio(field, tie.lines[0][0]), SMALL, ha="right")
+        sheet.write(times, y - LINE, tie.time, SMALL, ha="right")
         for line in tie.lines:
-            y -= _LINE
+            y -= LINE
             x = left
             for mark in line:
                 _dot(sheet, x + 3, y, mark.kind, hollow=bool(mark.found_by))
@@ -215,7 +213,7 @@ def _list(sheet: Sheet, field: Field) -> None:
                 x += _entry_width(mark)
         y -= _BETWEEN
     for name in field.refused:
-        y -= _LINE
+        y -= LINE
         sheet.write(left + 9, y, name, SMALL, color=MUTED)
         sheet.write(times, y, "refused", SMALL, ha="right", color=MUTED)
 
@@ -255,7 +253,7 @@ def _names(sheet: Sheet, field: Field, points: dict[str, tuple[float, float]]) -
 
 def _spots(x: float, y: float, width: float) -> Iterator[Area]:
     """Where a name may stand: right, left, above, below, then the corners."""
-    half, gap = _LINE / 2, _DOT / 2 + 1.5
+    half, gap = LINE / 2, _DOT / 2 + 1.5
     for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)):
         left = x + gap if dx > 0 else x - gap - width if dx < 0 else x - width / 2
         centre = y + dy * (half + gap - (1 if dx else 0))

@@ -9,17 +9,15 @@ bytes ^ o as it is              The line joins the plans, of which none beats an
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from modelplan.answers.recomputation import Curve
-from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.figures import axes, canvas, lettering
+from modelplan.outputs.figures.canvas import BODY, FAINT, INK, LINE, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import counted, human
 
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
-_LINE = lettering.line_height(SMALL)
 _FRONT = "#0072b2"
 #: Plans of so many times the dearest rung's work, or of more bytes than the unmodified file, are not shown.
 _MOST_WORK = 1.5
@@ -112,24 +110,15 @@ def _inside(front: Front, scale: _Scale, mark: FrontMark) -> bool:
 
 def _axes(sheet: Sheet, scale: _Scale) -> None:
     left, bottom = sheet.margins.left, sheet.margins.bottom
-    for value in _ticks(0, scale.arena / 1024):
+    for value in axes.round_numbers(0, scale.arena / 1024):
         y = sheet.y(value * 1024)
         sheet.axes.axhline(value * 1024, color=FAINT, linewidth=0.5, zorder=0)
         sheet.write(left - 5, y, f"{value:,.0f} KiB", SMALL, ha="right")
-    for value in _ticks(scale.least, scale.most):
+    for value in axes.round_numbers(scale.least, scale.most):
         sheet.axes.axvline(value - scale.least, color=FAINT, linewidth=0.5, zorder=0)
         sheet.write(sheet.x(value - scale.least), bottom - 11, f"{value:g} %", SMALL, ha="center")
-    label = "extra multiply-accumulates"
-    sheet.write(left + _WIDTH / 2, _EDGE, label, BODY, ha="center", va="baseline", color=MUTED)
-    sheet.write(_EDGE, bottom + _HEIGHT / 2, "arena", BODY, rotation=90, ha="center", va="center", color=MUTED)
-
-
-def _ticks(least: float, most: float) -> Iterator[float]:
-    """Round numbers from `least`, which is at most 0, to `most`, four to ten of them."""
-    span = most - least
-    step = 10 ** math.floor(math.log10(span))
-    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if span / (step * part) >= 4)
-    return (step * i for i in range(math.ceil(least / step), int(most / step) + 1))
+    sheet.write_below("extra multiply-accumulates", va="baseline")
+    sheet.write_beside("arena")
 
 
 def _head(sheet: Sheet, front: Front) -> None:
@@ -203,7 +192,7 @@ def _named_rungs(rungs: tuple[FrontMark, ...]) -> Iterator[tuple[FrontMark, str]
 
 def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
     """Where a text may stand: a rung's beside its mark, that of another plan off the line that leads right and down."""
-    half, gap = _LINE / 2, 5.5
+    half, gap = LINE / 2, 5.5
     sides = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))
     above = ((x + gap, y + 1.6 * half), (x - width / 2, y + half + gap))
     below = ((x - gap - width, y - half), (x - width / 2, y - half - gap), (x + gap, y - 1.6 * half))

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from modelplan.outputs.figures import axes, canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Boxes, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import human
 from modelplan.primitives.version import __version__
 
@@ -103,16 +101,12 @@ def _words(bar: RungBar) -> str:
 def _draw_bar(sheet: Sheet, bar: RungBar, row: int) -> None:
     low, high = row + (1 - _THICK) / 2, row + (1 + _THICK) / 2
     for begin, end, colour in ((0, bar.head, _HEAD), (bar.arena - bar.tail, bar.arena, _TAIL)):
-        sheet.boxes(_box(begin, low, end, high), facecolor=colour, edgecolor=MUTED, linewidth=0.4)
+        sheet.boxes([(begin, low, end, high)], facecolor=colour, edgecolor=MUTED, linewidth=0.4)
     if bar.chosen:
-        sheet.boxes(_box(0, low, bar.arena, high), facecolor="none", edgecolor=WARNING, linewidth=1.4, zorder=5)
+        sheet.boxes([(0, low, bar.arena, high)], facecolor="none", edgecolor=WARNING, linewidth=1.4, zorder=5)
     weight, colour, middle = "bold" if bar.chosen else "normal", WARNING if bar.chosen else INK, sheet.y(row + 0.5)
     sheet.write(_EDGE, middle, bar.name, BODY, weight=weight, color=colour)
     sheet.write(sheet.right + 8, middle, _words(bar), SMALL, weight=weight, color=colour)
-
-
-def _box(x0: float, y0: float, x1: float, y1: float) -> Boxes:
-    return np.array([[x0, y0, x1, y1]], dtype=np.float64)
 
 
 def _axis(sheet: Sheet) -> None:

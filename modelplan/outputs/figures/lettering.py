@@ -34,11 +34,6 @@ def widest(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
     return max((width(text, size, bold=bold) for text in texts), default=0.0)
 
 
-def line_height(size: float) -> float:
-    """The points from one line to the next."""
-    return 1.28 * size
-
-
 def drawable(text: str) -> str:
     """`text` without control characters, with a box for each character that the font lacks."""
     return "".join(c if _has(c) else _MISSING for c in printable(text))

@@ -17,7 +17,7 @@ import numpy as np
 from modelplan.answers.drawing import Drawing
 from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
-from modelplan.outputs.figures.canvas import MUTED, SMALL, Margins, Sheet
+from modelplan.outputs.figures.canvas import LINE, MUTED, SMALL, Margins, Sheet
 from modelplan.primitives.units import brief
 
 #: Shares of the peak from which a bar gets its colour, one hue from light to dark, and what the legend says.
@@ -115,7 +115,7 @@ def _draw_guides(sheet: Sheet, drawing: Drawing, found: list[NamedRow], order: I
     rows = [(len(order) - 0.5 - named.row, drawing.problem.start[order[named.row]]) for named in found[::2]]
     ends = [sheet.steps if len(found) == len(order) else start for _, start in rows]
     guides = [(0, middle - half, end, middle + half) for (middle, _), end in zip(rows, ends, strict=True)]
-    sheet.boxes(np.array(guides, dtype=np.float64).reshape(-1, 4), facecolor="#ededea", linewidth=0, zorder=0)
+    sheet.boxes(guides, facecolor="#ededea", linewidth=0, zorder=0)
 
 
 def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
@@ -140,7 +140,7 @@ def _write_names(sheet: Sheet, found: list[NamedRow], rows: int) -> None:
     """Beside the middle of each row; names that would touch push each other a little."""
     upwards = found[::-1]
     middles = [sheet.y(rows - 0.5 - named.row) for named in upwards]
-    heights = [lettering.line_height(SMALL)] * len(upwards)
+    heights = [LINE] * len(upwards)
     for named, y in zip(upwards, axes.spread(middles, heights), strict=True):
         sheet.write(12, y, named.name, SMALL)
         sheet.write(sheet.margins.left - 6, y, named.size, SMALL, ha="right", color=MUTED)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from modelplan.answers.drawing import Drawing, lost_areas
 from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
-from modelplan.outputs.figures.canvas import FREE, MUTED, SMALL, WARNING, Area, Boxes, Sheet
+from modelplan.outputs.figures.canvas import FREE, LINE, MUTED, SMALL, WARNING, Area, Boxes, Sheet
 from modelplan.primitives.units import brief
 
 Column = npt.NDArray[np.float64]
@@ -30,7 +30,6 @@ _PLOT_HEIGHT = 400.0
 _MOST_LABELS = 400
 _PADDING = 2.5
 _SLIM = 2.0
-_LINE = lettering.line_height(SMALL)
 _MOST_LINES = 3
 _LEAST_TELLING = 10
 #: What is alive at the peak is named from this share of it up, at a distance of so many points where it must be.
@@ -65,10 +64,9 @@ def draw(drawing: Drawing) -> Sheet:
     entries = _legend(drawing)
     levels = [*axes.levels(drawing), *axes.bank_levels(drawing, _PLOT_HEIGHT)]
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
-    sheet.boxes(np.array([[0, 0, drawing.steps, drawing.planned]], dtype=np.float64), facecolor=FREE, linewidth=0)
-    sheet.boxes(np.array([(a, low, b, high) for a, b, low, high in drawing.claimed], dtype=np.float64).reshape(-1, 4),
-                zorder=1, **_CLAIMED)  # fmt: skip
-    sheet.boxes(lost_boxes(drawing), zorder=1.5, **_LOST)
+    sheet.boxes([(0, 0, drawing.steps, drawing.planned)], facecolor=FREE, linewidth=0)
+    sheet.boxes([(a, low, b, high) for a, b, low, high in drawing.claimed], zorder=1, **_CLAIMED)
+    sheet.boxes([(a, low, b, high) for a, b, low, high in lost_areas(drawing)], zorder=1.5, **_LOST)
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
@@ -100,11 +98,6 @@ def overflow(drawing: Drawing) -> Boxes:
     boxes = boxes[boxes[:, 3] > drawing.room]
     boxes[:, 1] = np.maximum(boxes[:, 1], drawing.room)
     return boxes[boxes[:, 3] > boxes[:, 1]]
-
-
-def lost_boxes(drawing: Drawing) -> Boxes:
-    """The areas that are lost to fragmentation."""
-    return np.array([(a, low, b, high) for a, b, low, high in lost_areas(drawing)], dtype=np.float64).reshape(-1, 4)
 
 
 def common_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
@@ -199,7 +192,7 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
     """
     boxes = _writable(sheet, drawing)
     width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
-    holds = (np.minimum(width, height) >= _LINE) & (np.maximum(width, height) >= 2 * _LINE)
+    holds = (np.minimum(width, height) >= LINE) & (np.maximum(width, height) >= 2 * LINE)
     largest = np.argsort(-(width * height), kind="stable")
     chosen = [int(i) for i in largest[holds[largest]][:_MOST_LABELS]]
     forms, sizes = lettering.forms(drawing.problem.names), drawing.problem.size
@@ -261,7 +254,7 @@ def _label(forms: Sequence[str], size: str, x0: float, y0: float, x1: float, y1:
     width, height = x1 - x0, y1 - y0
     for way in (_whole, _wrapped, _shortened, _nameless):
         for turned, (along, across) in ((False, (width, height)), (True, (height, width))):
-            room, rows = along - 2 * _PADDING, int(across / _LINE)
+            room, rows = along - 2 * _PADDING, int(across / LINE)
             name = way(forms, room) if rows else None
             if name is not None and (words := _with_size(name, size, room, rows)):
                 return Label((x0 + x1) / 2, (y0 + y1) / 2, *words, turned)
@@ -302,7 +295,7 @@ def _write(sheet: Sheet, label: Label, *, beyond: bool) -> None:
     lines = [*label.name, label.size] if label.size else label.name
     background = {"bbox": _BACKGROUND} if beyond else {}
     for row, text in enumerate(lines):
-        shift = ((len(lines) - 1) / 2 - row) * _LINE
+        shift = ((len(lines) - 1) / 2 - row) * LINE
         x, y = (label.x - shift, label.y) if label.turned else (label.x, label.y + shift)
         angle = 90 if label.turned else 0
         sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, zorder=4, **background)
@@ -359,7 +352,7 @@ def _extents(label: Label) -> Iterator[Area]:
     """The areas of a label's lines in points."""
     lines = [*label.name, label.size] if label.size else [*label.name]
     along = max(lettering.width(text, SMALL) for text in lines) / 2
-    across = len(lines) * _LINE / 2
+    across = len(lines) * LINE / 2
     width, height = (across, along) if label.turned else (along, across)
     yield label.x - width, label.y - height, label.x + width, label.y + height
 
@@ -371,8 +364,8 @@ def _spots(sheet: Sheet, home: Column, width: float) -> Iterator[Area]:
     for part in (0.5, 0.7, 0.3, 0.85, 0.15, 0.6, 0.4, 0.95, 0.05):
         y = y0 + part * (y1 - y0)
         for left in (x1 + _AWAY, x0 - _AWAY - width):
-            if inside[0] <= left and left + width <= inside[1] and y0 + _LINE <= y <= y1 - _LINE:
-                yield left, y - _LINE / 2, left + width, y + _LINE / 2
+            if inside[0] <= left and left + width <= inside[1] and y0 + LINE <= y <= y1 - LINE:
+                yield left, y - LINE / 2, left + width, y + LINE / 2
 
 
 def _write_leader(sheet: Sheet, leader: Leader) -> None:

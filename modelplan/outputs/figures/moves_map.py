@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.region_layout import Copy, Stay
 from modelplan.outputs.figures import axes, canvas, lettering
@@ -82,18 +80,16 @@ def draw(moving_plan: MovingPlan) -> Sheet:
     for number in range(len(moving_plan.problem.regions)):
         _region(sheet, moving_plan, bands, number)
         _draw_stored(sheet, moving_plan, bands, number)
-    stays, moved = moving_plan.layout.stays, _moved(moving_plan)
+    layout = moving_plan.layout
+    moved = set(map(layout.copied, layout.copies))
     forms = lettering.forms(moving_plan.problem.problem.names)
-    for stay in sorted(stays, key=lambda stay: stay.buffer in moved):  # dark edges above the others
+    for stay in sorted(layout.stays, key=lambda stay: stay.buffer in moved):  # dark edges above the others
         _stay(sheet, moving_plan, bands, stay, forms[stay.buffer], moved=stay.buffer in moved)
-    for number, copy in enumerate(moving_plan.layout.copies):
+    for number, copy in enumerate(layout.copies):
         _arrow(sheet, moving_plan, bands, copy, number)
     for step, text in ticks:
-        x, y = sheet.x(step + 0.5), sheet.margins.bottom
-        sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
-        sheet.write(x, y - 6, text, SMALL, ha="center", va="top", rotation=90)
-    middle = sheet.margins.left + width / 2
-    sheet.write(middle, _EDGE, "step and operator", BODY, ha="center", va="baseline", color=MUTED)
+        axes.draw_tick(sheet, step, text, rotation=90)
+    sheet.write_below("step and operator", va="baseline")
     return sheet
 
 
@@ -114,15 +110,14 @@ def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
         sheet.write(_EDGE, y - line * _ROW, text, SMALL, color=MUTED, va="baseline")
     present = {kind for _, kind in moving_plan.owners}
     entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4}) for kind in COLOURS]
-    for x, entry in axes.legend_rows([one for one in entries if one.text in present], sheet.right)[0]:
-        sheet.swatch(_EDGE + x, y - 4 * _ROW - 1, **entry.style)
-        sheet.write(_EDGE + x + 14, y - 4 * _ROW, entry.text, SMALL, va="baseline")
+    rows = axes.legend_rows([one for one in entries if one.text in present], sheet.right)
+    axes.draw_legend(sheet, y - 3 * _ROW, rows[:1])
 
 
 def _region(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, number: int) -> None:
     floor = bands.floors[number]
-    box = np.array([[0, floor, sheet.steps, floor + bands.heights[number]]])
-    sheet.boxes(box, facecolor=FREE, edgecolor=FAINT, linewidth=0.5, zorder=0)
+    box = (0, floor, sheet.steps, floor + bands.heights[number])
+    sheet.boxes([box], facecolor=FREE, edgecolor=FAINT, linewidth=0.5, zorder=0)
     if region_heights(moving_plan)[number]:
         for offset in (0, bands.tops[number]):
             y = sheet.margins.bottom + bands.y(number, offset)
@@ -149,16 +144,10 @@ def _draw_stored(sheet: Sheet, plan: MovingPlan, bands: _Bands, number: int) -> 
         return
     low, high = bands.home(number)
     kept = sum(int(size) for size, at in zip(plan.problem.problem.size, plan.problem.home, strict=True) if at == number)
-    sheet.boxes(np.array([[0, low, sheet.steps, high]]), zorder=2, **STORED)
+    sheet.boxes([(0, low, sheet.steps, high)], zorder=2, **STORED)
     background = {"facecolor": STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
     x, y = sheet.x(sheet.steps / 2), sheet.margins.bottom + (low + high) / 2
     sheet.write(x, y, f"stored here   {brief(kept)}", SMALL, ha="center", va="center", bbox=background)
-
-
-def _moved(plan: MovingPlan) -> frozenset[int]:
-    """The buffers that are copied."""
-    stays = plan.layout.stays
-    return frozenset(stays[c.source if c.source >= 0 else c.target].buffer for c in plan.layout.copies)
 
 
 def _stay(
@@ -170,7 +159,7 @@ def _stay(
     edge: dict[str, Any] = {"edgecolor": INK, "linewidth": 1.0} if moved else {"edgecolor": MUTED, "linewidth": 0.4}
     if high - low < _OUTLINED:
         edge = {"linewidth": 0}
-    sheet.boxes(np.array([[stay.start, low, stay.end, high]]), facecolor=colour, zorder=2, **edge)
+    sheet.boxes([(stay.start, low, stay.end, high)], facecolor=colour, zorder=2, **edge)
     if high - low < SMALL + 2:
         return
     room, nbytes = (stay.end - stay.start) * sheet.per_step - 4, brief(size).replace(".00", "")
@@ -187,7 +176,7 @@ def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, number: in
     """From the middle of the source to that of the target, spread a little where several copies start at once."""
     (x0, y0), (x1, y1) = _ends(plan, bands, copy)
     shift = number % 5 * _APART / sheet.per_step
-    buffer = plan.layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
+    buffer = plan.layout.copied(copy)
     large = int(plan.problem.problem.size[buffer]) >= max(bands.tops) * _LARGE
     ink, width = (INK, 0.8) if large else (MUTED, 0.35)
     style = {"arrowstyle": "-|>", "color": ink, "linewidth": width, "mutation_scale": 6, "shrinkA": 0, "shrinkB": 0}
@@ -201,7 +190,7 @@ def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, number: in
 def _ends(moving_plan: MovingPlan, bands: _Bands, copy: Copy) -> Iterator[tuple[float, float]]:
     """Where an arrow starts and ends: in the middle of a stay, or of the box of what is stored in a region."""
     stays = moving_plan.layout.stays
-    buffer = stays[copy.source if copy.source >= 0 else copy.target].buffer
+    buffer = moving_plan.layout.copied(copy)
     for end, step in ((copy.source, copy.issued), (copy.target, copy.due)):
         if end < 0:
             yield step, sum(bands.home(moving_plan.problem.home[buffer])) / 2

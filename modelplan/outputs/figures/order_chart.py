@@ -17,8 +17,8 @@ import numpy as np
 
 from modelplan.model import Aliases, IntArray, Plan, bounds
 from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.axes import draw_live_bytes, spread, stride
-from modelplan.outputs.figures.canvas import BODY, INK, MUTED, SMALL, WARNING, Margins, Sheet
+from modelplan.outputs.figures.axes import Entry, Level, draw_legend, draw_levels, draw_live_bytes, legend_rows, stride
+from modelplan.outputs.figures.canvas import BODY, INK, LINE, MUTED, SMALL, WARNING, Margins, Sheet
 from modelplan.planning import lifetimes
 from modelplan.primitives.units import brief, human
 from modelplan.rewriting.reordering import moved
@@ -82,7 +82,7 @@ def draw(drawing: OrderDrawing) -> Sheet:
     foot = _EDGE + 2.5 * _ROW + (_BAND + _words_height(drawing) if drawing.moved else 0)
     sheet = canvas.sheet(Margins(_LEFT, _RIGHT, _TOP, foot), width, _PLOT_HEIGHT, steps, top)
     _draw_curves(sheet, drawing)
-    draw_live_bytes(sheet, _EDGE)
+    draw_live_bytes(sheet)
     _draw_steps(sheet, steps)
     _draw_levels(sheet, drawing)
     _draw_head(sheet, drawing)
@@ -120,16 +120,9 @@ def _draw_levels(sheet: Sheet, drawing: OrderDrawing) -> None:
         (drawing.peak_before, "file order"),
     ]:
         names.setdefault(at, []).append(name)
-    levels = sorted(names)
-    texts = [[*names[at], brief(at)] for at in levels]
-    heights = [lettering.line_height(SMALL) * len(text) + 2 for text in texts]
-    centres = spread([sheet.y(at) for at in levels], heights)
-    for at, text, centre in zip(levels, texts, centres, strict=True):
-        sheet.axes.axhline(at, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=2)
-        sheet.line((sheet.right, sheet.right + 6), (sheet.y(at), centre), color=INK, linewidth=0.6)
-        for row, line in enumerate(text):
-            shift = ((len(text) - 1) / 2 - row) * lettering.line_height(SMALL)
-            sheet.write(sheet.right + 8, centre + shift, line, SMALL)
+    style = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 3))}
+    levels = [Level(at, "\n".join([*named, brief(at)]), style) for at, named in sorted(names.items())]
+    draw_levels(sheet, levels, zorder=2, apart=2)
 
 
 def _draw_head(sheet: Sheet, drawing: OrderDrawing) -> None:
@@ -139,12 +132,10 @@ def _draw_head(sheet: Sheet, drawing: OrderDrawing) -> None:
     proof = f"optimal ({drawing.proof})" if drawing.peak_after == drawing.lower_bound else "not proved least"
     facts = f"order saves {human(saved)} = {share:.1%} of the peak  ·  {proof}"
     sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")
-    x, y = _EDGE, y - 2 * _ROW - 4
-    entries = [("file order", _BEFORE), ("this order", _AFTER), ("operator that moved", WARNING)]
-    for text, colour in entries if drawing.moved else entries[1:2]:
-        sheet.swatch(x, y - 1, facecolor=colour, edgecolor=MUTED, linewidth=0.4)
-        sheet.write(x + 14, y, text, SMALL, va="baseline")
-        x += 14 + lettering.width(text, SMALL) + 14
+    colours = {"file order": _BEFORE, "this order": _AFTER, "operator that moved": WARNING}
+    shown = colours if drawing.moved else ("this order",)
+    entries = [Entry(text, {"facecolor": colours[text], "edgecolor": MUTED, "linewidth": 0.4}) for text in shown]
+    draw_legend(sheet, y - _ROW - 4, legend_rows(entries, room))
 
 
 def _draw_moves(sheet: Sheet, drawing: OrderDrawing) -> None:
@@ -170,12 +161,12 @@ def _draw_foot(sheet: Sheet, drawing: OrderDrawing) -> None:
         words = (
             f"no operator moved: {'no order needs less than' if least else 'no better order was found than'} the file's"
         )
-    sheet.write(sheet.margins.left + sheet.plot_width / 2, _EDGE, words, BODY, ha="center", color=MUTED)
+    sheet.write_below(words)
 
 
 def _words(drawing: OrderDrawing, per_step: float) -> list[tuple[int, str]]:
     """The moved operators whose names fit under the plan's steps without touching each other."""
-    apart = stride(per_step, lettering.line_height(SMALL))
+    apart = stride(per_step, LINE)
     found: list[tuple[int, str]] = []
     for step, op in enumerate(drawing.order):
         if op in drawing.moved and (not found or step - found[-1][0] >= apart):

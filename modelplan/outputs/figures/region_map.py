@@ -19,7 +19,7 @@ import numpy as np
 from modelplan.answers.region_layout import Stay
 from modelplan.answers.region_plan import RegionPlan, RegionUse
 from modelplan.outputs.figures import axes, canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, Boxes, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, FREE, INK, LINE, MUTED, SMALL, TITLE, Boxes, Margins, Sheet
 from modelplan.outputs.reports.region_report import duration, memory_count
 from modelplan.primitives.units import brief, counted
 
@@ -122,29 +122,18 @@ def draw(plan: RegionPlan) -> Sheet:
         _draw_panel(sheet, plan, panel, [stay for stay in plan.layout.stays if stay.region == number], forms)
     _draw_head(sheet, plan, entries)
     for step, text in ticks:
-        x, y = sheet.x(step + 0.5), sheet.margins.bottom
-        sheet.line((x, x), (y - 3, y), color=MUTED, linewidth=0.5)
-        sheet.write(x, y - 6, text, SMALL, ha="center", va="top", rotation=90)
-    sheet.write(
-        _LEFT + width / 2, _EDGE, "step and operator" if any(plan.ops) else "step", BODY, ha="center", color=MUTED
-    )
+        axes.draw_tick(sheet, step, text, rotation=90)
+    sheet.write_below("step and operator" if any(plan.ops) else "step")
     return sheet
 
 
 def _draw_head(sheet: Sheet, plan: RegionPlan, entries: Sequence[axes.Entry]) -> None:
-    room = sheet.right + sheet.margins.right - 2 * _EDGE
-    y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
-    title = lettering.folded(lettering.drawable(plan.title), room * 0.6, TITLE)
-    sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
     count = f"   {counted(len(plan.layout.stays), 'buffer')} in {memory_count(plan)}"
-    sheet.write(_EDGE + lettering.width(title, TITLE, bold=True), y, count, BODY, color=MUTED, va="baseline")
+    y, room = sheet.head(plan.title, count, "", 0.6)
     optimal = "proven optimal" if plan.layout.ended == "optimal" else f"lower bound {duration(plan.layout.bound)}"
     y -= _ROW
     sheet.write(_EDGE, y, f"memory time {duration(plan.seconds)} for each run  ·  {optimal}", BODY, va="baseline")
-    y -= _ROW + 4
-    for x, entry in axes.legend_rows(entries, room)[0]:
-        sheet.swatch(_EDGE + x, y - 1, **entry.style)
-        sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
+    axes.draw_legend(sheet, y - 4, axes.legend_rows(entries, room)[:1])
 
 
 def _draw_panel(
@@ -152,7 +141,7 @@ def _draw_panel(
 ) -> None:
     """One memory: its ground, its buffers, the band of what is free, addresses, and a line of figures above."""
     use, region = panel.use, panel.use.region
-    sheet.boxes(np.array([[0, panel.bottom, sheet.steps, panel.top]]), facecolor=FREE, edgecolor=MUTED, linewidth=0.4)
+    sheet.boxes([(0, panel.bottom, sheet.steps, panel.top)], facecolor=FREE, edgecolor=MUTED, linewidth=0.4)
     for kind, colour in COLOURS.items():
         boxes = [rectangle(region_plan, panel, stay) for stay in stays if region_plan.owners[stay.buffer][1] == kind]
         found: Boxes = np.array(sorted(boxes, key=lambda box: (box[1], box[0])), dtype=np.float64).reshape(-1, 4)
@@ -173,7 +162,7 @@ def _draw_panel(
     named: list[float] = []
     for offset in (0, use.high, use.low, region.size):
         y = sheet.y(panel.y(offset) if offset < region.size else panel.top)
-        if all(abs(y - other) >= lettering.line_height(SMALL) for other in named):
+        if all(abs(y - other) >= LINE for other in named):
             named.append(y)
             text = brief(offset).replace(".00", "") if region.base is None else f"{region.base + offset:#x}"
             sheet.line((_LEFT - 3, _LEFT), (y, y), color=MUTED, linewidth=0.5)
@@ -190,9 +179,9 @@ def _draw_stored(sheet: Sheet, panel: Panel, runs: Sequence[tuple[int, int]]) ->
     if not runs:
         return
     boxes = [(0, panel.y(low), sheet.steps, panel.bottom + high * panel.scale) for low, high in runs]
-    sheet.boxes(np.array(boxes, dtype=np.float64), zorder=2, **STORED)
+    sheet.boxes(boxes, zorder=2, **STORED)
     low, high = max(runs, key=lambda run: run[1] - run[0])
-    if (high - low) * panel.scale >= lettering.line_height(SMALL):
+    if (high - low) * panel.scale >= LINE:
         x, y = sheet.x(sheet.steps / 2), sheet.y(panel.y(low) + (high - low) * panel.scale / 2)
         background = {"facecolor": STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
         sheet.write(x, y, f"{_STORED_WORDS}   {brief(high - low)}", SMALL, ha="center", va="center", bbox=background)
@@ -202,7 +191,7 @@ def _name(sheet: Sheet, region_plan: RegionPlan, panel: Panel, stay: Stay, forms
     """The buffer's name with its bytes, or either, where its rectangle has the room."""
     x0, y0, x1, y1 = rectangle(region_plan, panel, stay)
     room, high = (x1 - x0) * sheet.per_step - 6, y1 - y0
-    if high < lettering.line_height(SMALL):
+    if high < LINE:
         return
     rows = region_plan.problem.problem
     size = brief(int(rows.size[stay.buffer])).replace(".00", "")
@@ -213,6 +202,6 @@ def _name(sheet: Sheet, region_plan: RegionPlan, panel: Panel, stay: Stay, forms
 
 def step_ticks(ops: Sequence[str], per_step: float) -> list[tuple[int, str]]:
     """Steps so far apart that upright words fit, with the words: the operator, where there is one, and the step."""
-    steps = range(0, len(ops), axes.stride(per_step, lettering.line_height(SMALL)))
+    steps = range(0, len(ops), axes.stride(per_step, LINE))
     words = ((s, lettering.drawable(f"{ops[s]}  {s}" if ops[s] else f"{s:,}")) for s in steps)
     return [(s, lettering.folded(text, _LONGEST_OP, SMALL)) for s, text in words]

@@ -44,7 +44,7 @@ def draw(drawing: Drawing) -> Sheet:
     draw_panel(sheet, drawing, stacked_offsets(drawing), 0.0, alone)
     draw_panel(sheet, drawing, drawing.placement.offsets, shift, drawing.planned)
     _head(sheet, drawing, entries, alone)
-    byte_axis(sheet)
+    axes.draw_bytes(sheet, "address")
     for begin, size, words in ((0.0, alone, "every buffer its own bytes"), (shift, drawing.planned, "this plan")):
         middle = sheet.x(begin + drawing.steps / 2)
         sheet.write(middle, sheet.margins.bottom - 9, "step", SMALL, ha="center", va="top", color=MUTED)
@@ -71,8 +71,7 @@ def draw_panel(
     problem = drawing.problem
     edges = [problem.start * scale + begin, offsets, problem.end * scale + begin, offsets + problem.size]
     boxes: Boxes = np.stack(edges, axis=1).astype(np.float64)
-    background = np.array([[begin, 0, begin + drawing.steps * scale, height]], dtype=np.float64)
-    sheet.boxes(background, facecolor=FREE, linewidth=0, zorder=1)
+    sheet.boxes([(begin, 0, begin + drawing.steps * scale, height)], facecolor=FREE, linewidth=0, zorder=1)
     dense = len(boxes) > canvas.DENSE
     for kind in np.unique(drawing.kinds):
         chosen = (drawing.kinds == kind) & (problem.size > 0)
@@ -90,20 +89,4 @@ def _head(sheet: Sheet, drawing: Drawing, entries: list[axes.Entry], alone: int)
     share = f" = {drawing.planned / alone:.1%} of the bytes of all buffers" if alone else ""
     facts = f"{axes.planned_words(drawing)} {human(drawing.planned)}{share}, {human(alone)}"
     sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")
-    y -= _ROW + 4
-    for row in axes.legend_rows(entries, room):
-        y -= _ROW
-        for x, entry in row:
-            sheet.swatch(_EDGE + x, y - 1, **entry.style)
-            sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
-
-
-def byte_axis(sheet: Sheet) -> None:
-    """Round addresses left of panels whose scale is one."""
-    ticks, unit = axes.byte_ticks(sheet.top)
-    for at, text in ticks:
-        y = sheet.y(at)
-        sheet.line((_LEFT - 3, _LEFT), (y, y), color=MUTED, linewidth=0.5)
-        sheet.write(_LEFT - 5, y, text, SMALL, ha="right")
-    middle = sheet.margins.bottom + sheet.plot_height / 2
-    sheet.write(_EDGE, middle, f"address in {unit}", BODY, rotation=90, ha="center", va="center", color=MUTED)
+    axes.draw_legend(sheet, y - (_ROW + 4), axes.legend_rows(entries, room))

@@ -17,9 +17,9 @@ import numpy as np
 from modelplan.answers.allocator_field import Field, Mark
 from modelplan.answers.drawing import Drawing
 from modelplan.outputs.figures import axes, canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, WARNING, Boxes, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.figures.field_chart import COLOURS
-from modelplan.outputs.figures.reuse_chart import byte_axis, draw_panel
+from modelplan.outputs.figures.reuse_chart import draw_panel
 from modelplan.primitives.units import brief
 
 _BAR, _PANEL, _GAP, _HEIGHT = 15.0, 270.0, 22.0, 300.0
@@ -66,7 +66,7 @@ def draw(standing: Standing) -> Sheet:
         middle = sheet.x(begin + _PANEL / 2)
         sheet.write(middle, sheet.ceiling + 6, f"{name}: {brief(drawing.height)}", BODY, ha="center", weight="bold")
         sheet.write(middle, margins.bottom - 9, "step", SMALL, ha="center", va="top", color=MUTED)
-    byte_axis(sheet)
+    axes.draw_bytes(sheet, "address")
     _head(sheet, standing, [marks[0] for marks in groups])
     return sheet
 
@@ -83,9 +83,8 @@ def _draw_bar(sheet: Sheet, marks: Sequence[Mark], place: int) -> None:
     """One bar with its names below; where it is cut, its height stands in it."""
     first, is_cut = marks[0], marks[0].height > sheet.top
     left, right = place * _BAR + 2, (place + 1) * _BAR - 2
-    box: Boxes = np.array([[left, 0, right, min(first.height, sheet.top)]], dtype=np.float64)
     colour = WARNING if first.name == "modelplan" else COLOURS[first.kind]
-    sheet.boxes(box, facecolor=colour, linewidth=0, alpha=0.75)
+    sheet.boxes([(left, 0, right, min(first.height, sheet.top))], facecolor=colour, linewidth=0, alpha=0.75)
     middle = sheet.x((left + right) / 2)
     if is_cut:
         style = {"rotation": 90, "ha": "center", "va": "top", "weight": "bold"}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from modelplan.answers.moving_layout import StreamCurve
 from modelplan.outputs.figures import canvas, lettering
+from modelplan.outputs.figures.axes import round_numbers
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, Margins, Sheet
 from modelplan.outputs.reports.stream_report import rate_text
 from modelplan.primitives.units import brief, milliseconds
@@ -44,7 +43,7 @@ def draw(curve: StreamCurve) -> Sheet:
 def _floor(memory: float, least: float) -> float:
     """The tick of an axis up to `memory` bytes where it begins, so that no part below `least` is empty."""
     scale = _unit(memory)[1]
-    return max(value * scale for value in _ticks(memory / scale) if value * scale <= least)
+    return max(value * scale for value in round_numbers(0, memory / scale) if value * scale <= least)
 
 
 def _unit(memory: float) -> tuple[str, int]:
@@ -77,20 +76,12 @@ def _head(sheet: Sheet, curve: StreamCurve, *, ring: bool) -> None:
 
 def _axes(sheet: Sheet, least: float, memory: float, time: float) -> None:
     left, bottom = sheet.margins.left, sheet.margins.bottom
-    for value in _ticks(time * 1e3):
+    for value in round_numbers(0, time * 1e3):
         y = sheet.y(value / 1e3)
         sheet.line((left, sheet.right), (y, y), color=FAINT, linewidth=0.5)
         sheet.write(left - 5, y, f"{value:,g} ms", SMALL, ha="right")
     unit, scale = _unit(memory)
-    for value in (tick for tick in _ticks(memory / scale) if tick * scale >= least):
+    for value in (tick for tick in round_numbers(0, memory / scale) if tick * scale >= least):
         sheet.write(sheet.x(value * scale - least), bottom - 12, f"{value:g} {unit}", SMALL, ha="center")
-    sheet.write(left + _WIDTH / 2, _EDGE, "memory of the device", BODY, ha="center", va="baseline", color=MUTED)
-    middle = bottom + _HEIGHT / 2
-    sheet.write(_EDGE, middle, "one run", BODY, rotation=90, ha="center", va="center", color=MUTED)
-
-
-def _ticks(most: float) -> list[float]:
-    """Round numbers from 0 to `most`, four to ten of them."""
-    step = 10.0 ** math.floor(math.log10(most))
-    step = next(step * part for part in (1, 0.5, 0.25, 0.1) if most / (step * part) >= 4)
-    return [step * i for i in range(int(most / step) + 1)]
+    sheet.write_below("memory of the device", va="baseline")
+    sheet.write_beside("one run")

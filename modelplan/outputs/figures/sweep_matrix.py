@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from modelplan.answers.sweep_summary import Fit, SweepFindings, Verdict
 from modelplan.outputs.figures import canvas, lettering
-from modelplan.outputs.figures.axes import Entry, legend_rows
+from modelplan.outputs.figures.axes import Entry, draw_legend, legend_rows
 from modelplan.outputs.figures.canvas import BODY, FREE, MUTED, SMALL, TITLE, Margins, Sheet
 from modelplan.primitives.units import brief
 from modelplan.primitives.version import __version__
@@ -61,7 +58,10 @@ def draw(matrix: SweepMatrix) -> Sheet:
     """The matrix; must run inside `canvas.style()`."""
     found, models = matrix.findings, matrix.models
     targets = found.targets[:_MOST_COLUMNS]
-    entries = [Entry(words, _style(fill)) for words, fill in _shown_looks(found.fits)]
+    entries = [
+        Entry(words, {"facecolor": fill, "edgecolor": MUTED, "linewidth": 0.4})
+        for words, fill in _shown_looks(found.fits)
+    ]
     names = [lettering.folded(lettering.drawable(Path(model).stem), _NAME, BODY) for model in models]
     left = 2 * _EDGE + max([lettering.width(name, BODY) for name in names], default=0)
     width = max(_COLUMN * len(targets), lettering.width(_facts(found), BODY) + 2 * _EDGE - left)
@@ -88,10 +88,6 @@ def _shown_looks(fits: Sequence[Fit]) -> list[tuple[str, str]]:
     return [(words, taken) for verdict, (words, _, taken) in _LOOKS.items() if verdict in present]
 
 
-def _style(fill: str) -> dict[str, Any]:
-    return {"facecolor": fill, "edgecolor": MUTED, "linewidth": 0.4}
-
-
 def _write_target(sheet: Sheet, column: int, target: str, size: int) -> None:
     middle = sheet.x((column + 0.5) * _COLUMN)
     name = lettering.folded(lettering.drawable(target), _COLUMN - 6, BODY)
@@ -105,8 +101,8 @@ def _draw_cell(sheet: Sheet, column: int, top: int, fit: Fit | None, size: int) 
     left, right = column * _COLUMN + 1, (column + 1) * _COLUMN - 1
     low, high = top - 1 + 1 / _ROW, top - 1 / _ROW
     share = min((fit.arena or 0) / max(size, 1), 1.0) if fit else 0.0
-    sheet.boxes(np.array([[left, low, right, high]]), facecolor=fill, linewidth=0)
-    sheet.boxes(np.array([[left, low, left + share * (right - left), high]]), facecolor=taken, linewidth=0)
+    sheet.boxes([(left, low, right, high)], facecolor=fill, linewidth=0)
+    sheet.boxes([(left, low, left + share * (right - left), high)], facecolor=taken, linewidth=0)
     words = brief(fit.arena) if fit and fit.arena else "?"
     sheet.write(sheet.x((left + right) / 2), sheet.y(top - 0.5), words, SMALL, ha="center")
 
@@ -119,12 +115,7 @@ def _head(sheet: Sheet, matrix: SweepMatrix, legend: list[list[tuple[float, Entr
     title = lettering.folded(lettering.drawable(matrix.title), room / 1.15, TITLE)
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
     sheet.write(_EDGE, y - _LINE, lettering.folded(_facts(found), room, BODY), BODY, va="baseline")
-    y -= _LINE + 4
-    for row in legend:
-        y -= _LINE
-        for x, entry in row:
-            sheet.swatch(_EDGE + x, y - 1, **entry.style)
-            sheet.write(_EDGE + x + 14, y, entry.text, SMALL, va="baseline")
+    draw_legend(sheet, y - (_LINE + 4), legend)
 
 
 def _facts(found: SweepFindings) -> str:

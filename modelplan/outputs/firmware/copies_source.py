@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modelplan.answers.moving_layout import MovingPlan
-from modelplan.answers.region_layout import Copy
 from modelplan.rewriting.standalone_c.c_text import comment, identifier
 
 #: The C function that carries out the copies before a step, in the order of the table.
@@ -74,7 +73,7 @@ def _rows(moving_plan: MovingPlan) -> Iterator[str]:
     """A line of the table for each copy."""
     homes = list(_homes(moving_plan))
     for copy in moving_plan.layout.copies:
-        buffer = _buffer(moving_plan, copy)
+        buffer = moving_plan.layout.copied(copy)
         ends = [_end(moving_plan, end, homes.index(buffer) if end < 0 else -1) for end in (copy.source, copy.target)]
         size, name = int(moving_plan.problem.problem.size[buffer]), moving_plan.problem.problem.names[buffer]
         yield f"  {{{copy.issued}, {copy.due}, {ends[0]}, {ends[1]}, {size}}}, /* {comment(name)} */"
@@ -83,11 +82,7 @@ def _rows(moving_plan: MovingPlan) -> Iterator[str]:
 def _homes(moving_plan: MovingPlan) -> dict[int, str]:
     """The buffers that are copied from or to their home, with their names, in the order of their first copy."""
     away = (copy for copy in moving_plan.layout.copies if min(copy.source, copy.target) < 0)
-    return {(buffer := _buffer(moving_plan, copy)): moving_plan.problem.problem.names[buffer] for copy in away}
-
-
-def _buffer(moving_plan: MovingPlan, copy: Copy) -> int:
-    return moving_plan.layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
+    return {(buffer := moving_plan.layout.copied(copy)): moving_plan.problem.problem.names[buffer] for copy in away}
 
 
 def _end(moving_plan: MovingPlan, stay: int, home: int) -> str:

@@ -84,7 +84,7 @@ def _bands(asked: RegionProblem, layout: Layout) -> tuple[Band, ...]:
         used[stay.region] = max(used[stay.region], stay.offset + sizes[stay.buffer])
     for copy in layout.copies:
         if min(copy.source, copy.target) < 0:
-            used[asked.home[_buffer(layout, copy)]] += 0
+            used[asked.home[layout.copied(copy)]] += 0
     least = max(round(_HOME * sum(used.values())), 1)
     bands, base = [], 0
     for region in sorted(used):
@@ -95,13 +95,9 @@ def _bands(asked: RegionProblem, layout: Layout) -> tuple[Band, ...]:
     return tuple(bands)
 
 
-def _buffer(layout: Layout, copy: Copy) -> int:
-    return layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
-
-
 def _arrow(asked: RegionProblem, layout: Layout, copy: Copy, base: dict[int, int], bands: dict[int, Band]) -> Arrow:
-    size = int(asked.problem.size[_buffer(layout, copy)])
-    home = asked.home[_buffer(layout, copy)]
+    buffer = layout.copied(copy)
+    size, home = int(asked.problem.size[buffer]), asked.home[buffer]
 
     def middle(stay: int) -> int:
         if stay < 0:
@@ -121,7 +117,7 @@ def _facts(asked: RegionProblem, layout: Layout) -> tuple[tuple[str, str], ...]:
     sizes = asked.problem.size.tolist()
     copied = Counter[tuple[int, int]]()
     for copy in layout.copies:
-        buffer = _buffer(layout, copy)
+        buffer = layout.copied(copy)
         ends = (layout.stays[one].region if one >= 0 else asked.home[buffer] for one in (copy.source, copy.target))
         source, target = ends
         copied[source, target] += sizes[buffer]

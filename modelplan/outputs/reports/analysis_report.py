@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
-from modelplan.answers.extent_table import ExtentRow, ExtentTable
+from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, SizedFile
 from modelplan.formats.unpacking import inner_stem
 from modelplan.model import bounds
 from modelplan.model.model_file import USUAL_ABI

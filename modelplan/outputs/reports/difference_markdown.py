@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from modelplan.answers.model_difference import Difference
+from modelplan.outputs.report import literal
 from modelplan.outputs.reports import difference_report as words
-from modelplan.outputs.reports.markdown import literal
 
 _MOST_ROWS = 20
 

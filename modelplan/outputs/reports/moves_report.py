@@ -86,7 +86,7 @@ def _op(moving_plan: MovingPlan, step: int) -> str:
 def ends_of(moving_plan: MovingPlan, copy: Copy) -> tuple[int, str, str]:
     """The buffer of a copy and the names of the regions it leads from and to."""
     stays, regions = moving_plan.layout.stays, moving_plan.problem.regions
-    buffer = stays[copy.source if copy.source >= 0 else copy.target].buffer
+    buffer = moving_plan.layout.copied(copy)
     home = moving_plan.problem.home[buffer]
     source = regions[stays[copy.source].region if copy.source >= 0 else home].name
     target = regions[stays[copy.target].region if copy.target >= 0 else home].name

@@ -7,35 +7,28 @@ from collections.abc import Iterator
 
 from modelplan.answers.summary import RuntimePlan, Summary, summary
 from modelplan.model import Overlap, Plan, Schedule
-from modelplan.outputs.report import Report, Section, Table, folded_apart, plain, printable
+from modelplan.outputs.report import Report, Section, Table, folded_apart, printable
 from modelplan.primitives.units import counted, human, stand_in, steps_words
 
 _MOST_ROWS = 12
 
 
-def render(plan: Plan) -> str:
-    """The report of `plan` as plain text."""
-    return plain(sections_of(plan))
-
-
-def sections_of(plan: Plan) -> Report:
+def sections_of(plan: Plan, title: str = "") -> Report:
+    """The report under a title, else under the name of the model."""
     figures = summary(plan)
-    return [*_summary(plan, figures, printable(plan.graph.name)), *_details(plan)]
+    first = _verdict(plan, figures, title or printable(plan.graph.name))
+    return [first, _parts(figures), _peak(figures), *_details(plan)]
 
 
 def plan_sections(plan: Plan, unmodified: Plan) -> Report:
     """The plan's report under its own title, below that of the unmodified file, whose peak is not repeated."""
-    sections = [*_summary(plan, summary(plan), "The planned activations"), *_details(plan)]
+    sections = sections_of(plan, "The planned activations")
     return [section for section in sections if section != peak_section(unmodified)]
 
 
 def peak_section(plan: Plan) -> Section:
     """The step at which most is alive, and what is."""
     return _peak(summary(plan))
-
-
-def _summary(plan: Plan, figures: Summary, title: str) -> list[Section]:
-    return [_verdict(plan, figures, title), _parts(figures), _peak(figures)]
 
 
 def _details(plan: Plan) -> list[Section]:

@@ -16,11 +16,6 @@ _NAMED = 3
 
 
 def sections_of(solution: Solution) -> list[Section]:
-    """The answer in words."""
-    return [section_of(solution)]
-
-
-def section_of(solution: Solution) -> Section:
     """Height, bound, gap, the answer to the capacity, the peak, and the file's own plan."""
     problem, placement, height = solution.problem, solution.placement, solution.height
     bound = placement.lower_bound
@@ -38,7 +33,7 @@ def section_of(solution: Solution) -> Section:
         lines.append(planned_words(solution.planner, solution.planned_height or 0, bound))
     elif solution.planner and solution.flaw:
         lines.append(f"{solution.planner}'s own plan breaks these lifetimes: {solution.flaw}")
-    return Section(printable(solution.source), tuple(lines))
+    return [Section(printable(solution.source), tuple(lines))]
 
 
 def _peak(solution: Solution) -> str:

@@ -23,7 +23,7 @@ from modelplan.outputs.reports import (
     target_report,
 )
 from modelplan.outputs.reports import explanation_report as explanation
-from modelplan.outputs.schemas.plan_schema import DIALECT, Definitions, plan_schema
+from modelplan.outputs.schemas.plan_schema import Definitions, head, plan_schema, record
 from modelplan.outputs.schemas.region_schema import moves_schema, region_schema
 from modelplan.questions.budgets import saved_figures
 from modelplan.targets.device import Block, Device
@@ -278,7 +278,7 @@ def _record(fields: Fields, *more: Schema) -> Schema:
     together = dict(fields)
     for one in more:
         together |= one["properties"]
-    return {"type": "object", "required": list(together), "properties": together}
+    return record(together)
 
 
 def _extend(definitions: Definitions, kind: type, fields: Fields) -> None:
@@ -289,12 +289,7 @@ def _extend(definitions: Definitions, kind: type, fields: Fields) -> None:
 
 
 def _head(name: str, version: int, what: str) -> Schema:
-    return {
-        "$schema": DIALECT,
-        "$id": f"urn:modelplan:{name}:{version}",
-        "title": f"modelplan {name}, schema {version}",
-        "description": f"{what[0].upper()}{what[1:]}. Sizes are bytes.",
-    }
+    return head(name, version, f"{what[0].upper()}{what[1:]}. Sizes are bytes.")
 
 
 def _defined(definitions: Definitions) -> Schema:
@@ -307,9 +302,9 @@ def _versioned(
     name: str, version: int, what: str, fields: Fields, definitions: Definitions, optional: Fields | None = None
 ) -> Schema:
     """The schema of an object with `fields` and its version, and with `optional` ones where they apply."""
-    record = _record({"schema": {"const": version, "description": "The version of the document."}, **fields})
-    record["properties"] |= optional or {}
-    return _head(name, version, what) | record | _defined(definitions)
+    document = _record({"schema": {"const": version, "description": "The version of the document."}, **fields})
+    document["properties"] |= optional or {}
+    return _head(name, version, what) | document | _defined(definitions)
 
 
 _SHARED_ARENAS: Sequence[str] = ("shared", "pinned", "written")

@@ -63,16 +63,24 @@ def plan_schema() -> dict[str, Any]:
         "requirement": definitions.of(Requirement)
         | {"description": "What the unmodified file needs; absent where it is not known."},
     }
+    what = "A memory plan as `modelplan analyze --json` writes it. Sizes are bytes, lifetimes are steps."
+    kept = {"required": ["schema", "summary", "plan"], "$defs": dict(sorted(definitions.definitions.items()))}
+    return head("plan", SCHEMA, what) | record(properties) | kept
+
+
+def head(name: str, version: int, what: str, title: str = "") -> dict[str, Any]:
+    """The first fields of the schema of a document: its dialect, its name with the version, and what it is."""
     return {
         "$schema": DIALECT,
-        "$id": f"urn:modelplan:plan:{SCHEMA}",
-        "title": f"modelplan plan, schema {SCHEMA}",
-        "description": "A memory plan as `modelplan analyze --json` writes it. Sizes are bytes, lifetimes are steps.",
-        "type": "object",
-        "required": ["schema", "summary", "plan"],
-        "properties": properties,
-        "$defs": dict(sorted(definitions.definitions.items())),
+        "$id": f"urn:modelplan:{name}:{version}",
+        "title": f"modelplan {title or name}, schema {version}",
+        "description": what,
     }
+
+
+def record(properties: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The schema of an object that has all these fields."""
+    return {"type": "object", "required": list(properties), "properties": dict(properties)}
 
 
 class Definitions:

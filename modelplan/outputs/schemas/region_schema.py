@@ -8,8 +8,10 @@ from modelplan.answers.region_layout import Copy, Stay
 from modelplan.answers.region_plan import TflmArena
 from modelplan.outputs.reports import moves_report
 from modelplan.outputs.reports.region_report import SCHEMA
-from modelplan.outputs.schemas.plan_schema import DIALECT, Definitions, plan_schema
+from modelplan.outputs.schemas.plan_schema import Definitions, head, plan_schema, record
 from modelplan.targets.device import Dma, Region
+
+_UNITS = "Sizes are bytes, lifetimes are steps, times seconds."
 
 
 def region_schema() -> dict[str, Any]:
@@ -34,16 +36,9 @@ def region_schema() -> dict[str, Any]:
     for name, kind in (("regions", Region), ("stays", Stay), ("copies", Copy), ("arenas", TflmArena)):
         properties[name] = {"type": "array", "items": definitions.of(kind)}
     properties["plans"] = {"type": "array", "items": {"$ref": plan_schema()["$id"]}, "minItems": 1}
-    return {
-        "$schema": DIALECT,
-        "$id": f"urn:modelplan:memories:{SCHEMA}",
-        "title": f"modelplan layout in several memories, schema {SCHEMA}",
-        "description": "What `modelplan memories --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
-        "type": "object",
-        "required": list(properties),
-        "properties": properties,
-        "$defs": dict(sorted(definitions.definitions.items())) | {"PlanDocument": plan_schema()},
-    }
+    what = f"What `modelplan memories --json` writes. {_UNITS}"
+    title = head("memories", SCHEMA, what, "layout in several memories")
+    return title | record(properties) | _with_plans(definitions)
 
 
 def moves_schema() -> dict[str, Any]:
@@ -60,7 +55,7 @@ def moves_schema() -> dict[str, Any]:
         "bound": number | {"description": "No choice of contents takes less for accesses and copies."},
         "macs_per_second": {"type": ["number", "null"]},
         "copied": count | {"description": "The bytes of all copies of a run."},
-        "times": {"type": "object", "required": list(times), "properties": times},
+        "times": record(times),
         "steps": {"type": "array", "items": text},
         "dma": definitions.of(Dma),
         "copied_only": {"type": "array", "items": text},
@@ -69,13 +64,11 @@ def moves_schema() -> dict[str, Any]:
         "copies": {"type": "array", "items": {"allOf": [definitions.of(Copy), timed]}},
         "plan": {"$ref": plan_schema()["$id"]},
     }
-    return {
-        "$schema": DIALECT,
-        "$id": f"urn:modelplan:moves:{moves_report.SCHEMA}",
-        "title": f"modelplan layout that moves, schema {moves_report.SCHEMA}",
-        "description": "What `memories --spill --json` writes. Sizes are bytes, lifetimes are steps, times seconds.",
-        "type": "object",
-        "required": list(properties),
-        "properties": properties,
-        "$defs": dict(sorted(definitions.definitions.items())) | {"PlanDocument": plan_schema()},
-    }
+    what = f"What `memories --spill --json` writes. {_UNITS}"
+    title = head("moves", moves_report.SCHEMA, what, "layout that moves")
+    return title | record(properties) | _with_plans(definitions)
+
+
+def _with_plans(definitions: Definitions) -> dict[str, Any]:
+    """What the schemas of types refer to, and the schema of plans."""
+    return {"$defs": dict(sorted(definitions.definitions.items())) | {"PlanDocument": plan_schema()}}

@@ -41,7 +41,7 @@ from modelplan.questions.target_request import TargetRequest, choose_target
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
-from modelplan.answers.check_outcomes import Earlier, Figures, Judgement
+from modelplan.answers.check_outcomes import Earlier, Figures, Judgement, Quantity
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.questions.budgets.revisions import Revision
 from modelplan.questions.budgets.saved_figures import SavedFigures
@@ -283,12 +283,10 @@ NO_BASELINE = "no baseline is given; --baseline FILE.json or a git revision name
 
 def judgements(limits: Limits, figures: Figures, earlier: Earlier | None) -> Iterator[Judgement]:
     """Each limit with what was measured. Growth without an earlier figure cannot be judged, and says why."""
-    if limits.arena is not None:
-        yield Judgement("arena", figures.arena, limits.arena)
-    if limits.head is not None:
-        yield Judgement("head", figures.head, limits.head)
-    if limits.flash is not None:
-        yield Judgement("flash", figures.flash, limits.flash)
+    quantities: tuple[Quantity, ...] = ("arena", "head", "flash")
+    for quantity in quantities:
+        if getattr(limits, quantity) is not None:
+            yield Judgement(quantity, getattr(figures, quantity), getattr(limits, quantity))
     if limits.growth is not None:
         before = earlier.figures if earlier else None
         if before is None:

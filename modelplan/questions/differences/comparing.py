@@ -17,12 +17,13 @@ from modelplan.answers.model_difference import (
     PeakStep,
     Setting,
 )
+from modelplan.answers.summary import bytes_of
 from modelplan.model import BufferKind, Graph, Kind, Requirement, bounds
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.differences.bodies import Bodies
 from modelplan.questions.differences.details import Details, became, described, details_of
 from modelplan.questions.differences.matching import matched_ops, rising
-from modelplan.questions.differences.sides import Maker, Side, constant_bytes
+from modelplan.questions.differences.sides import Maker, Side
 from modelplan.questions.differences.wiring import Pairing, runtime_operands
 
 #: How many operators that another stands behind are named.
@@ -58,7 +59,7 @@ def difference(old: Side, new: Side) -> Difference:
         _by_itself(old.needed, new.needed),
         tuple(_parts(old.needed, new.needed, whole=whole)),
         (
-            Named("constants", Bytes(constant_bytes(old.graph), constant_bytes(new.graph))),
+            Named("constants", Bytes(bytes_of(old.graph, Kind.CONSTANT), bytes_of(new.graph, Kind.CONSTANT))),
             *([Named("file", Bytes(old.file_bytes, new.file_bytes))] if old.file_bytes and new.file_bytes else []),
         ),
         (_head(old.needed), _head(new.needed)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from modelplan.formats.contents import Quantisation
 from modelplan.model import Graph, Kind, Tensor, Value
@@ -153,9 +154,7 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
     if pairing.old.graph.ops[i].kind != pairing.new.graph.ops[j].kind:
         return
     others, scales = list[str](), list[str]()
-    for place in range(max(len(old), len(new))):
-        t = old[place] if place < len(old) else -1
-        u = new[place] if place < len(new) else -1
+    for place, (t, u) in enumerate(zip_longest(old, new, fillvalue=-1)):
         before, after = _constant(pairing.old.graph, t), _constant(pairing.new.graph, u)
         name = _OPERANDS.get(pairing.new.graph.ops[j].kind, {}).get(place, f"operand {place}")
         if before is None or after is None:
@@ -214,9 +213,7 @@ def _appeared(name: str, before: Tensor | None, after: Tensor | None, *, is_same
 def _add_outputs(details: Details, pairing: Pairing, i: int, j: int, reads: _Reads, sizes: tuple[Graph, Graph]) -> None:
     old, new = pairing.old.graph.ops[i].outputs, pairing.new.graph.ops[j].outputs
     own_before = bool(details.own)
-    for place in range(max(len(old), len(new))):
-        t = old[place] if place < len(old) else -1
-        u = new[place] if place < len(new) else -1
+    for place, (t, u) in enumerate(zip_longest(old, new, fillvalue=-1)):
         name = "output" if len(old) == len(new) == 1 else f"output {place}"
         if t < 0 or u < 0:
             _add_lone(details, name, pairing.old.graph, t, "gone")

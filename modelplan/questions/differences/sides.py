@@ -10,7 +10,7 @@ import numpy as np
 
 from modelplan.formats import read_contents
 from modelplan.formats.contents import Contents, known_contents
-from modelplan.model import BufferKind, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
+from modelplan.model import BufferKind, Graph, Part, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.questions.alternatives import carried_offsets, carries_plan, unmodified_requirement
@@ -99,7 +99,6 @@ def side_of(
     file: ModelFile,
     target: Target,
     *,
-    name: str = "",
     plan: Plan | None = None,
     session: SessionAsked | None = None,
     settings: Sequence[tuple[str, str]] = (),
@@ -117,7 +116,6 @@ def side_of(
     side = _standing(file, target, contents, session) if plan is None else planned_side(plan, file.path, contents)
     return replace(
         side,
-        name=name or file.path,
         graph=file.graph,
         settings=(*side.settings, *settings),
         file_bytes=len(file.content),
@@ -157,9 +155,3 @@ def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -
 
 def _choices(runtime: Runtime, plan: str) -> tuple[tuple[str, str], ...]:
     return ("runtime", runtime.name), ("kernels", runtime.kernels), ("plan", plan)
-
-
-def constant_bytes(graph: Graph) -> int:
-    """The bytes of all constants as the file holds them, those of bodies too."""
-    tensors = (t for part in (graph, *graph.bodies) for t in part.tensors if t.kind is Kind.CONSTANT)
-    return sum(max(t.file_bytes, 0) for t in tensors)

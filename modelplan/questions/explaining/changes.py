@@ -71,7 +71,8 @@ class TriedChange:
 
     Args:
         name: what it is called.
-        applies: returns the places of a model where it can be tried; none where it has no meaning.
+        applies: returns the places of a model where it can be tried, or whether it has a meaning where there is one
+            place only.
         make: returns the changed model, given the model and one place; raises `RefusedChangeError`.
         cost: what it costs, in words.
         needs: what it asks for.
@@ -82,7 +83,7 @@ class TriedChange:
     """
 
     name: str
-    applies: Callable[[ModelSubject], Sequence[Place]]
+    applies: Callable[[ModelSubject], Sequence[Place] | bool]
     make: Callable[[ModelSubject, Place], ModelSubject]
     cost: str
     needs: Needs
@@ -95,6 +96,11 @@ class TriedChange:
     def free(self) -> bool:
         """Whether the outputs stay equal, a run does no more work and nothing else is asked for."""
         return self.needs is Needs.NOTHING
+
+    def places(self, subject: ModelSubject) -> Sequence[Place]:
+        """Where it can be tried."""
+        found = self.applies(subject)
+        return found if not isinstance(found, bool) else ("",) if found else ()
 
 
 def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubject:
@@ -177,14 +183,10 @@ def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[Mod
 # -- other inputs and types --------------------------------------------------------------------------------------------
 
 
-def _always(_: ModelSubject) -> Sequence[Place]:
-    return ("",)
-
-
-def _batched(subject: ModelSubject) -> Sequence[Place]:
+def _batched(subject: ModelSubject) -> bool:
     graph = subject.graph
     batches = {graph.tensors[t].shape[0] for t in graph.inputs if graph.tensors[t].shape}
-    return ("",) if len(batches) == 1 and max(batches) > 1 else ()
+    return len(batches) == 1 and max(batches) > 1
 
 
 def _with_input_shapes(
@@ -210,10 +212,6 @@ def _halved(shape: Shape) -> Shape:
     return (*shape[:2], shape[2] // 2, shape[3] // 2) if len(shape) == 4 else shape
 
 
-def _floats(subject: ModelSubject) -> Sequence[Place]:
-    return ("",) if quantising.is_float(subject.graph) else ()
-
-
 def _typed(dtype: str) -> Callable[[ModelSubject, Place], ModelSubject]:
     return lambda subject, _: with_edit(subject, quantising.quantised(subject.graph, dtype))
 
@@ -221,8 +219,8 @@ def _typed(dtype: str) -> Callable[[ModelSubject, Place], ModelSubject]:
 # -- order, kernels, runtime -------------------------------------------------------------------------------------------
 
 
-def _orderable(subject: ModelSubject) -> Sequence[Place]:
-    return () if subject.target.runtime.sorts or len(subject.graph.ops) < 2 else ("",)
+def _orderable(subject: ModelSubject) -> bool:
+    return not subject.target.runtime.sorts and len(subject.graph.ops) > 1
 
 
 def _ordered(subject: ModelSubject, _: Place) -> ModelSubject:
@@ -261,10 +259,6 @@ def _on_runtime(subject: ModelSubject, place: Place) -> ModelSubject:
     return replace(subject, target=replace(subject.target, runtime=RUNTIMES[str(place)]))
 
 
-def _keeps_inputs(subject: ModelSubject) -> Sequence[Place]:
-    return ("",) if subject.target.runtime.inputs == "live" else ()
-
-
 def _inputs_overwritten(subject: ModelSubject, _: Place) -> ModelSubject:
     runtime = replace(subject.target.runtime, inputs="dying")
     return replace(subject, target=replace(subject.target, runtime=runtime))
@@ -273,8 +267,8 @@ def _inputs_overwritten(subject: ModelSubject, _: Place) -> ModelSubject:
 # -- what the program passes -------------------------------------------------------------------------------------------
 
 
-def _converting(subject: ModelSubject) -> Sequence[Place]:
-    return _fittable(subject) if outer_conversions(subject.graph).inner else ()
+def _converting(subject: ModelSubject) -> bool:
+    return _fittable(subject) and bool(outer_conversions(subject.graph).inner)
 
 
 def _int8_passed(subject: ModelSubject, _: Place) -> ModelSubject:
@@ -296,31 +290,33 @@ def _plannable(subject: ModelSubject) -> bool:
     return subject.model is not None and subject.whole and runtime.offline_plans and runtime.library.packable
 
 
-def _packable(shares: bool) -> Callable[[ModelSubject], Sequence[Place]]:  # noqa: FBT001 - one of two forms of a row
+def _packable(shares: bool) -> Callable[[ModelSubject], bool]:  # noqa: FBT001 - one of two forms of a row
     """Plans whose tensors share bytes are for files of one subgraph, the others for those of several."""
-    return lambda s: ("",) if _plannable(s) and s.model and (len(s.model.subgraphs) == 1) == shares else ()
+    return lambda s: _plannable(s) and s.model is not None and (len(s.model.subgraphs) == 1) == shares
 
 
 def _with_plan(plan: str) -> Callable[[ModelSubject, Place], ModelSubject]:
     return lambda subject, _: replace(subject, plan=plan)
 
 
-def _uses_scratch(subject: ModelSubject) -> Sequence[Place]:
-    model = subject.model
-    if model is None or not _plannable(subject) or len(model.subgraphs) != 1:
-        return ()
-    return ("",) if any(row.scratch for row in requests(model, subject.target.runtime.kernels)) else ()
+def _scratch(subject: ModelSubject) -> list[int]:
+    """The bytes of each buffer of scratch."""
+    rows = requests(subject.model, subject.target.runtime.kernels) if subject.model else ()
+    return [row.size for row in rows if row.scratch]
 
 
-def _pins_scratch(subject: ModelSubject) -> Sequence[Place]:
+def _uses_scratch(subject: ModelSubject) -> bool:
+    return _packable(shares=True)(subject) and bool(_scratch(subject))
+
+
+def _pins_scratch(subject: ModelSubject) -> bool:
     """A header pins the scratch of one kernel library, not of all."""
     runtime = subject.target.runtime
-    return () if runtime.kernels == runtime.usual_kernels else _uses_scratch(subject)
+    return runtime.kernels != runtime.usual_kernels and _uses_scratch(subject)
 
 
 def _scratch_apart(subject: ModelSubject, _: Place) -> ModelSubject:
-    assert subject.model is not None
-    scratch = [row.size for row in requests(subject.model, subject.target.runtime.kernels) if row.scratch]
+    scratch = _scratch(subject)
     if not scratch:
         raise RefusedChangeError("its kernels use no scratch")
     return replace(subject, plan=APART, costs=(*subject.costs, f"{max(scratch):,} bytes or more of another memory"))
@@ -331,8 +327,8 @@ def _only_planned(subject: ModelSubject) -> Sequence[Place]:
     return () if subject.whole else ("views", "safe", "max")
 
 
-def _fittable(subject: ModelSubject) -> Sequence[Place]:
-    return ("",) if _plannable(subject) and subject.source is not None else ()
+def _fittable(subject: ModelSubject) -> bool:
+    return _plannable(subject) and subject.source is not None
 
 
 def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubject, Place], ModelSubject]:
@@ -380,14 +376,6 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
     return ladder.climb(graph, goal, check=check, processes=1, proved=False)
 
 
-def _has_tail(subject: ModelSubject) -> Sequence[Place]:
-    return ("",) if _plannable(subject) else ()
-
-
-def _tail_apart(subject: ModelSubject, _: Place) -> ModelSubject:
-    return replace(subject, tail_apart=True)
-
-
 _PACK = "modelplan fit --only plan {file} -o {out} --alias %s{build}"
 _FIT = "modelplan fit {file} --least -o {out}{build}"
 _TRAIN = "accuracy unknown"
@@ -406,12 +394,13 @@ CHANGES: dict[str, TriedChange] = {
                "a changed model", Needs.MODEL, "build the model without {place}"),
         TriedChange("batch 1", _batched, _with_input_shapes(single_inputs, lambda shape: (1, *shape[1:])),
                "one sample in each run", Needs.MODEL, "export the model with batch 1", group="batch"),
-        TriedChange("input of half height and width", _always,
+        TriedChange("input of half height and width", lambda _: True,
                _with_input_shapes(resized_inputs, _halved),
                _TRAIN, Needs.MODEL, "train the model for such inputs", group="size"),
-        TriedChange("int8", _floats, _typed("int8"), "sizes only; accuracy unknown", Needs.MODEL,
-               "quantise the model to int8", group="type"),
-        TriedChange("int16", _floats, _typed("int16"), "sizes only; accuracy unknown", Needs.MODEL,
+        TriedChange("int8", lambda subject: quantising.is_float(subject.graph), _typed("int8"),
+               "sizes only; accuracy unknown", Needs.MODEL, "quantise the model to int8", group="type"),
+        TriedChange("int16", lambda subject: quantising.is_float(subject.graph), _typed("int16"),
+               "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the activations to int16, the weights to int8", group="type"),
         TriedChange("int8 inputs and outputs", _converting, _int8_passed, "the program converts", Needs.PLATFORM,
                _FIT + " --interface int8", "fitted.tflite", "interface", 1),
@@ -421,8 +410,8 @@ CHANGES: dict[str, TriedChange] = {
                "modelplan analyze {file}{planning} --kernels {place}", group="platform", effort=1),
         TriedChange("another runtime", _runtimes, _on_runtime, "its code; its own tables are not counted",
                Needs.PLATFORM, "modelplan analyze {file}{reading} --runtime {place}", group="platform", effort=1),
-        TriedChange("inputs may be overwritten", _keeps_inputs, _inputs_overwritten,
-               "the caller writes the inputs again before each run", Needs.PLATFORM,
+        TriedChange("inputs may be overwritten", lambda subject: subject.target.runtime.inputs == "live",
+               _inputs_overwritten, "the caller writes the inputs again before each run", Needs.PLATFORM,
                "let the runtime reuse an input once its last reader has run; {runtime} has no option for it",
                group="inputs", effort=1),
         TriedChange("plan", _packable(shares=False), _with_plan("none"), "", Needs.NOTHING, _PACK % "none",
@@ -447,8 +436,8 @@ CHANGES: dict[str, TriedChange] = {
         TriedChange("stripes, int8 inputs and outputs", _converting, _run_fit(stripes=True, interface="int8"),
                "the program converts; " + _LONGER, Needs.PLATFORM, _FIT + " --interface int8", "fitted.tflite",
                "plan", 2),
-        TriedChange("tail in another memory", _has_tail, _tail_apart, "a second arena for the tail",
-               Needs.PLATFORM, "two arenas for tflite::MicroAllocator::Create, the persistent one first",
-               group="tail"),
+        TriedChange("tail in another memory", _plannable, lambda subject, _: replace(subject, tail_apart=True),
+               "a second arena for the tail", Needs.PLATFORM,
+               "two arenas for tflite::MicroAllocator::Create, the persistent one first", group="tail"),
     )
 }  # fmt: skip

@@ -154,7 +154,7 @@ def _steps(base: ModelSubject, effort: int, at: frozenset[int] | None) -> Iterat
     for change in sorted(CHANGES.values(), key=lambda change: change.effort):
         if change.effort > effort:
             continue
-        for place in change.applies(base):
+        for place in change.places(base):
             if at is None or isinstance(place, str) or place in at:
                 yield change, place
 
@@ -199,7 +199,7 @@ def _can_be_made(trials: Trials, step: Step) -> bool:
 
 def _combinations(trials: Trials, found: list[Step]) -> Iterator[Suggestion]:
     """For each class of changes the best combination, where it beats every single change of its class."""
-    enabling = [(CHANGES[name], place) for name in _ENABLING for place in CHANGES[name].applies(trials.base)]
+    enabling = [(CHANGES[name], place) for name in _ENABLING for place in CHANGES[name].places(trials.base)]
     found = [step for step in found if _saved(trials, (step,)) is not None]
     best: set[tuple[Step, ...]] = set()
     for most in (Needs.WORK, Needs.PLATFORM, Needs.MODEL):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from modelplan.runtimes.tflm.file import FileModel
@@ -172,14 +173,10 @@ def _rank(call: Call, rank: int) -> Shape:
     return shape
 
 
-def _convolved(call: Call) -> Shape:
+def _convolved(call: Call, channels: int) -> Shape:
+    """A convolution whose weights have the channels of its result along the axis `channels`."""
     weights = _operand(call, 1).shape
-    return _windows(call, (weights[1], weights[2]), weights[0])
-
-
-def _convolved_by_channel(call: Call) -> Shape:
-    weights = _operand(call, 1).shape
-    return _windows(call, (weights[1], weights[2]), weights[3])
+    return _windows(call, (weights[1], weights[2]), weights[channels])
 
 
 def _pooled(call: Call) -> Shape:
@@ -335,8 +332,8 @@ GREATER GREATER_EQUAL LESS LESS_EQUAL
 _FORMULAS: dict[str, Callable[[Call], Shape | list[Shape]]] = {
     **dict.fromkeys(_UNARY.split(), _same),
     **dict.fromkeys(_BINARY.split(), _broadcast),
-    "CONV_2D": _convolved,
-    "DEPTHWISE_CONV_2D": _convolved_by_channel,
+    "CONV_2D": partial(_convolved, channels=0),
+    "DEPTHWISE_CONV_2D": partial(_convolved, channels=3),
     **dict.fromkeys(_POOLS, _pooled),
     "FULLY_CONNECTED": _connected,
     "RESHAPE": _reshaped,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from modelplan.answers.drawing import kind_of
 from modelplan.answers.region_layout import Access, RegionProblem
 from modelplan.model import Buffer, BufferKind, Graph, IntArray, Kind, Member, Plan, Problem
 from modelplan.ops import facts
@@ -66,19 +67,9 @@ def owners_of(plans: Sequence[Plan]) -> tuple[tuple[int, str], ...]:
     for number, plan in enumerate(plans):
         buffers = _Buffers(plan, 1, 0, prefix=False)
         for row, constant in zip(buffers.rows, buffers.constant, strict=True):
-            owners.append((number, "weights" if constant else _purpose(plan.graph, row)))
+            kind = "weights" if constant else str(kind_of(plan.graph, row))
+            owners.append((number, "activation" if kind == "shared" else kind))
     return tuple(owners)
-
-
-def _purpose(graph: Graph, row: Buffer) -> str:
-    tensors = [member.tensor for member in row.members]
-    if row.kind is BufferKind.SCRATCH:
-        return "scratch"
-    if any(graph.tensors[t].kind is Kind.STATE for t in tensors):
-        return "state"
-    if any(t in graph.inputs for t in tensors):
-        return "input"
-    return "output" if any(t in graph.outputs for t in tensors) else "activation"
 
 
 def _check_plan(plan: Plan) -> None:

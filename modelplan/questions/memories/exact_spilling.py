@@ -20,6 +20,8 @@ from modelplan.questions.memories.tracks import HOME, Costs, Held, Track
 
 #: Costs are given to the solver in microseconds, so that its tolerances are small beside them.
 _SCALE = 1e-6
+#: How far from the least cost an answer may be, as a share of it.
+_GAP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +46,7 @@ class HoldingProgram:
     def __init__(self, costs: Costs, *, split: bool = True) -> None:
         self._costs, self._split = costs, split
         self._whole_life: dict[tuple[int, int], int] = {}
-        self._price: list[float] = []
-        self._whole: list[bool] = []
-        self._rows: list[tuple[dict[int, float], float, float]] = []
+        self._program = highs.IntegerProgram()
         self._held: dict[tuple[int, int, int], int | bool] = {}
         self._kept: dict[tuple[int, int], int] = {}
         for track in costs.tracks:
@@ -55,7 +55,7 @@ class HoldingProgram:
 
     def solve(self, capacities: Sequence[int], seconds: float = 60.0) -> HoldingAnswer:
         """The cheapest way to hold contents within these bytes for each region, or the best in so many seconds."""
-        best = self._run(capacities, self._whole, seconds)
+        best = self._program.solve(seconds, _GAP, self._rooms(capacities))
         if best.status == highs.INFEASIBLE:
             return HoldingAnswer(None, float("inf"), float("inf"), "infeasible")
         bound = float(best.mip_dual_bound) if best.mip_dual_bound is not None else 0.0
@@ -66,7 +66,7 @@ class HoldingProgram:
 
     def relaxed(self, capacities: Sequence[int]) -> float:
         """The value of the linear relaxation: no way of holding contents costs less; infinite where there is none."""
-        answer = self._run(capacities, [False] * len(self._whole), 600.0)
+        answer = self._program.solve(600.0, _GAP, self._rooms(capacities), relaxed=True)
         return (
             float(answer.fun) * _SCALE
             if answer.status == 0
@@ -75,39 +75,12 @@ class HoldingProgram:
             else 0.0
         )
 
-    def _run(self, capacities: Sequence[int], whole: Sequence[bool], seconds: float) -> Any:
-        optimize, sparse = highs.modules()
-        rows = self._rows + [(row, -np.inf, float(capacities[region])) for region, row in self._loads]
-        entries = [(value, r, column) for r, (row, _, _) in enumerate(rows) for column, value in row.items()]
-        data = [e[0] for e in entries], ([e[1] for e in entries], [e[2] for e in entries])
-        matrix = sparse.csr_array(data, shape=(len(rows), len(self._price)))
-        if not self._price:
-            matrix, whole = sparse.csr_array((len(rows), 1)), [False]
-        limits = [r[1] for r in rows], [r[2] for r in rows]
-        with highs.silent():
-            return optimize.milp(
-                np.array(self._price or [0.0]) / _SCALE,
-                integrality=np.array(whole, dtype=int),
-                bounds=optimize.Bounds(0, 1),
-                constraints=optimize.LinearConstraint(matrix, *limits) if rows else (),
-                options={"time_limit": seconds, "mip_rel_gap": 1e-6},
-            )
+    def _rooms(self, capacities: Sequence[int]) -> list[highs.Row]:
+        """The rows that hold what is in a region at a step within its capacity."""
+        return [(row, -np.inf, float(capacities[region])) for region, row in self._loads]
 
     def _variable(self, price: float, *, whole: bool) -> int:
-        self._price.append(price)
-        self._whole.append(whole)
-        return len(self._price) - 1
-
-    def _row(self, terms: Sequence[tuple[float, int | bool]], least: float, most: float) -> None:
-        """A constraint on a sum of variables; a boolean is a constant."""
-        row: dict[int, float] = defaultdict(float)
-        fixed = 0.0
-        for factor, term in terms:
-            if isinstance(term, bool):
-                fixed += factor * term
-            else:
-                row[term] += factor
-        self._rows.append((row, least - fixed, most - fixed))
+        return self._program.column(price / _SCALE, whole=whole)
 
     def _add(self, track: Track) -> None:
         """The variables and rows of one buffer."""
@@ -123,7 +96,7 @@ class HoldingProgram:
             else:
                 # Content that the caller brings is in one place: a second one would cost a copy.
                 most = 1.0 if q == 0 and track.home == HOME else np.inf
-                self._row([(1.0, variable) for variable in here.values()], 1.0, most)
+                self._program.row([(1.0, variable) for variable in here.values()], 1.0, most)
             before: dict[int, int | bool] = {HOME: True} if track.home != HOME else {}
             if q:
                 before = {place: self._held[track.buffer, q - 1, place] for place in track.places}
@@ -150,16 +123,16 @@ class HoldingProgram:
         """One place serves the operator; where it writes, no other place holds the content."""
         serving = [place for place in track.places if self._costs.serves(track, q, place)]
         chosen = {place: self._variable(self._costs.access(track, q, place), whole=False) for place in serving}
-        self._row([(1.0, variable) for variable in chosen.values()], 1.0, 1.0)
+        self._program.row([(1.0, variable) for variable in chosen.values()], 1.0, 1.0)
         if q == 0 and track.home == HOME:
-            self._row([(1.0, variable) for variable in here.values()], 1.0, 1.0)
+            self._program.row([(1.0, variable) for variable in here.values()], 1.0, 1.0)
         for place, held in here.items():
             if place in chosen:
                 kept = self._kept.get((track.buffer, place), False)
-                self._row([(1.0, chosen[place]), (-1.0, held), (-1.0, kept)], -np.inf, 0.0)
+                self._program.row([(1.0, chosen[place]), (-1.0, held), (-1.0, kept)], -np.inf, 0.0)
             if track.segments[q].written and held is not False:
                 terms: list[tuple[float, int | bool]] = [(1.0, held)]
-                self._row(terms + ([(-1.0, chosen[place])] if place in chosen else []), -np.inf, 0.0)
+                self._program.row(terms + ([(-1.0, chosen[place])] if place in chosen else []), -np.inf, 0.0)
 
     def _add_copies(self, track: Track, before: dict[int, int | bool], here: dict[int, int | bool]) -> None:
         """What holds the content now and did not before got it by a copy from what did."""
@@ -174,9 +147,9 @@ class HoldingProgram:
                 copy = self._variable(self._costs.copy(track, source, target), whole=False)
                 copies.append(copy)
                 if there is not True:
-                    self._row([(1.0, copy), (-1.0, there)], -np.inf, 0.0)
+                    self._program.row([(1.0, copy), (-1.0, there)], -np.inf, 0.0)
             terms: list[tuple[float, int | bool]] = [(1.0, held), (-1.0, before.get(target, False))]
-            self._row(terms + [(-1.0, copy) for copy in copies], -np.inf, 0.0)
+            self._program.row(terms + [(-1.0, copy) for copy in copies], -np.inf, 0.0)
 
     def _capacity_rows(self) -> list[tuple[int, dict[int, float]]]:
         """The bytes in each region at each step, once for each set of buffers that nothing larger contains."""

@@ -10,7 +10,6 @@ from modelplan.answers.region_layout import PROCESSOR, RegionProblem
 from modelplan.checking.moves_simulator import simulate
 from modelplan.checking.region_referee import check_layout
 from modelplan.model import Plan
-from modelplan.planning import allocators
 from modelplan.questions.memories.asking import owners_of, region_problem
 from modelplan.questions.memories.prefetching import plan_moves
 from modelplan.targets.device import Dma, Region
@@ -26,7 +25,6 @@ def moving_plan(
     reader: str = "",
     macs_per_second: float | None = None,
     seconds: float = 60.0,
-    allocator: str = allocators.DEFAULT,
 ) -> MovingPlan:
     """The layout of a plan's buffers and weights in `regions` whose contents move, with its replay.
 
@@ -39,14 +37,13 @@ def moving_plan(
         reader: what runs the operators, where regions say by whom they are reached.
         macs_per_second: how fast operators compute; None: they take the time of their accesses only.
         seconds: the limit of each run of the exact program.
-        allocator: what finds the offsets.
 
     Raises:
         RequestError: a step whose operands do not fit; names it.
         BrokenPlanError: the referee or the replay found a fault.
     """
     asked = moving_problem(plan, regions, dma, copied_only, reader, macs_per_second)
-    moving = plan_moves(asked, method, seconds, allocator)
+    moving = plan_moves(asked, method, seconds)
     check_layout(asked, replace(moving.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
     return MovingPlan(
         plan, asked, moving.layout, simulate(asked, moving.layout), moving.blocking, moving.floor,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem
-from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories.spilling import Spilled, spill
 from modelplan.questions.memories.timing import copied_by_engine, copy_takes, step_seconds, timetable_of
@@ -45,7 +44,6 @@ def plan_moves(
     problem: RegionProblem,
     method: str = "greedy",
     seconds: float = 60.0,
-    allocator: str = allocators.DEFAULT,
     shares: Sequence[float] = SHARES,
 ) -> Moving:
     """The layout that takes the least time of those found: contents leave and come back, copies run ahead.
@@ -54,20 +52,19 @@ def plan_moves(
         problem: what is asked.
         method: how contents are decided, `greedy` or `exact`.
         seconds: the limit of each run of the exact program.
-        allocator: what finds offsets.
         shares: of the fastest region, for which contents are decided; each is tried where an engine copies.
     """
-    first = spill(problem, method, seconds, allocator)
+    first = spill(problem, method, seconds)
     blocking = replace(first.layout, timetable=timetable_of(problem, first.layout))
     assert blocking.timetable is not None
     best = Moving(blocking, blocking.timetable.seconds, blocking.timetable.seconds, floor_seconds(problem), first)
     if not problem.dma.channels:
         return best
     for share in shares:
-        decided = first if share == 1.0 else _with_less(problem, share, method, seconds, allocator)
+        decided = first if share == 1.0 else _with_less(problem, share, method, seconds)
         if decided is None:
             continue
-        layout = copied_ahead(problem, decided.layout, allocator)
+        layout = copied_ahead(problem, decided.layout)
         assert layout.timetable is not None
         if layout.timetable.seconds < best.seconds * (1 - 1e-9):
             bounded = replace(layout, bound=first.layout.bound)
@@ -77,14 +74,14 @@ def plan_moves(
     return best
 
 
-def _with_less(problem: RegionProblem, share: float, method: str, seconds: float, allocator: str) -> Spilled | None:
+def _with_less(problem: RegionProblem, share: float, method: str, seconds: float) -> Spilled | None:
     """The choice for a smaller region; None where an operator's operands do not fit in it."""
     quick = fastest(problem)
     own = problem.regions[quick]
     smaller = replace(own, size=own.reserved + max(1, int((own.size - own.reserved) * share)))
     regions = tuple(smaller if r == quick else region for r, region in enumerate(problem.regions))
     try:
-        return spill(replace(problem, regions=regions), method, seconds, allocator)
+        return spill(replace(problem, regions=regions), method, seconds)
     except RequestError:
         return None
 
@@ -108,7 +105,7 @@ def floor_seconds(problem: RegionProblem) -> float:
     )
 
 
-def copied_ahead(problem: RegionProblem, layout: Layout, allocator: str = allocators.DEFAULT) -> Layout:
+def copied_ahead(problem: RegionProblem, layout: Layout) -> Layout:
     """The layout with copies that run while operators do, and its times; the same layout where none can."""
     quick = fastest(problem)
     limit = room(problem, quick)
@@ -116,7 +113,7 @@ def copied_ahead(problem: RegionProblem, layout: Layout, allocator: str = alloca
     for _ in range(_ROUNDS):
         ahead = _Ahead(problem, layout, limit)
         moves = ahead.moves()
-        stays, heights = placed(problem, moves, allocator)
+        stays, heights = placed(problem, moves)
         above = max((high - room(problem, region) for region, high in heights.items()), default=0)
         if above <= 0:
             tried = replace(layout, stays=stays, copies=moves.copies)

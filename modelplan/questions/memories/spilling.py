@@ -15,7 +15,6 @@ import numpy as np
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import IntArray
-from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories.exact_spilling import HoldingProgram
 from modelplan.questions.memories.tracks import HOME, Costs, Held, Moves, Track, fastest, moves_of, placed, room
@@ -41,16 +40,13 @@ class Spilled:
     rounds: int
 
 
-def spill(
-    problem: RegionProblem, method: str = "greedy", seconds: float = 60.0, allocator: str = allocators.DEFAULT
-) -> Spilled:
+def spill(problem: RegionProblem, method: str = "greedy", seconds: float = 60.0) -> Spilled:
     """A layout in which contents leave a region and come back where that costs least.
 
     Args:
         problem: what is asked; contents spill from the fastest region.
         method: `greedy` or `exact`.
         seconds: how long each run of the exact program may take.
-        allocator: what finds the offsets in each region.
 
     Raises:
         RequestError: no such method; or a step whose operands do not fit at the same time, by name.
@@ -69,7 +65,7 @@ def spill(
             break
         bound = max(bound, proved) if not rounds else bound
         moves = moves_of(costs, held)
-        stays, heights = placed(problem, moves, allocator)
+        stays, heights = placed(problem, moves)
         above = {r: high - room(problem, r) for r, high in heights.items() if high > room(problem, r)}
         if not above:
             best = Spilled(_layout(moves, stays, method, costs.of(held), bound, ended), costs.of(held), relaxed, rounds)

@@ -18,7 +18,6 @@ from modelplan.answers.region_layout import Layout, RegionProblem
 from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Graph, Plan
 from modelplan.model.bounds import height
-from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories.asking import region_problem
 from modelplan.questions.memories.prefetching import Moving, copied_ahead, plan_moves
@@ -301,7 +300,7 @@ def _needed_rate(stream: Stream, splits: Sequence[_Split]) -> float:
     return high
 
 
-def streamed(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -> tuple[RegionProblem, Layout]:
+def streamed(stream: Stream, memory: int) -> tuple[RegionProblem, Layout]:
     """The quickest layout in so much memory, every address and copy, with its times; and the question it answers.
 
     Raises:
@@ -313,7 +312,7 @@ def streamed(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -
     layouts = list[tuple[float, int, Layout]]()
     splits = sorted(_splits(stream, memory), key=lambda split: _seconds(stream, split, stream.link.rate))
     for split in splits[:_TRIED]:
-        layout = _layout(problem, split.kept, allocator)
+        layout = _layout(problem, split.kept)
         if layout is not None and layout.timetable is not None:
             layouts.append((layout.timetable.seconds, len(layouts), layout))
     if not layouts:
@@ -321,7 +320,7 @@ def streamed(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -
     return problem, min(layouts)[2]
 
 
-def swapped(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) -> tuple[RegionProblem, Moving]:
+def swapped(stream: Stream, memory: int) -> tuple[RegionProblem, Moving]:
     """A layout in which activations wait on the host too, and the question it answers: for less than `Stream.least`.
 
     Raises:
@@ -331,21 +330,21 @@ def swapped(stream: Stream, memory: int, allocator: str = allocators.DEFAULT) ->
     regions = replace(device, size=memory), replace(host, kind="psram", write_bandwidth=stream.link.rate)
     allowed = tuple((DEVICE,) if home == HOST else (DEVICE, HOST) for home in stream.problem.home)
     problem = replace(stream.problem, regions=regions, allowed=allowed)
-    return problem, plan_moves(problem, allocator=allocator, shares=(1.0, 0.75))
+    return problem, plan_moves(problem, shares=(1.0, 0.75))
 
 
-def _layout(problem: RegionProblem, kept: frozenset[int], allocator: str) -> Layout | None:
+def _layout(problem: RegionProblem, kept: frozenset[int]) -> Layout | None:
     """A layout that keeps these weights, or fewer where offsets do not fit; None where none does."""
     costs = Costs(problem)
     remaining = sorted(kept, key=lambda buffer: costs.tracks[buffer].size)
     for _ in range(_ROUNDS):
         held = [_holdings(track, kept=track.buffer in set(remaining)) for track in costs.tracks]
         moves = moves_of(costs, held)
-        stays, heights = placed(problem, moves, allocator)
+        stays, heights = placed(problem, moves)
         excess = heights.get(DEVICE, 0) - problem.regions[DEVICE].size
         if excess <= 0:
             base = Layout(stays, moves.copies, 0.0, "stream")
-            return copied_ahead(problem, base, allocator)
+            return copied_ahead(problem, base)
         while remaining and excess > 0:
             excess -= costs.tracks[remaining.pop()].size
     return None

@@ -16,6 +16,8 @@ from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import steps_words
 
+#: Steps of the allocator's search for each region.
+_STEPS = 20_000
 #: The place of a buffer's content in its home, beside the numbers of regions.
 HOME = -1
 #: For each segment of a buffer the places that hold its content.
@@ -249,9 +251,7 @@ def _stays(track: Track, held: Held, stays: list[Stay]) -> dict[tuple[int, int],
     return number
 
 
-def placed(
-    problem: RegionProblem, moves: Moves, allocator: str = allocators.DEFAULT, steps: int = 20_000
-) -> tuple[tuple[Stay, ...], dict[int, int]]:
+def placed(problem: RegionProblem, moves: Moves) -> tuple[tuple[Stay, ...], dict[int, int]]:
     """The stays with offsets, each region placed by itself, and the height of each region that is used.
 
     A height may be above what the region has.
@@ -264,7 +264,7 @@ def placed(
         numbers[stay.region].append(number)
     for region, own in numbers.items():
         question = _problem_of(problem, region, own, stays, apart[region])
-        placement = allocators.place(question, allocator, Budget(steps=steps, enough=question.capacity))
+        placement = allocators.place(question, budget=Budget(steps=_STEPS, enough=question.capacity))
         first = _first_offset(problem, region)
         for number, offset in zip(own, placement.offsets.tolist(), strict=True):
             stays[number] = replace(stays[number], offset=first + offset)

@@ -235,16 +235,13 @@ def _stacked(shared_plan: SharedPlan, joint: Drawing) -> View:
         kinds += [number] * len(rows)
         banks.append((f"memory of {part.name}", base))
         base += max(part.alone, bounds.height(part.problem, placed))
-    drawn = Drawing(
-        title=joint.title,
+    drawn = replace(
+        joint,
         problem=Problem.of(buffers),
         placement=Placement(np.array(offsets), lower_bound=0),
         planned=base,
         kinds=np.array(kinds, dtype=np.int64),
-        ops=(),
-        made_by=shared_plan.made_by,
         banks=tuple(banks),
-        labels=joint.labels,
-        models=joint.models,
+        claimed=(),
     )
     return View("separate memories", "a memory for each model", drawn)

@@ -48,6 +48,10 @@ def least_work(units: Units, budget: int, seconds: float = 20.0) -> SequenceAnsw
     return _Model(units, budget).solve(seconds)
 
 
+#: What a column stands for, and of which stage, unit and value.
+_Key = tuple[str | int, ...]
+
+
 class _Model:
     """Rows and columns: run[t, u], hold[t, v] at the start of stage t, used[t, u], freed[t, v, u] behind unit u."""
 
@@ -57,13 +61,8 @@ class _Model:
         self.budget = budget // self.unit
         self.top = max((u.work for u in units.units), default=1) or 1
         self.extra = bounding.extra_work(units, budget)
-        self.number: dict[tuple[str, int, int, int], int] = {}
-        self.low: list[float] = []
-        self.high: list[float] = []
-        self.whole: list[int] = []
-        self.entries: tuple[list[int], list[int], list[float]] = ([], [], [])
-        self.least: list[float] = []
-        self.most: list[float] = []
+        self.program = highs.IntegerProgram()
+        self.number: dict[_Key, int] = {}
         self.writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}
         self.readers: dict[int, list[int]] = {}
         for u, one in enumerate(units.units):
@@ -75,47 +74,37 @@ class _Model:
         for v in range(len(units.sizes)):
             self._add_origin(self.n, v)
 
-    def _column(self, key: tuple[str, int, int, int], low: float, high: float, *, whole: bool) -> None:
-        self.number[key] = len(self.low)
-        self.low.append(low)
-        self.high.append(high)
-        self.whole.append(int(whole))
-
-    def _row(self, terms: Iterable[tuple[tuple[str, int, int, int], float]], least: float, most: float) -> None:
-        for key, factor in terms:
-            if key in self.number:
-                self.entries[0].append(len(self.least))
-                self.entries[1].append(self.number[key])
-                self.entries[2].append(factor)
-        self.least.append(least)
-        self.most.append(most)
+    def _row(self, terms: Iterable[tuple[_Key, float]], least: float, most: float) -> None:
+        """Adds a row; what has no column is 0."""
+        there = [(factor, self.number[key]) for key, factor in terms if key in self.number]
+        self.program.row(there, least, most)
 
     def _add_columns(self) -> None:
+        column = self.program.column
         for t in range(self.n + 1):
             for v in range(len(self.units.sizes)):
                 there = v in self.units.given or self.writer[v] < t
                 held = v in self.units.kept and (t == self.n or v in self.units.given)
                 if there:
-                    self._column(("hold", t, v, 0), 1 if held or (t == 0) else 0, 1, whole=True)
+                    self.number["hold", t, v] = column(0.0, 1 if held or (t == 0) else 0, 1, whole=True)
         for t in range(self.n):
             for u in range(t + 1):
-                again = 1 if u == t or self.units.units[u].repeatable else 0
-                self._column(("run", t, u, 0), 1 if u == t else 0, again, whole=True)
-                room = self.budget - self.units.units[u].scratch // self.unit if u == t else self.budget
-                self._column(("used", t, u, 0), 0, max(room, -1), whole=False)
-                for v in {*self.units.units[u].reads, *self.units.units[u].writes}:
-                    self._column(("freed", t, v, u), 0, 1, whole=False)
+                unit = self.units.units[u]
+                again = 1 if u == t or unit.repeatable else 0
+                self.number["run", t, u] = column(unit.work / self.top, 1 if u == t else 0, again, whole=True)
+                room = self.budget - unit.scratch // self.unit if u == t else self.budget
+                self.number["used", t, u] = column(0.0, 0, room, whole=False)
+                for v in {*unit.reads, *unit.writes}:
+                    self.number["freed", t, v, u] = column(0.0, whole=False)
 
     def _size(self, v: int) -> int:
         return self.units.sizes[v] // self.unit
 
     def _add_origin(self, t: int, v: int) -> None:
         """What is held at the start of stage t was held or written in the stage before."""
-        if t and ("hold", t, v, 0) in self.number:
+        if t and ("hold", t, v) in self.number:
             writer = self.writer.get(v, -1)
-            self._row(
-                [(("hold", t, v, 0), 1), (("hold", t - 1, v, 0), -1), (("run", t - 1, writer, 0), -1)], -np.inf, 0
-            )
+            self._row([(("hold", t, v), 1), (("hold", t - 1, v), -1), (("run", t - 1, writer), -1)], -np.inf, 0)
 
     def _add_stage(self, t: int) -> None:
         for v in range(len(self.units.sizes)):
@@ -123,7 +112,7 @@ class _Model:
         for u in range(t + 1):
             for v in self.units.units[u].reads:
                 writer = self.writer.get(v, -1)
-                self._row([(("run", t, u, 0), 1), (("run", t, writer, 0), -1), (("hold", t, v, 0), -1)], -np.inf, 0)
+                self._row([(("run", t, u), 1), (("run", t, writer), -1), (("hold", t, v), -1)], -np.inf, 0)
             self._add_memory(t, u)
             for v in {*self.units.units[u].reads, *self.units.units[u].writes}:
                 self._add_freeing(t, u, v)
@@ -135,59 +124,47 @@ class _Model:
         own = {*unit.reads, *unit.writes}
         idle = [v for v in range(len(self.units.sizes)) if v not in own and self.writer.get(v, -1) < t]
         left = self.budget - sum(map(self._size, own)) - unit.scratch // self.unit
-        self._row([(("hold", t + 1, v, 0), self._size(v)) for v in idle], -np.inf, left)
+        self._row([(("hold", t + 1, v), self._size(v)) for v in idle], -np.inf, left)
         extra = self.extra.get(t, 0)
         if extra:
             later = [(stage, u) for stage in range(t + 1, self.n) for u in range(stage)]
-            terms = [(("run", stage, u, 0), self.units.units[u].work / self.top) for stage, u in later]
+            terms = [(("run", stage, u), self.units.units[u].work / self.top) for stage, u in later]
             self._row(terms, extra / self.top - 1e-9, np.inf)
 
     def _add_memory(self, t: int, u: int) -> None:
         """used[t, u] is what was used before, less what was freed behind the unit before, and what u writes."""
         unit = self.units.units[u]
-        terms: list[tuple[tuple[str, int, int, int], float]] = [(("used", t, u, 0), 1)]
-        terms.append((("run", t, u, 0), -sum(map(self._size, unit.writes))))
+        terms: list[tuple[_Key, float]] = [(("used", t, u), 1)]
+        terms.append((("run", t, u), -sum(map(self._size, unit.writes))))
         if u:
             before = self.units.units[u - 1]
-            terms.append((("used", t, u - 1, 0), -1))
+            terms.append((("used", t, u - 1), -1))
             terms += [(("freed", t, v, u - 1), self._size(v)) for v in {*before.reads, *before.writes}]
         else:
-            terms += [(("hold", t, v, 0), -self._size(v)) for v in range(len(self.units.sizes))]
+            terms += [(("hold", t, v), -self._size(v)) for v in range(len(self.units.sizes))]
         self._row(terms, 0, 0)
         if unit.scratch and u != t:
-            self._row([(("used", t, u, 0), 1), (("run", t, u, 0), unit.scratch // self.unit)], -np.inf, self.budget)
+            self._row([(("used", t, u), 1), (("run", t, u), unit.scratch // self.unit)], -np.inf, self.budget)
 
     def _add_freeing(self, t: int, u: int, v: int) -> None:
         """Freed behind u only if u ran, no later unit of the stage reads it, and the next stage does not hold it."""
         freed = ("freed", t, v, u)
-        self._row([(freed, 1), (("run", t, u, 0), -1)], -np.inf, 0)
-        self._row([(freed, 1), (("hold", t + 1, v, 0), 1)], -np.inf, 1)
+        self._row([(freed, 1), (("run", t, u), -1)], -np.inf, 0)
+        self._row([(freed, 1), (("hold", t + 1, v), 1)], -np.inf, 1)
         for reader in self.readers.get(v, ()):
             if u < reader <= t:
-                self._row([(freed, 1), (("run", t, reader, 0), 1)], -np.inf, 1)
+                self._row([(freed, 1), (("run", t, reader), 1)], -np.inf, 1)
 
     def solve(self, seconds: float) -> SequenceAnswer:
-        optimize, sparse = highs.modules()
         short = max(self.extra.values(), default=0) == float("inf")
-        if short or min(self.high, default=0) < 0 or self.units.floor > self.budget * self.unit:
+        crowded = any(unit.scratch // self.unit > self.budget for unit in self.units.units)
+        if short or crowded or self.units.floor > self.budget * self.unit:
             return SequenceAnswer(None, 0, "infeasible")
-        work = np.zeros(len(self.low))
-        for (what, _, u, _), column in self.number.items():
-            if what == "run":
-                work[column] = self.units.units[u].work / self.top
-        rows, columns = (np.array(entries, dtype=np.int32) for entries in self.entries[:2])  # what HiGHS takes
-        matrix = sparse.csr_array((self.entries[2], (rows, columns)), shape=(len(self.least), len(self.low)))
-        limits = optimize.Bounds(np.array(self.low), np.array(self.high))
-        rules = optimize.LinearConstraint(matrix, np.array(self.least), np.array(self.most))
-        options = {"time_limit": seconds, "mip_rel_gap": 0.0}
-        with highs.silent():
-            answer = optimize.milp(
-                work, integrality=np.array(self.whole), bounds=limits, constraints=rules, options=options
-            )
+        answer = self.program.solve(seconds, 0.0)
         if answer.status == highs.INFEASIBLE:
             return SequenceAnswer(None, 0, "infeasible")
         bound = 0 if answer.mip_dual_bound is None else int(max(answer.mip_dual_bound - 1e-6, 0.0) * self.top)
         if answer.x is None:
             return SequenceAnswer(None, bound, "deadline")
-        sequence = tuple(u for t in range(self.n) for u in range(t + 1) if answer.x[self.number["run", t, u, 0]] > 0.5)
+        sequence = tuple(u for t in range(self.n) for u in range(t + 1) if answer.x[self.number["run", t, u]] > 0.5)
         return SequenceAnswer(sequence, bound, "optimal" if answer.status == 0 else "deadline")

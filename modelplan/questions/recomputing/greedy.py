@@ -69,17 +69,13 @@ def _closure(units: Units, sequence: list[int], writer: dict[int, int], v: int, 
     if not deep:
         return [writer[v]]
     alive = _alive(units, sequence, at) - {v}
-    needed: list[int] = []
-    stack = [(writer[v], False)]
-    seen = set()
+    needed = set[int]()
+    stack = [writer[v]]
     while stack:
-        u, done = stack.pop()
-        if done:
-            needed.append(u)
-        elif u not in seen:
-            seen.add(u)
-            stack.append((u, True))
-            stack += [(writer[r], False) for r in units.units[u].reads if r not in alive and r in writer]
+        u = stack.pop()
+        if u not in needed:
+            needed.add(u)
+            stack += [writer[r] for r in units.units[u].reads if r not in alive and r in writer]
     return sorted(needed)
 
 

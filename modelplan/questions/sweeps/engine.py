@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import groupby, islice
 from typing import Any
@@ -64,12 +64,16 @@ def records(runs: Iterable[SweepRun], cluster: Cluster, timeout: float) -> Itera
         raise RequestError(f"{_name(cluster)}: {' '.join(str(problem).split()) or type(problem).__name__}") from None
 
 
-def _client(cluster: Cluster) -> AbstractContextManager[Any]:
+@contextmanager
+def _client(cluster: Cluster) -> Iterator[Any]:
+    """A client of the cluster; processes of this machine end with it."""
     if cluster.scheduler:
         _require_scheduler(cluster)
-        client: AbstractContextManager[Any] = Client(cluster.scheduler, timeout=_WAIT, set_as_default=False)
-        return client
-    return _Owned(_local_cluster(cluster))
+        with Client(cluster.scheduler, timeout=_WAIT, set_as_default=False) as client:
+            yield client
+    else:
+        with closing(_local_cluster(cluster)) as local, closing(Client(local, set_as_default=False)) as client:
+            yield client
 
 
 def _local_cluster(cluster: Cluster) -> Any:
@@ -104,20 +108,6 @@ def _require_scheduler(cluster: Cluster) -> None:
     except (TypeError, ValueError) as problem:  # an address that cannot be read, or TLS that is not configured
         text = f"{_name(cluster)}: expected an address such as tcp://host:8786: {problem}"
         raise RequestError(text) from None
-
-
-class _Owned(AbstractContextManager[Any]):
-    """A client of a cluster that ends with it."""
-
-    def __init__(self, cluster: Any) -> None:
-        self._cluster, self._client = cluster, Client(cluster, set_as_default=False)
-
-    def __enter__(self) -> Any:
-        return self._client
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-        self._cluster.close()
 
 
 def _name(cluster: Cluster) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelplan.answers.sweep_progress import SweepProgress
+from modelplan.answers.sweep_summary import SweepProgress
 from modelplan.questions.sweeps.run_table import RunTable, runs_of
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def related(
     order = _order(names, pipes)
     turns = {pair for group in in_turn for pair in _pairs(names, group)}
     relation = Relation(names, frozenset(turns), pipes, (), order)
-    turns |= {_sorted(pair) for unit in relation.units for pair in combinations(unit, 2)}
+    turns |= {pair for unit in relation.units for pair in combinations(sorted(unit), 2)}
     kept = dict.fromkeys(place for text in keep for place in _kept(graphs, text))
     relation = replace(relation, turns=frozenset(turns), kept=tuple(kept))
     _check_units(relation)
@@ -51,10 +51,6 @@ def all_in_turn(relation: Relation) -> Relation:
     return replace(relation, turns=frozenset(combinations(range(len(relation.names)), 2)))
 
 
-def _sorted(pair: tuple[int, int]) -> tuple[int, int]:
-    return min(pair), max(pair)
-
-
 def _pairs(names: Sequence[str], group: Sequence[str]) -> Iterator[tuple[int, int]]:
     """All pairs of the models in `group`."""
     members = list(range(len(names))) if tuple(group) == (ALL,) else [_model(names, name) for name in group]
@@ -62,7 +58,7 @@ def _pairs(names: Sequence[str], group: Sequence[str]) -> Iterator[tuple[int, in
         raise RequestError(f"in turn: {','.join(group)!r} names one model, expected two or more")
     if len(set(members)) < len(members):
         raise RequestError(f"in turn: {','.join(group)!r} names a model twice")
-    return map(_sorted, combinations(members, 2))
+    return combinations(sorted(members), 2)
 
 
 def _model(names: Sequence[str], name: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from modelplan.answers.proof_verdict import Verdict
+from modelplan.answers.proof import Verdict
 from modelplan.model.c_program import CProgram
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing

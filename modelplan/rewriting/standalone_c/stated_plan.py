@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from modelplan.answers.proof_verdict import Verdict
+from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import (

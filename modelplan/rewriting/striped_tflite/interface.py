@@ -13,17 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modelplan.formats import load_model
-from modelplan.formats.tflite.flatbuffer_tables import (
-    MODEL,
-    OPERATOR,
-    SUBGRAPH,
-    TENSOR,
-    FrontTables,
-    child,
-    elements,
-    root,
-    tables,
-)
+from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, SUBGRAPH, TENSOR, FrontTables
+from modelplan.formats.tflite.tflite_tables import child, root_table, slots, tables
 from modelplan.model import Graph
 from modelplan.primitives.errors import RequestError
 from modelplan.rewriting.striped_tflite.building import striped_program
@@ -144,7 +135,7 @@ def with_interface(model: bytes, graph: Graph, dtype: str) -> ChangedInterface:
         RequestError: an end has another type and none can change, or the model has several subgraphs.
         ModelError: it holds what cannot be carried over.
     """
-    if len(tables(model, root(model), _SUBGRAPHS)) != 1:
+    if len(tables(model, root_table(model), _SUBGRAPHS)) != 1:
         raise RequestError("--interface needs a model of one subgraph")
     conversions = outer_conversions(graph)
     written = _Interface(model, graph, conversions, dtype)
@@ -188,7 +179,7 @@ class _Interface:
 
     def __init__(self, model: bytes, graph: Graph, conversions: OuterConversions, dtype: str) -> None:
         self.model, self.graph, self.conversions, self.dtype = model, graph, conversions, dtype
-        self.root = root(model)
+        self.root = root_table(model)
         self.subgraph = tables(model, self.root, _SUBGRAPHS)[0]
         self.file_tensors = read_tflite(model, graph.name).subgraphs[0].tensors
         self.converted: list[ConvertedTensor] = []
@@ -262,7 +253,7 @@ class _Interface:
         """The old file whose operators name the tensors of the interface in place of those behind it."""
         changed = bytearray(self.model)
         for table in tables(self.model, self.subgraph, _OPERATORS):
-            for at in (*elements(self.model, table, _OP_INPUTS), *elements(self.model, table, _OP_OUTPUTS)):
+            for at in (*slots(self.model, table, _OP_INPUTS), *slots(self.model, table, _OP_OUTPUTS)):
                 old = int(struct.unpack_from("<i", self.model, at)[0])
                 struct.pack_into("<i", changed, at, self.renumbered.get(old, old))
         return bytes(changed)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelplan.answers.proof_verdict import Verdict
+from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model

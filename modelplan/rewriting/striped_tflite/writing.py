@@ -18,14 +18,9 @@ from modelplan.formats.tflite.flatbuffer_tables import (
     SUBGRAPH,
     TENSOR,
     FrontTables,
-    child,
-    elements,
-    field,
-    root,
-    tables,
     unknown_fields,
 )
-from modelplan.formats.tflite.tflite_tables import get_metadata
+from modelplan.formats.tflite.tflite_tables import child, field, get_metadata, root_table, slots, tables
 from modelplan.model import Graph
 from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
@@ -95,12 +90,12 @@ def newer_operators(model: bytes) -> dict[int, str]:
 
     What such fields mean is not known. In operators that stay whole they stay as they are.
     """
-    subgraph = tables(model, root(model), _SUBGRAPHS)[0]
+    subgraph = tables(model, root_table(model), _SUBGRAPHS)[0]
     maps = tables(model, subgraph, _TENSORS)
     newer = {t for t, table in enumerate(maps) if unknown_fields(model, table, len(TENSOR))}
     found = {}
     for index, table in enumerate(tables(model, subgraph, _OPERATORS)):
-        listed = [at for part in (_OP_INPUTS, _OP_OUTPUTS) for at in elements(model, table, part)]
+        listed = [at for part in (_OP_INPUTS, _OP_OUTPUTS) for at in slots(model, table, part)]
         own = {int(struct.unpack_from("<i", model, at)[0]) for at in listed}
         if unknown_fields(model, table, len(OPERATOR)) or newer & own or _has_newer_options(model, table):
             found[index] = "it, its options or its tensors have fields that modelplan does not know"
@@ -119,7 +114,7 @@ class _Writer:
     def __init__(self, model: bytes, program: TfliteProgram) -> None:
         self.model, self.program = model, program
         self.old = bytearray(model)
-        self.root = root(model)
+        self.root = root_table(model)
         subgraphs = tables(model, self.root, _SUBGRAPHS)
         self.others = subgraphs[1:]
         if get_metadata(model, _BY_NUMBER) is not None:
@@ -208,11 +203,11 @@ class _Writer:
         return self.front.table(SUBGRAPH, fields)
 
     def _interface(self, number: int) -> list[int]:
-        return [self._int(at) for at in elements(self.model, self.subgraph, number)]
+        return [self._int(at) for at in slots(self.model, self.subgraph, number)]
 
     def _listed(self, table: int, part: int) -> list[int]:
         """The tensors that an operator of the file names in one of its lists."""
-        return [self._int(at) for at in elements(self.model, table, part)]
+        return [self._int(at) for at in slots(self.model, table, part)]
 
     def _int(self, at: int) -> int:
         return int(struct.unpack_from("<i", self.model, at)[0])
@@ -223,7 +218,7 @@ class _Writer:
             if self._stays(step):
                 table = self._table(step)
                 for part in (_OP_INPUTS, _OP_OUTPUTS, _INTERMEDIATES):
-                    for at in elements(self.model, table, part):
+                    for at in slots(self.model, table, part):
                         self._change(at)
         for signature in tables(self.model, self.root, _SIGNATURES):
             for part in (0, 1):
@@ -320,7 +315,7 @@ class _Writer:
         """The scales and zero points of a part, of a constant that has one for each index along its axis; else none."""
         old = child(self.model, self.tensors[added.tensor], _QUANTIZATION)
         axis, low, high = added.part or (0, 0, 0)
-        scales, zeros = (elements(self.model, old, n) for n in (_SCALES, _ZERO_POINTS)) if old else ([], [])
+        scales, zeros = (slots(self.model, old, n) for n in (_SCALES, _ZERO_POINTS)) if old else ([], [])
         if len(scales) < 2:
             return {}
         if len(scales) != self.program.graph.tensors[added.tensor].shape[axis]:

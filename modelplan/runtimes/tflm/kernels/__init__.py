@@ -15,8 +15,7 @@ from itertools import zip_longest
 
 from modelplan.model import Graph, Op
 from modelplan.ops.op_facts import Lead
-from modelplan.primitives.errors import RequestError
-from modelplan.primitives.suggesting import did_you_mean
+from modelplan.primitives.errors import RequestError, did_you_mean
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal, Subgraph
