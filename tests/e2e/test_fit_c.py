@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from c_plans import faults
 from mobilenet_v2 import mobilenet_v2
+from standalone_c import SANITIZERS
 
 from modelplan.cli import main
 from modelplan.primitives.errors import ModelError, RequestError
@@ -23,7 +24,6 @@ from modelplan.runtimes.tflm.runner import tflm_values
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
-SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 MAIN = """
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ def static_bytes(folder: Path) -> int:
 
 def outputs(folder: Path, inputs: bytes) -> bytes:
     (folder / "main.c").write_text(MAIN)
-    command = ["cc", "-std=c99", *SANITIZED, "main.c", "net.c", "-lm", "-o", "net"]
+    command = ["cc", "-std=c99", *SANITIZERS, "main.c", "net.c", "-lm", "-o", "net"]
     subprocess.run(command, cwd=folder, check=True)
     done = subprocess.run(["./net"], cwd=folder, input=inputs, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()[:2000]
@@ -114,7 +114,7 @@ def test_tiles_need_less_where_work_may_be_added(tmp_path: Path, capsys: pytest.
     assert found
     assert int(found[1]) < 0.85 * usual.rungs[0].program.nbytes
     assert not verify(VerifyRequest(str(path), str(source))).fault
-    subprocess.run(["cc", "-std=c99", *SANITIZED, "test.c", "-lm", "-o", "test"], cwd=tmp_path, check=True)
+    subprocess.run(["cc", "-std=c99", *SANITIZERS, "test.c", "-lm", "-o", "test"], cwd=tmp_path, check=True)
     assert "PASS" in subprocess.run(["./test"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     least = fit_c(FitCRequest(str(path), pushed=True, max_time=1e-6, without=frozenset({"maps", "overlaps", "rows"})))
     assert {rung.macs for rung in least.rungs} == {0.0}

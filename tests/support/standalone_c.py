@@ -16,7 +16,8 @@ from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
-SANITIZERS = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+#: Not optimised, which would take longer than it saves: warnings that need it are asked for where nothing is run.
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 #: The share of operators that are computed in slices where there are any.
 _SLICED = 2 / 3
 

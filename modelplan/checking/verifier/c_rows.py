@@ -246,7 +246,17 @@ class _RowReplay:
                 if not placed and read.address < end and write.address < read.address + size:
                     raise self._broken(f"writes {self.cells[write.tensor].label} over operands that are still read")
 
+    @cached_property
+    def _rules(self) -> dict[tuple[int, int], RowReads | None]:
+        """What `_rule` found for an operator, by its number, and a position of its operands."""
+        return {}
+
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
+        if (op.number, position) not in self._rules:
+            self._rules[op.number, position] = self._found_rule(op, position, results)
+        return self._rules[op.number, position]
+
+    def _found_rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
         rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
         if op.inputs[position] in self._convolutions:

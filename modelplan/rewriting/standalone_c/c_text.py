@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,27 +61,29 @@ def identifier(text: str) -> str:
     return name if re.match(r"[a-z]", name) and name not in _RESERVED else f"net_{name}".rstrip("_")
 
 
-def filled(items: Iterable[str], indent: str = "    ") -> Iterator[str]:
+def filled(items: Iterable[object], indent: str = "    ") -> Iterator[str]:
     """Items in lines, with a comma behind each."""
-    line = indent
-    for item in items:
-        if len(line) + len(item) + 2 > _WIDTH:
-            yield line.rstrip()
-            line = indent
-        line += f"{item}, "
-    if line.strip():
-        yield line.rstrip(", ")
+    text = "".join(f"{item},\n" for item in items)
+    start, room = 0, _WIDTH - len(indent)
+    while start < len(text):
+        end = 1 + max(text.rfind("\n", start, start + room), text.find("\n", start))
+        line = text[start:end].replace("\n", " ").rstrip()
+        yield indent + (line if end < len(text) else line.rstrip(","))
+        start = end
 
 
 def table_text(name: str, table: ConstTable) -> str:
     """The definition of a table."""
-    values = table.numbers.ravel().tolist()
-    if table.ctype in ("int8_t", "int16_t", "uint8_t"):
-        items = [str(v) for v in values]
-    else:
-        items = [number(v, table.ctype) for v in values]
-    body = "\n".join(filled(items))
-    return f"static const {table.ctype} {name}[{max(len(items), 1)}] = {{\n{body or '    0'}\n}};"
+    body = _table_body(table.ctype, table.numbers.dtype.str, table.numbers.tobytes())
+    return f"static const {table.ctype} {name}[{max(table.numbers.size, 1)}] = {{\n{body or '    0'}\n}};"
+
+
+@lru_cache(maxsize=512)
+def _table_body(ctype: str, dtype: str, content: bytes) -> str:
+    """The lines of a table, which the plans of a model have in common."""
+    values = np.frombuffer(content, dtype).tolist()
+    plain = ctype in ("int8_t", "int16_t", "uint8_t")
+    return "\n".join(filled(values if plain else (number(v, ctype) for v in values)))
 
 
 def aligned_columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from modelplan.model.c_program import (
@@ -44,10 +44,11 @@ class TickTrace:
     def add(self, stage: StageGranules) -> None:
         """Adds the ticks of a stage."""
         self.stages.append([])
-        self.capacity.update(_capacities(self.graph, stage))
+        granules = list(stage.granules)
+        self.capacity.update(_capacities(self.graph, stage, granules))
         progress = StageProgress(stage, self.graph.nbytes)
         view = _StageView(stage, self.capacity, self.graph.nbytes)
-        for granule in stage.granules:
+        for granule in granules:
             for value, _, _, end in progress.written(granule):
                 if end - view.front.get(value, 0) > self.capacity[value]:
                     self._shift(progress, value, view)
@@ -213,10 +214,10 @@ class _StageView:
         return extent - first - count if self.backward else first
 
 
-def _capacities(graph: StagedGraph, stage: StageGranules) -> dict[int, int]:
+def _capacities(graph: StagedGraph, stage: StageGranules, granules: Iterable[Granule]) -> dict[int, int]:
     """The bytes that each value of a stage needs at a time."""
     progress, room = StageProgress(stage, graph.nbytes), dict.fromkeys(stage.inner, 0)
-    for granule in stage.granules:
+    for granule in granules:
         for value, _, _, end in progress.written(granule):
             if value in room:
                 room[value] = max(room[value], end - progress.kept_from(value))

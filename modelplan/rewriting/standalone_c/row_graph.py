@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import nbytes
@@ -63,7 +64,7 @@ class OperatorRows:
     tiles: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MapShape:
     """The rows of a tensor: their number, their columns and the bytes of each column."""
 
@@ -71,11 +72,11 @@ class MapShape:
     columns: int
     column_bytes: int
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         return self.columns * self.column_bytes
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """The bytes of all rows."""
         return self.rows * self.row_bytes
@@ -111,7 +112,13 @@ class RowGraph:
 
     def shape(self, tensor: int) -> MapShape:
         """The rows of a tensor."""
-        return map_shape(self.graph, tensor)
+        if tensor not in self._shapes:
+            self._shapes[tensor] = map_shape(self.graph, tensor)
+        return self._shapes[tensor]
+
+    @cached_property
+    def _shapes(self) -> dict[int, MapShape]:
+        return {}
 
     def members(self, number: int) -> tuple[int, ...]:
         """The operators that an operator of the order stands for, itself the last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, RowGraph
 
@@ -63,7 +64,7 @@ class OperandUse:
         return min(here + min(column, shape.columns) * shape.column_bytes, below, shape.nbytes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StageOperator:
     """An operator of a stage: what it reads, what it makes, and the columns that it computes at a time."""
 
@@ -73,7 +74,7 @@ class StageOperator:
     by_rows: bool
     width: int
 
-    @property
+    @cached_property
     def shape(self) -> MapShape:
         """The rows of the first result."""
         return self.results[0][2] if self.results else _NO_RESULT
@@ -101,13 +102,13 @@ class StagePace:
 
     def advance(self, number: int) -> Iterator[Granule]:
         """The next granule of an operator, and before it those that make what it reads."""
-        pending = [number]
+        pending = [self._awaited(number)]
         while pending:
-            operator = self.operators[pending[-1]]
-            granule = operator.next_granule(*self.at[operator.number])
-            missing = next((u.value for u in operator.uses if self.available[u.value] < u.bytes_for(granule)), None)
-            if missing is not None:
-                pending.append(self.producers[missing])
+            operator, granule, missing = pending[-1]
+            while missing and self.available[missing[-1][0]] >= missing[-1][1]:
+                missing.pop()
+            if missing:
+                pending.append(self._awaited(self.producers[missing[-1][0]]))
                 continue
             yield granule
             pending.pop()
@@ -116,6 +117,12 @@ class StagePace:
             self.at[operator.number] = row, left
             for value, _, shape in operator.results:
                 self.available[value] = row * shape.row_bytes + left * shape.column_bytes
+
+    def _awaited(self, number: int) -> tuple[StageOperator, Granule, list[tuple[int, int]]]:
+        """An operator, its next granule, and how many bytes of which values that waits for, the last first."""
+        operator = self.operators[number]
+        granule = operator.next_granule(*self.at[number])
+        return operator, granule, [(use.value, use.bytes_for(granule)) for use in reversed(operator.uses)]
 
 
 def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backward: bool) -> dict[int, StageOperator]:

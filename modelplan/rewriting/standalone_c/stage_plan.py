@@ -67,6 +67,12 @@ class StageGranules:
                 readers.setdefault(use.value, []).append((number, use))
         return readers
 
+    def touched(self, number: int) -> frozenset[int]:
+        """The values of which an operator may end the use of bytes, with each of its granules."""
+        operator = self.operators[number]
+        unread = {value for value, _, _ in operator.results if value in self.inner and value not in self.readers}
+        return (self.inner | self.dying) & {use.value for use in operator.uses} | unread
+
 
 @dataclass
 class StageProgress:
@@ -185,22 +191,19 @@ class StagedGraph:
     def _measured(self, stage: StageGranules, most: int) -> tuple[int, bool]:
         progress = StageProgress(stage, self.nbytes)
         kept = dict.fromkeys(progress.end, 0)
+        facts = {n: (*self._tiles(n), self._more(n), stage.touched(n)) for n in stage.operators}
         total = peak = stage.passing + sum(progress.end.values())
         for granule in stage.granules:
-            tiles = self._tiles(granule.operator)
-            peak = max(peak, total + tiles[0])
-            touched = {use.value for use in stage.operators[granule.operator].uses} - stage.held
-            more = self._more(granule.operator)
+            before, during, more, touched = facts[granule.operator]
+            peak = max(peak, total + before)
             for value, _, _, end in progress.written(granule):
                 total += end - progress.end[value]
                 progress.end[value] = end
-                if value in stage.inner and value not in stage.readers:
-                    touched.add(value)
-            peak = max(peak, total + more + tiles[1])
+            peak = max(peak, total + more + during)
             if peak > most:
                 return peak, False
             progress.finish(granule)
-            for value in touched & kept.keys():
+            for value in touched:
                 first = progress.kept_from(value)
                 total -= max(first - kept[value], 0)
                 kept[value] = max(first, kept[value])

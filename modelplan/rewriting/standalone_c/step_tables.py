@@ -162,16 +162,18 @@ def _by_repetition(table: StepTable, order: Sequence[int]) -> None:
         same = np.append(forms[period:] == forms[:-period], [False] * (period + 1))
         ends = np.flatnonzero(~same)
         reach[period] = ends[np.searchsorted(ends, np.arange(len(order) + 1))] - np.arange(len(order) + 1)
+    periods = np.maximum(np.arange(most + 1), 1)
+    saved = reach // periods[:, None] * periods[:, None]
+    best = saved.argmax(axis=0)  # the shortest of those that save most
     at = plain = 0
     while at < len(order):
-        saved = [(int(reach[p, at]) // p * p, -p) for p in range(1, most + 1)]
-        gain, period = max(saved, default=(0, 0))
+        period, gain = int(best[at]), int(saved[best[at], at])
         if gain < _WORTH:
             at += 1
             continue
         _append(table, order[plain:at], 1)
-        _append(table, order[at : at - period], gain // -period + 1)
-        at = plain = at - period + gain
+        _append(table, order[at : at + period], gain // period + 1)
+        at = plain = at + period + gain
     _append(table, order[plain:], 1)
 
 

@@ -49,9 +49,10 @@ def _lives(group: int, found: Sequence[MemoryAccess]) -> Iterator[LiveBytes]:
         for i in range(index[access.lo], index[access.hi]):
             if access.writes:
                 lives[i].append((access.step, access.step + 1))
+            elif lives[i]:
+                lives[i][-1] = lives[i][-1][0], access.step + 1
             else:
-                start = lives[i][-1][0] if lives[i] else -1
-                lives[i][-1:] = [(start, access.step + 1)]
+                lives[i].append((-1, access.step + 1))
     yield from sorted(LiveBytes(group, lo, hi, *life) for lo, hi, life in _runs(cuts, lives))
 
 
