@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from pathlib import Path
 
 from modelplan.answers.solution import Solution
 from modelplan.cli import files, model_options, terminal
@@ -35,10 +36,11 @@ from modelplan.cli.progress import ProgressLine
 from modelplan.formats import load_table
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.formats.problem_csv import with_offsets
-from modelplan.outputs import render
+from modelplan.outputs import FIGURE_KINDS, PAGE, render
 from modelplan.outputs.reports.solution_report import sections_of
 from modelplan.planning.allocators import DEFAULT
 from modelplan.primitives.byte_counts import parse_bytes
+from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import counted
 from modelplan.questions.solving import SolveRequest, solution_of
 
@@ -71,6 +73,8 @@ def add_part(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     source = arguments.problem or arguments.input
     files.check_outputs([arguments.output, *arguments.draw], [source])
+    if arguments.output and Path(arguments.output).suffix.lower() in (*FIGURE_KINDS, PAGE):
+        raise RequestError(f"--output writes a table; --draw {arguments.output} draws the placement")
     drawn = figures_asked(arguments, "Solution") if arguments.draw else []
     table = load_table(source, arguments.part)
     solution = answered(arguments, source, table)

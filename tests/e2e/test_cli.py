@@ -146,6 +146,8 @@ def test_figures_are_drawn_into_the_files_that_are_named(problem: Path, models: 
     assert (tmp_path / "b.lifetimes.png").read_bytes().startswith(b"\x89PNG")
     assert run("analyze", models / "resnet8.onnx", "--draw", "c.curve.svg", cwd=tmp_path).returncode == 0
     assert (tmp_path / "c.curve.svg").exists()
+    table = run("solve", problem, "--out", "c.html", cwd=tmp_path)  # short for --output
+    assert (table.returncode, "--draw c.html" in table.stderr) == (2, True)
     refused = run("solve", problem, "--draw", "d.gif", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "must end in .svg, .png, .pdf, .html (.map, " in refused.stderr
