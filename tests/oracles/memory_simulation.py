@@ -31,12 +31,16 @@ class Simulation:
         self.memory = np.zeros(self.made.height, dtype=np.int64)
 
     def run(self, ticks: int) -> list[str]:
-        """What goes wrong in so many steps of models that run as their relation allows."""
+        """What goes wrong where each unit runs by itself, then in so many steps of models that run as they may."""
         for model, part in enumerate(self.made.parts):
             for number in range(len(part.problem)):
                 if self._is_state(part, number):
                     self._write(model, number)
         units = units_of(self.made)
+        for unit in units:  # in random order one may never find all others idle that exclude it
+            for model, step in self._steps(unit):
+                self._step(model, step)
+                self._check_kept()
         active: dict[int, list[tuple[int, int]]] = {}
         for _ in range(ticks):
             idle = [
@@ -44,12 +48,16 @@ class Simulation:
             ]
             chosen = self.rng.choice([*active, *idle])
             if chosen not in active:
-                active[chosen] = [(m, s) for m in units[chosen] for s in range(steps_of(self.made.parts[m]))]
+                active[chosen] = self._steps(units[chosen])
             self._step(*active[chosen].pop(0))
             if not active[chosen]:
                 del active[chosen]
             self._check_kept()
         return self.problems
+
+    def _steps(self, unit: list[int]) -> list[tuple[int, int]]:
+        """The steps of a run of a unit: the model and its own step."""
+        return [(m, s) for m in unit for s in range(steps_of(self.made.parts[m]))]
 
     def _may_meet(self, units: list[list[int]], a: int, b: int) -> bool:
         """Whether two units may be active at the same time."""
