@@ -19,8 +19,9 @@ from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measu
 
 pytest.importorskip("onnxruntime")
 
-#: Bytes that matrix products of integers keep for each thread from their first run on.
-_THREAD = 40_000
+#: Bytes that matrix products of integers keep for each thread from their first run on, and those beyond them of a
+#: processor that multiplies tiles (AMX), whose buffers are larger.
+_THREAD, _TILES = 40_000, 130_000
 #: Layers of a network: channels, window, stride and groups.
 Layers = list[tuple[int, int, int, int]]
 
@@ -42,6 +43,12 @@ def convolutions(path: Path, layers: Layers, *, channels: int = 3, size: int = 4
     nodes.append(helper.make_node("GlobalAveragePool", ["f"], ["y"]))
     shapes = {"x": [1, channels, size, size], "y": [1, made, 1, 1]}
     return saved(path, nodes, shapes, weights)
+
+
+def kept_for_tiles() -> int:
+    """What this processor keeps for each thread beyond what others do."""
+    facts = Path("/proc/cpuinfo")
+    return _TILES if facts.exists() and "amx_int8" in facts.read_text() else 0
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,7 @@ def test_what_a_quantised_convolution_asks_for(
     expected = session_peak(graph_of(path), ORT).bytes
     settings = SessionSettings(level="basic", arena="off", pattern=False)
     found = measure(path, {"x": [1, channels, 48, 48]}, settings, runs=1).peak
-    assert 0 <= found - expected < _THREAD
+    assert 0 <= found - expected < _THREAD + kept_for_tiles()
 
 
 def test_weights_kept_for_stripes_are_weighed_against_rows(tmp_path: Path) -> None:
@@ -82,7 +89,7 @@ def test_weights_kept_for_stripes_are_weighed_against_rows(tmp_path: Path) -> No
     assert rung.difference is not None
     assert rung.name == "split"
     assert not rung.difference.ulps
-    assert rung.best.peak <= 1.1 * plan.peak
+    assert rung.best.peak <= 1.1 * plan.peak + kept_for_tiles()
 
 
 def test_what_is_allocated_at_the_peak(tmp_path: Path) -> None:
