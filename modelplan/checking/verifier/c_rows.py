@@ -8,7 +8,7 @@ in the file; the plan is believed in nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -53,6 +53,8 @@ class _RowReplay:
     rows: int = 0
     arrived: int = 0
     place: str = ""
+    #: What `_found_rule` said of an operator, by its number, and a position of its operands.
+    _rules: dict[tuple[int, int], RowReads | None] = field(default_factory=dict, init=False)
 
     @cached_property
     def owner(self) -> npt.NDArray[np.int32]:
@@ -245,11 +247,6 @@ class _RowReplay:
                 placed = (read.address - write.address, size) in parts
                 if not placed and read.address < end and write.address < read.address + size:
                     raise self._broken(f"writes {self.cells[write.tensor].label} over operands that are still read")
-
-    @cached_property
-    def _rules(self) -> dict[tuple[int, int], RowReads | None]:
-        """What `_rule` found for an operator, by its number, and a position of its operands."""
-        return {}
 
     def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
         if (op.number, position) not in self._rules:

@@ -109,16 +109,13 @@ class RowGraph:
     chains: Mapping[int, tuple[tuple[int, OperatorRows], ...]] = field(default_factory=dict)
     expanded: Mapping[int, tuple[int, OperatorRows]] = field(default_factory=dict)
     folded: Mapping[int, int] = field(default_factory=dict)
+    _shapes: dict[int, MapShape] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def shape(self, tensor: int) -> MapShape:
         """The rows of a tensor."""
         if tensor not in self._shapes:
             self._shapes[tensor] = map_shape(self.graph, tensor)
         return self._shapes[tensor]
-
-    @cached_property
-    def _shapes(self) -> dict[int, MapShape]:
-        return {}
 
     def members(self, number: int) -> tuple[int, ...]:
         """The operators that an operator of the order stands for, itself the last."""
