@@ -13,6 +13,8 @@ import pytest
 from hypothesis import settings
 from shares import examples
 
+from modelplan.primitives import workers
+
 settings.register_profile("modelplan", examples(100, deadline=None))  # no test asserts a time
 settings.load_profile("modelplan")
 
@@ -38,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     missing = [name for name in OPTIONAL if find_spec(name) is None]
     if missing and os.environ.get("CI"):
         pytest.exit(f"not installed: {', '.join(missing)}; pip install '.[test-all]'", returncode=1)
+    if hasattr(config, "workerinput"):
+        workers.USUAL = 1  # other tests run on the other processors
     record = config.getoption("--record")
     if record and not hasattr(config, "workerinput"):  # with several workers, reports reach the controller
         config.pluginmanager.register(Recorder(record))

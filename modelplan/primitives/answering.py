@@ -1,21 +1,25 @@
 """A Python process that answers questions of this one: what may crash, hang or write anywhere runs in such a process.
 
-Questions and answers are pickles, one at a time. The program that is started calls `answer_questions`.
+Questions and answers are pickles, one at a time. The program that is started calls `answer_questions`. What could leave
+damage behind for the next question is asked with `ask_apart`.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from threading import Event, Timer
+from functools import cache, partial
+from threading import Event, Lock, Timer
 from typing import IO, Any, Self
 
-from modelplan.primitives.copied_processes import send
+from modelplan.primitives.copied_processes import forked, send
 
 #: Seconds that a process may take until it has imported what it needs.
 _STARTING = 300
@@ -23,13 +27,19 @@ _STARTING = 300
 #: Seconds that a process may take to end once it has closed its output.
 _ENDING = 10
 
+#: Whether a process that has imported libraries can be copied: elsewhere they may not survive a fork.
+_FORKS = sys.platform == "linux"
+
 
 class NoAnswerError(Exception):
-    """A process gave no answer: it `failed` with a reason, ended with an exit `code`, or was `late` and was stopped."""
+    """A process gave no answer: it failed with a reason, ended with an exit `code`, or was `late` and was stopped.
+
+    `log` is what it printed to standard error until then, where it was asked with `ask_apart`.
+    """
 
     def __init__(self, reason: str, code: int | None = None, *, late: bool = False) -> None:
         super().__init__(reason)
-        self.code, self.late = code, late
+        self.code, self.late, self.log = code, late, ""
 
 
 class AnsweringProcess:
@@ -61,7 +71,7 @@ class AnsweringProcess:
             raise NoAnswerError("was ended")
         if self._process is not None and self._process.poll() is None:
             return self._process
-        self._stop()
+        self.stop()
         self._process = subprocess.Popen(  # noqa: S603  this Python
             self._command,
             stdin=subprocess.PIPE,
@@ -85,7 +95,7 @@ class AnsweringProcess:
                 self._ready = True
             failed, answer = _receive(process, seconds, question)
         except BaseException:  # with Ctrl-C too: what is under way would be taken for the next answer
-            self._stop()
+            self.stop()
             raise
         if failed:
             raise NoAnswerError(answer)
@@ -94,9 +104,10 @@ class AnsweringProcess:
     def end(self) -> None:
         """Ends the process and those that it started, whatever they are doing; it answers nothing any more."""
         self._ended = True
-        self._stop()
+        self.stop()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Ends the process and those that it started, whatever they are doing; the next question starts it again."""
         process, self._process, self._ready = self._process, None, False
         if process is None:
             return
@@ -112,6 +123,44 @@ class AnsweringProcess:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+
+def ask_apart(program: tuple[str, ...], question: object, seconds: float) -> tuple[Any, str]:
+    """The answer of a program that calls `answer_questions` with `apart`, and what it printed to standard error.
+
+    One process is started for all questions to a program, which imports once what it needs; on Linux each question is
+    answered by a copy of it, elsewhere a new process is started for the next one. It ends with this process.
+
+    Raises:
+        NoAnswerError: the process ended, took longer than `seconds` and was stopped, or raised an error.
+    """
+    process, log, one_at_a_time = _process_of(program, os.getpid())
+    with one_at_a_time:
+        log.seek(0)  # for the process too, which writes to the same open file
+        log.truncate()
+        try:
+            return process.ask(question, seconds), _text(log)
+        except NoAnswerError as problem:
+            problem.log = _text(log)
+            raise
+        finally:
+            if not _FORKS:
+                process.stop()
+
+
+@cache
+def _process_of(program: tuple[str, ...], asker: int) -> tuple[AnsweringProcess, IO[bytes], Lock]:  # noqa: ARG001
+    """The process that runs a program, its log and its lock; a copy of this process is another `asker`."""
+    log = tempfile.TemporaryFile()  # noqa: SIM115  closed at the end
+    process = AnsweringProcess(*program, log=log)
+    atexit.register(log.close)
+    atexit.register(process.end)
+    return process, log, Lock()
+
+
+def _text(log: IO[bytes]) -> str:
+    log.seek(0)
+    return log.read().decode(errors="replace")
 
 
 def _receive(process: subprocess.Popen[bytes], seconds: float | None, *questions: object) -> tuple[bool, Any]:
@@ -158,18 +207,37 @@ def _ending(code: int) -> str:
     return f"crashed (signal {-code})" if code < 0 else f"ended with exit code {code}"
 
 
-def answer_questions(answer: Callable[[Any], Any]) -> None:
-    """Answers each question that comes in by the standard input, until it ends; an error is told by its last line."""
+def answer_questions(answer: Callable[[Any], Any], *, apart: bool = False) -> None:
+    """Answers each question that comes in by the standard input, until it ends; an error is told by its last line.
+
+    With `apart` each is answered in a copy of this process, so that none sees what another one left behind; where the
+    copy crashes, this process ends in the same way.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not stand between the answers
     with suppress(BrokenPipeError, EOFError):  # whoever asked is gone
         send((False, "ready"), answers)
         while True:
-            send(_answered(answer, pickle.load(sys.stdin.buffer)), answers)  # noqa: S301
+            question = pickle.load(sys.stdin.buffer)  # noqa: S301  from a process of this package
+            if apart and _FORKS:
+                _end_as(forked([partial(_reply, answer, question, answers)]))
+            else:
+                _reply(answer, question, answers)
 
 
-def _answered(answer: Callable[[Any], Any], question: object) -> tuple[bool, Any]:
+def _end_as(copy: int) -> None:
+    """Waits for a copy of this process; unless it ended well, this process ends as the copy did."""
+    code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    elif code:
+        os._exit(code)
+
+
+def _reply(answer: Callable[[Any], Any], question: object, answers: IO[bytes]) -> None:
     try:
-        return False, answer(question)
+        reply = False, answer(question)
     except Exception as problem:  # noqa: BLE001  told to the process that asked
-        return True, (str(problem).strip() or type(problem).__name__).splitlines()[-1]
+        reply = True, (str(problem).strip() or type(problem).__name__).splitlines()[-1]
+    send(reply, answers)

@@ -18,13 +18,13 @@ from typing import Any
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError, answer_questions
 
 #: The most processes that are used without being asked for.
-_USUAL = 4
+USUAL = 4
 _PROGRAM = ("-c", "from modelplan.primitives.workers import carry_out_tasks; carry_out_tasks()")
 
 
 def usual_processes() -> int:
     """As many as there are processors for this process, up to four."""
-    return min(_USUAL, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return min(USUAL, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 class Workers:

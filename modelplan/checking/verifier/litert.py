@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from textwrap import shorten
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
+from modelplan.primitives.answering import NoAnswerError, ask_apart
 
 INSTALL = "pip install 'modelplan[verify]'"
 
@@ -40,11 +41,7 @@ def litert_given(
     model: bytes, feeds: Sequence[Sequence[npt.NDArray[np.generic]]], seconds: float = 120
 ) -> list[list[npt.NDArray[np.generic]]]:
     """The outputs of each run, of which `feeds` has every input."""
-    with AnsweringProcess(*_PROGRAM) as process:
-        try:
-            values: list[list[npt.NDArray[np.generic]]] = process.ask((model, feeds), seconds)
-        except NoAnswerError as problem:
-            raise LiteRTError(shorten(str(problem), _LONGEST)) from None
+    values: list[list[npt.NDArray[np.generic]]] = _asked((model, feeds), seconds)
     return values
 
 
@@ -58,9 +55,13 @@ def litert_tensors(
 def _run(
     model: bytes, rounds: int, seed: int, tensors: Sequence[int], seconds: float
 ) -> tuple[tuple[str, ...], dict[int, npt.NDArray[np.generic]]]:
-    with AnsweringProcess(*_PROGRAM) as process:
-        try:
-            digests, values = process.ask((model, rounds, seed, tuple(tensors)), seconds)
-        except NoAnswerError as problem:
-            raise LiteRTError(shorten(str(problem), _LONGEST)) from None
-    return digests, values
+    answer: tuple[tuple[str, ...], dict[int, npt.NDArray[np.generic]]]
+    answer = _asked((model, rounds, seed, tuple(tensors)), seconds)
+    return answer
+
+
+def _asked(question: tuple[object, ...], seconds: float) -> Any:
+    try:
+        return ask_apart(_PROGRAM, question, seconds)[0]
+    except NoAnswerError as problem:
+        raise LiteRTError(shorten(str(problem), _LONGEST)) from None

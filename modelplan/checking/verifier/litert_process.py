@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from modelplan.checking.verifier.random_inputs import random_array
 from modelplan.primitives.answering import answer_questions
@@ -34,8 +35,6 @@ def run_model(asked: tuple[bytes, int, int, tuple[int, ...]]) -> tuple[tuple[str
 
 def _interpreter(model: bytes, *, kept: bool = False) -> Any:
     """The reference kernels on a model; `kept`: every tensor has memory of its own."""
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
     interpreter = Interpreter(
         model_content=model,
         experimental_preserve_all_tensors=kept,
@@ -77,4 +76,4 @@ def _constant(details: Any, extreme: int) -> Any:
 
 
 if __name__ == "__main__":
-    answer_questions(answer)
+    answer_questions(answer, apart=True)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from tflite_micro.python.tflite_micro import runtime
 
 from modelplan.primitives.answering import answer_questions
 
@@ -31,8 +32,6 @@ def run_given(
     With the form "bytes" all bytes of them instead. `kept`: every tensor has memory of its own; without it tensors that
     are no outputs cannot be asked for.
     """
-    from tflite_micro.python.tflite_micro import runtime
-
     config = runtime.InterpreterConfig
     interpreter = runtime.Interpreter.from_bytes(
         model,
@@ -51,8 +50,6 @@ def _values(
 
 def run_model(model: bytes, arena: int, rounds: int, seed: int, *, extremes: bool) -> list[str]:
     """Digests of outputs for a model, bytes of its arena, number of random inputs, seed, whether extreme inputs too."""
-    from tflite_micro.python.tflite_micro import runtime
-
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena)
     rng = np.random.default_rng(seed)
     digests = [_invoke(interpreter, partial(_random, rng=rng)) for _ in range(2 * rounds + 1)] if rounds else []
@@ -111,4 +108,4 @@ def _constant(details: Any, extreme: int) -> Any:
 
 
 if __name__ == "__main__":
-    answer_questions(answer)
+    answer_questions(answer, apart=True)

@@ -6,18 +6,19 @@ Needs the extra `tflm`; nothing else in modelplan does.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
+from modelplan.primitives.answering import NoAnswerError, ask_apart
 from modelplan.primitives.errors import ModelError, RequestError
 
 INSTALL = "pip install --pre 'modelplan[tflm]'"
+
+_PROGRAM = (str(Path(__file__).with_name("interpreter_process.py")),)
 
 _PART = re.compile(r"Arena allocation (head|tail) (\d+) bytes")
 _ROW = re.compile(r"'([^']+)' used (\d+) bytes with alignment overhead \(requested (\d+) bytes for (\d+)")
@@ -111,25 +112,18 @@ def _asked(question: tuple[Any, ...], seconds: float) -> tuple[Any, str]:
     """What the process answers, and what TFLM logged."""
     if not installed():
         raise RequestError(f"tflite-micro is not installed; install it with: {INSTALL}")
-    program = str(Path(__file__).with_name("interpreter_process.py"))
-    with tempfile.TemporaryFile() as log, AnsweringProcess(program, log=log) as process:
-        try:
-            return process.ask(question, seconds), _text(log)
-        except NoAnswerError as problem:
-            kind = OvertimeError if problem.late else RefusalError
-            raise kind(f"tflite-micro {_refusal(_text(log), problem)}") from None
+    try:
+        return ask_apart(_PROGRAM, question, seconds)
+    except NoAnswerError as problem:
+        kind = OvertimeError if problem.late else RefusalError
+        raise kind(f"tflite-micro {_refusal(problem)}") from None
 
 
-def _text(log: IO[bytes]) -> str:
-    log.seek(0)
-    return log.read().decode(errors="replace")
-
-
-def _refusal(log: str, problem: NoAnswerError) -> str:
+def _refusal(problem: NoAnswerError) -> str:
     """Why TFLM gave no answer: what it logged first, and how it ended."""
     if problem.late:
         return str(problem)
-    lines = [line.strip() for line in log.splitlines() if "(" not in line[:40] and line.strip()]
+    lines = [line.strip() for line in problem.log.splitlines() if "(" not in line[:40] and line.strip()]
     return f"refuses the model: {'; '.join(dict.fromkeys([*lines[:1], str(problem)]))}"
 
 
