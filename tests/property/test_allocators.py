@@ -5,9 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import random
-import signal
-import threading
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +16,10 @@ import properties
 import pytest
 from allocator_properties import SHORT, answer, random_problems
 from graphs import problem
+from interrupting import interrupted
 from shares import sample, share
 
-from modelplan import Placement, Problem, height, load_bound, place
+from modelplan import Problem, height, load_bound, place
 from modelplan.formats import load
 from modelplan.model import Budget
 from modelplan.planning.allocators import ALLOCATORS
@@ -159,24 +157,7 @@ def test_ctrl_c_ends_a_search_and_keeps_its_best(name: str) -> None:
         rows.append((draw.randint(1, 10**6), start, start + draw.randint(1, 200)))
     given = problem(rows)
     place(problem([(8, 0, 1)]), name, SHORT)  # loads what the search needs
-    tries = (interrupted(given, name, delay) for delay in (0.3, 1, 3))
-    found = next((placement for placement in tries if placement is not None), None)
-    assert found is not None
-    assert found.ended == "cancelled"
-
-
-def interrupted(given: Problem, name: str, delay: float) -> Placement | None:
-    """What a search gives that Ctrl-C ends after so many seconds; None where that comes before the search listens."""
-    main = threading.main_thread().ident
-    assert main is not None
-    timer = threading.Timer(delay, signal.pthread_kill, [main, signal.SIGINT])
-    timer.start()
-    found = None
-    with suppress(KeyboardInterrupt):
-        found = place(given, name, Budget(steps=10**9, seconds=100))
-    with suppress(KeyboardInterrupt):  # where the search ended before, the signal comes here
-        timer.join()
-    return found
+    assert interrupted(lambda: place(given, name, Budget(steps=10**9, seconds=100))).ended == "cancelled"
 
 
 def test_a_deadline_ends_a_search_of_long_steps() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import signal
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 import strategies
 from hypothesis import given
+from interrupting import interrupted
 from problem_families import CAPACITY, FAMILIES
 from shares import examples, share
 
@@ -276,10 +275,7 @@ def test_no_time_at_all_stacks_the_buffers() -> None:
 
 
 def test_an_interruption_keeps_the_best(hard: Problem) -> None:
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    placement = place(hard, "modelplan", Budget(seconds=60))
-    timer.join()
+    placement = interrupted(lambda: place(hard, "modelplan", Budget(seconds=60)))
     assert placement.ended == "cancelled"
     assert load_bound(hard) <= placement.lower_bound <= height(hard, placement)
 
