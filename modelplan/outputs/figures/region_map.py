@@ -195,7 +195,7 @@ def _name(sheet: Sheet, region_plan: RegionPlan, panel: Panel, stay: Stay, forms
         return
     rows = region_plan.problem.problem
     size = brief(int(rows.size[stay.buffer])).replace(".00", "")
-    text = lettering.fitting((*(f"{form}   {size}" for form in forms), *forms, size), room, SMALL)
+    text = lettering.fitting((*(f"{form}   {size}" for form in forms), *forms, size, forms[-1]), room, SMALL)
     if text:
         sheet.write(sheet.x((x0 + x1) / 2), sheet.y((y0 + y1) / 2), text, SMALL, ha="center", va="center")
 
