@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from threading import Event, Lock, Timer
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from modelplan.primitives.copied_processes import forked, send
 
@@ -117,12 +117,6 @@ class AnsweringProcess:
             if pipe is not None:
                 with suppress(BrokenPipeError):  # what the process did not read is of no use any more
                     pipe.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
 
 def ask_apart(program: tuple[str, ...], question: object, seconds: float) -> tuple[Any, str]:

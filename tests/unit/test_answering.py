@@ -23,8 +23,9 @@ APART = ("-c", PROGRAM.replace("[1])", "[1], apart=True)"))
 
 @pytest.fixture
 def process() -> Iterator[AnsweringProcess]:
-    with AnsweringProcess("-c", PROGRAM) as answering:
-        yield answering
+    answering = AnsweringProcess("-c", PROGRAM)
+    yield answering
+    answering.end()
 
 
 def test_answers_come_one_at_a_time_from_one_process(process: AnsweringProcess) -> None:
@@ -52,8 +53,8 @@ def test_each_way_to_give_no_answer_is_told(
 
 
 def test_a_program_that_cannot_start_is_told() -> None:
-    with AnsweringProcess("-c", "import sys; sys.exit(5)") as process, pytest.raises(NoAnswerError) as problem:
-        process.ask("1")
+    with pytest.raises(NoAnswerError) as problem:
+        AnsweringProcess("-c", "import sys; sys.exit(5)").ask("1")
     assert problem.value.code == 5
 
 
