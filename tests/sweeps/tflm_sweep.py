@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import importlib
 import json
 import os
 import re
@@ -74,6 +75,7 @@ def value(dtype: Any) -> float:
 
 def ask_wheel(data: bytes) -> Answer:
     """The wheel's answer; each question has a process of its own, for TFLM stops in assertions."""
+    importlib.import_module("tflite_micro.python.tflite_micro.runtime")  # once for all processes
     with tempfile.TemporaryFile() as log:
         ran = _forked(lambda: _interpret(data, _LARGE).print_allocations(), log.fileno())
         log.seek(0)
