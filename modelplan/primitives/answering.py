@@ -1,7 +1,7 @@
 """A Python process that answers questions of this one: what may crash, hang or write anywhere runs in such a process.
 
 Questions and answers are pickles, one at a time. The program that is started calls `answer_questions`. What could leave
-damage behind for the next question is asked with `ask_apart`.
+damage behind for the next question is asked with `ask_isolated`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache, partial
 from threading import Event, Lock, Timer
 from typing import IO, Any
 
-from modelplan.primitives.copied_processes import forked, send
+from modelplan.primitives.copied_processes import send, start_copy
 
 #: Seconds that a process may take until it has imported what it needs.
 _STARTING = 300
@@ -34,7 +34,7 @@ _FORKS = sys.platform == "linux"
 class NoAnswerError(Exception):
     """A process gave no answer: it failed with a reason, ended with an exit `code`, or was `late` and was stopped.
 
-    `log` is what it printed to standard error until then, where it was asked with `ask_apart`.
+    `log` is what it printed to standard error until then, where it was asked with `ask_isolated`.
     """
 
     def __init__(self, reason: str, code: int | None = None, *, late: bool = False) -> None:
@@ -119,8 +119,8 @@ class AnsweringProcess:
                     pipe.close()
 
 
-def ask_apart(program: tuple[str, ...], question: object, seconds: float) -> tuple[Any, str]:
-    """The answer of a program that calls `answer_questions` with `apart`, and what it printed to standard error.
+def ask_isolated(program: tuple[str, ...], question: object, seconds: float) -> tuple[Any, str]:
+    """The answer of a program that calls `answer_questions` with `isolated`, and what it printed to standard error.
 
     One process is started for all questions to a program, which imports once what it needs; on Linux each question is
     answered by a copy of it, elsewhere a new process is started for the next one. It ends with this process.
@@ -201,11 +201,11 @@ def _ending(code: int) -> str:
     return f"crashed (signal {-code})" if code < 0 else f"ended with exit code {code}"
 
 
-def answer_questions(answer: Callable[[Any], Any], *, apart: bool = False) -> None:
+def answer_questions(answer: Callable[[Any], Any], *, isolated: bool = False) -> None:
     """Answers each question that comes in by the standard input, until it ends; an error is told by its last line.
 
-    With `apart` each is answered in a copy of this process, so that none sees what another one left behind; where the
-    copy crashes, this process ends in the same way.
+    With `isolated` each is answered in a copy of this process, so that none sees what another one left behind; where
+    the copy crashes, this process ends in the same way.
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not stand between the answers
@@ -213,8 +213,8 @@ def answer_questions(answer: Callable[[Any], Any], *, apart: bool = False) -> No
         send((False, "ready"), answers)
         while True:
             question = pickle.load(sys.stdin.buffer)  # noqa: S301  from a process of this package
-            if apart and _FORKS:
-                _end_as(forked([partial(_reply, answer, question, answers)]))
+            if isolated and _FORKS:
+                _end_as(start_copy([partial(_reply, answer, question, answers)]))
             else:
                 _reply(answer, question, answers)
 

@@ -33,7 +33,7 @@ def share_out(tasks: Sequence[Task]) -> None:
         with os.fdopen(writing, "wb") as numbers:
             numbers.write(b"".join(number.to_bytes(2, "big") for number in range(len(tasks))))
         ours: set[int] = set()
-        child = forked([lambda: _run_from(queue, tasks, set())])
+        child = start_copy([lambda: _run_from(queue, tasks, set())])
         try:
             _run_from(queue, tasks, ours)
         finally:
@@ -114,7 +114,7 @@ class _Copy:
     """A copy of this process that runs tasks beside it, ended at the latest with the block of the `with`."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        self._child = forked(tasks)
+        self._child = start_copy(tasks)
         self._ended = False
 
     def failed(self) -> bool:
@@ -149,7 +149,7 @@ def run_all(tasks: Sequence[Task]) -> None:
         task()
 
 
-def forked(tasks: Sequence[Task]) -> int:
+def start_copy(tasks: Sequence[Task]) -> int:
     """The number of a process that runs the tasks and ends with 0, or with 1 where one of them failed."""
     with warnings.catch_warnings():
         # Threads are those of numpy's BLAS, which stops them before a fork.

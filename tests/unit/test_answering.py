@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from modelplan.primitives.answering import AnsweringProcess, NoAnswerError, ask_apart
+from modelplan.primitives import answering
+from modelplan.primitives.answering import AnsweringProcess, NoAnswerError, ask_isolated
 from modelplan.primitives.copied_processes import result_from_copy
 
 #: Answers an expression with its value, printing on the way what no one may take for an answer.
@@ -18,7 +19,7 @@ from modelplan.primitives.answering import answer_questions
 answer_questions(lambda question: (print("noise"), eval(question))[1])
 """
 #: The same, each question in a copy of the process.
-APART = ("-c", PROGRAM.replace("[1])", "[1], apart=True)"))
+ISOLATED = ("-c", PROGRAM.replace("[1])", "[1], isolated=True)"))
 
 
 @pytest.fixture
@@ -67,17 +68,22 @@ def test_once_ended_it_answers_nothing_and_a_question_under_way_fails(process: A
         process.ask("1")
 
 
-def test_apart_no_question_sees_what_another_left_behind() -> None:
-    assert ask_apart(APART, "sys.modules.__setitem__('left behind', sys) or os.getppid()", 60)[0] != os.getpid()
-    assert ask_apart(APART, "'left behind' in sys.modules", 60)[0] is False
+def test_isolated_no_question_sees_what_another_left_behind() -> None:
+    assert ask_isolated(ISOLATED, "sys.modules.__setitem__('left behind', sys) or os.getppid()", 60)[0] != os.getpid()
+    assert ask_isolated(ISOLATED, "'left behind' in sys.modules", 60)[0] is False
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that copies no processes")
-def test_apart_one_process_imports_for_all_questions_and_a_copy_of_the_asker_has_its_own() -> None:
-    parent = ask_apart(APART, "os.getppid()", 60)[0]
-    assert ask_apart(APART, "os.getppid()", 60)[0] == parent
-    with result_from_copy(lambda: ask_apart(APART, "os.getppid()", 60)[0]) as result:
+def test_isolated_one_process_imports_for_all_questions_and_a_copy_of_the_asker_has_its_own() -> None:
+    parent = ask_isolated(ISOLATED, "os.getppid()", 60)[0]
+    assert ask_isolated(ISOLATED, "os.getppid()", 60)[0] == parent
+    with result_from_copy(lambda: ask_isolated(ISOLATED, "os.getppid()", 60)[0]) as result:
         assert result() != parent
+
+
+def test_isolated_each_question_has_a_new_process_where_none_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "_FORKS", False)
+    assert len({ask_isolated(("-c", PROGRAM), "os.getpid()", 60)[0] for _ in range(3)}) == 3
 
 
 @pytest.mark.parametrize(
@@ -89,11 +95,11 @@ def test_apart_one_process_imports_for_all_questions_and_a_copy_of_the_asker_has
         ("time.sleep(60)", "did not finish within 0.3 seconds", -9, True),
     ],
 )
-def test_apart_each_way_to_give_no_answer_is_told_with_its_log(
+def test_isolated_each_way_to_give_no_answer_is_told_with_its_log(
     question: str, reason: str, code: int | None, late: bool
 ) -> None:
     with pytest.raises(NoAnswerError) as problem:
-        ask_apart(APART, f"os.write(2, b'why') and {question}", 0.3 if late else 60)
+        ask_isolated(ISOLATED, f"os.write(2, b'why') and {question}", 0.3 if late else 60)
     told = problem.value
     assert (str(told), told.code, told.late, "why" in told.log) == (reason, code, late, True)
-    assert ask_apart(APART, "6 * 7", 60)[0] == 42
+    assert ask_isolated(ISOLATED, "6 * 7", 60)[0] == 42

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.primitives.answering import NoAnswerError, ask_apart
+from modelplan.primitives.answering import NoAnswerError, ask_isolated
 
 INSTALL = "pip install 'modelplan[verify]'"
 
@@ -62,6 +62,6 @@ def _run(
 
 def _asked(question: tuple[object, ...], seconds: float) -> Any:
     try:
-        return ask_apart(_PROGRAM, question, seconds)[0]
+        return ask_isolated(_PROGRAM, question, seconds)[0]
     except NoAnswerError as problem:
         raise LiteRTError(shorten(str(problem), _LONGEST)) from None

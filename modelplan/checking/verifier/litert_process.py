@@ -76,4 +76,4 @@ def _constant(details: Any, extreme: int) -> Any:
 
 
 if __name__ == "__main__":
-    answer_questions(answer, apart=True)
+    answer_questions(answer, isolated=True)

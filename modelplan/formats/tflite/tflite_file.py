@@ -143,7 +143,11 @@ class TfliteFile:
 
     def subgraph(self, number: int) -> TableColumns:
         """The table of subgraph `number`, one that there is."""
-        return self.columns(self.slots(self.root, schema.MODEL_SUBGRAPHS)[number : number + 1])
+        return self.columns(self._subgraphs[number : number + 1])
+
+    @cached_property
+    def _subgraphs(self) -> IntArray:
+        return self.slots(self.root, schema.MODEL_SUBGRAPHS)
 
     def names(self, tensors: IntArray) -> Iterator[bytes]:
         return in_order(tensors, lambda slots: self.columns(slots).texts(schema.TENSOR_NAME))

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from modelplan.primitives.answering import NoAnswerError, ask_apart
+from modelplan.primitives.answering import NoAnswerError, ask_isolated
 from modelplan.primitives.errors import ModelError, RequestError
 
 INSTALL = "pip install --pre 'modelplan[tflm]'"
@@ -113,7 +113,7 @@ def _asked(question: tuple[Any, ...], seconds: float) -> tuple[Any, str]:
     if not installed():
         raise RequestError(f"tflite-micro is not installed; install it with: {INSTALL}")
     try:
-        return ask_apart(_PROGRAM, question, seconds)
+        return ask_isolated(_PROGRAM, question, seconds)
     except NoAnswerError as problem:
         kind = OvertimeError if problem.late else RefusalError
         raise kind(f"tflite-micro {_refusal(problem)}") from None
