@@ -10,6 +10,7 @@ from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -361,6 +362,19 @@ def test_thin_rectangles_of_the_stacked_map_have_no_outline() -> None:
     thin = [path for one in patches if one.get_linewidth() < 0.4 for path in one.get_path().to_polygons()]
     assert len(outlined) == sum(height >= 2 for height in heights) > 5
     assert len(thin) == sum(0 < height < 2 for height in heights) > 5
+
+
+def test_a_narrow_rectangle_of_the_stacked_map_may_cut_a_name_but_no_bytes() -> None:
+    made, written = planned(*KWS), list[str]()
+    stacked = region_map.panels(made)
+    stay = max(made.layout.stays, key=lambda stay: int(made.problem.problem.size[stay.buffer]))
+    for per_step in range(1, 60):
+        write = lambda x, y, text, *_, **__: written.append(text)  # noqa: E731
+        sheet = SimpleNamespace(per_step=per_step, x=float, y=float, write=write)
+        region_map._name(cast("Any", sheet), made, stacked[stay.region], stay, ["a_long_name_of_a_tensor"])
+    cut = {text for text in written if "…" in text}
+    assert cut
+    assert all(text.startswith("a") and text.endswith("r") for text in cut)
 
 
 @pytest.mark.slow
