@@ -1,7 +1,8 @@
 """How large a model may be: far beyond any real one, small enough that no sum overflows and no loop takes for ever.
 
-A file of ten megabytes can hold half a million operators or a hundred thousand bodies. Within these limits whatever
-such a file holds is read in less than ten seconds and a gigabyte; a larger file may hold more.
+A file of ten megabytes can hold half a million operators or a hundred thousand bodies, real ones have
+some hundreds. Within these limits whatever such a file holds is read in less than ten seconds and a gigabyte; a larger
+file may hold more.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class FileLimits:
     def of(cls, size: int) -> FileLimits:
         """The limits for a file of `size` bytes: 100,000 operators, more from ten megabytes on, at most a million."""
         operators = min(max(100_000, size // _OPERATOR_BYTES), 1_000_000)
-        return cls(operators, operators * 3 // 2, 20_000)
+        return cls(operators, operators * 3 // 2, 4_000)
 
 
 @dataclass(slots=True)

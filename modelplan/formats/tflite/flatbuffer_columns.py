@@ -52,12 +52,11 @@ class FlatBuffer:
         Raises:
             IndexError: names the first position outside the file.
         """
-        width = int(kind[-1])
-        last = self.size - width
-        if len(at) and (int(at.min()) < 0 or int(at.max()) > last):
-            wrong = int(at[(at < 0) | (at > last)][0])
+        positions = max(self.size - int(kind[-1]) + 1, 0)
+        if len(at) and at.view(np.uint64).max() >= positions:  # as a negative one is then
+            wrong = int(at[(at < 0) | (at >= positions)][0])
             raise IndexError(f"found position {wrong} in a file of {self.size} bytes")
-        return np.ndarray((max(last + 1, 0),), kind, self.data, 0, (1,))[at]  # a number at each byte
+        return np.ndarray((positions,), kind, self.data, 0, (1,))[at]  # a number at each byte
 
     def follow(self, at: IntArray) -> IntArray:
         """The positions to which the offsets stored at `at` point."""
@@ -92,7 +91,7 @@ class TableColumns:
     def places(self, field: int) -> IntArray:
         """Where the field lies in the file, 0 where it is absent."""
         slot = 4 + 2 * field
-        carried = np.flatnonzero(slot < self._sizes)
+        carried = (slot < self._sizes).nonzero()[0]
         distances = self.file.numbers(self._maps[carried] + slot, "<u2").astype(np.int64)
         places = np.zeros_like(self.at)
         places[carried] = np.where(distances, self.at[carried] + distances, 0)
@@ -101,7 +100,7 @@ class TableColumns:
     def scalars(self, field: int, kind: str, default: int = 0) -> list[Any]:
         """The values of a field of the type `kind`."""
         places = self.places(field)
-        carried = np.flatnonzero(places)
+        carried = places.nonzero()[0]
         values = np.full(len(places), default, kind)
         values[carried] = self.file.numbers(places[carried], kind)
         scalars: list[Any] = values.tolist()
@@ -110,7 +109,7 @@ class TableColumns:
     def references(self, field: int) -> IntArray:
         """The positions of the tables, vectors or strings that a field leads to, 0 where it is absent."""
         places = self.places(field)
-        carried = np.flatnonzero(places)
+        carried = places.nonzero()[0]
         places[carried] = self.file.follow(places[carried])
         return places
 
@@ -121,7 +120,7 @@ class TableColumns:
     def vectors(self, field: int) -> tuple[IntArray, IntArray]:
         """The position of the first element of each vector or string, and how many there are; 0 and 0 where absent."""
         starts = self.references(field)
-        carried = np.flatnonzero(starts)
+        carried = starts.nonzero()[0]
         counts = np.zeros_like(starts)
         counts[carried] = self.file.numbers(starts[carried], "<u4")
         starts[carried] += 4
