@@ -24,6 +24,8 @@ from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Rung
+from modelplan.runtimes.tflm.arena import planned
+from modelplan.runtimes.tflm.file import read_tflite
 
 #: Kernels as modelplan calls them, and as the kit does.
 PROGRAMS = {"cmsis-dsp": "cmsis", "esp-nn": "espnn"}
@@ -77,7 +79,8 @@ def page(chosen: list[Row], arguments: Any) -> Iterator[str]:
         " the objective; `bound` is what every plan of stripes needs of it. On the device: TFLM on 32-bit ARM under"
         " QEMU, in an arena of exactly as many bytes as fit says; outputs are compared with those of the file as it is,"
         " with another interface with those of the rung `interface`, which is proved and run beside the model. `what is"
-        " left` names the operators that stay whole with the most bytes, and what the plans that were built need."
+        " left` has the buffers alive at the top of the head, the tail, where the bound comes from, what the plans that"
+        " were built need, and which operators stay whole."
     )
     yield ""
     names = [heading.lstrip(">") for heading in _HEADINGS]
@@ -103,7 +106,8 @@ def cells(row: Row, arguments: Any) -> list[object]:
         *head, f"{before.arena:,}", f"{before.head:,}", f"{after.arena:,}", goal(after.arena, row.arena),
         f"{after.head:,}", goal(after.head, row.head), f"{ladder.bound:,}",
         f"{100 * (after.macs / max(ladder.macs, 1) - 1):+.1f} %", f"{after.time:.2f}", after.ops,
-        f"{spent() - began:.0f}", on_device(ladder, after, row, arguments.kit), left(ladder),
+        f"{spent() - began:.0f}", on_device(ladder, after, row, arguments.kit),
+        left(ladder, after, row),
     ]  # fmt: skip
 
 
@@ -118,11 +122,25 @@ def goal(found: int, limit: int) -> str:
     return f"< {limit:,}{'' if found < limit else ' missed'}" if limit else ""
 
 
-def left(ladder: Ladder) -> str:
-    """What stands in the way of fewer bytes."""
-    reasons = [remark for remark in ladder.remarks if "is not split" in remark or "is read by" in remark][:2]
+def left(ladder: Ladder, after: Rung, row: Row) -> str:
+    """What stands in the way of fewer bytes, and what would remove it."""
+    telling = ("is not split", "is read by", "--interface")
+    reasons = [remark for remark in ladder.remarks if any(words in remark for words in telling)][:3]
     built = f"{ladder.built_bound:,} for {len(ladder.points)} plans that were built" if ladder.points else ""
-    return "; ".join(filter(None, [f"bound: {ladder.bound_by}" if ladder.bound_by else "", built, *reasons]))
+    bound = f"bound: {ladder.bound_by}" if ladder.bound_by else ""
+    tails = f"tail: {after.tail:,} ({ladder.rungs[0].tail:,} before)"
+    return "; ".join(filter(None, [f"peak: {peak(after, row.kernels)}", tails, bound, built, *reasons]))
+
+
+def peak(rung: Rung, kernels: str) -> str:
+    """The largest buffers that are alive when the top of the head is in use, and how many smaller ones."""
+    model = read_tflite(rung.model, "rung")
+    rows, offsets = planned(model, 32, kernels)
+    top = max(range(len(rows)), key=lambda k: offsets[k] + rows[k].size)
+    alive = [row for row in rows if row.first <= rows[top].first <= row.last]
+    alive.sort(key=lambda row: -row.size)
+    named = [f"{'scratch' if row.scratch else model.tensors[row.tensor].name[-40:]} {row.size:,}" for row in alive[:3]]
+    return ", ".join([*named, *([f"{len(alive) - 3} smaller ones"] if len(alive) > 3 else [])])
 
 
 def on_device(ladder: Ladder, after: Rung, row: Row, kit: Path | None) -> str:
