@@ -8,7 +8,7 @@ import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators.greedy import GapRule, by_start, in_order
-from modelplan.planning.allocators.table import Allocator, Records, laid_out
+from modelplan.planning.allocators.table import GAP_FIT, GAP_FIT_TO_LOAD, Allocator, Records, laid_out
 from modelplan.primitives.errors import RequestError
 
 
@@ -86,16 +86,9 @@ def _colours(records: Records) -> IntArray:
 
 
 def _row(fit: str, order: str) -> Allocator:
-    return Allocator(
-        f"{fit}-fit-{order}",
-        partial(_place, order, FITS[fit]),
-        f"{fit} fit",
-        "offsets",
-        "load for equal sizes" if order == "start" else "none",
-        "O(n log n + n k log k)",
-        fast=f"{fit}-{order}" in FAST,
-        invariants=frozenset({"scaling", "load"} if order == "start" else {"scaling"}),
-    )
+    row = GAP_FIT_TO_LOAD if order == "start" else GAP_FIT
+    run = partial(_place, order, FITS[fit])
+    return row(f"{fit}-fit-{order}", run, f"{fit} fit", fast=f"{fit}-{order}" in FAST)
 
 
 ROWS: tuple[Allocator, ...] = (

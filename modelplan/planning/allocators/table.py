@@ -147,9 +147,34 @@ def baseline(name: str, run: Run, source: str, alignment: int = 1) -> Allocator:
     )
 
 
-def sharing(share: Share) -> Run:
-    """The offset form of a planner of shared objects: its objects end to end."""
-    return partial(_lay_objects, share)
+#: What a row guarantees that meets the load bound when all sizes are equal.
+EQUAL_SIZES = "load for equal sizes"
+#: A row that puts each buffer of an order into a gap between those placed before it.
+GAP_FIT = partial(
+    Allocator,
+    kind="offsets",
+    guarantees="none",
+    cost="O(n log n + n k log k)",
+    invariants=frozenset({"scaling"}),
+)
+#: Such a row that meets the load bound when all sizes are equal.
+GAP_FIT_TO_LOAD = partial(GAP_FIT, guarantees=EQUAL_SIZES, invariants=frozenset({"scaling", "load"}))
+
+
+def sharing(name: str, share: Share, source: str, cost: str, guarantees: str = "none", omits: str = "") -> Allocator:
+    """The row of a planner of shared objects, whose offsets are its objects end to end."""
+    return Allocator(
+        name,
+        partial(_lay_objects, share),
+        source,
+        "objects",
+        guarantees,
+        cost,
+        honours=frozenset({"alignment", "overlaps"}),
+        share=share,
+        invariants=frozenset({"scaling", "load"} if guarantees == EQUAL_SIZES else {"scaling"}),
+        omits=omits,
+    )
 
 
 def _lay_objects(share: Share, problem: Problem, budget: Budget) -> Placement:

@@ -14,7 +14,7 @@ import numpy as np
 from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators.greedy import by_start, in_order, sizes_rounded
-from modelplan.planning.allocators.table import Allocator, Records
+from modelplan.planning.allocators.table import GAP_FIT_TO_LOAD, Allocator, Records
 
 
 def place_best(problem: Problem, _budget: Budget) -> Placement:
@@ -45,15 +45,12 @@ def orders(problem: Problem) -> Iterator[IntArray]:
 
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
+    GAP_FIT_TO_LOAD(
         "glow",
         place_best,
         "pytorch/glow, lib/CodeGen/MemoryAllocator.cpp",
-        "offsets",
-        "load for equal sizes",
-        "O(n log n + n k log k), three times",
+        cost="O(n log n + n k log k), three times",
         fast=True,
         alignment=64,
-        invariants=frozenset({"scaling", "load"}),
     ),
 )

@@ -18,7 +18,15 @@ import numpy as np
 from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators.greedy import GapRule, by_size, end_to_end, in_order
-from modelplan.planning.allocators.table import Allocator, Demand, Invariant, Objects, Records, Share, baseline, sharing
+from modelplan.planning.allocators.table import (
+    EQUAL_SIZES,
+    GAP_FIT,
+    Allocator,
+    Objects,
+    Records,
+    baseline,
+    sharing,
+)
 from modelplan.primitives.errors import RequestError
 
 #: The flow network has an arc for each pair of buffers that follow each other.
@@ -164,60 +172,22 @@ def _breadth_order(problem: Problem) -> IntArray:
 
 SOURCE = "LiteRT, GPU delegate, memory_management"
 PAPER = "Pisarchyk and Lee 2020, arXiv 2001.03288"
-OBJECTS: frozenset[Demand] = frozenset({"alignment", "overlaps"})
-SCALES: frozenset[Invariant] = frozenset({"scaling"})
-
-
+BOTH = f"{SOURCE}; {PAPER}"
 ANY_ORDER = "the reallocation graph for tasks in any order: here the order is fixed"
-
-
-def _objects(name: str, share: Share, guarantees: str, cost: str, *, load: bool = False, omits: str = "") -> Allocator:
-    return Allocator(
-        name,
-        sharing(share),
-        f"{SOURCE}; {PAPER}",
-        "objects",
-        guarantees,
-        cost,
-        honours=OBJECTS,
-        share=share,
-        invariants=SCALES | {"load"} if load else SCALES,
-        omits=omits,
-    )
-
 
 ROWS: tuple[Allocator, ...] = (
     replace(baseline("naive", place_naive, f"{SOURCE}, naive_assignment"), share=share_naive),
-    _objects("tflite-equality", share_equal, "load for equal sizes", "O(n log n)", load=True, omits=ANY_ORDER),
-    _objects(
-        "tflite-greedy-in-order",
-        share_in_order,
-        "load for equal sizes",
-        "O(n log n + n objects)",
-        load=True,
-        omits=ANY_ORDER,
-    ),
-    _objects("tflite-greedy-by-breadth", share_by_breadth, "none", "O(n objects log n)"),
-    _objects("tflite-greedy-by-size-objects", share_by_size, "none", "O(n^2 + n objects log n)"),
-    _objects("tflite-min-cost-flow", share_min_cost, "load for equal sizes", "O(n^3) and worse", load=True),
-    _objects("tflite-greedy-best", share_best, "the better of by-size-objects and by-breadth", "their sum"),
-    Allocator(
+    sharing("tflite-equality", share_equal, BOTH, "O(n log n)", EQUAL_SIZES, ANY_ORDER),
+    sharing("tflite-greedy-in-order", share_in_order, BOTH, "O(n log n + n objects)", EQUAL_SIZES, ANY_ORDER),
+    sharing("tflite-greedy-by-breadth", share_by_breadth, BOTH, "O(n objects log n)"),
+    sharing("tflite-greedy-by-size-objects", share_by_size, BOTH, "O(n^2 + n objects log n)"),
+    sharing("tflite-min-cost-flow", share_min_cost, BOTH, "O(n^3) and worse", EQUAL_SIZES),
+    sharing("tflite-greedy-best", share_best, BOTH, "their sum", "the better of by-size-objects and by-breadth"),
+    GAP_FIT(
         "tflite-greedy-by-size",
         place_by_size,
         f"{SOURCE}, greedy_by_size_assignment (offsets); {PAPER}",
-        "offsets",
-        "none",
-        "O(n log n + n k log k)",
         also_called="strip packing: lifetimes are widths that stay where they are, sizes heights, the arena the strip",
-        invariants=SCALES,
     ),
-    Allocator(
-        "tflite-greedy-by-breadth-offsets",
-        place_by_breadth,
-        f"{PAPER}, greedy by breadth for offsets",
-        "offsets",
-        "none",
-        "O(n log n + n k log k)",
-        invariants=SCALES,
-    ),
+    GAP_FIT("tflite-greedy-by-breadth-offsets", place_by_breadth, f"{PAPER}, greedy by breadth for offsets"),
 )

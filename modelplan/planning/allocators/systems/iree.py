@@ -12,7 +12,7 @@ import numpy as np
 
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.greedy import GapRule, in_order, sizes_rounded
-from modelplan.planning.allocators.table import Allocator
+from modelplan.planning.allocators.table import GAP_FIT_TO_LOAD, Allocator
 
 
 def place_slices(problem: Problem, _budget: Budget) -> Placement:
@@ -31,17 +31,13 @@ def _place(problem: Problem, fit: GapRule) -> Placement:
 
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
+    GAP_FIT_TO_LOAD(
         "iree",
         place_slices,
         "IREE, Dialect/Stream/Transforms/LayoutSlices.cpp",
-        "offsets",
-        "load for equal sizes",
-        "O(n log n + n k log k)",
         alignment=64,
         quirks="gaps are compared lopsidedly when alignment leaves padding",
         fixed=place_slices_fixed,
-        invariants=frozenset({"scaling", "load"}),
         omits="bins for slices of dynamic size: a problem has none",
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators.greedy import GapRule, end_to_end, in_order
-from modelplan.planning.allocators.table import Allocator, baseline
+from modelplan.planning.allocators.table import GAP_FIT, Allocator, baseline
 
 
 def place_arena(problem: Problem, _budget: Budget) -> Placement:
@@ -43,28 +43,20 @@ def place_linear(problem: Problem, _budget: Budget) -> Placement:
 
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
+    GAP_FIT(
         "tflite-arena",
         place_arena,
         "LiteRT, simple_memory_arena.cc and arena_planner.cc",
-        "offsets",
-        "none",
-        "O(n log n + n k log k)",
         alignment=64,
         quirks="gaps are compared lopsidedly when alignment leaves padding",
         fixed=place_arena_fixed,
-        invariants=frozenset({"scaling"}),
     ),
-    Allocator(
+    GAP_FIT(
         "tflm-greedy",
         place_micro,
         "tflite-micro, memory_planner/greedy_memory_planner.cc",
-        "offsets",
-        "none",
-        "O(n log n + n k log k)",
         fast=True,
         alignment=16,
-        invariants=frozenset({"scaling"}),
     ),
     baseline("tflm-linear", place_linear, "tflite-micro, memory_planner/linear_memory_planner.cc", alignment=16),
 )

@@ -10,7 +10,7 @@ import heapq
 import numpy as np
 
 from modelplan.model import Budget, Problem
-from modelplan.planning.allocators.table import Allocator, Objects, Records, sharing
+from modelplan.planning.allocators.table import EQUAL_SIZES, Allocator, Objects, Records, sharing
 
 
 def share_unions(problem: Problem, _budget: Budget) -> Objects:
@@ -32,15 +32,5 @@ def share_unions(problem: Problem, _budget: Budget) -> Objects:
 
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
-        "onnx2c",
-        sharing(share_unions),
-        "onnx2c, src/optimization_passes/unionize_tensors.cpp",
-        "objects",
-        "load for equal sizes",
-        "O(n log n)",
-        honours=frozenset({"alignment", "overlaps"}),
-        share=share_unions,
-        invariants=frozenset({"scaling", "load"}),
-    ),
+    sharing("onnx2c", share_unions, "onnx2c, src/optimization_passes/unionize_tensors.cpp", "O(n log n)", EQUAL_SIZES),
 )

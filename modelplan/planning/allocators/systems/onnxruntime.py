@@ -12,7 +12,7 @@ import numpy as np
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.greedy import GapRule, by_start, in_order
 from modelplan.planning.allocators.systems.gpu_delegate import share_equal
-from modelplan.planning.allocators.table import Allocator, Objects, sharing
+from modelplan.planning.allocators.table import EQUAL_SIZES, GAP_FIT_TO_LOAD, Allocator, Objects, sharing
 
 
 def place_pattern(problem: Problem, budget: Budget) -> Placement:
@@ -40,28 +40,21 @@ SOURCE = "onnxruntime, core/framework"
 STREAMS = "the plan for several streams, which asks for devices and kernels: extra conflicts are refused"
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
+    sharing(
         "onnxruntime-reuse",
-        sharing(share_equal),
+        share_equal,
         f"{SOURCE}/allocation_planner.cc, one stream",
-        "objects",
-        "load for equal sizes",
         "O(n log n)",
-        honours=frozenset({"alignment", "overlaps"}),
-        share=share_equal,
-        invariants=frozenset({"scaling", "load"}),
-        omits=STREAMS,
+        EQUAL_SIZES,
+        STREAMS,
     ),
-    Allocator(
+    GAP_FIT_TO_LOAD(
         "onnxruntime",
         place_pattern,
         f"{SOURCE}/allocation_planner.cc, then mem_pattern_planner.h",
-        "online",
-        "load for equal sizes",
-        "O(n log n + n k log k)",
+        kind="online",
         honours=frozenset({"alignment", "overlaps"}),
         alignment=256,
-        invariants=frozenset({"scaling", "load"}),
         omits=STREAMS,
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.greedy import in_order
-from modelplan.planning.allocators.table import Allocator
+from modelplan.planning.allocators.table import GAP_FIT, Allocator
 
 
 def place_boxes(problem: Problem, _budget: Budget) -> Placement:
@@ -18,13 +18,10 @@ def place_boxes(problem: Problem, _budget: Budget) -> Placement:
 
 
 ROWS: tuple[Allocator, ...] = (
-    Allocator(
+    GAP_FIT(
         "openvino",
         place_boxes,
         "OpenVINO, inference/dev_api/openvino/runtime/memory_solver.hpp",
-        "offsets",
-        "none",
-        "O(n log n + n k log k)",
         invariants=frozenset({"scaling", "load"}),
     ),
 )

@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from modelplan.model import Budget, Problem
-from modelplan.planning.allocators.table import Allocator, Objects, sharing
+from modelplan.planning.allocators.table import Objects, sharing
 
 #: A free token serves sizes from a sixteenth of its own to sixteen times that.
 WINDOW = 16
@@ -73,15 +73,10 @@ def _hold(size: int, free: _Free, sizes: list[int]) -> int:
 
 
 ROWS = (
-    Allocator(
+    sharing(
         "tvm-token-reuse",
-        sharing(share_tokens),
+        share_tokens,
         "apache/tvm, StaticPlanBlockMemory (Relax) and GraphPlanMemory (Relay)",
-        "objects",
-        "none",
         "O(n log n)",
-        honours=frozenset({"alignment", "overlaps"}),
-        share=share_tokens,
-        invariants=frozenset({"scaling"}),
     ),
 )

@@ -14,7 +14,7 @@ from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.greedy import GapRule, end_to_end, in_order, sizes_rounded
-from modelplan.planning.allocators.table import Allocator, baseline
+from modelplan.planning.allocators.table import GAP_FIT_TO_LOAD, Allocator, baseline
 
 #: Pairs of buffers that one run of the hill climb may look at: about two seconds. Models stay far below it.
 MOST_PAIRS = 50_000_000
@@ -75,16 +75,7 @@ SOURCE = "ethos-u-vela, ethosu/vela"
 
 ROWS: tuple[Allocator, ...] = (
     baseline("vela-linear", place_linear, f"{SOURCE}/tensor_allocation.py", alignment=16),
-    Allocator(
-        "vela-greedy",
-        place_greedy,
-        f"{SOURCE}/greedy_allocation.py",
-        "offsets",
-        "load for equal sizes",
-        "O(n log n + n k log k)",
-        alignment=16,
-        invariants=frozenset({"scaling", "load"}),
-    ),
+    GAP_FIT_TO_LOAD("vela-greedy", place_greedy, f"{SOURCE}/greedy_allocation.py", alignment=16),
     Allocator(
         "vela-hill-climb",
         climb,

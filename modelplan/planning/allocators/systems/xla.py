@@ -8,7 +8,7 @@ import numpy as np
 
 from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
-from modelplan.planning.allocators.table import Allocator
+from modelplan.planning.allocators.table import GAP_FIT, Allocator
 from modelplan.primitives.errors import RequestError
 
 #: How many of the largest buffers the fast split leaves to the best fit.
@@ -150,14 +150,7 @@ def _fast_split(problem: Problem, budget: Budget) -> Placement:
 
 
 _HEAP = "openxla/xla, xla/service/heap_simulator/heap_simulator.cc"
-_BEST_FIT = partial(
-    Allocator,
-    kind="offsets",
-    guarantees="none",
-    cost="O(n log n + n k log k)",
-    honours=frozenset({"alignment", "overlaps", "conflicts"}),
-    invariants=frozenset({"scaling"}),
-)
+_BEST_FIT = partial(GAP_FIT, honours=frozenset({"alignment", "overlaps", "conflicts"}))
 _FAST = partial(
     Allocator, kind="online", guarantees="none", cost="O(n log n)", honours=frozenset({"alignment", "overlaps"})
 )
