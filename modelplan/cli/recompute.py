@@ -65,10 +65,10 @@ def run(arguments: Namespace) -> int:
     asked = {"most_work": most, "budget": budget, "seconds": arguments.seconds}
     curve = recompute(model_options.request_of(RecomputeRequest, arguments, arguments.model, **asked))
     if "-" not in arguments.out:
-        terminal.show(recompute_report.sections(curve))
+        terminal.show(recompute_report.sections_of(curve))
     for path in arguments.out:
         if path == "-" or path.endswith(".json"):
-            files.write(path, recompute_report.document(curve))
+            files.write(path, recompute_report.as_json(curve))
         elif path.endswith(".onnx"):
             _write_model(path, arguments.model, curve)
     if figures:

@@ -91,12 +91,13 @@ def _checked(name: str, make: str, shows: str) -> Output:
     return Output(name, "Findings", f"modelplan.outputs.checks.{make}", shows)
 
 
-def _words(of: str, module: str, function: str = "sections_of") -> Output:
-    return Output(".txt", of, f"modelplan.outputs.reports.{module}:{function}", "it in words", report=True)
+def _words(of: str, module: str) -> Output:
+    return Output(".txt", of, f"modelplan.outputs.reports.{module}:sections_of", "it in words", report=True)
 
 
-def _json(of: str, module: str, function: str = "as_json") -> Output:
-    return Output(".json", of, f"modelplan.outputs.reports.{module}:{function}", "all of it")
+def _reports(of: str, module: str) -> tuple[Output, Output]:
+    """An answer in words and as JSON."""
+    return _words(of, module), Output(".json", of, f"modelplan.outputs.reports.{module}:as_json", "all of it")
 
 
 #: Every output. Of several figures of one answer the first is drawn where a file's name ends in .svg alone.
@@ -104,8 +105,7 @@ OUTPUTS = (
     _words("Plan", "plan_report"),
     _exchanged(".json", "json_plan", "the whole plan, readable back"),
     _exchanged(".csv", "buffers_csv", "buffers and offsets, MiniMalloc's columns"),
-    _words("Solution", "solution_report"),
-    _json("Solution", "solution_report"),
+    *_reports("Solution", "solution_report"),
     Output(".csv", "Solution", "modelplan.outputs.exchange.buffers_csv:of_solution", "buffers and offsets"),
     _figure(".map", "Drawing", "memory_map", "addresses by step, one rectangle per buffer"),
     _figure(".lifetimes", "Drawing", "lifetime_chart", "when each buffer is alive"),
@@ -139,20 +139,14 @@ OUTPUTS = (
         "the whole plan",
         "modelplan.answers.analysis:plan_of",
     ),
-    _words("Explanation", "explanation_report"),
-    _json("Explanation", "explanation_report"),
-    _words("AllocatorAnswers", "comparison_report"),
-    _json("AllocatorAnswers", "comparison_report"),
-    _words("Difference", "difference_report"),
-    _json("Difference", "difference_report"),
-    _words("Curve", "recompute_report", "sections"),
-    _json("Curve", "recompute_report", "document"),
+    *_reports("Explanation", "explanation_report"),
+    *_reports("AllocatorAnswers", "comparison_report"),
+    *_reports("Difference", "difference_report"),
+    *_reports("Curve", "recompute_report"),
     _words("Proof", "proof_report"),
-    _words("SharedPlan", "shared_report"),
-    _json("SharedPlan", "shared_report"),
+    *_reports("SharedPlan", "shared_report"),
     Output(".csv", "SharedPlan", "modelplan.outputs.reports.shared_report:as_csv", "a line for each buffer"),
-    _words("RegionPlan", "region_report"),
-    _json("RegionPlan", "region_report"),
+    *_reports("RegionPlan", "region_report"),
     Output(".csv", "RegionPlan", "modelplan.outputs.reports.region_report:as_csv", "a line for each buffer"),
     _source("header", "RegionPlan", "region_sources:c_header", "arrays in sections, in C"),
     _source("linker", "RegionPlan", "region_sources:linker_sections", "sections for GNU ld"),
@@ -162,13 +156,11 @@ OUTPUTS = (
     _source("self-test", "SelfTest", "self_test_source:render", "runs of a model for firmware to repeat, in C++"),
     Output(PAGE, "RegionPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
     _figure(".map", "MovingPlan", "moves_map", "where each content is in each step, and the copies"),
-    _words("MovingPlan", "moves_report"),
-    _json("MovingPlan", "moves_report"),
+    *_reports("MovingPlan", "moves_report"),
     Output(".csv", "MovingPlan", "modelplan.outputs.reports.moves_report:as_csv", "the stays with their addresses"),
     Output(PAGE, "MovingPlan", "modelplan.outputs.page.region_views:layout_html", "the memories to zoom and click"),
     _figure(".curve", "StreamCurve", "stream_chart", "the time of a run against the memory of the device"),
-    _words("StreamCurve", "stream_report"),
-    _json("StreamCurve", "stream_report"),
+    *_reports("StreamCurve", "stream_report"),
     Output(".csv", "StreamCurve", "modelplan.outputs.reports.stream_report:as_csv", "the curve"),
     Output("text", "Findings", "modelplan.outputs.checks.report:sections_of", "the verdicts in words", report=True),
     _checked("json", "size_limit:json_rows", "an object for each limit"),

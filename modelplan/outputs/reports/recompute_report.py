@@ -13,7 +13,7 @@ from modelplan.primitives.units import human
 SCHEMA = 1
 
 
-def sections(curve: Curve) -> list[Section]:
+def sections_of(curve: Curve) -> list[Section]:
     """The curve as a table, and what the chosen point runs again."""
     lines = (
         *curve.remarks,
@@ -50,7 +50,7 @@ def _row(curve: Curve, number: int, point: Repeated) -> tuple[str, ...]:
     )
 
 
-def document(curve: Curve) -> str:
+def as_json(curve: Curve) -> str:
     """The curve as JSON: bytes, work, and the operators of the model in the order in which each point runs them."""
     points = [
         {
