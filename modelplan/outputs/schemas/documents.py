@@ -23,7 +23,7 @@ from modelplan.outputs.reports import (
     target_report,
 )
 from modelplan.outputs.reports import explanation_report as explanation
-from modelplan.outputs.schemas.plan_schema import Definitions, head, plan_schema, record
+from modelplan.outputs.schemas.plan_schema import Definitions, array_of, head, plan_schema, record
 from modelplan.outputs.schemas.region_schema import moves_schema, region_schema
 from modelplan.questions.budgets import saved_figures
 from modelplan.targets.device import Block, Device
@@ -48,7 +48,6 @@ def schema_of(name: str) -> Schema:
 
 def _explain() -> Schema:
     definitions = Definitions()
-    refused = _record({"change": _TEXT, "reason": _TEXT})
     suggestion = definitions.of(explaining.Suggestion)
     changed: Fields = {"needs": {"enum": [one.name.lower() for one in explaining.Needs]}, "name": _TEXT, "free": _FLAG}
     _extend(definitions, explaining.Suggestion, changed)
@@ -58,48 +57,48 @@ def _explain() -> Schema:
         "fits_after": _TEXT_OR_NONE,
         "requirement": definitions.of(Requirement),
         "peak": definitions.of(explaining.Peak),
-        "suggestions": _list(suggestion),
-        "same": _list(_TEXT),
-        "refused": _list(refused),
-        "untried": _list(_TEXT),
-        "what_if": _list(definitions.of(explaining.Compression)),
+        "suggestions": array_of(suggestion),
+        "same": array_of(_TEXT),
+        "refused": array_of(record({"change": _TEXT, "reason": _TEXT})),
+        "untried": array_of(_TEXT),
+        "what_if": array_of(definitions.of(explaining.Compression)),
     }
     return _versioned("explain", explanation.SCHEMA, "what `explain --json` finds out", fields, definitions)
 
 
 def _diff() -> Schema:
     definitions = Definitions()
-    figure = _record({"before": _INTEGER_OR_NONE, "after": _INTEGER_OR_NONE, "delta": _INTEGER})
+    figure = record({"before": _INTEGER_OR_NONE, "after": _INTEGER_OR_NONE, "delta": _INTEGER})
     side = {
         "model": _TEXT,
         "basis": _TEXT,
-        "refusals": _list(_TEXT),
+        "refusals": array_of(_TEXT),
         "capacity": _INTEGER_OR_NONE,
         "peak": definitions.of(differences.PeakStep),
-        "live": _list(_INTEGER),
+        "live": array_of(_INTEGER),
     }
-    named = _record({"name": _TEXT}, figure)
+    named = record({"name": _TEXT, **figure["properties"]})
     operator = {
         "change": definitions.of(differences.Change),
         "before": _INTEGER_OR_NONE,
         "after": _INTEGER_OR_NONE,
         "label": _TEXT,
         "line": _TEXT,
-        "details": _list(_TEXT),
+        "details": array_of(_TEXT),
         "effect": _INTEGER,
         **dict.fromkeys(("outputs", "scratch", "kept", "weights", "in_peak", "live"), figure),
     }
     fields: Fields = {
-        "old": _record(side),
-        "new": _record(side),
+        "old": record(side),
+        "new": record(side),
         "same": _FLAG,
         "whole": _FLAG,
-        "settings": _list(definitions.of(differences.Setting)),
+        "settings": array_of(definitions.of(differences.Setting)),
         "arena": figure,
-        "parts": _list(named),
-        "flash": _list(named),
-        "alive": _list(_record({"tensors": _list(_TEXT), "made_by": _TEXT}, figure)),
-        "changes": _list(_record(operator)),
+        "parts": array_of(named),
+        "flash": array_of(named),
+        "alive": array_of(record({"tensors": array_of(_TEXT), "made_by": _TEXT, **figure["properties"]})),
+        "changes": array_of(record(operator)),
         "moved": _INTEGER,
     }
     what, more = "what `diff --json` finds out", {"by_itself": figure}
@@ -108,35 +107,35 @@ def _diff() -> Schema:
 
 def _compare() -> Schema:
     made = Definitions()
-    fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": _list(made.of(Row))}
+    fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": array_of(made.of(Row))}
     more: Fields = {"kept": _INTEGER, "counted": _TEXT, "today": made.of(RuntimePlan), "target": _target(made)}
     return _versioned("compare", comparison_report.SCHEMA, "all answers, from `compare --json`", fields, made, more)
 
 
 def _check() -> Schema:
     definitions = Definitions()
-    alternative = _record({"change": _TEXT, "commands": _list(_TEXT), "refusal": _TEXT})
+    alternative = record({"change": _TEXT, "commands": array_of(_TEXT), "refusal": _TEXT})
     alternative["properties"] |= {"required": _INTEGER, "head": _INTEGER, "fits": _FLAG}
     sized: Fields = {
         "model": _TEXT,
         "fits": _FLAG,
         "required": _INTEGER_OR_NONE,
         "excess": _INTEGER_OR_NONE,
-        "refusals": _list(_TEXT),
+        "refusals": array_of(_TEXT),
         "basis": _TEXT,
-        "parts": _list(definitions.of(Part)),
-        "libraries": _list(definitions.of(LibraryNeed)),
-        "alternatives": _list(alternative),
+        "parts": array_of(definitions.of(Part)),
+        "libraries": array_of(definitions.of(LibraryNeed)),
+        "alternatives": array_of(alternative),
     }
-    model, unread = _record(sized), _record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})
+    model, unread = record(sized), record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})
     for one in (model, unread):
         one["properties"] |= {"name": _TEXT}
     number, either = {"type": "number"}, {"type": ["number", "null"]}
-    pair = _record({"before": number, "after": either})
-    region = _record({"name": _TEXT, "used": _INTEGER, "size": _INTEGER})
-    again = _record({"model": _TEXT, "fits": _FLAG, "seconds": pair, "traffic": pair, "regions": _list(region),
-                     "reasons": _list(_TEXT)})  # fmt: skip
-    fields: Fields = {"models": _list({"anyOf": [model, unread, again]})}
+    pair = record({"before": number, "after": either})
+    region = record({"name": _TEXT, "used": _INTEGER, "size": _INTEGER})
+    again = record({"model": _TEXT, "fits": _FLAG, "seconds": pair, "traffic": pair, "regions": array_of(region),
+                     "reasons": array_of(_TEXT)})  # fmt: skip
+    fields: Fields = {"models": array_of({"anyOf": [model, unread, again]})}
     more: Fields = {"layout": _TEXT, "budget": _INTEGER_OR_NONE, "budgets": _TEXT, "target": _target(definitions)}
     return _versioned("check", checks.SCHEMA, "verdicts, from `check --json`", fields, definitions, more)
 
@@ -147,11 +146,11 @@ def _check_limits() -> Schema:
     figures = definitions.of(Figures)
     _extend(definitions, Figures, {})
     flat = definitions.definitions[Figures.__name__]["properties"]
-    settings = {"runtime": _TEXT, "abi": _TEXT, "kernels": _TEXT, "dims": _list(_TEXT), "shapes": _list(_TEXT)}
-    row = _record(
+    settings = {"runtime": _TEXT, "abi": _TEXT, "kernels": _TEXT, "dims": array_of(_TEXT), "shapes": array_of(_TEXT)}
+    row = record(
         {"name": _TEXT, "passed": _FLAG, "size": _INTEGER_OR_NONE, "sizeLimit": _INTEGER_OR_NONE, "model": _TEXT}
     )
-    baseline = _record({"source": _TEXT, "figures": {"anyOf": [figures, {"type": "null"}]}, "change": _INTEGER_OR_NONE})
+    baseline = record({"source": _TEXT, "figures": {"anyOf": [figures, {"type": "null"}]}, "change": _INTEGER_OR_NONE})
     baseline["properties"]["reason"] = _TEXT
     row["properties"] |= {
         "quantity": _TEXT,
@@ -160,35 +159,35 @@ def _check_limits() -> Schema:
         **flat,
         "reason": _TEXT,
         "baseline": baseline,
-        "causes": _list(_TEXT),
-        "fix": _record({"change": _TEXT, "commands": _list(_TEXT), "size": _INTEGER_OR_NONE}),
+        "causes": array_of(_TEXT),
+        "fix": record({"change": _TEXT, "commands": array_of(_TEXT), "size": _INTEGER_OR_NONE}),
     }
     version, what = size_limit.SCHEMA, "one object for each limit, from `check --format json`"
-    return _head("check-limits", version, what) | _list(row) | _defined(definitions)
+    return _head("check-limits", version, what) | array_of(row) | _defined(definitions)
 
 
 def _together() -> Schema:
-    end = _record({"model": _TEXT, "tensor": _INTEGER, "name": _TEXT})
-    member = _record({"tensor": _INTEGER, "delta": _INTEGER})
+    end = record({"model": _TEXT, "tensor": _INTEGER, "name": _TEXT})
+    member = record({"tensor": _INTEGER, "delta": _INTEGER})
     kinds = {"enum": [str(kind) for kind in BufferKind]}
     numbers: Fields = dict.fromkeys(("offset", "size", "start", "end"), _INTEGER)
-    buffer = _record({"name": _TEXT, **numbers, "kind": kinds, "tensors": _list(member)})
+    buffer = record({"name": _TEXT, **numbers, "kind": kinds, "tensors": array_of(member)})
     model: Fields = {
         **dict.fromkeys(("name", "path", "runtime", "alias"), _TEXT),
         **dict.fromkeys(("alone", "first_step", "steps"), _INTEGER),
-        "buffers": _list(buffer),
+        "buffers": array_of(buffer),
     }
-    arena = _record(
+    arena = record(
         {"arena": _INTEGER, "head": _INTEGER, "tail": _INTEGER,
          "tails": {"type": "object", "additionalProperties": _INTEGER}}
     )  # fmt: skip
     either = {"anyOf": [arena, {"type": "null"}]}
-    arenas = _record(
-        {"abi": _TEXT, "kernels": _TEXT, "separate": _list(_INTEGER), **dict.fromkeys(_SHARED_ARENAS, either)}
+    arenas = record(
+        {"abi": _TEXT, "kernels": _TEXT, "separate": array_of(_INTEGER), **dict.fromkeys(_SHARED_ARENAS, either)}
     )
     arenas["properties"]["reason"] = _TEXT
     size = {"type": ["integer", "null"], "description": "Bytes of the whole arena."}
-    arenas["properties"]["libraries"] = _list(_record({"kernels": _TEXT, "pinned": size, "written": size}))
+    arenas["properties"]["libraries"] = array_of(record({"kernels": _TEXT, "pinned": size, "written": size}))
     fields: Fields = {
         "made_by": _TEXT,
         "height": _INTEGER,
@@ -196,11 +195,11 @@ def _together() -> Schema:
         "optimal": _FLAG,
         "separate": _INTEGER,
         "all_in_turn": _INTEGER,
-        "in_turn": _list(_list(_TEXT) | {"minItems": 2, "maxItems": 2}),
-        "order": _list(_TEXT),
-        "pipelines": _list(_record({"from": end, "to": end})),
-        "kept": _list(end),
-        "models": _list(_record(model)),
+        "in_turn": array_of(array_of(_TEXT) | {"minItems": 2, "maxItems": 2}),
+        "order": array_of(_TEXT),
+        "pipelines": array_of(record({"from": end, "to": end})),
+        "kept": array_of(end),
+        "models": array_of(record(model)),
     }
     more: Fields = {"arenas": arenas, "capacity": _INTEGER, "fits": _FLAG}
     what = "several models in one memory, from `together --json`"
@@ -212,8 +211,8 @@ def _targets() -> Schema:
     device = definitions.of(Device)
     definitions.of(Block)
     usable = {"allOf": [definitions.of(Block)], "required": ["usable"], "properties": {"usable": _INTEGER}}
-    _extend(definitions, Device, {"blocks": _list(usable), "arena": _INTEGER_OR_NONE})
-    fields: Fields = {"targets": _list(device)}
+    _extend(definitions, Device, {"blocks": array_of(usable), "arena": _INTEGER_OR_NONE})
+    fields: Fields = {"targets": array_of(device)}
     return _versioned("targets", target_report.SCHEMA, "devices, from `targets --json`", fields, definitions)
 
 
@@ -227,8 +226,8 @@ def _report() -> Schema:
 def _stream() -> Schema:
     number, integers = {"type": "number"}, ("memory", "kept", "window", "streamed")
     needed = {"type": ["number", "null"], "description": "Bytes per second; null where no rate is enough."}
-    point = _record({**dict.fromkeys(integers, _INTEGER), "seconds": number, "needed": needed})
-    chosen = _record(
+    point = record({**dict.fromkeys(integers, _INTEGER), "seconds": number, "needed": needed})
+    chosen = record(
         {"memory": _INTEGER, "seconds": number, "waiting": number, "copied": _INTEGER, "activations_copied": _FLAG}
     )
     fields: Fields = {
@@ -237,48 +236,35 @@ def _stream() -> Schema:
         **dict.fromkeys(("weights", "activations", "least"), _INTEGER),
         "computing": number,
         "chosen": {"anyOf": [chosen, {"type": "null"}]},
-        "curves": _list(_record({"rate": _INTEGER, "points": _list(point)})),
+        "curves": array_of(record({"rate": _INTEGER, "points": array_of(point)})),
     }
-    return _head("stream", stream_report.SCHEMA, "memory against time, from `stream --json`") | _record(fields)
+    return _head("stream", stream_report.SCHEMA, "memory against time, from `stream --json`") | record(fields)
 
 
 def _baseline() -> Schema:
     definitions = Definitions()
     definitions.of(Figures)
-    figures = definitions.definitions[Figures.__name__]["properties"]
-    row = _record({"model": _TEXT, **figures})
+    row = record({"model": _TEXT, **definitions.definitions[Figures.__name__]["properties"]})
     row["properties"] |= {
         **dict.fromkeys(("runtime", "abi", "kernels"), _TEXT),
-        **dict.fromkeys(("dims", "shapes"), _list(_TEXT)),
+        **dict.fromkeys(("dims", "shapes"), array_of(_TEXT)),
     }
     fields: Fields = {
         "modelplan_baseline": {"const": saved_figures.SCHEMA, "description": "The version of the document."},
         "made_by": _TEXT,
-        "models": _list(row),
+        "models": array_of(row),
     }
     head = _head("baseline", saved_figures.SCHEMA, "what models needed, from `check --write baseline`")
-    return head | _record(fields) | _defined(definitions)
+    return head | record(fields) | _defined(definitions)
 
 
 def _target(definitions: Definitions) -> Schema:
     table = {"type": "object", "additionalProperties": _INTEGER}
-    return _record(
+    return record(
         {"name": _TEXT, "budget": _INTEGER_OR_NONE, "block": {"anyOf": [definitions.of(Block), {"type": "null"}]},
          "benchmark": _FLAG, "reserved": table, "used": table, "arena_symbol": _TEXT,
          "kernels": _TEXT, "abi": _TEXT}
     )  # fmt: skip
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _record(fields: Fields, *more: Schema) -> Schema:
-    """An object that has all these fields, and those of `more` objects."""
-    together = dict(fields)
-    for one in more:
-        together |= one["properties"]
-    return record(together)
 
 
 def _extend(definitions: Definitions, kind: type, fields: Fields) -> None:
@@ -302,7 +288,7 @@ def _versioned(
     name: str, version: int, what: str, fields: Fields, definitions: Definitions, optional: Fields | None = None
 ) -> Schema:
     """The schema of an object with `fields` and its version, and with `optional` ones where they apply."""
-    document = _record({"schema": {"const": version, "description": "The version of the document."}, **fields})
+    document = record({"schema": {"const": version, "description": "The version of the document."}, **fields})
     document["properties"] |= optional or {}
     return _head(name, version, what) | document | _defined(definitions)
 

@@ -20,6 +20,12 @@ from modelplan.outputs.exchange.json_plan import ELSEWHERE, SUMMARY_KEYS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+
+def array_of(items: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a list whose items have one schema."""
+    return {"type": "array", "items": items}
+
+
 #: Columns of a problem that are tables: integers in each row.
 _TABLES = {"overlaps": 3, "conflicts": 2, "groups": 3, "meetings": 4}
 _INTEGER = {"type": "integer"}
@@ -29,16 +35,10 @@ _SCALARS: dict[Any, dict[str, Any]] = {
 }  # fmt: skip
 #: Fields of an operator that stand otherwise in the document than in its type.
 _OF_OPERATORS: dict[str, dict[str, Any]] = {
-    "attributes": {
-        "type": "array",
-        "items": {
-            "type": "array",
-            "prefixItems": [_SCALARS[str], {"$ref": "#/$defs/Value"}],
-            "items": False,
-            "minItems": 2,
-        },
-    },
-    "subgraphs": {"type": "array", "items": _INTEGER, "description": "Numbers of `bodies`."},
+    "attributes": array_of(
+        {"type": "array", "prefixItems": [_SCALARS[str], {"$ref": "#/$defs/Value"}], "items": False, "minItems": 2}
+    ),
+    "subgraphs": array_of(_INTEGER) | {"description": "Numbers of `bodies`."},
 }
 #: Fields that a document leaves out where there is nothing in them.
 _ABSENT = {(Requirement, "session")}
@@ -55,11 +55,8 @@ def plan_schema() -> dict[str, Any]:
         "schema": {"const": SCHEMA, "description": "The version of the document."},
         "summary": definitions.of(summary.Summary),
         "plan": definitions.of(Plan),
-        "bodies": {
-            "type": "array",
-            "items": definitions.of(Graph),
-            "description": "Graphs that operators run, by the numbers in their `subgraphs`; absent without any.",
-        },
+        "bodies": array_of(definitions.of(Graph))
+        | {"description": "Graphs that operators run, by the numbers in their `subgraphs`; absent without any."},
         "requirement": definitions.of(Requirement)
         | {"description": "What the unmodified file needs; absent where it is not known."},
     }
@@ -110,7 +107,7 @@ class Definitions:
         if get_origin(kind) is Mapping:
             return {"type": "object", "additionalProperties": self.of(get_args(kind)[1])}
         if kind is np.ndarray or get_origin(kind) is np.ndarray:
-            return {"type": "array", "items": _INTEGER}
+            return array_of(_INTEGER)
         if get_origin(kind) is tuple:
             return self._tuple(get_args(kind))
         if get_origin(kind) is Literal:
@@ -120,7 +117,7 @@ class Definitions:
 
     def _tuple(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
         if arguments[-1] is Ellipsis:
-            return {"type": "array", "items": self.of(arguments[0])}
+            return array_of(self.of(arguments[0]))
         items = [self.of(one) for one in arguments]
         return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
 
@@ -150,12 +147,9 @@ class Definitions:
             named = [name for name in named if name not in _OF_OPERATORS]
         fields = {name: self.of(hints[name]) for name in named} | (_OF_OPERATORS if kind is Op else {})
         if kind is Problem:
-            fields |= {name: _table(width) for name, width in _TABLES.items()}
+            tables = {name: {"minItems": width, "maxItems": width} for name, width in _TABLES.items()}
+            fields |= {name: array_of(array_of(_INTEGER) | width) for name, width in tables.items()}
         if kind is summary.Summary:
             fields |= {"gap": _SCALARS[float], "fits": {"type": ["boolean", "null"]}}
             fields = {SUMMARY_KEYS.get(name, name): one for name, one in fields.items()}
         return fields
-
-
-def _table(width: int) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "array", "items": _INTEGER, "minItems": width, "maxItems": width}}

@@ -8,7 +8,7 @@ from modelplan.answers.region_layout import Copy, Stay
 from modelplan.answers.region_plan import TflmArena
 from modelplan.outputs.reports import moves_report
 from modelplan.outputs.reports.region_report import SCHEMA
-from modelplan.outputs.schemas.plan_schema import Definitions, head, plan_schema, record
+from modelplan.outputs.schemas.plan_schema import Definitions, array_of, head, plan_schema, record
 from modelplan.targets.device import Dma, Region
 
 _UNITS = "Sizes are bytes, lifetimes are steps, times seconds."
@@ -34,8 +34,8 @@ def region_schema() -> dict[str, Any]:
         "macs_per_second": {"type": ["number", "null"]},
     }
     for name, kind in (("regions", Region), ("stays", Stay), ("copies", Copy), ("arenas", TflmArena)):
-        properties[name] = {"type": "array", "items": definitions.of(kind)}
-    properties["plans"] = {"type": "array", "items": {"$ref": plan_schema()["$id"]}, "minItems": 1}
+        properties[name] = array_of(definitions.of(kind))
+    properties["plans"] = array_of({"$ref": plan_schema()["$id"]}) | {"minItems": 1}
     what = f"What `modelplan memories --json` writes. {_UNITS}"
     title = head("memories", SCHEMA, what, "layout in several memories")
     return title | record(properties) | _with_plans(definitions)
@@ -46,7 +46,7 @@ def moves_schema() -> dict[str, Any]:
     definitions = Definitions()
     number, text, count = {"type": "number"}, {"type": "string"}, {"type": "integer"}
     figures = ("seconds", "waiting", "without_overlap", "floor", "memory", "relaxed")
-    times: dict[str, Any] = dict.fromkeys(figures, number) | {"begins": {"type": "array", "items": number}}
+    times: dict[str, Any] = dict.fromkeys(figures, number) | {"begins": array_of(number)}
     timed = {"required": ["channel", "begin", "end"], "properties": {"channel": count, "begin": number, "end": number}}
     properties: dict[str, Any] = {
         "schema": {"const": moves_report.SCHEMA, "description": "The version of the document."},
@@ -56,12 +56,12 @@ def moves_schema() -> dict[str, Any]:
         "macs_per_second": {"type": ["number", "null"]},
         "copied": count | {"description": "The bytes of all copies of a run."},
         "times": record(times),
-        "steps": {"type": "array", "items": text},
+        "steps": array_of(text),
         "dma": definitions.of(Dma),
-        "copied_only": {"type": "array", "items": text},
-        "regions": {"type": "array", "items": definitions.of(Region)},
-        "stays": {"type": "array", "items": definitions.of(Stay)},
-        "copies": {"type": "array", "items": {"allOf": [definitions.of(Copy), timed]}},
+        "copied_only": array_of(text),
+        "regions": array_of(definitions.of(Region)),
+        "stays": array_of(definitions.of(Stay)),
+        "copies": array_of({"allOf": [definitions.of(Copy), timed]}),
         "plan": {"$ref": plan_schema()["$id"]},
     }
     what = f"What `memories --spill --json` writes. {_UNITS}"
