@@ -35,10 +35,11 @@ def milliseconds(seconds: float) -> str:
 def counted(count: int, noun: str) -> str:
     """A count with its noun.
 
-    >>> counted(1, "buffer"), counted(18692, "buffer")
-    ('1 buffer', '18,692 buffers')
+    >>> counted(1, "buffer"), counted(18692, "buffer"), counted(2, "copy")
+    ('1 buffer', '18,692 buffers', '2 copies')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    several = f"{noun[:-1]}ies" if noun.endswith(("ory", "opy")) else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else several}"
 
 
 def stand_in(found_by: str, own_height: int | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from modelplan.answers.drawing import KINDS, Drawing
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, LINE, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
-from modelplan.primitives.units import brief, human
+from modelplan.primitives.units import brief, counted, human
 
 #: Fill of each kind of buffer: after Okabe and Ito's colour-blind safe set (2008), light enough to write on.
 COLOURS = {
@@ -190,16 +190,12 @@ def held_banks(drawing: Drawing) -> int:
 
 def head(sheet: Sheet, drawing: Drawing, what: str, entries: Sequence[Entry]) -> None:
     """Title, facts and legend above the plot."""
-    suffix = f"   {what}, {_count(len(drawing.problem), 'buffer')}, {_count(drawing.steps, 'step')}"
+    suffix = f"   {what}, {counted(len(drawing.problem), 'buffer')}, {counted(drawing.steps, 'step')}"
     y, room = sheet.head(drawing.title, suffix)
     for text, colour in facts(drawing):
         y -= _ROW
         sheet.write(_EDGE, y, lettering.folded(text, room, BODY), BODY, color=colour, va="baseline")
     draw_legend(sheet, y - 4, legend_rows(entries, room))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def kind_entry(drawing: Drawing, kind: int) -> Entry:
@@ -305,13 +301,9 @@ def _ticked(drawing: Drawing, per_step: float, apart: float) -> list[int]:
 
 def _op_ticks(drawing: Drawing, per_step: float) -> list[tuple[int, str]]:
     """Steps with the words under them, far enough apart for upright lines."""
-    steps = _ticked(drawing, per_step, LINE)
-    return [(s, _op_tick(drawing, s)) for s in steps if s < len(drawing.ops)]
-
-
-def _op_tick(drawing: Drawing, step: int) -> str:
-    words = lettering.drawable(f"{drawing.ops[step]}  {step}")
-    return lettering.folded(words, _LONGEST_OP, SMALL)
+    steps = [step for step in _ticked(drawing, per_step, LINE) if step < len(drawing.ops)]
+    words = [lettering.drawable(f"{drawing.ops[step]}  {step}") for step in steps]
+    return [(step, lettering.folded(text, _LONGEST_OP, SMALL)) for step, text in zip(steps, words, strict=True)]
 
 
 def stride(pitch: float, apart: float) -> int:
@@ -462,4 +454,4 @@ def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
 def _ties(drawing: Drawing) -> str:
     """The number of other peak steps."""
     others = sum(last - first for first, last in drawing.peak_spans) - 1
-    return f", and at {_count(others, 'other step')}" if others > 0 else ""
+    return f", and at {counted(others, 'other step')}" if others > 0 else ""

@@ -98,7 +98,7 @@ def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
     sheet.write(_EDGE, y, moving_plan.title, TITLE, weight="bold", va="baseline")
     run = moving_plan.simulated
     times = f"{milliseconds(run.seconds)} a run, {milliseconds(run.waiting)} of it waiting"
-    copies = counted(len(moving_plan.layout.copies), "copy").replace("copys", "copies")
+    copies = counted(len(moving_plan.layout.copies), "copy")
     facts = f"{times}  ·  {copies}, {human(run.copied)}"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
     thin = brief(int(max(region_heights(moving_plan)) * _LARGE))

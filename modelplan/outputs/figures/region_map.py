@@ -20,7 +20,7 @@ from modelplan.answers.region_layout import Stay
 from modelplan.answers.region_plan import RegionPlan, RegionUse
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FREE, INK, LINE, MUTED, SMALL, TITLE, Boxes, Margins, Sheet
-from modelplan.outputs.reports.region_report import duration, memory_count
+from modelplan.outputs.reports.region_report import duration
 from modelplan.primitives.units import brief, counted
 
 #: Fills of what buffers are for, in the order of the legend.
@@ -128,7 +128,7 @@ def draw(plan: RegionPlan) -> Sheet:
 
 
 def _draw_head(sheet: Sheet, plan: RegionPlan, entries: Sequence[axes.Entry]) -> None:
-    count = f"   {counted(len(plan.layout.stays), 'buffer')} in {memory_count(plan)}"
+    count = f"   {counted(len(plan.layout.stays), 'buffer')} in {counted(len(plan.problem.regions), 'memory')}"
     y, room = sheet.head(plan.title, count, "", 0.6)
     optimal = "proven optimal" if plan.layout.ended == "optimal" else f"lower bound {duration(plan.layout.bound)}"
     y -= _ROW

@@ -108,8 +108,8 @@ def _arrow(asked: RegionProblem, layout: Layout, copy: Copy, base: dict[int, int
 
 
 def _about(layout: Layout) -> str:
-    copies = f"{len(layout.copies):,} {'copy' if len(layout.copies) == 1 else 'copies'}"
-    return f"{counted(len(layout.stays), 'stay')}, {copies}" + (f", found by {layout.method}" if layout.method else "")
+    counts = f"{counted(len(layout.stays), 'stay')}, {counted(len(layout.copies), 'copy')}"
+    return f"{counts}, found by {layout.method}" if layout.method else counts
 
 
 def _facts(asked: RegionProblem, layout: Layout) -> tuple[tuple[str, str], ...]:

@@ -23,18 +23,14 @@ def sections_of(plan: MovingPlan) -> list[Section]:
     """The times, the regions, and the copies in the order of their issue."""
     copies = tuple(copy_lines(plan))
     more = (f"and {len(copies) - _MOST_COPIES} more; --json FILE has all",) if len(copies) > _MOST_COPIES else ()
-    moved = f"{counted(len(copies), 'copy').replace('copys', 'copies')}, {human(plan.simulated.copied)} in each run"
+    moved = f"{counted(len(copies), 'copy')}, {human(plan.simulated.copied)} in each run"
+    by = "its DMA engine" if plan.problem.dma.channels else "its processor"
+    who = f"made by the program between operators, with {by}; TFLM makes none; --copies FILE.c writes the calls"
     return [
         Section(plan.title, tuple(_times(plan))),
         Section("Regions", (), _regions(plan)),
-        Section(moved, (_who(plan), *copies[:_MOST_COPIES], *more)),
+        Section(moved, (who, *copies[:_MOST_COPIES], *more)),
     ]
-
-
-def _who(plan: MovingPlan) -> str:
-    """What performs the copies: TFLM does not."""
-    by = "its DMA engine" if plan.problem.dma.channels else "its processor"
-    return f"made by the program between operators, with {by}; TFLM makes none; --copies FILE.c writes the calls"
 
 
 def _times(plan: MovingPlan) -> Iterator[str]:

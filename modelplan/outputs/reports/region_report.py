@@ -31,19 +31,13 @@ def sections_of(plan: RegionPlan) -> list[Section]:
     computing = sum(plan.problem.seconds)
     if computing:
         lines.append(f"computing    {duration(computing)}")
-    title = f"{plan.title}: {counted(len(rows), 'buffer')} in {memory_count(plan)}"
+    title = f"{plan.title}: {counted(len(rows), 'buffer')} in {counted(len(plan.problem.regions), 'memory')}"
     contents = Section("Contents, in bytes of all buffers, which share memory over time", tuple(_contents(plan)))
     if not plan.arenas:
         return [Section(title, tuple(lines), _table(plan)), contents]
     obeyed = f"{plan.title}: what TFLM can run: two arenas (MicroAllocator::Create), or one; --arenas FILE.h"
     ideal = "The ideal, for firmware or generated code that gives each buffer its address; --header FILE.h"
     return [Section(obeyed, tuple(_arena_lines(plan))), Section(ideal, (title, *lines), _table(plan)), contents]
-
-
-def memory_count(region_plan: RegionPlan) -> str:
-    """How many memories there are, in words."""
-    count = len(region_plan.problem.regions)
-    return "1 memory" if count == 1 else f"{count} memories"
 
 
 def _over(value: float, bound: float) -> str:

@@ -110,8 +110,7 @@ def engine_words(engine: Dma) -> str:
     """
     rate = f", {engine.bandwidth / 1e9:g} GB/s" if engine.bandwidth else ""
     wait = f", {engine.latency_ns:g} ns" if engine.latency_ns else ""
-    queued = counted(engine.depth, "copy").replace("copys", "copies")
-    return f"{counted(engine.channels, 'channel')}, {queued} queued{rate}{wait}"
+    return f"{counted(engine.channels, 'channel')}, {counted(engine.depth, 'copy')} queued{rate}{wait}"
 
 
 def _region_row(region: Region) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.units import counted
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 
 NAMES = ("rows", "memory", "TFLM", "LiteRT")
@@ -72,27 +73,23 @@ def _counted(source: Source, compared: Compared) -> str:
     ran = sum(not event.passes for event in trace.events)
     rows = sum(max(content.shape[1:3], default=1) for event in trace.events for _, content in event.writes)
     counts = [
-        _many(len(source.parts), "subgraph"),
-        f"{_many(sum(len(part.ops) for part in source.parts), 'operator')} run {ran:,} times",
-        _many(sum(len(part.cells) for part in source.parts), "tensor"),
-        _many(rows, "row"),
+        counted(len(source.parts), "subgraph"),
+        f"{counted(sum(len(part.ops) for part in source.parts), 'operator')} run {ran:,} times",
+        counted(sum(len(part.cells) for part in source.parts), "tensor"),
+        counted(rows, "row"),
     ]
     if trace.iterations:
-        counts.append(_many(sum(trace.iterations.values()), "iteration"))
+        counts.append(counted(sum(trace.iterations.values()), "iteration"))
     if compared.host.converts:
         counts.append(f"equal where the program converts: {compared.host}")
     return ", ".join(counts)
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" + "s" * (count != 1)
-
-
 def _replayed(source: Source, compared: Compared, kernels: str) -> str:
     replay = replay_memory(source, compared.rewritten, compared.catalogue, kernels)
     by = "the file's plan" if replay.planned else "TFLM's own planner"
-    loops = f", {_many(replay.loops, 'loop')} with one address for each value" if replay.loops else ""
-    return f"{replay.arena:,} bytes placed by {by}, {_many(replay.operators, 'run')} of operators and copies{loops}"
+    loops = f", {counted(replay.loops, 'loop')} with one address for each value" if replay.loops else ""
+    return f"{replay.arena:,} bytes placed by {by}, {counted(replay.operators, 'run')} of operators and copies{loops}"
 
 
 def _verdict(level: str, run: Callable[[], str | Executed]) -> Verdict:
