@@ -37,7 +37,8 @@ def check_repeated(model: Graph, plan: Plan, origins: Sequence[int], height: int
             raise BrokenPlanError(f"{where} has other results")
         stands_for |= dict(zip(op.outputs, own.outputs, strict=True))
         written |= set(op.outputs)
-    if graph.outputs != model.outputs or not {*graph.outputs} <= {*written, *_unwritten(model)}:
+    unwritten = [t for t in model.outputs if not any(t in op.outputs for op in model.ops)]
+    if graph.outputs != model.outputs or not {*graph.outputs} <= {*written, *unwritten}:
         raise BrokenPlanError("the repeated graph does not give the model's outputs")
     _check_bytes(plan, height)
 
@@ -53,11 +54,6 @@ def _check_reads(
             if own < 0 and t < 0:
                 continue
             raise BrokenPlanError(f"{where} reads {graph.tensors[t].name!r}, expected {model.tensors[own].name!r}")
-
-
-def _unwritten(model: Graph) -> list[int]:
-    """The outputs of the model that no operator writes."""
-    return [t for t in model.outputs if not any(t in op.outputs for op in model.ops)]
 
 
 def _check_bytes(plan: Plan, height: int) -> None:

@@ -38,7 +38,10 @@ def html_of(answer: object, figure: str = ".svg") -> str:
     Of a plan the words are the verdict and what is alive at the peak, of others their report.
     """
     kind = type(answer).__name__
-    words = _words(answer, summary(answer)) if isinstance(answer, Plan) else f"<pre>{escape(_report(answer))}</pre>"
+    if isinstance(answer, Plan):
+        words = _words(answer, summary(answer))
+    else:
+        words = f"<pre>{escape(str(render(answer, '.txt')))}</pre>"
     return f"<div>{words}{_image(answer, suffix_of(figure, kind)) if figure_suffixes(kind) else ''}</div>"
 
 
@@ -73,10 +76,6 @@ def register() -> None:
         html.for_type(Plan, html_of)
         for module, name in _SHOWN:
             html.for_type_by_name(module, name, html_of)
-
-
-def _report(answer: object) -> str:
-    return str(render(answer, ".txt"))
 
 
 def _words(plan: Plan, figures: Summary) -> str:

@@ -89,7 +89,7 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
     """
     options = options or Options()
     runtime = configured_runtime(graph, options)
-    made, own = _plan(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
+    made, own = plan_on(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
     return replace(made, runtime_height=bounds.height(own.problem, own.placement))
 
 
@@ -129,12 +129,12 @@ def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) 
     """
     alias = "views" if offsets else "runtime"  # a view keeps its bytes where the file's plan says so
     own = Options(schedule="file", alias=alias, allocator=runtime.allocator, offsets=offsets)
-    return graph.memoised(("as the runtime", runtime, offsets), lambda: _plan(graph, runtime, own))
+    return graph.memoised(("as the runtime", runtime, offsets), lambda: plan_on(graph, runtime, own))
 
 
 def plan_on(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
     """The plan for a runtime given as a record, which may stand in no table; its name in `options` is unread."""
-    return _plan(graph, runtime, options, budget)
+    return _best(_prepared(graph, runtime, options), runtime, options, budget)
 
 
 def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overlap, ...]]:
@@ -204,10 +204,6 @@ class _Candidate:
     def height(self) -> int:
         """The bytes that the placement needs."""
         return bounds.height(self.problem, self.placement)
-
-
-def _plan(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
-    return _best(_prepared(graph, runtime, options), runtime, options, budget)
 
 
 def _prepared(graph: Graph, runtime: Runtime, options: Options) -> Graph:

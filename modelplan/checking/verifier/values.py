@@ -60,12 +60,10 @@ def replay_golden(subject: Subject, golden: Golden) -> None:
 class _Arena:
     def __init__(self, subject: Subject, golden: Golden) -> None:
         self.program, self.layout, self.golden = subject.program, subject.layout, golden
-        self.memory: Bytes = np.full(self._top(), _POISON, dtype=np.uint8)
-        self.spans = value_spans(self.program)
-
-    def _top(self) -> int:
         ends = [at + self.program.values[t].nbytes for t, at in self.layout.address.items()]
-        return max([*ends, *(use.end for use in self.layout.scratch)], default=0)
+        top = max([*ends, *(use.end for use in self.layout.scratch)], default=0)
+        self.memory: Bytes = np.full(top, _POISON, dtype=np.uint8)
+        self.spans = value_spans(self.program)
 
     def run(self) -> None:
         for t in self.program.inputs:
@@ -110,13 +108,11 @@ class _Arena:
     def _poison(self, index: int, step: Step) -> None:
         """Overwrites the bytes of tensors that were used for the last time, except where others are alive."""
         for t in (*step.reads, *step.writes):
-            if self._ends(t, index) and t in self.layout.address:
+            ends = any(last == index for _, last in self.spans.get(t, ())) and t not in self.program.outputs
+            if ends and t in self.layout.address:
                 at = self.layout.address[t]
                 for start, end in self._free(at, at + self.program.values[t].nbytes, index):
                     self.memory[start:end] = _POISON
-
-    def _ends(self, t: int, index: int) -> bool:
-        return any(last == index for _, last in self.spans.get(t, ())) and t not in self.program.outputs
 
     def _free(self, start: int, end: int, index: int) -> Iterator[tuple[int, int]]:
         """[start, end) without the bytes of tensors that live beyond step `index`."""

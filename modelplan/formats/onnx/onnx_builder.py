@@ -152,8 +152,8 @@ class GraphBuilder:
         self.unsure |= {t for v, t in zip(given, inputs, strict=True) if v.name in self.following}
         self.walk(self.proto)
         outputs = tuple(self.find(v.name, "output") for v in self.proto.output)
-        if self.parent is None:
-            self._refuse_open()
+        if self.parent is None and self.model.open:
+            raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.counts["operators"])
         remarks = self._remarks() if self.parent is None else ()
         of_file = self.model.fingerprint if self.parent is None else ""
         return Graph(name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks, of_file)
@@ -507,10 +507,6 @@ class GraphBuilder:
         return tuple(operands)
 
     # -- the end ---------------------------------------------------------------------------------------------
-
-    def _refuse_open(self) -> None:
-        if self.model.open:
-            raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.counts["operators"])
 
     def _remarks(self) -> tuple[str, ...]:
         remarks = [*self.model.remarks, *self.model.dims.remarks()]

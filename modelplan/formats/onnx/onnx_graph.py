@@ -43,7 +43,8 @@ def read(path: Path, dims: Dims) -> Graph:
         raise ModelError(f"{path}: {_open_message(path, problem, dims)}") from None
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
         given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
-        raise ModelError(f"{path}: {given}{_line(problem)}") from None
+        line = " ".join(str(problem).split())[:2000] or type(problem).__name__
+        raise ModelError(f"{path}: {given}{line}") from None
 
 
 def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
@@ -254,7 +255,3 @@ def _claim(value: Any) -> Type | None:
         return read_type(proto)
     except ValueError as problem:
         raise ValueError(f"value {value.name!r}: {problem}") from None
-
-
-def _line(problem: Exception) -> str:
-    return " ".join(str(problem).split())[:2000] or type(problem).__name__

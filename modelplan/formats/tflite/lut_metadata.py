@@ -48,7 +48,8 @@ def lut_metadata(model: bytes) -> LutMetadata | None:
         if version > _KNOWN_VERSION:
             return LutMetadata(damage=f"of version {version}, which TFLM does not read")
         subgraphs = _elements(root, _SUBGRAPHS)
-        lists = tuple(_lut_tensors(_element(subgraphs, i)) for i in range(len(subgraphs.at)))
+        tables = [TableColumns(subgraphs.file, subgraphs.at[i : i + 1]) for i in range(len(subgraphs.at))]
+        lists = tuple(map(_lut_tensors, tables))
     except DAMAGE as problem:
         return LutMetadata(damage=f"damaged: {problem}")
     return LutMetadata(lists) if lists and all(lists) else LutMetadata(damage="without a tensor")
@@ -64,7 +65,3 @@ def _elements(table: TableColumns, field: int) -> TableColumns:
     """The tables of the vector in a field of one table."""
     starts, counts = table.complete_vectors(field, 4)
     return TableColumns(table.file, table.file.follow(starts[0] + 4 * np.arange(int(counts[0]))))
-
-
-def _element(tables: TableColumns, number: int) -> TableColumns:
-    return TableColumns(tables.file, tables.at[number : number + 1])

@@ -124,7 +124,7 @@ def _options(op: Op, operator: Any) -> Settings:
         for field, name in _fields(table):
             value = getattr(options, field)()
             if field.endswith("AsNumpy"):
-                found.append((name, _vector(value)))
+                found.append((name, () if isinstance(value, int) else tuple(value.tolist())))
             elif isinstance(value, bytes):
                 found.append((name, value[:200].decode("utf-8", "replace")))
             elif isinstance(value, bool | int | float):
@@ -147,10 +147,6 @@ def _fields(table: type) -> tuple[tuple[str, str], ...]:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def _vector(value: Any) -> tuple[Value, ...]:
-    return () if isinstance(value, int) else tuple(value.tolist())
 
 
 def _word(name: str, value: Value) -> Value:

@@ -21,16 +21,15 @@ def workflow_commands(findings: Findings) -> str:
         summary = "\n".join([headline(findings), *unknown_lines(findings), *_changes(findings)])
         return _command("notice", {"title": "modelplan"}, summary)
     shown = failed if len(failed) <= MOST else failed[: MOST - 1]
-    lines = [_command("error", {"file": _place(findings, one), "title": _title(one)}, _message(one)) for one in shown]
+    paths = [normpath(join(findings.folder, one.check.model)) for one in shown]  # from the root of the repository
+    lines = [
+        _command("error", {"file": path, "title": _title(one)}, "\n".join(_lines(one)))
+        for path, one in zip(paths, shown, strict=True)
+    ]
     if rest := failed[len(shown) :]:
         names = "\n".join(outcome.check.name for outcome in rest)
         lines.append(_command("error", {"title": f"{counted(len(rest), 'more check')} failed"}, names))
     return "".join(lines)
-
-
-def _place(findings: Findings, outcome: Outcome) -> str:
-    """The model's path from the root of the repository."""
-    return normpath(join(findings.folder, outcome.check.model))
 
 
 def _changes(findings: Findings) -> Iterator[str]:
@@ -45,10 +44,6 @@ def _title(outcome: Outcome) -> str:
         return f"{outcome.check.name}: {'not judged' if outcome.problem else 'does not run'}"
     first = next(judged for judged in outcome.judgements if not judged.passed)
     return f"{outcome.check.name}: {first.quantity} {human(first.excess)} too much"
-
-
-def _message(outcome: Outcome) -> str:
-    return "\n".join(_lines(outcome))
 
 
 def _lines(outcome: Outcome) -> Iterator[str]:

@@ -70,10 +70,11 @@ def draw(drawing: Drawing) -> Sheet:
     _draw_buffers(sheet, drawing)
     sheet.boxes(common_areas(drawing)[1], zorder=3, **_STRIPED)
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
-    _draw_overflow(sheet, drawing)
+    style = {"edgecolor": WARNING, "linewidth": 0.6, "zorder": 3}
+    sheet.boxes(overflow(drawing), facecolor="#f7d9d3", hatch="//////", **style)
     written = labels(sheet, drawing)
     for label in written:
-        _write(sheet, label, beyond=_is_beyond(sheet, drawing, label))
+        _write(sheet, label, beyond=drawing.room is not None and label.y > sheet.y(drawing.room))
     for leader in leaders(sheet, drawing, written):
         _write_leader(sheet, leader)
     axes.head(sheet, drawing, "memory map", entries)
@@ -177,11 +178,6 @@ def _ranks(boxes: Boxes) -> IntArray:
     return ranks
 
 
-def _draw_overflow(sheet: Sheet, drawing: Drawing) -> None:
-    style = {"edgecolor": WARNING, "linewidth": 0.6, "zorder": 3}
-    sheet.boxes(overflow(drawing), facecolor="#f7d9d3", hatch="//////", **style)
-
-
 # Labels --------------------------------------------------------------------------------------------------------------
 
 
@@ -252,10 +248,10 @@ def _between(low: Column, high: Column, lines: Sequence[int], half: float) -> tu
 def _label(forms: Sequence[str], size: str, x0: float, y0: float, x1: float, y1: float) -> Label | None:
     """The most telling label that a box of points can hold, level before turned; None when not even a size fits."""
     width, height = x1 - x0, y1 - y0
-    for way in (_whole, _wrapped, _shortened, _nameless):
+    for way in ("whole", "wrapped", "shortened", "nameless"):
         for turned, (along, across) in ((False, (width, height)), (True, (height, width))):
             room, rows = along - 2 * _PADDING, int(across / LINE)
-            name = way(forms, room) if rows else None
+            name = _named(way, forms, room) if rows else None
             if name is not None and (words := _with_size(name, size, room, rows)):
                 return Label((x0 + x1) / 2, (y0 + y1) / 2, *words, turned)
     return None
@@ -271,22 +267,16 @@ def _with_size(name: tuple[str, ...], size: str, room: float, rows: int) -> tupl
     return (name, "") if 0 < len(name) <= rows else None
 
 
-def _whole(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
-    return next(((form,) for form in forms if lettering.width(form, SMALL) <= room), None)
-
-
-def _wrapped(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
-    lines = lettering.wrapped(forms[-1], room, SMALL)
-    return lines if 0 < len(lines) <= _MOST_LINES else None
-
-
-def _shortened(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
-    cut = lettering.folded(forms[-1], room, SMALL)
-    return (cut,) if len(cut) >= _LEAST_TELLING else None
-
-
-def _nameless(_forms: Sequence[str], _room: float) -> tuple[str, ...]:
-    """Gives no name, so that the caller writes the size alone."""
+def _named(way: str, forms: Sequence[str], room: float) -> tuple[str, ...] | None:
+    """The lines of a name written one way; none of a nameless label, so that the size stands alone."""
+    if way == "whole":
+        return next(((form,) for form in forms if lettering.width(form, SMALL) <= room), None)
+    if way == "wrapped":
+        lines = lettering.wrapped(forms[-1], room, SMALL)
+        return lines if 0 < len(lines) <= _MOST_LINES else None
+    if way == "shortened":
+        cut = lettering.folded(forms[-1], room, SMALL)
+        return (cut,) if len(cut) >= _LEAST_TELLING else None
     return ()
 
 
@@ -299,11 +289,6 @@ def _write(sheet: Sheet, label: Label, *, beyond: bool) -> None:
         x, y = (label.x - shift, label.y) if label.turned else (label.x, label.y + shift)
         angle = 90 if label.turned else 0
         sheet.write(x, y, text, SMALL, ha="center", va="center", rotation=angle, zorder=4, **background)
-
-
-def _is_beyond(sheet: Sheet, drawing: Drawing, label: Label) -> bool:
-    capacity = drawing.room
-    return capacity is not None and label.y > sheet.y(capacity)
 
 
 # Leaders -------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ person   |  80 KiB |##80 KiB |# 80 KiB |   the device's memory that the model ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,9 +57,11 @@ def draw(matrix: SweepMatrix) -> Sheet:
     """The matrix; must run inside `canvas.style()`."""
     found, models = matrix.findings, matrix.models
     targets = found.targets[:_MOST_COLUMNS]
+    present = {fit.verdict for fit in found.fits}
     entries = [
-        Entry(words, {"facecolor": fill, "edgecolor": MUTED, "linewidth": 0.4})
-        for words, fill in _shown_looks(found.fits)
+        Entry(words, {"facecolor": taken, "edgecolor": MUTED, "linewidth": 0.4})
+        for verdict, (words, _, taken) in _LOOKS.items()
+        if verdict in present
     ]
     names = [lettering.folded(lettering.drawable(Path(model).stem), _NAME, BODY) for model in models]
     left = 2 * _EDGE + max([lettering.width(name, BODY) for name in names], default=0)
@@ -80,12 +81,6 @@ def draw(matrix: SweepMatrix) -> Sheet:
         sheet.write(_EDGE, sheet.y(len(models) - row - 0.5), name, BODY)
     _head(sheet, matrix, legend)
     return sheet
-
-
-def _shown_looks(fits: Sequence[Fit]) -> list[tuple[str, str]]:
-    """The legend's words and colours of the verdicts that there are."""
-    present = {fit.verdict for fit in fits}
-    return [(words, taken) for verdict, (words, _, taken) in _LOOKS.items() if verdict in present]
 
 
 def _write_target(sheet: Sheet, column: int, target: str, size: int) -> None:

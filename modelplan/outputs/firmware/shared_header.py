@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs.firmware.tflm_headers import kernels_guard
@@ -103,7 +103,8 @@ def shared_header(shared_plan: SharedPlan, arenas: TflmArenas) -> str:
     """
     if arenas.libraries:
         raise RequestError("--header pins scratch, which differs by library; name the kernel library by --kernels")
-    names = _identifiers([part.name for part in shared_plan.parts])
+    words = (re.sub("[^0-9A-Za-z]", "_", part.name) for part in shared_plan.parts)
+    names = [f"{number}_{word}" for number, word in enumerate(words)]  # no two equal
     models = "".join(_entry(part, name) for part, name in zip(shared_plan.parts, names, strict=True))
     tables = "\n".join(_table(shared_plan, number, name) for number, name in enumerate(names))
     pointer = ABIS[arenas.pinned.abi].pointer
@@ -122,11 +123,6 @@ inline constexpr SharedModel kSharedModels[] = {{
 {models}}};
 
 {_PLANNER}"""
-
-
-def _identifiers(names: Sequence[str]) -> list[str]:
-    """A C++ name for each model, no two equal."""
-    return [f"{number}_{re.sub('[^0-9A-Za-z]', '_', name)}" for number, name in enumerate(names)]
 
 
 def _comment(text: str) -> str:

@@ -26,11 +26,8 @@ def stage_sections(stage: SizedFile) -> Report:
         return _plan(stage)
     if type(stage) is RunFile:
         return _peak(stage)
-    return _requirement(stage) if type(stage) is SizedFile else []
-
-
-def _requirement(stage: SizedFile) -> Report:
-    """What the unmodified file needs and the parts of that, or why its runtime would not run it."""
+    if type(stage) is not SizedFile:
+        return []
     first = requirement_section(stage)
     return [first] if stage.requirement.refusals else [first, parts_section(stage.requirement)]
 

@@ -20,7 +20,7 @@ def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
             f"{rung.ram:,}",
             f"{rung.program.nbytes:,}",
             f"{rung.flash:,}",
-            _fused(rung),
+            " + ".join(map(str, rung.fused)) + " operators" if rung.fused else "nothing",
             C_RUNGS[rung.name]
             + (f", {rung.parts} at most" if rung.parts > 1 else "")
             + (f": {rung.macs:.1%} more MACs" if rung.macs else ""),
@@ -30,10 +30,6 @@ def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
     how = "the input comes row by row" if goal.pushed else "the input is held"
     headings = ("rung", ">RAM", ">buffer", ">tables", "runs together", "what it adds")
     return Section(f"{name} as plain C, {how}, in bytes", (), Table(headings, rows))
-
-
-def _fused(rung: CRung) -> str:
-    return " + ".join(str(count) for count in rung.fused) + " operators" if rung.fused else "nothing"
 
 
 def _scratch(rung: CRung) -> str:

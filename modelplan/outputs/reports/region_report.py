@@ -23,7 +23,8 @@ _NAMED = 4
 def sections_of(plan: RegionPlan) -> list[Section]:
     """TFLM's arenas where it runs the model, then the ideal: the result, the regions, and what lies where."""
     layout, rows = plan.layout, plan.problem.problem
-    gap = "proven optimal" if layout.ended == "optimal" else f"at most {_over(plan.seconds, layout.bound)} too much"
+    over = f"{(plan.seconds - layout.bound) / layout.bound:.2%}" if layout.bound else duration(plan.seconds)
+    gap = "proven optimal" if layout.ended == "optimal" else f"at most {over} too much"
     lines = [
         f"memory time  {duration(plan.seconds)} for each run: what operators wait for their operands",
         f"lower bound  {duration(layout.bound)}: {gap}; {layout.method}",
@@ -38,10 +39,6 @@ def sections_of(plan: RegionPlan) -> list[Section]:
     obeyed = f"{plan.title}: what TFLM can run: two arenas (MicroAllocator::Create), or one; --arenas FILE.h"
     ideal = "The ideal, for firmware or generated code that gives each buffer its address; --header FILE.h"
     return [Section(obeyed, tuple(_arena_lines(plan))), Section(ideal, (title, *lines), _table(plan)), contents]
-
-
-def _over(value: float, bound: float) -> str:
-    return f"{(value - bound) / bound:.2%}" if bound else duration(value)
 
 
 def duration(seconds: float) -> str:

@@ -70,8 +70,8 @@ def take_offers(graph: Graph, aliases: Aliases, order: Sequence[int], runtime: R
     merges = list(aliases.merges)
     for index in order:
         for offer in offered.get(index, ()):
-            operand = graph.ops[index].inputs.index(offer.over)
-            if refusal(context, index, operand, _group(graph, index)):
+            op = graph.ops[index]
+            if refusal(context, index, op.inputs.index(offer.over), facts(graph.format, op.kind).group):
                 continue
             context.classes.join(offer.tensor, offer.over)
             merges.append(Merge(offer.tensor, offer.over, index, offer.rule, graph.sizes[offer.tensor]))
@@ -115,10 +115,6 @@ def planned(graph: Graph) -> list[int]:
     elsewhere, tensors = (Kind.CONSTANT, Kind.CAPTURED), graph.tensors
     found = sorted({*graph.inputs, *graph.state, *used.tolist()})
     return [t for t in found if graph.sizes[t] and tensors[t].kind not in elsewhere]
-
-
-def _group(graph: Graph, index: int) -> str:
-    return facts(graph.format, graph.ops[index].kind).group
 
 
 def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Iterator[Merge]:

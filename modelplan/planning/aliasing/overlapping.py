@@ -87,12 +87,9 @@ def _leads(graph: Graph, index: int, mode: str, runtime: Runtime) -> list[tuple[
         possible = mode == "max" and row.group != "never"
         lead = lead_over(graph, op, operand) if proved or possible else None
         if lead is not None and lead < graph.sizes[op.outputs[0]]:
-            found.append((operand, lead, _rule(op.kind, proved=proved)))
+            able = "was proved" if proved else "can work"
+            found.append((operand, lead, f"overlap: {op.kind} {able} front to back"))
     return found
-
-
-def _rule(kind: str, *, proved: bool) -> str:
-    return f"overlap: {kind} was proved front to back" if proved else f"overlap: {kind} can work front to back"
 
 
 def overlaps_of_offsets(

@@ -84,7 +84,8 @@ class _Model:
         self.problem = problem
         self.pools = pools
         self.ids = np.flatnonzero(problem.size > 0).tolist()
-        self._refuse_the_huge()
+        if len(self.ids) > MOST_BUFFERS:
+            raise RequestError(f"'cp-sat' takes at most {MOST_BUFFERS} buffers, found {len(self.ids)}")
         self.unit = _unit(problem)
         self.model = self.cp.CpModel()
         horizon = (int(problem.size.sum()) + int(problem.alignment.sum())) + int(problem.pin.max(initial=0))
@@ -102,10 +103,6 @@ class _Model:
             self.model.add(self.height[0] >= -(-bounds.load_bound(problem) // self.unit))
             self._break_symmetry()
         self.model.minimize(sum(p.price * h for p, h in zip(pools, self.height, strict=True)))
-
-    def _refuse_the_huge(self) -> None:
-        if len(self.ids) > MOST_BUFFERS:
-            raise RequestError(f"'cp-sat' takes at most {MOST_BUFFERS} buffers, found {len(self.ids)}")
 
     def _scaled(self, b: int) -> int:
         return int(self.problem.size[b]) // self.unit

@@ -78,17 +78,10 @@ class _Backwards:
         operands = [self.cells[x] for x, _ in event.reads]
         if event.copies:
             return _copied(event.copies, operands, results)
-        if len(results) != 1 or any(cell.coding.dtype not in _DATA for cell in self._outputs(event)):
+        outputs, rule = [self.cells[y] for y, _ in event.writes], _RULES.get(event.op.kind)
+        if rule is None or len(results) != 1 or any(cell.coding.dtype not in _DATA for cell in outputs):
             return [None] * len(operands)
-        rule = _RULES.get(event.op.kind, _everything)
-        return rule(event, operands, self._outputs(event)[0], results[0])
-
-    def _outputs(self, event: Event) -> list[Cell]:
-        return [self.cells[y] for y, _ in event.writes]
-
-
-def _everything(_event: Event, operands: Sequence[Cell], _output: Cell, _made: Mask) -> list[Mask | None]:
-    return [None] * len(operands)
+        return rule(event, operands, outputs[0], results[0])
 
 
 def _copied(copies: Sequence[ElementCopy], operands: Sequence[Cell], results: Sequence[Mask]) -> list[Mask | None]:

@@ -234,8 +234,9 @@ class _Runner:
     def _results(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
-        if op.kind == _UNPACKING:
-            return self._unpacked(op, where, given, outputs), ()
+        if op.kind == _UNPACKING:  # a function of its operands as a whole, which keeps nothing
+            operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
+            return self._whole(op, where, given, outputs, [*op.options, *operands]), ()
         if op.kind in _KEEPING:
             return self._kept(op, where, given, outputs), ()
         if op.kind == "QUANTIZE" and given[0] is not None and are_twins(given[0].cell.coding, outputs[0].coding):
@@ -411,13 +412,6 @@ class _Runner:
         contents = self._whole(op, where, given, outputs, fields)
         self.trace.keeping.append((variable, op.kind, tuple(fields)))
         return contents
-
-    def _unpacked(
-        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
-    ) -> tuple[Content, ...]:
-        """What TFLM_DECODE unpacks: a function of its operands as a whole, which keeps nothing."""
-        operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
-        return self._whole(op, where, given, outputs, [*op.options, *operands])
 
     def _whole(
         self,

@@ -423,27 +423,13 @@ def _regrouped(x: Sequence[int], y: Sequence[int]) -> AxisGroups:
     return groups
 
 
-def _nearest(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
-    """RESIZE_NEAREST_NEIGHBOR in the kernel's single precision."""
-    return _resized(op, operands, output, _nearest_rows)
-
-
-def _bilinear(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
-    """RESIZE_BILINEAR: two rows and the weight between them, in the kernel's arithmetic."""
-    x = operands[0]
-    exact = x is not None and x.cell.coding.dtype == "int8"
-    return _resized(op, operands, output, _weighed_rows) if exact else None
-
-
-def _resized(
-    op: Operation,
-    operands: Sequence[WindowOperand | None],
-    output: Cell,
-    rows: Callable[[Axis, int, bool, bool], tuple[Window, ...]],
-) -> WindowSpread | None:
-    x = operands[0]
+def _resized(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+    x, nearest = operands[0], op.kind == "RESIZE_NEAREST_NEIGHBOR"
     if x is None or len(x.content.axes) != 4 or len(output.shape) != 4:
         return None
+    if not nearest and x.cell.coding.dtype != "int8":
+        return None
+    rows = _nearest_rows if nearest else _weighed_rows
     corners, half = bool(op.option("AlignCorners")), bool(op.option("HalfPixelCenters"))
     batch, high, wide, channels = x.content.axes
     spread = [rows(high, output.shape[1], corners, half), rows(wide, output.shape[2], corners, half)]
@@ -453,6 +439,7 @@ def _resized(
 
 @lru_cache(maxsize=1024)
 def _nearest_rows(axis: Axis, rows: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
+    """RESIZE_NEAREST_NEIGHBOR in the kernel's single precision."""
     single, extent = np.float32, len(axis)
     between = corners and rows > 1
     scale = single(extent - 1) / single(rows - 1) if between else single(extent) / single(rows)
@@ -463,6 +450,7 @@ def _nearest_rows(axis: Axis, rows: int, corners: bool, half: bool) -> tuple[Win
 
 @lru_cache(maxsize=1024)
 def _weighed_rows(axis: Axis, rows: int, corners: bool, half: bool) -> tuple[Window, ...]:  # noqa: FBT001
+    """RESIZE_BILINEAR: two rows and the weight between them, in the kernel's arithmetic."""
     extent = len(axis)
     top, bottom = (extent - 1, rows - 1) if corners and rows > 1 else (extent, rows)
     scale = ((top << 10) + bottom // 2) // bottom
@@ -490,8 +478,8 @@ _RULES: dict[str, Rule] = {
     "FULLY_CONNECTED": _connected,
     "TRANSPOSE": _permuted,
     "RESHAPE": _reshaped,
-    "RESIZE_NEAREST_NEIGHBOR": _nearest,
-    "RESIZE_BILINEAR": _bilinear,
+    "RESIZE_NEAREST_NEIGHBOR": _resized,
+    "RESIZE_BILINEAR": _resized,
 }
 #: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
 _WHOLE = {
