@@ -160,10 +160,9 @@ def test_xla_repacker() -> None:
     size, start, end = (np.array(column) for column in zip(*inclusive, strict=True))
     problem = Problem(tuple("abcd"), size, start, end + 1)
     group = np.array([0, 0, 1, 2])
-    placement = xla.repack(problem, group, most=12)
-    assert placement is not None
+    placement = xla.best_fit(problem, xla.by_lifetime(problem, group), group, own_sizes=True)
     assert placement.offsets.tolist() == [0, 0, 10, 5]
-    assert xla.repack(problem, group, most=11) is None
+    assert height(problem, placement) == 12
 
 
 def test_xla_constrained_opens_another_heap() -> None:

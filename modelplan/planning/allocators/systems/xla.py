@@ -86,16 +86,6 @@ def best_fit(
     return Placement(_core.xla_best_fit(problem.core, group, order, own_sizes, limit))
 
 
-def repack(problem: Problem, group: IntArray | None = None, most: int | None = None) -> Placement | None:
-    """The longest-lived first, members with their own sizes; nothing when the heap would exceed `most` bytes.
-
-    Source: openxla/xla, memory_space_assignment/best_fit_repacker.cc.
-    """
-    group = apart(problem) if group is None else group
-    answer = best_fit(problem, by_lifetime(problem, group), group, own_sizes=True)
-    return answer if most is None or bounds.height(problem, answer) <= most else None
-
-
 def _part(problem: Problem, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Problem:
     rows = np.flatnonzero(chosen)
     names = tuple(problem.names[i] for i in rows)
