@@ -38,7 +38,6 @@ def layout_view(
     layout: Layout,
     kinds: Sequence[str],
     name: str = "layout",
-    about: str = "",
     made_by: str = "",
     ops: tuple[str, ...] = (),
 ) -> View:
@@ -73,7 +72,9 @@ def layout_view(
         labels=_LABELS,
     )
     arrows = tuple(_arrow(asked, layout, copy, base, {b.region: b for b in bands}) for copy in layout.copies)
-    return View(name, about or _about(layout), drawn, facts=_facts(asked, layout), bands=bands, arrows=arrows)
+    about = f"{counted(len(layout.stays), 'stay')}, {counted(len(layout.copies), 'copy')}"
+    about += f", found by {layout.method}" if layout.method else ""
+    return View(name, about, drawn, facts=_facts(asked, layout), bands=bands, arrows=arrows)
 
 
 def _bands(asked: RegionProblem, layout: Layout) -> tuple[Band, ...]:
@@ -105,11 +106,6 @@ def _arrow(asked: RegionProblem, layout: Layout, copy: Copy, base: dict[int, int
         return base[layout.stays[stay].region] + layout.stays[stay].offset + size // 2
 
     return Arrow(copy.source, copy.target, copy.issued, copy.due, middle(copy.source), middle(copy.target), size)
-
-
-def _about(layout: Layout) -> str:
-    counts = f"{counted(len(layout.stays), 'stay')}, {counted(len(layout.copies), 'copy')}"
-    return f"{counts}, found by {layout.method}" if layout.method else counts
 
 
 def _facts(asked: RegionProblem, layout: Layout) -> tuple[tuple[str, str], ...]:
