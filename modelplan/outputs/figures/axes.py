@@ -400,7 +400,7 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     blocks: list[tuple[list[int], float]] = []
     for i in range(len(wanted)):
         members, bottom = [i], wanted[i] - heights[i] / 2
-        while blocks and _top_of(blocks[-1], heights) > bottom:
+        while blocks and blocks[-1][1] + sum(heights[i] for i in blocks[-1][0]) > bottom:
             members = blocks.pop()[0] + members
             bottom = _resting(members, wanted, heights)
         blocks.append((members, bottom))
@@ -410,10 +410,6 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
             centres[i] = bottom + heights[i] / 2
             bottom += heights[i]
     return centres
-
-
-def _top_of(block: tuple[list[int], float], heights: Sequence[float]) -> float:
-    return block[1] + sum(heights[i] for i in block[0])
 
 
 def _resting(members: Sequence[int], wanted: Sequence[float], heights: Sequence[float]) -> float:
@@ -438,7 +434,9 @@ def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
     step = drawing.peak_step
     op = f", {drawing.ops[step]}" if step < len(drawing.ops) else ""
     room = sheet.right + sheet.margins.right - 2 * _EDGE
-    words = f"peak: step {step:,}{op}, {human(drawing.peak)} alive{_ties(drawing)}"
+    others = sum(last - first for first, last in drawing.peak_spans) - 1
+    ties = f", and at {counted(others, 'other step')}" if others > 0 else ""
+    words = f"peak: step {step:,}{op}, {human(drawing.peak)} alive{ties}"
     text = lettering.folded(lettering.drawable(words), room, SMALL)
     half = lettering.width(text, SMALL, bold=True) / 2
     x, y = sheet.x(step + 0.5), sheet.ceiling
@@ -449,9 +447,3 @@ def draw_peak(sheet: Sheet, drawing: Drawing) -> None:
         sheet.line((sheet.x(at + 0.5),), (y + 4,), marker="v", markersize=5, color=WARNING, markeredgewidth=0)
     long = [(first, 0, last, sheet.top) for first, last in drawing.peak_spans[:_MOST_PEAKS] if last - first > 1]
     sheet.boxes(long, facecolor=WARNING, alpha=0.07, linewidth=0, zorder=3.4)
-
-
-def _ties(drawing: Drawing) -> str:
-    """The number of other peak steps."""
-    others = sum(last - first for first, last in drawing.peak_spans) - 1
-    return f", and at {counted(others, 'other step')}" if others > 0 else ""

@@ -192,9 +192,9 @@ def _draw_legend(sheet: Sheet, chart: DifferenceChart, y: float) -> None:
 def _draw_peaks(sheet: Sheet, chart: DifferenceChart) -> None:
     """A row for each side above the plot, with a pointer down to where its curve is highest."""
     room = sheet.right + sheet.margins.right - 2 * _EDGE
-    for old, name in ((True, "old"), (False, "new")):
-        peak = chart.difference.peaks[not old]
-        at = _column_of(chart.columns, peak.step, old=old)
+    before, after = chart.difference.peaks
+    places = _column_of(chart.columns, before.step, old=True), _column_of(chart.columns, after.step, old=False)
+    for old, name, peak, at in ((True, "old", before, places[0]), (False, "new", after, places[1])):
         text = f"{name} peak: {peak.operator}, {human(peak.nbytes)}"
         text = lettering.folded(lettering.drawable(text), room, SMALL)
         x, y = sheet.x(at + 0.5), sheet.ceiling + 6 + (_ROW if old else 0)
@@ -202,17 +202,11 @@ def _draw_peaks(sheet: Sheet, chart: DifferenceChart) -> None:
         centre = min(max(x, _EDGE + half), _EDGE + room - half)
         sheet.write(centre, y + 3, text, SMALL, ha="center", va="baseline", color=_shade(old=old), weight="bold")
         colour = _OLD if old else _NEW
-        shift = (-2.5 if old else 2.5) if _same_place(chart) else 0.0
+        shift = (-2.5 if old else 2.5) if places[0] == places[1] else 0.0
         sheet.line((x + shift, x + shift), (sheet.y(peak.nbytes), sheet.ceiling + 3), color=colour, linewidth=0.9)
         sheet.line(
             (x + shift,), (sheet.y(peak.nbytes) + 3,), marker="v", markersize=4.5, color=colour, markeredgewidth=0
         )
-
-
-def _same_place(chart: DifferenceChart) -> bool:
-    """Whether both curves are highest in one column."""
-    old, new = chart.difference.peaks
-    return _column_of(chart.columns, old.step, old=True) == _column_of(chart.columns, new.step, old=False)
 
 
 def _column_of(columns: Sequence[Column], step: int, *, old: bool) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from modelplan.answers.recomputation import Curve
 from modelplan.outputs.figures import axes, canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FAINT, INK, LINE, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, FAINT, INK, LINE, SMALL, TITLE, WARNING, Area, Margins, Sheet
 from modelplan.primitives.units import counted, human
 
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0
@@ -24,7 +24,6 @@ _MOST_WORK = 1.5
 
 
 Point = tuple[float, float]
-Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +140,17 @@ def _dot(sheet: Sheet, at: Point, colour: str, *, ring: bool = False) -> None:
     sheet.line((x,), (y,), marker="o", markersize=size, color=face, markeredgecolor=edge, markeredgewidth=width)
 
 
-def _around(x: float, y: float, reach: float) -> Box:
+def _around(x: float, y: float, reach: float) -> Area:
     return x - reach, y - reach, x + reach, y + reach
 
 
-def _thin(line: list[Point]) -> Iterator[Box]:
+def _thin(line: list[Point]) -> Iterator[Area]:
     """The pieces of a line whose points lie right of or below one another."""
     for (x, y), (right, low) in itertools.pairwise(line):
         yield x, low - 0.5, right, y + 0.5
 
 
-def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Box]) -> None:
+def _names(sheet: Sheet, front: Front, scale: _Scale, drawn: list[Area]) -> None:
     """Rungs by name, plans of the front by operators, where the text touches neither a named mark nor another text.
 
     Places that touch nothing that is `drawn` come first.
@@ -190,7 +189,7 @@ def _named_rungs(rungs: tuple[FrontMark, ...]) -> Iterator[tuple[FrontMark, str]
         yield shown, f"{', '.join(mark.name for mark in marks)}, {counts}"
 
 
-def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Box]:
+def _spots(x: float, y: float, width: float, *, rung: bool) -> Iterator[Area]:
     """Where a text may stand: a rung's beside its mark, that of another plan off the line that leads right and down."""
     half, gap = LINE / 2, 5.5
     sides = ((x + gap, y), (x - gap - width, y), (x + gap, y + 3.4 * half))

@@ -23,17 +23,12 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
         declared += "  // any kernels below; less with --kernels"
     lines = [declared, needed.basis, *needed.remarks]
     if needed.session:
-        lines = [*_session_lines(needed.session), needed.basis, *beside_lines(needed.session)]
+        usual = needed.session.usual
+        first = f"memory {'' if usual.measured else 'about '}{human(usual.first)} in the first run"
+        lines = [f"{first}, {human(usual.later)} in later ones", needed.basis, *beside_lines(needed.session)]
     if capacity is not None:
         lines.append(f"capacity {human(capacity)}: {_fits(needed, capacity)}")
     return Section(model, tuple(lines), _libraries_table(needed.libraries))
-
-
-def _session_lines(session: SessionMemory) -> list[str]:
-    """What a default session takes while it runs."""
-    usual = session.usual
-    word = "" if usual.measured else "about "
-    return [f"memory {word}{human(usual.first)} in the first run, {human(usual.later)} in later ones"]
 
 
 def beside_lines(session: SessionMemory) -> list[str]:

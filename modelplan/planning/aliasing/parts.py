@@ -69,8 +69,10 @@ def _site(graph: Graph, index: int) -> Site | None:
     if row.parts is None or (axis := row.parts(graph, op)) is None:
         return None
     is_join = row.group == "join"
-    ends = (op.outputs[0] if op.outputs else -1, op.inputs) if is_join else (_whole(op.inputs, row.whole), op.outputs)
-    whole, parts = ends
+    if is_join:
+        whole, parts = op.outputs[0] if op.outputs else -1, op.inputs
+    else:
+        whole, parts = op.inputs[row.whole] if row.whole < len(op.inputs) else -1, op.outputs
     if whole < 0 or min(parts, default=-1) < 0 or len(set(parts)) != len(parts) or len(parts) < 2:
         return None
     tensors = [graph.tensors[t] for t in parts]
@@ -86,7 +88,3 @@ def _site(graph: Graph, index: int) -> Site | None:
 def _slice(graph: Graph, index: int) -> Site | None:
     found = part_of(graph, index)
     return Site(graph, index, found.source, ((found.tensor, found.delta),), is_join=False) if found else None
-
-
-def _whole(inputs: tuple[int, ...], operand: int) -> int:
-    return inputs[operand] if operand < len(inputs) else -1

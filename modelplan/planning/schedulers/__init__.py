@@ -88,9 +88,9 @@ def orders(
         return
     sequence = answer.order if name == "file" else with_late_unpacking(graph, answer.order)
     least = peak(graph, sequence, aliases, runtime)
-    first = Schedule(
-        sequence, least, min(answer.lower_bound, least), _method(name, answer), _proof(answer), answer.witness
-    )
+    found_by = name if not SCHEDULERS[name].effort.search else f"{name} ({answer.found_by})"
+    proof = "flow certificate" if answer.flow_bound == answer.lower_bound else "search"
+    first = Schedule(sequence, least, min(answer.lower_bound, least), found_by, proof, answer.witness)
     yield first
     for sequence in dict.fromkeys(with_late_unpacking(graph, one) for one in answer.alternatives):
         if peak(graph, sequence, aliases, runtime) == least:
@@ -125,12 +125,3 @@ def _limited(effort: Effort, budget: Budget | None) -> Effort:
         return effort
     steps = effort.steps if budget.steps is None else budget.steps
     return replace(effort, steps=steps, seconds=budget.seconds)
-
-
-def _method(name: str, answer: OrderAnswer) -> str:
-    """What found the order: the scheduler, or the part of it that did."""
-    return name if not SCHEDULERS[name].effort.search else f"{name} ({answer.found_by})"
-
-
-def _proof(answer: OrderAnswer) -> str:
-    return "flow certificate" if answer.flow_bound == answer.lower_bound else "search"

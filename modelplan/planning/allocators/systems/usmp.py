@@ -130,18 +130,19 @@ def climb(
 ) -> Climb:
     """First fit in an order that changes by one swap at a time.
 
-    Swaps and the acceptance of worse plans draw from glibc's `rand_r`, so the original replays. It returns the plan
-    accepted last, even after a better one; `fixed` returns the best.
+    Swaps and the acceptance of worse plans draw from glibc's `rand_r`, so the original replays. It stops at the most
+    bytes alive at once, and returns the plan accepted last, even after a better one; `fixed` returns the best.
 
     Cost: O(attempts n k log k) time, memory O(n + conflicts).
 
     Source: apache/tvm fb43fc85774b, src/tir/usmp/algo/hill_climb.cc.
     """
+    pressure = _core.load_bound(_core.Problem(problem.size, problem.start, problem.end))[0]  # without padding
     pool, offset, used, ended = _core.usmp_hill_climb(
         problem.core,
         _listed(lists),
         by_size(problem, lists),
-        _pressure(problem),
+        pressure,
         list(pools.limits),
         _listed(pools.of),
         fixed,
@@ -150,11 +151,6 @@ def climb(
         seed,
     )
     return Climb(Assignment(pool, offset), used, ended)
-
-
-def _pressure(problem: Problem) -> int:
-    """The most bytes alive at once, without padding: the climb stops there."""
-    return _core.load_bound(_core.Problem(problem.size, problem.start, problem.end))[0]
 
 
 def _greedy_by_size(problem: Problem, _budget: Budget, *, fixed: bool) -> Placement:
