@@ -257,7 +257,12 @@ class _RowReplay:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
         rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
         if op.inputs[position] in self._convolutions:
-            self._check_folded(op, self._convolutions[op.inputs[position]])
+            convolution, able = (
+                self._convolutions[op.inputs[position]],
+                ("MEAN", "AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D"),
+            )
+            if op.kind not in able or not is_by_pixel(convolution, self.cells):
+                raise self._broken(f"nothing computes {convolution.label}")
             return rule if op.kind == "DEPTHWISE_CONV_2D" else None
         if op.inputs[position] not in self._pads:
             return rule
@@ -266,11 +271,6 @@ class _RowReplay:
         if folded is None:
             raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
         return folded
-
-    def _check_folded(self, op: Operation, convolution: Operation) -> None:
-        """Checks that an operator may compute a convolution too: of its pixels one by one, into means or windows."""
-        if op.kind not in ("MEAN", "AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D") or not is_by_pixel(convolution, self.cells):
-            raise self._broken(f"nothing computes {convolution.label}")
 
     def _check_working_memory(self, op: Operation, call: KernelCall, rule: RowReads) -> None:
         """Checks that four channels of what a convolution hands on have room for the windows of some columns."""

@@ -227,7 +227,9 @@ def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:
     for index, step in enumerate(subject.program.steps):
         op = graph.ops[step.op]
         asked = list(runtime.scratch(graph, op, runtime.kernels) if runtime.scratch else ())
-        asked += filter(None, [max(map(_largest, op.subgraphs), default=0)])
+        # A body keeps its largest tensor in memory at least.
+        inside = (t.nbytes for body in op.subgraphs for t in body.tensors if t.kind is Kind.ACTIVATION)
+        asked += filter(None, [max(inside, default=0)])
         sizes = sorted(given.get(index, []), reverse=True)
         missing = len(sizes) < len(asked) or any(
             size < wanted for size, wanted in zip(sizes, sorted(asked, reverse=True), strict=False)
@@ -236,11 +238,6 @@ def check_scratch(subject: Subject, graph: Graph, runtime: Runtime) -> None:
             raise BrokenPlanError(
                 f"{step.label} needs working memory of {asked} bytes at step {index}, the table has {sizes}"
             )
-
-
-def _largest(body: Graph) -> int:
-    """Bytes of the largest tensor that a body has in memory: its arena is no smaller."""
-    return max((t.nbytes for t in body.tensors if t.kind is Kind.ACTIVATION), default=0)
 
 
 def _order_by_first_steps(graph: Graph, born: Mapping[int, int]) -> list[int]:

@@ -88,15 +88,11 @@ def _full(shape: Sequence[int]) -> tuple[Places, ...]:
     return tuple(tuple(range(n)) for n in shape)
 
 
-def _check_extents(op: Operation, extents: Sequence[int], output: Cell) -> None:
+def check_extents(where: str, extents: Sequence[int], output: Cell) -> None:
     """Checks that an operator makes as much as its output holds, before it is followed element by element."""
     if tuple(extents) != output.shape:
         wanted = list(output.shape)
-        raise Fault(op.label, f"makes {list(extents)} of {output.label}, whose shape in the file is {wanted}")
-
-
-def _taken(x: Content, places: Sequence[Places]) -> Content:
-    return Content(x.base, tuple(tuple(axis[i] for i in at) for axis, at in zip(x.axes, places, strict=True)))
+        raise Fault(where, f"makes {list(extents)} of {output.label}, whose shape in the file is {wanted}")
 
 
 def _block(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -> Moved | None:
@@ -108,7 +104,8 @@ def _block(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) ->
             raise Fault(
                 op.label, f"reads {min(at)} to {max(at)} along axis {axis} of {x.cell.label}, which has {extent}"
             )
-    content = _taken(x.content, places)
+    axes = tuple(tuple(axis[i] for i in at) for axis, at in zip(x.content.axes, places, strict=True))
+    content = Content(x.content.base, axes)
     return Moved((content,), (ElementCopy(0, places, _full(content.shape)),))
 
 
@@ -118,7 +115,7 @@ def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
     if begin is None or size is None or len(begin) != len(shape) or len(size) != len(shape):
         return None
     sizes = [n - b if s == -1 else s for n, b, s in zip(shape, begin, size, strict=True)]
-    _check_extents(op, sizes, outputs[0])
+    check_extents(op.label, sizes, outputs[0])
     return _block(op, x, tuple(tuple(range(b, b + s)) for b, s in zip(begin, sizes, strict=True)), outputs[0])
 
 
@@ -154,7 +151,7 @@ def _padded(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> M
     if code is None:
         return None
     extents = zip(x.content.shape, pads[::2], pads[1::2], strict=True)
-    _check_extents(op, [n + before + after for n, before, after in extents], outputs[0])
+    check_extents(op.label, [n + before + after for n, before, after in extents], outputs[0])
     fill = padding(code)
     axes = tuple(
         (fill,) * before + axis + (fill,) * after

@@ -25,7 +25,7 @@ from modelplan.checking.verifier.rewrites.contents import (
     unwritten,
 )
 from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, conversion_operation, twin_of
-from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, is_moving, moved
+from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, check_extents, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import WindowOperand, reshaped_groups, same_in_both, spread_of
 from modelplan.checking.verifier.safe_overlap import POINTWISE
@@ -216,7 +216,7 @@ class _Runner:
             contents, copies = self._results(op, where, given, outputs)
             self.held[number].update(zip(op.outputs, contents, strict=True))
         for content, cell in zip(contents, outputs, strict=True):
-            _check_shape(where, content, cell)
+            check_extents(where, content.shape, cell)
         writes = tuple((cell.number, content) for cell, content in zip(outputs, contents, strict=True))
         self.trace.events.append(Event(op, where, reads, writes, copies))
 
@@ -521,12 +521,6 @@ class _Runner:
         for b, y, value in values:
             self.held[b][y] = value
         self.trace.events.append(Event(op, where, tuple(reads), tuple(writes), passes=True))
-
-
-def _check_shape(where: str, content: Content, cell: Cell) -> None:
-    if content.shape != cell.shape:
-        computed, wanted = list(content.shape), list(cell.shape)
-        raise Fault(where, f"makes {computed} of {cell.label}, whose shape in the file is {wanted}")
 
 
 def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, what: str) -> Fault:
