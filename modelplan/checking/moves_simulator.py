@@ -8,7 +8,6 @@ is used twice, nothing is freed or written under a copy, and the promised times 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import pairwise
 
 from modelplan.answers.moving_layout import Simulation
@@ -333,7 +332,8 @@ class _Run:
             raise BrokenPlanError(f"{what}, which has {len(there)} places there, expected one that it reaches")
         if self._filling(there[0]):
             raise BrokenPlanError(f"{what} while a copy writes to it")
-        if any(copy.source in there for copy in self._flights(buffer)):
+        flying = (self.layout.copies[number] for number in self.flying)
+        if any(copy.source in there and self.buffer_of(copy) == buffer for copy in flying):
             raise BrokenPlanError(f"{what} while a copy reads from it")
         if self.holds[there[0]] != self.version[buffer]:
             raise BrokenPlanError(self._missing(step, buffer, there))
@@ -345,10 +345,6 @@ class _Run:
         self.read[region] += read
         self.written[region] += written
         return self._amount(self.problem.regions[region], read, written)
-
-    def _flights(self, buffer: int) -> Iterator[Copy]:
-        """The copies of a buffer that are under way."""
-        return (copy for n in self.flying if self.buffer_of(copy := self.layout.copies[n]) == buffer)
 
     def _filling(self, number: int) -> bool:
         """Whether a copy to this stay is under way."""

@@ -211,15 +211,13 @@ def _content(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer
     """The version that a copy takes."""
     version = state.at_home if copy.source == -1 else state.held.get(copy.source, -1)
     if version != state.version:
-        where = "its home" if copy.source == -1 else f"stay {copy.source} in {_region(problem, layout, copy.source)}"
+        where = "its home"
+        if copy.source != -1:
+            where = f"stay {copy.source} in {problem.regions[layout.stays[copy.source].region].name}"
         raise BrokenPlanError(
             f"{_named(problem, buffer)}: the copy issued at step {step} takes it from {where}, which is out of date"
         )
     return version
-
-
-def _region(problem: RegionProblem, layout: Layout, stay: int) -> str:
-    return problem.regions[layout.stays[stay].region].name
 
 
 def _use(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer, access: Access) -> None:

@@ -177,7 +177,8 @@ def _receive(process: subprocess.Popen[bytes], seconds: float | None, *questions
         return answer
     except (OSError, EOFError, ValueError, pickle.UnpicklingError):
         code = _exit_code(process)
-        reason = f"did not finish within {seconds:g} seconds" if late.is_set() else _ending(code)
+        ended = f"crashed (signal {-code})" if code < 0 else f"ended with exit code {code}"
+        reason = f"did not finish within {seconds:g} seconds" if late.is_set() else ended
         raise NoAnswerError(reason, code, late=late.is_set()) from None
     finally:
         timer.cancel()
@@ -195,10 +196,6 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int:
     except subprocess.TimeoutExpired:
         _kill(process)
         return process.wait()
-
-
-def _ending(code: int) -> str:
-    return f"crashed (signal {-code})" if code < 0 else f"ended with exit code {code}"
 
 
 def answer_questions(answer: Callable[[Any], Any], *, isolated: bool = False) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from modelplan.formats.contents import Contents, Settings, known_contents, known_options
+from modelplan.formats.contents import Contents, known_contents, known_options
 from modelplan.formats.limits import FileLimits
 from modelplan.formats.onnx.onnx_functions import bodies_of, graphs_of, inlined
 from modelplan.model import Graph, Kind, Op, Value
@@ -54,10 +54,14 @@ class _Scope:
     def contents(self, graph: Graph) -> Contents:
         """What the file says beside the graph."""
         nodes = [self._node(graph, op) for op in graph.ops]
+        options = [
+            known_options(op.attributes) if node is None else tuple(sorted(_attributes(node)))
+            for op, node in zip(graph.ops, nodes, strict=True)
+        ]
         return Contents(
             tuple(self._digest(t.name) if t.kind is Kind.CONSTANT else "" for t in graph.tensors),
             (None,) * len(graph.tensors),
-            tuple(_options(op, node) for op, node in zip(graph.ops, nodes, strict=True)),
+            tuple(options),
             tuple(_bodies(op, node) for op, node in zip(graph.ops, nodes, strict=True)),
         )
 
@@ -105,12 +109,6 @@ def _content(tensor: Any) -> bytes:
     if tensor.data_type == onnx.TensorProto.STRING:
         return repr(list(tensor.string_data)).encode()
     return tensor.raw_data or bytes(onnx.numpy_helper.to_array(tensor).tobytes())
-
-
-def _options(op: Op, node: Any) -> Settings:
-    if node is None:
-        return known_options(op.attributes)
-    return tuple(sorted(_attributes(node)))
 
 
 def _attributes(node: Any) -> Iterator[tuple[str, Value]]:

@@ -286,6 +286,8 @@ constexpr int kRuns = {len(self_test.runs)};
 def _facts(self_test: SelfTest) -> str:
     """The sizes and the model, each of which a build may say otherwise by a macro."""
     data = self_test.model.data
+    lines = (data[at : at + _IN_LINE] for at in range(0, len(data), _IN_LINE))
+    numbers = "".join("    " + ",".join(map(str, line)) + ",\n" for line in lines)
     return f"""\
 #ifdef MODELPLAN_SELF_TEST_ARENA_BYTES
 constexpr std::size_t kArenaBytes = MODELPLAN_SELF_TEST_ARENA_BYTES;
@@ -300,7 +302,7 @@ constexpr std::uint32_t kModelCrc = {zlib.crc32(data):#010x}u;
 
 #ifndef MODELPLAN_SELF_TEST_MODEL
 alignas(kAlignment) const unsigned char model_bytes[] = {{
-{_bytes(data)}}};
+{numbers}}};
 #define MODELPLAN_SELF_TEST_MODEL model_bytes
 #endif
 """
@@ -348,11 +350,6 @@ def _judgement(self_test: SelfTest) -> list[str]:
         "The model computes in floating point, where processors and compilers round differently: outputs may be off by",
         f"{inexact.tolerance:.3g} on average over {inexact.block} elements. Faults that change less are not seen.",
     ]
-
-
-def _bytes(data: bytes) -> str:
-    rows = (data[at : at + _IN_LINE] for at in range(0, len(data), _IN_LINE))
-    return "".join("    " + ",".join(map(str, row)) + ",\n" for row in rows)
 
 
 def _tables(self_test: SelfTest) -> Iterator[str]:

@@ -106,7 +106,11 @@ def _advice(analysis: Analysis) -> Report:
 
 def _remedies(analysis: Analysis) -> list[str]:
     """The changes that are shown, most saved first: what each saves, and the commands below it."""
-    rows = [(one.saved, _saved(one), _commands(one)) for one in _shown(analysis)]
+    rows = []
+    for one in _shown(analysis):
+        cost = "" if one.free else f" ({one.costs[0]})"
+        commands = [Pasted(f"  {' && '.join(one.commands)}")] if one.commands else []
+        rows.append((one.saved, f"{one.saved:,} bytes less: {one.name}{cost}", commands))
     most = analysis.fit_saves_at_most
     if most >= _worth_showing(analysis):
         how = f"up to {most:,} bytes less: order, overlaps, stripes; takes time to try"
@@ -130,15 +134,6 @@ def _shown(analysis: Analysis) -> list[Suggestion]:
 def _worth_showing(stage: SizedFile) -> int:
     """The least bytes that a change must save to be shown: 1 % of the memory."""
     return max(stage.requirement.arena // 100, 1)
-
-
-def _saved(one: Suggestion) -> str:
-    return f"{one.saved:,} bytes less: {one.name}{'' if one.free else f' ({one.costs[0]})'}"
-
-
-def _commands(one: Suggestion) -> list[str]:
-    """The commands that carry the change out."""
-    return [Pasted(f"  {' && '.join(one.commands)}")] if one.commands else []
 
 
 def sizes_section(stages: Sequence[SizedFile]) -> Section:
