@@ -257,12 +257,7 @@ class _RowReplay:
         cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
         rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
         if op.inputs[position] in self._convolutions:
-            convolution, able = (
-                self._convolutions[op.inputs[position]],
-                ("MEAN", "AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D"),
-            )
-            if op.kind not in able or not is_by_pixel(convolution, self.cells):
-                raise self._broken(f"nothing computes {convolution.label}")
+            self._check_folded(op, self._convolutions[op.inputs[position]])
             return rule if op.kind == "DEPTHWISE_CONV_2D" else None
         if op.inputs[position] not in self._pads:
             return rule
@@ -271,6 +266,11 @@ class _RowReplay:
         if folded is None:
             raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
         return folded
+
+    def _check_folded(self, op: Operation, convolution: Operation) -> None:
+        """Checks that an operator may compute a convolution too: of its pixels one by one, into means or windows."""
+        if op.kind not in ("MEAN", "AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D") or not is_by_pixel(convolution, self.cells):
+            raise self._broken(f"nothing computes {convolution.label}")
 
     def _check_working_memory(self, op: Operation, call: KernelCall, rule: RowReads) -> None:
         """Checks that four channels of what a convolution hands on have room for the windows of some columns."""
@@ -314,8 +314,8 @@ class _RowReplay:
         self.rows += 1
         read: list[Span] = []
         for operand, rule in zip(call.reads, rules, strict=True):
-            whole = [(0, operand.address, self._size(operand.tensor))]
-            for first, address, count in whole if rule is None else self._window(call, operand, rule, row):
+            wanted = self._whole(operand) if rule is None else self._window(call, operand, rule, row)
+            for first, address, count in wanted:
                 self._expect(operand.tensor, first, address, count)
                 read.append((address, address + count))
         for write in call.writes:
@@ -349,6 +349,9 @@ class _RowReplay:
             if self._size(r.tensor) == size and r.address <= read[0] <= read[1] <= r.address + size
         ]
         return op.kind in POINTWISE and len(same) > 0 and result[0] <= read[0] and read[1] - read[0] == result[1]
+
+    def _whole(self, operand: RowsRead) -> Iterator[tuple[int, int, int]]:
+        yield 0, operand.address, self._size(operand.tensor)
 
     def _window(self, call: KernelCall, operand: RowsRead, rule: RowReads, row: int) -> Iterator[tuple[int, int, int]]:
         """(first byte, address, bytes) of what a row of the result reads of an operand, as the kernel looks for it."""
