@@ -23,7 +23,7 @@ from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import TableColumns
 from modelplan.formats.tflite.lut_metadata import LutMetadata, lut_metadata
 from modelplan.formats.tflite.tflite_calls import inlined
-from modelplan.formats.tflite.tflite_file import CodeRow, OperatorRow, QuantisationScales, TensorRow, TfliteFile
+from modelplan.formats.tflite.tflite_file import OperatorRow, QuantisationScales, TensorRow, TfliteFile
 from modelplan.formats.tflite.tflite_options import SIZED_BY_OPTIONS, attributes, body_indices, custom_attributes
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
 from modelplan.formats.unpacking import is_wrapped
@@ -112,7 +112,9 @@ class _Reader:
         rows = self.file.codes()
         for i in range(codes):
             self.place = f"operator code {i}"
-            self.codes.append(self.code(next(rows)))
+            row = next(rows)
+            self.spend(len(row.custom))
+            self.codes.append(_Code(row.kind, max(row.version, 1), facts("tflite", row.kind)))
         graph = self.subgraph(0, name)
         self.place = "sizes"
         check_sizes(list(graph.tensors))
@@ -302,10 +304,6 @@ class _Reader:
         )
 
     # -- operators -------------------------------------------------------------------------------------------
-
-    def code(self, row: CodeRow) -> _Code:
-        self.spend(len(row.custom))
-        return _Code(row.kind, max(row.version, 1), facts("tflite", row.kind))
 
     def ops(self, slots: IntArray, where: str, tensors: IntArray, rows: list[TensorRow]) -> list[Op]:
         """The operators at the slots of a vector; `tensors` and `rows` are the slots and rows of all tensors."""

@@ -134,24 +134,14 @@ def foot_height(drawing: Drawing, per_step: float) -> float:
     return _EDGE + _ROW + 4 + max(lettering.width(text, SMALL, bold=True) for _, text in ticks)
 
 
-def levels_width(found: Sequence[Level]) -> float:
-    """Points right of the plot for the names of the levels."""
-    lines = [line for level in found for line in level.text.split("\n")]
-    return _EDGE + 8 + max(lettering.width(line, SMALL) for line in lines)
-
-
-def bytes_width(drawing: Drawing) -> float:
-    """Points left of the plot for an axis of bytes."""
-    return _EDGE + _ROW + 8 + max(lettering.width(text, SMALL) for _, text in byte_ticks(top(drawing))[0])
-
-
 # Head ----------------------------------------------------------------------------------------------------------------
 
 
 def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float, found: Sequence[Level]) -> Sheet:
     """A sheet for bytes over steps, with room for the head, the byte axis, the levels and the step axis."""
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
-    left, right = bytes_width(drawing), levels_width(found)
+    left = _EDGE + _ROW + 8 + lettering.widest((text for _, text in byte_ticks(top(drawing))[0]), SMALL)
+    right = _EDGE + 8 + lettering.widest((line for level in found for line in level.text.split("\n")), SMALL)
     above = head_height(drawing, entries, width + left + right - 24)
     margins = Margins(left, right, above, foot_height(drawing, width / drawing.steps))
     return canvas.sheet(margins, width, plot_height, drawing.steps, top(drawing))

@@ -248,10 +248,10 @@ def _between(low: Column, high: Column, lines: Sequence[int], half: float) -> tu
 def _label(forms: Sequence[str], size: str, x0: float, y0: float, x1: float, y1: float) -> Label | None:
     """The most telling label that a box of points can hold, level before turned; None when not even a size fits."""
     width, height = x1 - x0, y1 - y0
-    for way in ("whole", "wrapped", "shortened", "nameless"):
+    for way in (_whole, _wrapped, _shortened, _nameless):
         for turned, (along, across) in ((False, (width, height)), (True, (height, width))):
             room, rows = along - 2 * _PADDING, int(across / LINE)
-            name = _named(way, forms, room) if rows else None
+            name = way(forms, room) if rows else None
             if name is not None and (words := _with_size(name, size, room, rows)):
                 return Label((x0 + x1) / 2, (y0 + y1) / 2, *words, turned)
     return None
@@ -267,16 +267,22 @@ def _with_size(name: tuple[str, ...], size: str, room: float, rows: int) -> tupl
     return (name, "") if 0 < len(name) <= rows else None
 
 
-def _named(way: str, forms: Sequence[str], room: float) -> tuple[str, ...] | None:
-    """The lines of a name written one way; none of a nameless label, so that the size stands alone."""
-    if way == "whole":
-        return next(((form,) for form in forms if lettering.width(form, SMALL) <= room), None)
-    if way == "wrapped":
-        lines = lettering.wrapped(forms[-1], room, SMALL)
-        return lines if 0 < len(lines) <= _MOST_LINES else None
-    if way == "shortened":
-        cut = lettering.folded(forms[-1], room, SMALL)
-        return (cut,) if len(cut) >= _LEAST_TELLING else None
+def _whole(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
+    return next(((form,) for form in forms if lettering.width(form, SMALL) <= room), None)
+
+
+def _wrapped(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
+    lines = lettering.wrapped(forms[-1], room, SMALL)
+    return lines if 0 < len(lines) <= _MOST_LINES else None
+
+
+def _shortened(forms: Sequence[str], room: float) -> tuple[str, ...] | None:
+    cut = lettering.folded(forms[-1], room, SMALL)
+    return (cut,) if len(cut) >= _LEAST_TELLING else None
+
+
+def _nameless(_forms: Sequence[str], _room: float) -> tuple[str, ...]:
+    """Gives no name, so that the caller writes the size alone."""
     return ()
 
 
