@@ -1,8 +1,8 @@
-"""The operators that become plain C, a row for each kind."""
+"""The operators that become plain C, a row for each function that writes some kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, quantise, softmax, unary, view
 from modelplan.rewriting.standalone_c.floating import (
@@ -29,74 +29,49 @@ from modelplan.rewriting.standalone_c.windowed import (
 )
 from modelplan.runtimes.tflm.file import FileModel
 
-_ROWS: dict[str, Callable[[OperatorReader], COperator]] = {
-    "CONV_2D": convolution,
-    "DEPTHWISE_CONV_2D": depthwise_convolution,
-    "FULLY_CONNECTED": fully_connected,
-    "TRANSPOSE_CONV": transposed_convolution,
-    "AVERAGE_POOL_2D": pool,
-    "MAX_POOL_2D": pool,
-    "ADD": binary,
-    "SUB": binary,
-    "MUL": binary,
-    "MAXIMUM": binary,
-    "MINIMUM": binary,
-    "PRELU": binary,
-    "LOGISTIC": unary,
-    "TANH": unary,
-    "HARD_SWISH": unary,
-    "LEAKY_RELU": unary,
-    "RELU": unary,
-    "RELU6": unary,
-    "QUANTIZE": quantise,
-    "DEQUANTIZE": dequantise,
-    "MEAN": reduction,
-    "SUM": reduction,
-    "RESIZE_NEAREST_NEIGHBOR": resize_nearest,
-    "RESIZE_BILINEAR": resize_bilinear,
-    "VAR_HANDLE": nothing,
-    "CALL_ONCE": nothing,
-    "READ_VARIABLE": read_variable,
-    "ASSIGN_VARIABLE": assign_variable,
-    "SVDF": svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
-    "PAD": pad,
-    "PADV2": pad,
-    "CONCATENATION": concatenation,
-    "SPLIT": split,
-    "SPLIT_V": split,
-    "SLICE": strided_slice,
-    "STRIDED_SLICE": strided_slice,
-    "TRANSPOSE": transpose,
-    "RESHAPE": view,
-    "SQUEEZE": view,
-    "EXPAND_DIMS": view,
-    "SOFTMAX": softmax,
-}
+_Write = Callable[[OperatorReader], COperator]
+
+
+def _by_kind(writers: Mapping[_Write, str]) -> dict[str, _Write]:
+    return {kind: write for write, kinds in writers.items() for kind in kinds.split()}
+
+
+_ROWS = _by_kind({
+    convolution: "CONV_2D",
+    depthwise_convolution: "DEPTHWISE_CONV_2D",
+    fully_connected: "FULLY_CONNECTED",
+    transposed_convolution: "TRANSPOSE_CONV",
+    pool: "AVERAGE_POOL_2D MAX_POOL_2D",
+    binary: "ADD SUB MUL MAXIMUM MINIMUM PRELU",
+    unary: "LOGISTIC TANH HARD_SWISH LEAKY_RELU RELU RELU6",
+    quantise: "QUANTIZE",
+    dequantise: "DEQUANTIZE",
+    reduction: "MEAN SUM",
+    resize_nearest: "RESIZE_NEAREST_NEIGHBOR",
+    resize_bilinear: "RESIZE_BILINEAR",
+    nothing: "VAR_HANDLE CALL_ONCE",
+    read_variable: "READ_VARIABLE",
+    assign_variable: "ASSIGN_VARIABLE",
+    svdf: "SVDF",
+    lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    pad: "PAD PADV2",
+    concatenation: "CONCATENATION",
+    split: "SPLIT SPLIT_V",
+    strided_slice: "SLICE STRIDED_SLICE",
+    transpose: "TRANSPOSE",
+    view: "RESHAPE SQUEEZE EXPAND_DIMS",
+    softmax: "SOFTMAX",
+})  # fmt: skip
 #: Those that have kernels of their own for float32.
-_FLOAT_ROWS: dict[str, Callable[[OperatorReader], COperator]] = {
-    "CONV_2D": float_convolution,
-    "DEPTHWISE_CONV_2D": float_convolution,
-    "FULLY_CONNECTED": float_product,
-    "AVERAGE_POOL_2D": float_pool,
-    "MAX_POOL_2D": float_pool,
-    "ADD": float_binary,
-    "SUB": float_binary,
-    "MUL": float_binary,
-    "DIV": float_binary,
-    "MAXIMUM": float_binary,
-    "MINIMUM": float_binary,
-    "PRELU": float_binary,
-    "LOGISTIC": float_unary,
-    "TANH": float_unary,
-    "HARD_SWISH": float_unary,
-    "LEAKY_RELU": float_unary,
-    "RELU": float_unary,
-    "RELU6": float_unary,
-    "SOFTMAX": float_softmax,
-    "MEAN": float_mean,
-    "SUM": float_mean,
-}
+_FLOAT_ROWS = _by_kind({
+    float_convolution: "CONV_2D DEPTHWISE_CONV_2D",
+    float_product: "FULLY_CONNECTED",
+    float_pool: "AVERAGE_POOL_2D MAX_POOL_2D",
+    float_binary: "ADD SUB MUL DIV MAXIMUM MINIMUM PRELU",
+    float_unary: "LOGISTIC TANH HARD_SWISH LEAKY_RELU RELU RELU6",
+    float_softmax: "SOFTMAX",
+    float_mean: "MEAN SUM",
+})  # fmt: skip
 #: The kinds of operators that can become C.
 C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS))
 
