@@ -14,12 +14,9 @@ from pathlib import Path
 
 import reporting
 
-from modelplan import Options
-from modelplan.model import Member, Overlap
-from modelplan.planning import pipeline
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelPlanError
-from modelplan.rewriting.packing import Packing, offline_plan
+from modelplan.rewriting.packing import Packing, answer, question_of
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -75,17 +72,10 @@ def measure(path: Path) -> Measured:
     own = run_tflm(model.data)
     plans, packed = {}, {}
     for alias in (mode for mode in MODES if mode in ("none", "views", "safe")):
-        plans[alias] = offline_plan(model, *shared(path, alias))
+        plans[alias] = answer(question_of(model, reporting.graph_of(path), alias))
         packed[alias] = run_tflm(write_plan(model, plans[alias].offsets))
     parts = arena(model, "wheel")
     return Measured(path, model, plans, own, packed, parts, loads(model, parts.size()))
-
-
-def shared(path: Path, alias: str) -> tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]:
-    plan = pipeline.plan(
-        reporting.graph_of(path), Options(runtime="tflm", schedule="file", alias=alias, allocator="tflm-greedy")
-    )
-    return [members for members in plan.problem.members if len(members) > 1], plan.overlaps
 
 
 def loads(model: FileModel, size: int) -> bool:

@@ -11,7 +11,6 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, online_subject
 from modelplan.model import (
     BoolArray,
-    Budget,
     Buffer,
     BufferKind,
     Graph,
@@ -92,7 +91,7 @@ def packed(
 
     Raises:
         BrokenPlanError: the plan is wrong; names the operator that would read what it should not.
-        ModelError, RequestError: see `offline_plan`.
+        ModelError, RequestError: see `question_of` and `answer`.
     """
     asked = question_of(model, graph, alias, kernels)
     plan = answer(asked, allocator or allocators.DEFAULT)
@@ -126,33 +125,6 @@ def _written(asked: Question, plan: Packing, abi: str = USUAL_ABI) -> FileModel:
     return file_model
 
 
-def offline_plan(
-    model: FileModel,
-    shared: Sequence[Sequence[Member]] = (),
-    overlaps: Sequence[Overlap] = (),
-    allocator: str = allocators.DEFAULT,
-    budget: Budget | None = None,
-    kernels: str = "reference",
-) -> Packing:
-    """The offline plan of `model` with the lowest predicted head among all that were tried; never above TFLM's own.
-
-    Args:
-        model: the file.
-        shared: groups of tensors of subgraph 0 that use the same bytes, each `delta` behind the group's start.
-        overlaps: outputs of subgraph 0 that may overlap an operand that dies at their operator.
-        allocator: a row of the table of allocators.
-        budget: for each run of the allocator.
-        kernels: whose scratch to count.
-
-    Raises:
-        ModelError: the model's weights are compressed (TFLM unpacks them into memory no plan can name), or it
-            holds an Ethos-U command stream, whose addresses are fixed.
-        RequestError: unknown allocator, or one that cannot honour alignment.
-    """
-    check_plannable(model)
-    return answer(_question(model, shared, overlaps, kernels), allocator, budget)
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """The problem that an offline plan solves: the requests of a file; each of `groups` shares the same bytes.
@@ -174,25 +146,28 @@ class Question:
 
 
 def question_of(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Question:
-    """The question that an alias mode poses. Models with several subgraphs are planned without shared bytes."""
+    """The question that an alias mode poses. Models with several subgraphs are planned without shared bytes.
+
+    Raises:
+        ModelError: the model's weights are compressed (TFLM unpacks them into memory no plan can name), or it
+            holds an Ethos-U command stream, whose addresses are fixed.
+        RequestError: there is no such mode.
+    """
     check_plannable(model)
     sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
-    return _question(model, *sharing, kernels)
+    rows, groups = planner.requests(model, kernels), tuple(sharing[0])
+    return Question(model, kernels, rows, groups, sharing[1], request_problem(model, rows, groups, sharing[1]))
 
 
-def _question(
-    model: FileModel, shared: Sequence[Sequence[Member]], overlaps: Sequence[Overlap], kernels: str
-) -> Question:
-    rows = planner.requests(model, kernels)
-    groups = tuple(tuple(group) for group in shared if len(group) > 1)
-    return Question(model, kernels, rows, groups, tuple(overlaps), request_problem(model, rows, groups, overlaps))
+def answer(asked: Question, allocator: str = allocators.DEFAULT) -> Packing:
+    """The offline plan with the lowest predicted head among all that were tried; never above TFLM's own.
 
-
-def answer(asked: Question, allocator: str = allocators.DEFAULT, budget: Budget | None = None) -> Packing:
-    """The offline plan with the lowest predicted head of all that were tried; see `offline_plan`."""
+    Raises:
+        RequestError: unknown allocator, or one that cannot honour alignment.
+    """
     rows, problem, count = asked.rows, asked.problem, len(asked.model.tensors)
-    together = allocators.place(problem, allocator, budget)
-    candidates = _candidates(rows, problem, together, count, allocator, budget)
+    together = allocators.place(problem, allocator)
+    candidates = _candidates(rows, problem, together, count, allocator)
     head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
     places = tuple(planner.greedy_offsets(rows, offsets))
     pinned = min(_request_offsets(rows, problem, together), places, key=lambda found: planner.head_bytes(rows, found))
@@ -303,19 +278,19 @@ def _buffer(
 
 
 def _candidates(
-    rows: Sequence[Request], problem: Problem, together: Placement, count: int, allocator: str, budget: Budget | None
+    rows: Sequence[Request], problem: Problem, together: Placement, count: int, allocator: str
 ) -> Iterator[tuple[int, ...]]:
     """The plans to compare, the preferred of equal ones first; the last is TFLM's own."""
     is_scratch = problem.is_scratch
     yield _tensor_offsets(problem, together, count)
     if is_scratch.any():
         bottom = planner.greedy_offsets([row for row in rows if row.scratch])
-        yield from _around_scratch(problem, is_scratch, np.array(bottom, dtype=np.int64), count, allocator, budget)
+        yield from _around_scratch(problem, is_scratch, np.array(bottom, dtype=np.int64), count, allocator)
         offsets = _tensor_offsets(problem, together, count)
         for _ in range(_ROUNDS):
             where = planner.greedy_offsets(rows, offsets)
             pins = np.array([at for at, row in zip(where, rows, strict=True) if row.scratch], dtype=np.int64)
-            found = list(_around_scratch(problem, is_scratch, pins, count, allocator, budget))
+            found = list(_around_scratch(problem, is_scratch, pins, count, allocator))
             if not found or found[0] == offsets:
                 break
             offsets = found[0]
@@ -324,13 +299,13 @@ def _candidates(
 
 
 def _around_scratch(
-    problem: Problem, where: BoolArray, pins: IntArray, count: int, allocator: str, budget: Budget | None
+    problem: Problem, where: BoolArray, pins: IntArray, count: int, allocator: str
 ) -> Iterator[tuple[int, ...]]:
     """The plan around scratch at `pins`; none when the allocator takes no pins."""
     pin = np.full(len(problem), -1, dtype=np.int64)
     pin[where] = pins
     try:
-        placement = allocators.place(replace(problem, pin=pin), allocator, budget)
+        placement = allocators.place(replace(problem, pin=pin), allocator)
     except RequestError:
         return
     yield _tensor_offsets(problem, placement, count)

@@ -13,7 +13,8 @@ from commands import run
 from modelplan import BrokenPlanError
 from modelplan.checking.verifier.execution import execute
 from modelplan.checking.verifier.subject import online_subject
-from modelplan.rewriting.packing import offline_plan
+from modelplan.formats import load_model
+from modelplan.rewriting.packing import answer, question_of
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
@@ -144,8 +145,9 @@ def test_wrong_requests(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 def test_tflm_itself_computes_nonsense_with_the_aliasing_of_litert(corpus: Path) -> None:
     """What the replay rejects without a kernel, execution rejects by the outputs."""
-    model = read_tflite((corpus / "tflite" / "litert_alias_bug.tflite").read_bytes(), "litert_alias_bug")
-    offsets = list(offline_plan(model).offsets)
+    path = corpus / "tflite" / "litert_alias_bug.tflite"
+    model = read_tflite(path.read_bytes(), "litert_alias_bug")
+    offsets = list(answer(question_of(model, load_model(path), "none")).offsets)
     ops = model.subgraphs[0].ops
     source = next(op for op in ops if op.kind == "RESHAPE").inputs[0]
     views = [op.outputs[0] for op in ops if op.kind == "RESHAPE"]

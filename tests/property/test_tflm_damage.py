@@ -11,10 +11,11 @@ from tflite_models import branching, looping
 from modelplan.checking.verifier.proof import prove
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.primitives.errors import ModelPlanError
-from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.packing import Question, answer, check_plannable, request_problem
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.planner import requests
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
@@ -47,5 +48,8 @@ def outcome(data: bytes) -> str:
 
 
 def everything(model: FileModel) -> None:
-    packed = write_plan(model, offline_plan(model, allocator="tflm-greedy").offsets)
+    check_plannable(model)
+    rows = requests(model)
+    asked = Question(model, "reference", rows, (), (), request_problem(model, rows))
+    packed = write_plan(model, answer(asked, "tflm-greedy").offsets)
     prove(offline_subject(read_tflite(packed, "packed")))

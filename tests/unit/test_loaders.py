@@ -220,14 +220,16 @@ def test_a_large_table_costs_little_more_than_its_problem(tmp_path: Path) -> Non
 def test_a_plan_in_the_file_can_be_used(corpus: Path, tmp_path: Path) -> None:
     """The offsets of a packed model are kept; what overlaps there is refused by the referee."""
     from modelplan import BrokenPlanError
+    from modelplan.formats import load_model
     from modelplan.questions.option_files import carried_plan
-    from modelplan.rewriting.packing import offline_plan
+    from modelplan.rewriting.packing import answer, question_of
     from modelplan.runtimes.tflm.file import read_tflite
     from modelplan.runtimes.tflm.plan_metadata import write_plan
 
     source = corpus / "tflite" / "vww_96_int8.tflite"
     model = read_tflite(source.read_bytes(), "vww")
-    packed = written(tmp_path / "packed.tflite", write_plan(model, offline_plan(model).offsets))
+    lowest = answer(question_of(model, load_model(source), "none"))
+    packed = written(tmp_path / "packed.tflite", write_plan(model, lowest.offsets))
     offsets = carried_plan(str(packed))
     graph = load(packed)
     assert isinstance(graph, Graph)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from modelplan.formats import load_model
 from modelplan.outputs.firmware.tflm_headers import arena_header, shim_header
-from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.packing import answer, question_of
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.runtimes.tflm.planner import Request
@@ -67,7 +68,7 @@ def test_the_arena_header_compiles(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_the_shim_header_compiles(corpus: Path, tmp_path: Path) -> None:
-    plan = offline_plan(person(corpus))
+    plan = answer(question_of(person(corpus), load_model(corpus / "tflite" / "person_detect.tflite"), "none"))
     text = shim_header(person(corpus), plan.rows, plan.pinned, plan.pinned_head)
     assert f"    {len(plan.rows)},\n" in text
     compiles(tmp_path, text)

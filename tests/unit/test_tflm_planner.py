@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from tflite_models import looping
 
+from modelplan.formats import load_model
 from modelplan.formats.tflite import flatbuffer
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.packing import answer, check_plannable, question_of
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
@@ -82,7 +83,7 @@ def test_predicts_the_head_that_tflm_reports(corpus: Path, name: str, head: int)
 def test_packs_below_tflm(corpus: Path, name: str, head: int) -> None:
     path = corpus / "tflite" / f"{name}.tflite"
     model = read_tflite(path.read_bytes(), path.name)
-    packing = offline_plan(model)
+    packing = answer(question_of(model, load_model(path), "none"))
     packed = read_tflite(write_plan(model, packing.offsets), path.name)
     assert packing.head == packing.lower_bound == planner.predicted_head(packed) == head
     assert planner.read_plan(packed) == packing.offsets
@@ -91,7 +92,7 @@ def test_packs_below_tflm(corpus: Path, name: str, head: int) -> None:
 def test_refuses_to_replan_a_command_stream(corpus: Path) -> None:
     path = corpus / "tflite" / "person_detect_vela.tflite"
     with pytest.raises(ModelError, match="ethos-u"):
-        offline_plan(read_tflite(path.read_bytes(), path.name))
+        question_of(read_tflite(path.read_bytes(), path.name), load_model(path), "none")
 
 
 def test_refuses_a_plan_with_another_number_of_tensors(corpus: Path) -> None:
@@ -115,7 +116,7 @@ def test_scratch_widens_the_head() -> None:
 def test_state_and_constants_stay_with_tflm_and_offsets_are_aligned(corpus: Path) -> None:
     path = corpus / "tflite" / "dtln_noise_suppression.tflite"
     model = read_tflite(path.read_bytes(), path.name)
-    offsets = offline_plan(model).offsets
+    offsets = answer(question_of(model, load_model(path), "none")).offsets
     assert {offsets[i] for i, t in enumerate(model.tensors) if t.variable or t.constant} == {planner.ONLINE}
     placed = [at for at in offsets if at != planner.ONLINE]
     assert len(placed) == 5
@@ -125,7 +126,7 @@ def test_state_and_constants_stay_with_tflm_and_offsets_are_aligned(corpus: Path
 def test_refuses_weights_that_kernels_unpack() -> None:
     model = read_tflite(flatbuffer.set_metadata(looping(), "COMPRESSION_METADATA", b"1234"), "m")
     with pytest.raises(ModelError, match="compressed tensors"):
-        offline_plan(model)
+        check_plannable(model)
 
 
 def test_what_two_operators_call_is_alive_from_its_first_run_to_its_last() -> None:

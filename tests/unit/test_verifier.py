@@ -19,9 +19,10 @@ from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import offline_subject, plan_subject, table_subject
 from modelplan.checking.verifier.values import golden_values, replay_golden
+from modelplan.formats import load_model
 from modelplan.formats.tflite import flatbuffer as fb
 from modelplan.model import BufferKind, Member
-from modelplan.rewriting.packing import offline_plan
+from modelplan.rewriting.packing import answer, question_of
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
@@ -163,7 +164,7 @@ def _shared(one: Plan, name: str, into: str, merge: Merge) -> Plan:
 def packed(corpus: Path, name: str) -> tuple[FileModel, list[int]]:
     path = corpus / "tflite" / f"{name}.tflite"
     model = read_tflite(path.read_bytes(), path.name)
-    return model, list(offline_plan(model).offsets)
+    return model, list(answer(question_of(model, load_model(path), "none")).offsets)
 
 
 def test_minus_two_as_offset(corpus: Path) -> None:
@@ -202,7 +203,7 @@ def test_the_aliasing_of_litert_is_rejected(corpus: Path) -> None:
     """X -> reshape -> R -> reshape -> S, then T = S + u over S while R is still to be read."""
     path = corpus / "tflite" / "litert_alias_bug.tflite"
     model = read_tflite(path.read_bytes(), path.name)
-    offsets = list(offline_plan(model).offsets)
+    offsets = list(answer(question_of(model, load_model(path), "none")).offsets)
     ops = model.subgraphs[0].ops
     views = [op for op in ops if op.kind == "RESHAPE"]
     source, view = views[0].inputs[0], views[1].outputs[0]
