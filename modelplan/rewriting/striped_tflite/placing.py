@@ -53,14 +53,7 @@ def problem_of(
 
 
 def _whole_values(program: TfliteProgram) -> Iterator[LiveBytes]:
-    """Every value as a whole, from its first to its last step."""
-    for value, (first, last) in _value_lives(program).items():
-        group, lo = program.group_offsets[value]
-        yield LiveBytes(group, lo, lo + program.nbytes(value), first, last + 1)
-
-
-def _value_lives(program: TfliteProgram) -> dict[int, tuple[int, int]]:
-    """The first and the last step of every value as a whole; those in loops live as long as the loop."""
+    """Every value as a whole, from its first to its last step; those in loops live as long as the loop."""
     lives: dict[int, tuple[int, int]] = {t: (-1, -1) for t in program.graph.inputs if t in program.group_offsets}
     tick = 0
     for step in program.steps:
@@ -70,7 +63,10 @@ def _value_lives(program: TfliteProgram) -> dict[int, tuple[int, int]]:
             if value in program.group_offsets:
                 lives[value] = min(lives.get(value, (tick, 0))[0], tick), last
         tick = last + 1
-    return lives | {t: (lives[t][0], tick) for t in program.graph.outputs if t in lives}
+    lives |= {t: (lives[t][0], tick) for t in program.graph.outputs if t in lives}
+    for value, (first, last) in lives.items():
+        group, lo = program.group_offsets[value]
+        yield LiveBytes(group, lo, lo + program.nbytes(value), first, last + 1)
 
 
 def no_overlaps(program: TfliteProgram, step: TfliteStep) -> Iterable[KernelOverlap]:  # noqa: ARG001
@@ -174,18 +170,14 @@ def scratch_of(program: TfliteProgram, runtime: Runtime, known: dict[object, tup
     if runtime.scratch is None:
         return found
     for tick, step in placed_steps(program):
+        if step.kind == "WHILE":
+            continue
         key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
         if key not in known:
-            known[key] = _kernel_scratch(program, step, runtime)
+            graph = step_graph(program, step)
+            known[key] = runtime.scratch(graph, graph.ops[0], runtime.kernels)
         found += [(tick, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
     return found
-
-
-def _kernel_scratch(program: TfliteProgram, step: TfliteStep, runtime: Runtime) -> tuple[int, ...]:
-    if runtime.scratch is None or step.kind == "WHILE":
-        return ()
-    graph = step_graph(program, step)
-    return runtime.scratch(graph, graph.ops[0], runtime.kernels)
 
 
 def is_aligned(program: TfliteProgram, runtime: Runtime) -> bool:

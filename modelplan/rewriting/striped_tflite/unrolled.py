@@ -55,11 +55,11 @@ class _Stripes(StripeLowering):
             computed = [self.base.output(op) for op in self.base.ops if op in self.rows.windows]
             self.targets = {y: self._target(y) for y in computed}
 
-    def _piece(self, t: int, lo: int, hi: int, place: GroupOffset, note: str = "") -> int:
+    def _piece(self, t: int, lo: int, hi: int, place: GroupOffset, note: str = "", axis: int = 0) -> int:
+        """A value for rows of a map, along the axis of the stripes if no other is named."""
         name = f"{self.graph.tensors[t].name}/rows_{lo}_{hi}{note}"
-        return self.program.add_at(
-            AddedValue(name, self._origin(t), self.shape_of(t, self.axis, hi - lo), (lo, hi)), place
-        )
+        shape = self.shape_of(t, axis or self.axis, hi - lo)
+        return self.program.add_at(AddedValue(name, self._origin(t), shape), place)
 
     def _origin(self, t: int) -> int:
         """The tensor of the model whose type and quantisation a map has."""
@@ -70,10 +70,10 @@ class _Stripes(StripeLowering):
         if place is None:
             group, delta = self.program.group_offsets[source.value]
             place = GroupOffset(group, delta + (lo - source.lo) * self.base.row_bytes(t))
-        value = self._piece(t, lo, hi, place)
+        value = self._piece(t, lo, hi, place, axis=source.axis)
         begin = [0] * len(self.graph.tensors[t].shape)
-        begin[self.axis] = lo - source.lo
-        operands = self.program.constant(begin), self.program.constant(self.shape_of(t, self.axis, hi - lo))
+        begin[source.axis] = lo - source.lo
+        operands = self.program.constant(begin), self.program.constant(self.program.shape(value))
         self.program.steps.append(TfliteStep("SLICE", (source.value, *operands), (value,)))
         return value
 
@@ -205,8 +205,9 @@ class _Stripes(StripeLowering):
         self.held[y] = HeldRows(window, self.axis, lo, b)
 
     def _operand(self, x: int, window: InputWindow, layer: Layer) -> int:
-        if layer.places:
-            return self._turned(x, window, layer.axes[0])
+        if layer.places:  # rows along another axis, as a copy
+            along = HeldRows(x, layer.axes[0], 0, layer.rows_in)
+            return self._slice(x, along, window.lo, window.hi, self.program.new_group())
         held = self.held.get(x)
         if held is None:
             held = HeldRows(x, self.axis, 0, self.graph.tensors[x].shape[self.axis])
@@ -215,17 +216,6 @@ class _Stripes(StripeLowering):
         if (held.lo, held.hi) == (window.lo, window.hi):
             return held.value
         return self._slice(x, held, window.lo, window.hi)
-
-    def _turned(self, x: int, window: InputWindow, axis: int) -> int:
-        """Rows of a map along another axis, as a copy."""
-        shape = list(self.graph.tensors[x].shape)
-        begin, shape[axis] = [0] * len(shape), window.hi - window.lo
-        begin[axis] = window.lo
-        name = f"{self.graph.tensors[x].name}/rows_{window.lo}_{window.hi}"
-        value = self.program.add_at(AddedValue(name, x, tuple(shape)), self.program.new_group())
-        operands = self.program.constant(begin), self.program.constant(shape)
-        self.program.steps.append(TfliteStep("SLICE", (x, *operands), (value,)))
-        return value
 
     def _is_valid_here(self, index: int) -> bool:
         """Whether an operator that pads in the file gets VALID padding, since its map is padded already."""

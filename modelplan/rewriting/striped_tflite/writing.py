@@ -181,32 +181,29 @@ class _Writer:
         for step in self.program.steps:
             operators.append(self._operator(step, self.number, 1 + len(self.others) + 2 * loops))
             loops += step.loop is not None
-        changed = {
-            _TENSORS: self.front.references([self._tensor(value) for value in self.number]),
-            _INPUTS: self.front.numbers([self.number[t] for t in self._interface(_INPUTS)]),
-            _OUTPUTS: self.front.numbers([self.number[t] for t in self._interface(_OUTPUTS)]),
-            _OPERATORS: self.front.references(operators),
-        }
-        return self.front.table(SUBGRAPH, changed, self.subgraph, "subgraph")
+        ends = (self._listed(self.subgraph, part) for part in (_INPUTS, _OUTPUTS))
+        return self.front.table(SUBGRAPH, self._lists(self.number, operators, *ends), self.subgraph, "subgraph")
 
     def _part(
         self, number: dict[int, int], steps: Sequence[TfliteStep], inputs: Sequence[int], outputs: Sequence[int]
     ) -> int:
         """The condition or the body of a loop as a subgraph."""
         operators = [self._operator(step, number, 0, anew=True) for step in steps]
-        fields = {
+        return self.front.table(SUBGRAPH, self._lists(number, operators, inputs, outputs))
+
+    def _lists(
+        self, number: dict[int, int], operators: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
+    ) -> dict[int, int]:
+        """The fields of a subgraph with these numbers of values."""
+        return {
             _TENSORS: self.front.references([self._tensor(value) for value in number]),
             _INPUTS: self.front.numbers([number[t] for t in inputs]),
             _OUTPUTS: self.front.numbers([number[t] for t in outputs]),
             _OPERATORS: self.front.references(operators),
         }
-        return self.front.table(SUBGRAPH, fields)
-
-    def _interface(self, number: int) -> list[int]:
-        return [self._int(at) for at in slots(self.model, self.subgraph, number)]
 
     def _listed(self, table: int, part: int) -> list[int]:
-        """The tensors that an operator of the file names in one of its lists."""
+        """The tensors that an operator of the file, or its main graph, names in one of its lists."""
         return [self._int(at) for at in slots(self.model, table, part)]
 
     def _int(self, at: int) -> int:
@@ -277,7 +274,7 @@ class _Writer:
             fields |= {_BUFFER: self._part_buffer(value)} | self._part_quantization(added)
         if added.numbers is not None:
             layout = f"<{len(added.numbers)}{'?' if added.dtype == 'bool' else 'i'}"
-            fields[_BUFFER] = self._buffer(struct.pack(layout, *added.numbers))
+            fields[_BUFFER] = self._buffer(self.front.data(struct.pack(layout, *added.numbers)))
         if added.tensor < 0:
             return self.front.table(TENSOR, fields | {_TYPE: _TYPES[added.dtype]})
         like = self.tensors[added.tensor]
@@ -290,9 +287,7 @@ class _Writer:
     def _part_buffer(self, value: int) -> int:
         """The buffer of a part of a constant: where the constant stood, or in front."""
         place = self.places.get(value)
-        data = self.front.data(self._part_content(value)) if place is None else self.front.at(place)
-        self.buffers.append(self.front.table((0, 8, 8), {_DATA: data}))
-        return len(self.buffers) - 1
+        return self._buffer(self.front.data(self._part_content(value)) if place is None else self.front.at(place))
 
     def _part_content(self, value: int) -> bytes:
         """The bytes of a part of a constant."""
@@ -350,8 +345,7 @@ class _Writer:
                     self.places[value], spans[i] = at, (at + 4 + len(content), end)
                     break
 
-    def _buffer(self, content: bytes) -> int:
-        data = self.front.data(content)
+    def _buffer(self, data: int) -> int:
         self.buffers.append(self.front.table((0, 8, 8), {_DATA: data}))
         return len(self.buffers) - 1
 

@@ -48,7 +48,7 @@ class CarriedRows:
 
     def windows(self, layer: Layer, y: int) -> tuple[list[int], int]:
         """The first operand row of an operator in each iteration, however far outside of the map, and how many rows."""
-        rows = [_window(layer, end - self.made[y], end) for end in self.upto(y)]
+        rows = [layer.reached(end - self.made[y], end) for end in self.upto(y)]
         return [lo for lo, _ in rows], rows[0][1] - rows[0][0]
 
     def padding(self, layer: Layer, x: int, there: int, extent: int) -> tuple[int, int]:
@@ -110,14 +110,7 @@ def _rows_ahead(base: CarryingLayers, made: dict[int, int], aligned: set[int]) -
 
 def _rows_of(layer: Layer, upto: int) -> int:
     """How many rows an operator makes of so many rows of its operand."""
-    return upto if layer.kind == "pointwise" else (upto + layer.above - layer.reach) // layer.stride + 1
-
-
-def _window(layer: Layer, a: int, b: int) -> tuple[int, int]:
-    """The operand's rows behind output rows [a, b), however far they lie outside of the map."""
-    if layer.kind == "pointwise":
-        return a, b
-    return a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+    return (upto + layer.above - layer.reach) // layer.stride + 1
 
 
 def _as_late_as_read(base: CarryingLayers, ahead: dict[int, int], aligned: set[int]) -> dict[int, int]:
@@ -129,7 +122,7 @@ def _as_late_as_read(base: CarryingLayers, ahead: dict[int, int], aligned: set[i
             ahead[y] = min(ahead[y], needed[y])
         for x in base.row_operands(op):
             if x in base.inner:
-                last = _window(layer, ahead[y] - 1, ahead[y])[1]
+                last = layer.reached(ahead[y] - 1, ahead[y])[1]
                 needed[x] = max(needed.get(x, last), last)
     return ahead
 
@@ -143,7 +136,7 @@ def _needs_padding(base: CarryingLayers, op: int) -> bool:
     layer = base.layers[op]
     if layer.kind == "pointwise" or not layer.own:
         return False
-    outside = layer.above > 0 or _window(layer, 0, layer.rows_out)[1] > layer.rows_in
+    outside = layer.above > 0 or layer.reached(0, layer.rows_out)[1] > layer.rows_in
     if (outside or layer.reach > layer.stride) and not layer.paddable:
         raise IllegalStripeError(f"{base.graph.label(op)}: its windows take no padding")
     return outside or layer.reach > layer.stride
@@ -154,7 +147,7 @@ def _rows_held(base: CarryingLayers, made: dict[int, int], ahead: dict[int, int]
     held = dict(made)
     for op in base.ops:
         y = base.output(op)
-        first, _ = _window(base.layers[op], ahead[y] - made[y], ahead[y])
+        first, _ = base.layers[op].reached(ahead[y] - made[y], ahead[y])
         for x in base.row_operands(op):
             if x in base.inner:
                 held[x] = max(held[x], ahead[x] - first)

@@ -31,15 +31,14 @@ class StripedStep:
 class AddedValue:
     """A value that the rewrite adds: the tensor of the graph whose type and quantisation it has, and its shape.
 
-    `rows` are the rows of that tensor that it holds. A constant holds `numbers` instead; it and what is no map have a
-    `dtype` of their own. A `variable` has memory without being written. With `part` it is a part of a constant: the
-    axis along which it is taken, its first index there and the one behind its last.
+    A constant holds `numbers` instead; it and what is no map have a `dtype` of their own. A `variable` has memory
+    without being written. With `part` it is a part of a constant: the axis along which it is taken, its first index
+    there and the one behind its last.
     """
 
     name: str
     tensor: int
     shape: tuple[int, ...]
-    rows: tuple[int, int] | None = None
     numbers: tuple[int, ...] | None = None
     dtype: str = "int32"
     variable: bool = False

@@ -57,6 +57,10 @@ class Layer:
         """Whether the operator pads, so that stripes must not let it pad at their own borders."""
         return self.kind == "window" and self.own and (self.reach > 1 or self.above > 0)
 
+    def reached(self, a: int, b: int) -> tuple[int, int]:
+        """The operand's rows behind output rows [a, b), however far they lie outside of the map."""
+        return a * self.stride - self.above, (b - 1) * self.stride - self.above + self.reach
+
 
 @dataclass(frozen=True, slots=True)
 class InputWindow:
@@ -86,7 +90,7 @@ def input_window(layer: Layer, a: int, b: int, *, pad: bool) -> InputWindow:
     if layer.kind == "grow":
         return _grown(layer, a, b)
     lo, hi = source_rows(layer, a, b)
-    first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+    first, last = layer.reached(a, b)
     if layer.kind in ("pad", "cut"):
         return InputWindow(lo, hi, lo - first, last - hi, computed=b - a, padded=True)
     if not layer.bordered:
@@ -107,7 +111,7 @@ def source_rows(layer: Layer, a: int, b: int) -> tuple[int, int]:
     if layer.kind == "grow":
         window = _grown(layer, a, b)
         return window.lo, window.hi
-    first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+    first, last = layer.reached(a, b)
     lo, hi = max(0, first), min(layer.rows_in, last)
     if lo >= hi:
         raise IllegalStripeError(f"output rows {a} to {b - 1} consist of padding alone")
@@ -158,6 +162,6 @@ def rows_of_window(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int,
     computed = -(-n // layer.stride) if layer.own else (n - layer.reach) // layer.stride + 1
     above = max((computed - 1) * layer.stride + layer.reach - n, 0) // 2 if layer.own else 0
     shift, rest = divmod(i0 - above + layer.above, layer.stride)
-    first, last = a * layer.stride - layer.above, (b - 1) * layer.stride - layer.above + layer.reach
+    first, last = layer.reached(a, b)
     whole = i0 <= max(0, first) and i1 >= min(layer.rows_in, last)
     return (a - shift, computed) if whole and not rest and shift <= a and b - shift <= computed else None
