@@ -26,7 +26,7 @@ from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, TileChain, with_chains
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
-from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import chains_between
@@ -51,7 +51,7 @@ def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> tuple[
     """Operators in runs of random length, direction and number of parts, some by tiles; and these operators."""
     tiled = draw.random() < 0.5 and model.kernels == "portable"  # as fit asks for tiles of portable kernels alone
     chains = random_chains(model.rows, draw) if tiled else []
-    graph = StagedGraph(with_chains(model.rows, chains), RowPlanOptions(pushed))
+    graph = StagedGraph(with_chains(model.rows, chains), pushed)
     search, at, stages = StageSearch(graph), len(graph.rows.order), list[StageChoice]()
     while at:
         first = max(at - draw.randint(1, 6), search.barrier(at))

@@ -18,7 +18,7 @@ from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.drawn_program import drawing_of
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import with_chains
-from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
@@ -34,7 +34,7 @@ def planned(
     path = str(MODELS / name)
     file = load_tflite(path)
     model = CModel(load_model(path), file, kernels)
-    graph = StagedGraph(model.rows, RowPlanOptions(pushed))
+    graph = StagedGraph(model.rows, pushed)
     stages = [StageChoice(0, fused, parts, backward)]
     stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(model.rows.order))]
     return read_source(file), replace(placed_program(graph, stages, 300), kernels=kernels)
@@ -47,7 +47,7 @@ def tiled(*, backward: bool = False, pushed: bool = False) -> tuple[Source, CPro
     file = load_tflite(path)
     model = CModel(load_model(path), file)
     chain = next(chain for chain in chains_between(model.rows, 0, 4) if chain.width == 2)
-    graph = StagedGraph(with_chains(model.rows, [chain]), RowPlanOptions(pushed))
+    graph = StagedGraph(with_chains(model.rows, [chain]), pushed)
     stages = [StageChoice(0, 2, 2, backward)]
     stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(2, len(graph.rows.order))]
     return read_source(file), placed_program(graph, stages, 300)
@@ -60,7 +60,7 @@ def expanded(*, backward: bool = False) -> tuple[Source, CProgram]:
     file = load_tflite(path)
     model = CModel(load_model(path), file)
     chain = next(c for c in chains_between(model.rows, 0, 6) if c.operators[-1] in model.expanded and c.width == 2)
-    graph = StagedGraph(with_chains(model.rows, [chain]), RowPlanOptions())
+    graph = StagedGraph(with_chains(model.rows, [chain]))
     stages = [StageChoice(0, 4, 2, backward)]
     stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(4, len(graph.rows.order))]
     return read_source(file), placed_program(graph, stages, 300)
@@ -267,7 +267,7 @@ def joined_rows(axis: int, folder: Path) -> tuple[Source, CModel, CProgram]:
     file = load_tflite(path)
     model = CModel(load_model(path), file)
     stages = [StageChoice(i, i + 1, 1, False) for i in range(3)]
-    return read_source(file), model, placed_program(StagedGraph(model.rows, RowPlanOptions()), stages, 300)
+    return read_source(file), model, placed_program(StagedGraph(model.rows), stages, 300)
 
 
 def test_operands_that_are_runs_of_a_joined_map_lie_in_it(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from modelplan.formats import load_model
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, with_chains
-from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stated_plan import StatedPlan, stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
@@ -36,7 +36,7 @@ def written(form: str) -> tuple[CModel, CFiles]:
     path = str(MODELS / "ds_cnn_kws.tflite")
     model = CModel(load_model(path), load_tflite(path))
     chains = [next(c for c in chains_between(model.rows, 0, 4) if c.width == 2)] if form == "tiles" else []
-    graph = StagedGraph(with_chains(model.rows, chains), RowPlanOptions(pushed))
+    graph = StagedGraph(with_chains(model.rows, chains), pushed)
     stages = [StageChoice(0, fused, parts)]
     stages += [StageChoice(i, i + 1, 1, bool(i % 2)) for i in range(fused, len(graph.rows.order))]
     program = placed_program(graph, stages, 100)
@@ -129,7 +129,7 @@ def test_a_reshape_that_changes_what_a_row_is_is_caught(
 
     def written() -> CFiles:
         stages = [StageChoice(0, fused), *(StageChoice(i, i + 1) for i in range(fused, 2))]
-        program = placed_program(StagedGraph(model.rows, RowPlanOptions()), stages, 100)
+        program = placed_program(StagedGraph(model.rows), stages, 100)
         return c_files(model.file, model.operators, program, CNames("net", "net.h"))
 
     right = written()

@@ -15,6 +15,7 @@ from functools import partial
 
 from modelplan.rewriting.standalone_c.kernel_records import COperator, const_table
 from modelplan.rewriting.standalone_c.library_calls import (
+    CallWriter,
     LibraryCall,
     called_operators,
     elementwise_call,
@@ -117,16 +118,12 @@ def _average(call: LibraryCall) -> COperator:
     return call.called("cmsis_pool", "average", scratch)
 
 
-def _largest(call: LibraryCall) -> COperator:
-    return call.called("cmsis_pool", "max")
-
-
-_CALLS: Mapping[str, Callable[[LibraryCall], COperator]] = {
+_CALLS: Mapping[str, CallWriter] = {
     "conv_2d": _convolution,
     "depthwise_conv_2d": _depthwise,
     "fully_connected": _connected,
     "average_pool_2d": _average,
-    "max_pool_2d": _largest,
+    "max_pool_2d": partial(LibraryCall.called, source="cmsis_pool", variant="max"),
     "add": partial(elementwise_call, library="cmsis"),
     "multiply": partial(elementwise_call, library="cmsis"),
     "softmax": partial(softmax_call, library="cmsis"),
@@ -149,7 +146,7 @@ def cmsis_includes(kernels: str) -> str:
 
 def cmsis_operators(model: FileModel, operators: Mapping[int, COperator], kernels: str) -> dict[int, COperator]:
     """The operators with calls of CMSIS-NN where it has a kernel, and portable kernels for the rest."""
-    return called_operators(operators, library_calls(model, operators, _CALLS, CMSIS_PATHS[kernels]), _CALLS)
+    return called_operators(model, operators, _CALLS, CMSIS_PATHS[kernels])
 
 
 def faster_operators(model: FileModel, operators: Mapping[int, COperator], kernels: str) -> dict[int, COperator]:

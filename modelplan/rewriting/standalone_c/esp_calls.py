@@ -17,7 +17,6 @@ from modelplan.rewriting.standalone_c.library_calls import (
     LibraryCall,
     called_operators,
     elementwise_call,
-    library_calls,
     softmax_call,
     with_biases,
 )
@@ -117,4 +116,4 @@ _CALLS: Mapping[str, CallWriter] = {
 
 def esp_operators(model: FileModel, operators: Mapping[int, COperator]) -> dict[int, COperator]:
     """The operators with calls of ESP-NN where it has a kernel, and portable kernels for the rest."""
-    return called_operators(operators, library_calls(model, operators, _CALLS), _CALLS)
+    return called_operators(model, operators, _CALLS)

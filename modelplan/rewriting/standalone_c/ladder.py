@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
 from modelplan.answers.proof import Verdict
@@ -15,12 +16,12 @@ from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
-from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import TileSearch
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
-from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung
+from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
 
 #: What each rung adds to the one before.
 C_RUNGS = {
@@ -95,11 +96,9 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
     """
     _check(model, goal)
     rungs: list[CRung] = []
-    for rung in _rungs(model, goal, names, report):
-        rungs.append(rung)
-        if goal.budget is not None and _fits(rung, goal):
-            break
-    chosen = chosen_rung(rungs, goal, lambda rung: _fits(rung, goal), lambda rung: rung.ram)
+    fits = partial(_fits, goal)
+    climb_rungs(_rungs(model, goal, names, report), rungs, goal, fits)
+    chosen = chosen_rung(rungs, goal, fits, lambda rung: rung.ram)
     if chosen is None:
         return CLadder(tuple(rungs), None)
     verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
@@ -108,7 +107,7 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
     return CLadder(tuple(rungs), chosen, (verdict,))
 
 
-def _fits(rung: CRung, goal: CGoal) -> bool:
+def _fits(goal: CGoal, rung: CRung) -> bool:
     small = goal.max_flash is None or rung.flash <= goal.max_flash
     return small and (goal.budget is None or rung.ram <= goal.budget)
 
@@ -126,7 +125,7 @@ def _check(model: CModel, goal: CGoal) -> None:
 
 
 def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterator[CRung]:
-    graph = StagedGraph(model.rows, RowPlanOptions(goal.pushed))
+    graph = StagedGraph(model.rows, goal.pushed)
     single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
     search = StageSearch(graph, goal.seed)
     if "maps" not in goal.without:
@@ -151,7 +150,7 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
 def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterator[CRung]:
     """The plans by tiles of least memory; with a budget those of little work first."""
     most = goal.max_macs or inf, goal.max_time or inf
-    search = TileSearch(model.rows, RowPlanOptions(goal.pushed), *most)
+    search = TileSearch(model.rows, goal.pushed, *most)
     if goal.budget is None:
         found = {(t.stages, t.macs): t for t in search.least(0, top)}.values()
         tried = sorted(found, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]

@@ -94,12 +94,16 @@ def library_calls(
 
 
 def called_operators(
-    operators: Mapping[int, COperator], calls: Mapping[int, LibraryCall], writers: Mapping[str, CallWriter]
+    model: FileModel,
+    operators: Mapping[int, COperator],
+    writers: Mapping[str, CallWriter],
+    paths: tuple[Path, ...] = (),
 ) -> dict[int, COperator]:
     """The operators with calls of a library where there are any, and portable kernels for the rest.
 
     Of several rows in a call only those of element-wise operators are taken to be computed in order.
     """
+    calls = library_calls(model, operators, writers, paths)
     return {
         i: writers[calls[i].kernel.source](calls[i]) if i in calls else replace(o, in_order=bool(o.in_place))
         for i, o in operators.items()

@@ -285,7 +285,7 @@ def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPac
     )
     inputs, outputs = (tuple(rows.value_of[t] for t in ts) for ts in (rows.graph.inputs, rows.graph.outputs))
     scratch = {index: rows.operators[index].scratch for index in trace.scratch}
-    return CProgram(values, stages, packing.height, packing.load, inputs, outputs, graph.options.pushed, scratch)
+    return CProgram(values, stages, packing.height, packing.load, inputs, outputs, graph.pushed, scratch)
 
 
 def _run(graph: StagedGraph, choice: StageChoice) -> tuple[int, ...]:

@@ -30,13 +30,6 @@ class StageChoice:
     backward: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RowPlanOptions:
-    """`pushed`: the caller hands over the rows of the only input, which is never held as a whole unless need be."""
-
-    pushed: bool = False
-
-
 @dataclass(frozen=True)
 class StageGranules:
     """A stage, whose granules come in an order. `dying` are values from before that only this stage still reads.
@@ -113,10 +106,13 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class StagedGraph:
-    """What stages of a graph cost: asks for any run of operators, and remembers the answers."""
+    """What stages of a graph cost: asks for any run of operators, and remembers the answers.
+
+    `pushed`: the caller hands over the rows of the only input, which is never held as a whole unless need be.
+    """
 
     rows: RowGraph
-    options: RowPlanOptions = RowPlanOptions()
+    pushed: bool = False
     _loads: dict[StageChoice, tuple[int, bool]] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -150,7 +146,7 @@ class StagedGraph:
     def stage(self, choice: StageChoice) -> StageGranules:
         """A stage with its values."""
         numbers = list(self.rows.order[choice.first : choice.end])
-        if self.options.pushed and not choice.first:
+        if self.pushed and not choice.first:
             numbers.insert(0, CALLER)
         operators = stage_operators(self.rows, numbers, choice.parts, backward=choice.backward)
         results = {value for operator in operators.values() for value, _, _ in operator.results}

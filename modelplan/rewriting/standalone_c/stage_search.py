@@ -89,7 +89,7 @@ class StageSearch:
         A result lies below the operand over which it is written, or above it where the last rows come first. A chain
         of stages that take turns stays in the same memory; one that does not wanders downwards.
         """
-        fixed = int(self.graph.options.pushed)
+        fixed = int(self.graph.pushed)
         best, least = tuple(stages), self._draft(stages)
         for turn in (0, 1):
             turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])

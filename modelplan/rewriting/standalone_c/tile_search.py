@@ -11,7 +11,7 @@ from math import prod
 from modelplan.ops.macs import element_macs
 from modelplan.rewriting.standalone_c.placing_rows import packed_stage
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, Tile, TileChain, tiles_of, with_chains
-from modelplan.rewriting.standalone_c.stage_plan import RowPlanOptions, StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import LONGEST, StageSearch
 
 _FAR = 1 << 60
@@ -40,11 +40,11 @@ class TiledStages:
 class TileSearch:
     """The search over memories: for each the stages that keep it, with the chains that they cannot do without.
 
-    `most_macs` and `most_time` are shares of the graph's that may be added.
+    `pushed` as in `StagedGraph`; `most_macs` and `most_time` are shares of the graph's that may be added.
     """
 
     rows: RowGraph
-    options: RowPlanOptions
+    pushed: bool
     most_macs: float
     most_time: float
     #: The least height of a stage that was found, and what would have been enough.
@@ -103,7 +103,7 @@ class TileSearch:
             size = end - first - len(own)
             stages.append(StageChoice(at, at + size, _PARTS if end - first > 1 else 1))
             chains += own
-        graph = StagedGraph(with_chains(self.rows, chains), self.options)
+        graph = StagedGraph(with_chains(self.rows, chains), self.pushed)
         macs, time = (sum(self._added(chain)[i] for chain in chains) for i in (0, 1))
         whole = self._cost.whole
         return TiledStages(graph, tuple(stages), macs / max(whole[0], 1), time / max(whole[1], 1))
@@ -131,7 +131,7 @@ class TileSearch:
         """
         graph = self._graph(tuple(chains))
         choice = StageChoice(first, end - len(chains), _PARTS if end - first > 1 else 1)
-        ways = [choice] if self.options.pushed and not first else [choice, replace(choice, backward=True)]
+        ways = [choice] if self.pushed and not first else [choice, replace(choice, backward=True)]
         way = next((way for way in ways if graph.load(way, memory) <= memory), None)
         if way is None:
             return False
@@ -143,7 +143,7 @@ class TileSearch:
 
     def _graph(self, chains: tuple[TileChain, ...]) -> StagedGraph:
         if chains not in self._graphs:
-            self._graphs[chains] = StagedGraph(with_chains(self.rows, chains), self.options)
+            self._graphs[chains] = StagedGraph(with_chains(self.rows, chains), self.pushed)
         return self._graphs[chains]
 
     @cached_property

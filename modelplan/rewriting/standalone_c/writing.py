@@ -147,7 +147,7 @@ class _Writer:
 
     def _beginning(self) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
-        uses_floats = any(ctype == "float" for ctype in self._types())
+        uses_floats = "float" in {self._ctype(t) for value in self.program.values for t in value.tensors}
         lines = [
             f"/* {name} as plain C, written by modelplan {__version__}.",
             " *",
@@ -161,10 +161,6 @@ class _Writer:
             *library_includes(self.program.kernels),
         ]
         return "\n".join(lines)
-
-    def _types(self) -> set[str]:
-        """The C types of all values in the buffer."""
-        return {self._ctype(t) for value in self.program.values for t in value.tensors}
 
     def _ctype(self, tensor: int) -> str:
         dtype = DTYPES[self.tensors[tensor].type]
@@ -227,13 +223,13 @@ class _Writer:
 
     def _memory(self) -> str:
         macro, widest = self.names.macro, self._widest
-        section = f" {macro}_SECTION"
-        plain = f"static int8_t memory[{macro}_RAM_BYTES]{section};\n#define RAM memory"
+        section = f'__attribute__((section("{self.names.section}")))' if self.names.section else ""
+        plain = f"static int8_t memory[{macro}_RAM_BYTES] {macro}_SECTION;\n#define RAM memory"
         if widest > 1:
             kind = {2: "int16_t", 4: "int32_t", 8: "int64_t"}[widest]
             plain = (
                 f"static union {{\n    int8_t bytes[{macro}_RAM_BYTES];\n    {kind} aligned;\n"
-                f"}} memory{section};\n#define RAM memory.bytes"
+                f"}} memory {macro}_SECTION;\n#define RAM memory.bytes"
             )
         lines = [
             f"#ifdef {macro}_RAM",
@@ -241,16 +237,12 @@ class _Writer:
             f"#define RAM ((int8_t *)({macro}_RAM))",
             "#else",
             f"#ifndef {macro}_SECTION",
-            f"#define {macro}_SECTION {self._section}".rstrip(),
+            f"#define {macro}_SECTION {section}".rstrip(),
             "#endif",
             plain,
             "#endif",
         ]
         return "\n".join(lines)
-
-    @property
-    def _section(self) -> str:
-        return f'__attribute__((section("{self.names.section}")))' if self.names.section else ""
 
     @property
     def _widest(self) -> int:
@@ -318,9 +310,11 @@ class _Writer:
     ) -> list[str]:
         """The kernels of an operator at addresses that a table or a counter gives."""
         operator = self.operators[index]
-        reads = [self._pointer(o.tensor, p, const=True) for o, p in zip(operator.operands, places, strict=False)]
+        reads = [
+            self._cast(o.tensor, f"RAM + {p}", const=True) for o, p in zip(operator.operands, places, strict=False)
+        ]
         results = places[len(operator.operands) :]
-        writes = [self._pointer(o.tensor, p) for o, p in zip(operator.results, results, strict=True)]
+        writes = [self._cast(o.tensor, f"RAM + {p}") for o, p in zip(operator.results, results, strict=True)]
         lines: list[str] = []
         for position in range(len(operator.kernels)):
             if position not in self._parts_in_place.get(index, ()):
@@ -350,22 +344,18 @@ class _Writer:
         if self._is_void(step):
             return []
         operator = self.operators[step.operator]
-        lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
-        for position, kernel in enumerate(operator.kernels):
-            if position not in self._parts_in_place.get(operator.index, ()):
-                lines += self._call(step, operator, position, kernel)
-        writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
-        computed = str(step.writes[0].rows) if step.writes else ""
-        return [*lines, *self._seen(operator, writes, computed, None)]
-
-    def _call(self, step: KernelCall, operator: COperator, position: int, kernel: CKernel) -> list[str]:
         reads = [self._typed(r.tensor, r.value, r.address, const=True) for r in step.reads]
         writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
-        rows: tuple[int, ...] = ()
-        if operator.by_rows:
-            first = next(o for o in kernel.operands if isinstance(o, int))
-            rows = step.reads[first].rows, step.reads[first].above, step.writes[0].rows
-        return self._kernel_call(operator, position, reads, writes, tuple(map(str, rows)))
+        computed = str(step.writes[0].rows) if step.writes else ""
+        lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
+        for position, kernel in enumerate(operator.kernels):
+            rows: tuple[str, ...] = ()
+            if operator.by_rows:
+                first = step.reads[next(o for o in kernel.operands if isinstance(o, int))]
+                rows = str(first.rows), str(first.above), computed
+            if position not in self._parts_in_place.get(operator.index, ()):
+                lines += self._kernel_call(operator, position, reads, writes, rows)
+        return [*lines, *self._seen(operator, writes, computed, None)]
 
     def _kernel_call(
         self,
@@ -426,14 +416,11 @@ class _Writer:
         return f"RAM + {self._at(value)}" + (f" {'+' if more > 0 else '-'} {abs(more)}" if more else "")
 
     def _typed(self, tensor: int, value: int, address: int, *, const: bool = False) -> str:
-        """The same as a pointer to a tensor's elements."""
+        """An address of a value as a pointer to a tensor's elements."""
         return self._cast(tensor, self._place(value, address), const=const)
 
-    def _pointer(self, tensor: int, place: str, *, const: bool = False) -> str:
+    def _cast(self, tensor: int, pointer: str, *, const: bool = False) -> str:
         """A place in the buffer as a pointer to a tensor's elements."""
-        return self._cast(tensor, f"RAM + {place}", const=const)
-
-    def _cast(self, tensor: int, pointer: str, *, const: bool) -> str:
         ctype, q = self._ctype(tensor), "const " if const else ""
         return pointer if ctype == "int8_t" else f"({q}{ctype} *)({q}void *)({pointer})"
 
