@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 
 from modelplan.model import Op
@@ -88,9 +88,9 @@ class OnnxSearch:
         self.live = live_after(self.graph, reading.weightless)
         weightless = reading.weightless
         self.bytes = [sum(self.graph.tensors[t].nbytes for t in values - weightless) for values in self.live]
-        self.costs: dict[tuple[int, int, int], list[_Cost]] = {}
-        self.legal: dict[tuple[int, int], list[StripedRegion]] = {}
-        self.lowest: dict[tuple[int, int], int] = {}
+        self._prices = cache(self._priced)
+        self._legal = cache(lambda first, end: list(self._ways(first, end)))
+        self._lowest = cache(self._least_probed)
         self.loads = [self._load(index) for index in range(len(self.graph.ops))]
 
     @cached_property
@@ -257,7 +257,7 @@ class OnnxSearch:
 
     def _cheapest(self, first: int, end: int, target: int) -> _Cost | None:
         """The cheapest stripes of a region that stay at or below a peak: few of them, if possible."""
-        if not self._reachable(first, end, target):
+        if not 0 <= self._lowest(first, end) <= _NEAR * target:
             return None
         for stripes in _STRIPES:
             fit = [cost for cost in self._prices(first, end, stripes) if cost.peak <= target]
@@ -265,35 +265,24 @@ class OnnxSearch:
                 return min(fit, key=lambda cost: cost.extra)
         return None
 
-    def _reachable(self, first: int, end: int, target: int) -> bool:
-        """Whether a region can come near a peak, by the prices of two numbers of stripes or of few."""
-        key = first, end
-        if key not in self.lowest:
-            found: list[int] = []
-            for stripes in reversed(_STRIPES):
-                if stripes * (end - first) > _MOST_PROBED and stripes > _STRIPES[0]:
-                    continue
-                found += [cost.peak for cost in self._prices(first, end, stripes)]
-                if len(found) >= _PROBES:
-                    break
-            self.lowest[key] = min(found, default=-1)
-        return 0 <= self.lowest[key] <= _NEAR * target
+    def _least_probed(self, first: int, end: int) -> int:
+        """How low a region may come, by the prices of two numbers of stripes or of few; -1 where there are none."""
+        found: list[int] = []
+        for stripes in reversed(_STRIPES):
+            if stripes * (end - first) > _MOST_PROBED and stripes > _STRIPES[0]:
+                continue
+            found += [cost.peak for cost in self._prices(first, end, stripes)]
+            if len(found) >= _PROBES:
+                break
+        return min(found, default=-1)
 
-    def _prices(self, first: int, end: int, stripes: int) -> list[_Cost]:
+    def _priced(self, first: int, end: int, stripes: int) -> list[_Cost]:
         """What a region costs in so many stripes; nothing where there are no such stripes."""
-        key = first, end, stripes
-        if key not in self.costs:
-            costs = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
-            self.costs[key] = [cost for cost in costs if cost.extra <= self.most_macs * self.macs]
-        return self.costs[key]
-
-    def _legal(self, first: int, end: int) -> list[StripedRegion]:
-        """The ways to split a region: the axis of its last value, rows kept or made again."""
-        if (first, end) not in self.legal:
-            self.legal[first, end] = list(self._ways(first, end))
-        return self.legal[first, end]
+        costs = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
+        return [cost for cost in costs if cost.extra <= self.most_macs * self.macs]
 
     def _ways(self, first: int, end: int) -> Iterator[StripedRegion]:
+        """The ways to split a region: the axis of its last value, rows kept or made again."""
         if self._quantises_rows(first, end):
             return
         op = self.graph.ops[end - 1]

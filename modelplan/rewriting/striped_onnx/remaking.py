@@ -6,7 +6,7 @@ go in stripes with those that read it. A part of the model's work is done twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -35,29 +35,27 @@ def late_skips(reading: Reading, share: float) -> list[Skip]:
 
     What such a value is made of is kept where it is at most this share of its bytes, else it is made again too.
     """
-    graph, skips = reading.graph, []
-    for t, readers in enumerate(graph.readers):
-        order = sorted(set(readers))
-        gaps = [k for k, (a, b) in enumerate(pairwise(order)) if b - a >= _FAR]
-        if graph.producers[t] < 0 or not gaps or reading.apart.intersection(order):
-            continue
-        ops = _makers(reading, t, share)
-        if ops:
-            skips.append(Skip(t, tuple(order[gaps[-1] + 1 :]), ops))
-    return sorted(skips, key=lambda skip: -graph.tensors[skip.t].nbytes)
+    return _skips(reading, share, lambda _, order: [k for k, (a, b) in enumerate(pairwise(order)) if b - a >= _FAR])
 
 
 def pooled_skips(reading: Reading, share: float, least: int) -> list[Skip]:
     """As `late_skips`, the values of `least` bytes that are first read as a whole, such as by a global pool."""
+
+    def whole(t: int, order: Sequence[int]) -> list[int]:
+        large = reading.graph.tensors[t].nbytes >= least
+        return [k for k, index in enumerate(order[:-1]) if large and not reading.goes_by_rows(index)]
+
+    return _skips(reading, share, whole)
+
+
+def _skips(reading: Reading, share: float, early: Callable[[int, Sequence[int]], list[int]]) -> list[Skip]:
+    """The values with readers behind the last `early` place in the order of all of them."""
     graph, skips = reading.graph, []
     for t, readers in enumerate(graph.readers):
         order = sorted(set(readers))
-        whole = [k for k, index in enumerate(order[:-1]) if not reading.goes_by_rows(index)]
-        if graph.producers[t] < 0 or not whole or graph.tensors[t].nbytes < least or reading.apart.intersection(order):
-            continue
-        ops = _makers(reading, t, share)
-        if ops:
-            skips.append(Skip(t, tuple(order[whole[-1] + 1 :]), ops))
+        places = early(t, order) if graph.producers[t] >= 0 and not reading.apart.intersection(order) else []
+        if places and (ops := _makers(reading, t, share)):
+            skips.append(Skip(t, tuple(order[places[-1] + 1 :]), ops))
     return sorted(skips, key=lambda skip: -graph.tensors[skip.t].nbytes)
 
 

@@ -293,7 +293,7 @@ class _Writer:
         elif step.kind == "Pad":
             self._pad(node, step, above, below)
         elif step.kind == "Reshape":
-            self._reshape(node, shape)
+            self._give(node, "shape", 1, shape, _RESHAPE_OPERANDS)
         elif step.kind == "Slice":
             self._slice_from_first(node, step)
         elif step.kind == "Resize" and len(node.input) > 3 and node.input[3]:
@@ -306,10 +306,7 @@ class _Writer:
         found = dict(op.attributes).get("pads") if old else self.reading.constant(op, 1)
         pads = [int(str(n).removesuffix(".0")) for n in found] if isinstance(found, tuple) else [0] * 2 * rank
         pads[step.axis], pads[rank + step.axis] = above, below
-        if old:
-            self._set(node, "pads", pads)
-        else:
-            node.input[1] = self._constant(pads)
+        self._give(node, "pads", 1, pads, PAD_OPERANDS)
 
     def _slice_from_first(self, node: Any, step: OnnxStep) -> None:
         """Lets a Slice begin at the first row of its operand, which begins where the stripe does."""
@@ -324,17 +321,15 @@ class _Writer:
         if step.axis in cut:
             place = cut.index(step.axis)
             starts[place], ends[place] = 0, _BEHIND_ALL
-            if old:
-                self._set(node, "starts", starts)
-                self._set(node, "ends", ends)
-            else:
-                node.input[1], node.input[2] = self._constant(starts), self._constant(ends)
+            self._give(node, "starts", 1, starts, SLICE_OPERANDS)
+            self._give(node, "ends", 2, ends, SLICE_OPERANDS)
 
-    def _reshape(self, node: Any, shape: Sequence[int]) -> None:
-        if self.reading.opset < _RESHAPE_OPERANDS:
-            self._set(node, "shape", list(shape))
+    def _give(self, node: Any, name: str, place: int, numbers: Sequence[int], since: int) -> None:
+        """Gives a node numbers, as an operand from the opset `since` on, before as an attribute."""
+        if self.reading.opset < since:
+            self._set(node, name, list(numbers))
         else:
-            node.input[1] = self._constant(shape)
+            node.input[place] = self._constant(numbers)
 
     def _set(self, node: Any, name: str, value: list[int] | None) -> None:
         """Gives an attribute another value, or takes it away."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from modelplan.runtimes.ort.measuring import SessionSettings
 
@@ -15,60 +16,55 @@ _LEVELS = {
 
 def python_settings(settings: SessionSettings, model: str) -> list[str]:
     """The settings as lines of Python."""
-    lines = ["options = onnxruntime.SessionOptions()"]
-    level = _LEVELS[settings.level]
-    lines.append(f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}")
-    lines.append(f"options.intra_op_num_threads = {settings.threads}")
-    if settings.arena == "off":
-        lines.append("options.enable_cpu_mem_arena = False")
-    if settings.arena == "exact":
-        lines += [
-            "arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR",
-            'memory = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)',
-            "onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg(0, 1, -1, -1))",
-            'options.add_session_config_entry("session.use_env_allocators", "1")',
-        ]
-    if not settings.pattern:
-        lines.append("options.enable_mem_pattern = False")
-    if settings.order == "priority":
-        lines.append("options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED")
-    lines.append(f"session = onnxruntime.InferenceSession({model!r}, options, providers=['CPUExecutionProvider'])")
-    if settings.shrink:
-        lines += [
-            "run = onnxruntime.RunOptions()",
-            'run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")  # give it to session.run',
-        ]
-    return lines
+    return [line for python, _ in _pieces(settings, model) for line in python]
 
 
 def cpp_settings(settings: SessionSettings, model: str) -> list[str]:
     """The settings as lines of C++."""
+    return [line for _, cpp in _pieces(settings, model) for line in cpp]
+
+
+def _pieces(settings: SessionSettings, model: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Piece by piece what sets a session up, as lines of Python and of C++."""
     level = _LEVELS[settings.level]
-    lines = [
-        "Ort::Env env;",
-        "Ort::SessionOptions options;",
-        f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});",
-    ]
-    lines.append(f"options.SetIntraOpNumThreads({settings.threads});")
+    yield ["options = onnxruntime.SessionOptions()"], ["Ort::Env env;", "Ort::SessionOptions options;"]
+    yield (
+        [f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}"],
+        [f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});"],
+    )
+    threads = settings.threads
+    yield [f"options.intra_op_num_threads = {threads}"], [f"options.SetIntraOpNumThreads({threads});"]
     if settings.arena == "off":
-        lines.append("options.DisableCpuMemArena();")
+        yield ["options.enable_cpu_mem_arena = False"], ["options.DisableCpuMemArena();"]
     if settings.arena == "exact":
-        lines += [
-            "Ort::ArenaCfg arena(0, 1, -1, -1);",
-            "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
-            'options.AddConfigEntry("session.use_env_allocators", "1");',
-        ]
+        yield (
+            [
+                "arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR",
+                'memory = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)',
+                "onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg(0, 1, -1, -1))",
+                'options.add_session_config_entry("session.use_env_allocators", "1")',
+            ],
+            [
+                "Ort::ArenaCfg arena(0, 1, -1, -1);",
+                "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
+                'options.AddConfigEntry("session.use_env_allocators", "1");',
+            ],
+        )
     if not settings.pattern:
-        lines.append("options.DisableMemPattern();")
+        yield ["options.enable_mem_pattern = False"], ["options.DisableMemPattern();"]
     if settings.order == "priority":
-        lines.append("// the priority-based order can be chosen in Python only")
-    lines.append(f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);")
+        only = "// the priority-based order can be chosen in Python only"
+        yield ["options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED"], [only]
+    yield (
+        [f"session = onnxruntime.InferenceSession({model!r}, options, providers=['CPUExecutionProvider'])"],
+        [f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);"],
+    )
     if settings.shrink:
-        lines += [
-            "Ort::RunOptions run;",
-            'run.AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0");  // give it to session.Run',
-        ]
-    return lines
+        shrink = '"memory.enable_memory_arena_shrinkage", "cpu:0"'
+        yield (
+            ["run = onnxruntime.RunOptions()", f"run.add_run_config_entry({shrink})  # give it to session.run"],
+            ["Ort::RunOptions run;", f"run.AddConfigEntry({shrink});  // give it to session.Run"],
+        )
 
 
 def changed_options(settings: SessionSettings, usual: SessionSettings) -> list[str]:
