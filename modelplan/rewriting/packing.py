@@ -313,9 +313,7 @@ def _around_scratch(
 
 def _request_offsets(rows: Sequence[Request], problem: Problem, placement: Placement) -> tuple[int, ...]:
     """The offset of each request, scratch too, from the offsets of the buffers."""
-    of_tensor: dict[int, int] = {}
-    for members, start in zip(problem.members, placement.offsets.tolist(), strict=False):
-        of_tensor |= {m.tensor: start + m.delta for m in members}
+    of_tensor = _tensor_offsets(problem, placement, max((row.tensor for row in rows), default=-1) + 1)
     scratch = iter(placement.offsets[problem.is_scratch].tolist())
     return tuple(next(scratch) if row.scratch else of_tensor[row.tensor] for row in rows)
 

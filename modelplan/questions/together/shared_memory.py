@@ -158,7 +158,7 @@ def _check_scratch(shared_plan: SharedPlan, written: Sequence[FileModel], abi: A
     offsets, sizes = shared_plan.placement.offsets.copy(), shared_plan.problem.size.copy()
     joint_of = {(owned.model, owned.buffer): joint for joint, owned in shared_plan.owners_of()}
     for number, model in enumerate(written):
-        part, rows = shared_plan.parts[number], Interpreter(model, abi, library).planned()
+        part, rows = shared_plan.parts[number], Interpreter(model, abi, library).planned
         places = planner.greedy_offsets(rows, planner.read_plan(model))
         if part.carried is not None:
             _check_block(shared_plan, number, rows, places)

@@ -25,6 +25,7 @@ from modelplan.rewriting.standalone_c.kernel_records import (
     const_table,
     rows_of,
 )
+from modelplan.rewriting.standalone_c.moving import merged_loops
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 
 
@@ -128,15 +129,8 @@ def broadcast_loops(r: OperatorReader) -> list[tuple[int, int, int]]:
     result = r.output().shape
     strides = [_repeated_strides(r, position) for position in (0, 1)]
     by_rows = rows_of(result) > 1
-    loops: list[tuple[int, int, int]] = []
-    for count, a, b in zip(result, *strides, strict=True):
-        if count == 1:
-            continue
-        fixed = len(loops) == 1 and by_rows
-        if loops and not fixed and loops[-1][1:] == (a * count, b * count):
-            loops[-1] = (loops[-1][0] * count, a, b)
-        else:
-            loops.append((count, a, b))
+    axes = [axis for axis in zip(result, *strides, strict=True) if axis[0] != 1]
+    loops = merged_loops(axes, int(by_rows))
     r.require(holds=len(loops) <= 3, why=f"operands that are repeated along every other axis of {list(result)}")
     first = loops[:1] if by_rows else []
     rest = loops[len(first) :]

@@ -54,8 +54,6 @@ def _fits(call: LibraryCall) -> bool:
 
 
 def _convolution(call: LibraryCall) -> COperator:
-    if not _fits(call):
-        return _portable(call)
     if call.number("kernel_height") == call.number("kernel_width") == 1:
         return _pointwise(call)
     return replace(with_biases(call, "esp_convolve", "int8", (1, 2, 3)), by_columns=False)
@@ -74,8 +72,6 @@ def _pointwise(call: LibraryCall) -> COperator:
 
 
 def _depthwise(call: LibraryCall) -> COperator:
-    if not _fits(call):
-        return _portable(call)
     return replace(with_biases(call, "esp_depthwise", "int8", (0, 1, 2)), by_columns=False)
 
 
@@ -84,14 +80,12 @@ def _portable(call: LibraryCall) -> COperator:
 
 
 def _connected(call: LibraryCall) -> COperator:
-    if not _fits(call):
-        return _portable(call)
     variant = "channels" if call.number("by_channel") else "tensor"
     return call.called("esp_connected", variant, shift=const_table("shift", "int32_t", call.table("shift").numbers))
 
 
 def _pool(call: LibraryCall, variant: str) -> COperator:
-    return replace(call.called("esp_pool", variant), by_columns=False) if _fits(call) else _portable(call)
+    return replace(call.called("esp_pool", variant), by_columns=False)
 
 
 def _elementwise(call: LibraryCall) -> COperator:
@@ -102,12 +96,16 @@ def _elementwise(call: LibraryCall) -> COperator:
     return elementwise_call(call, "esp")
 
 
+def _where_it_fits(write: CallWriter) -> CallWriter:
+    return lambda call: write(call) if _fits(call) else _portable(call)
+
+
 _CALLS: Mapping[str, CallWriter] = {
-    "conv_2d": _convolution,
-    "depthwise_conv_2d": _depthwise,
-    "fully_connected": _connected,
-    "average_pool_2d": partial(_pool, variant="average_ansi"),
-    "max_pool_2d": partial(_pool, variant="max_ansi"),
+    "conv_2d": _where_it_fits(_convolution),
+    "depthwise_conv_2d": _where_it_fits(_depthwise),
+    "fully_connected": _where_it_fits(_connected),
+    "average_pool_2d": _where_it_fits(partial(_pool, variant="average_ansi")),
+    "max_pool_2d": _where_it_fits(partial(_pool, variant="max_ansi")),
     "add": _elementwise,
     "multiply": _elementwise,
     "softmax": partial(softmax_call, library="esp"),

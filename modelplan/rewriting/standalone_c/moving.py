@@ -72,15 +72,9 @@ class _Move:
         return AxisWindow(1, jump // step, -(self.source.begin(self.source_part) // step))
 
 
-def _loops(move: _Move, keep: int) -> tuple[list[tuple[int, int, int]], int]:
-    """The loops as (count, bytes between sources, bytes between targets), and the bytes of a contiguous run.
-
-    The first `keep` axes stay loops of their own.
-    """
-    source, target = move.source_part, move.target_part
-    width = move.source.width
-    axes = list(zip(source.shape, source.strides, target.strides, strict=True))
-    loops = axes[:keep]
+def merged_loops(axes: Sequence[tuple[int, int, int]], keep: int) -> list[tuple[int, int, int]]:
+    """Loops over axes, as (count, steps on both sides): those that go on as one are one, but for the first `keep`."""
+    loops = list(axes[:keep])
     for count, step, jump in axes[keep:]:
         if count == 1:
             continue
@@ -88,6 +82,17 @@ def _loops(move: _Move, keep: int) -> tuple[list[tuple[int, int, int]], int]:
             loops[-1] = (loops[-1][0] * count, step, jump)
         else:
             loops.append((count, step, jump))
+    return loops
+
+
+def _loops(move: _Move, keep: int) -> tuple[list[tuple[int, int, int]], int]:
+    """The loops as (count, bytes between sources, bytes between targets), and the bytes of a contiguous run.
+
+    The first `keep` axes stay loops of their own.
+    """
+    source, target = move.source_part, move.target_part
+    width = move.source.width
+    loops = merged_loops(list(zip(source.shape, source.strides, target.strides, strict=True)), keep)
     if len(loops) > keep and loops[-1][1:] == (width, width):
         return loops[max(keep - 1, 0) : -1], loops[-1][0] * width
     return loops[max(keep - 1, 0) :], width

@@ -37,19 +37,18 @@ def _pieces(settings: SessionSettings, model: str) -> Iterator[tuple[list[str], 
     if settings.arena == "off":
         yield ["options.enable_cpu_mem_arena = False"], ["options.DisableCpuMemArena();"]
     if settings.arena == "exact":
-        yield (
-            [
-                "arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR",
-                'memory = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)',
-                "onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg(0, 1, -1, -1))",
-                'options.add_session_config_entry("session.use_env_allocators", "1")',
-            ],
-            [
-                "Ort::ArenaCfg arena(0, 1, -1, -1);",
-                "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
-                'options.AddConfigEntry("session.use_env_allocators", "1");',
-            ],
-        )
+        python = [
+            "arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR",
+            'memory = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)',
+            "onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg(0, 1, -1, -1))",
+            'options.add_session_config_entry("session.use_env_allocators", "1")',
+        ]
+        cpp = [
+            "Ort::ArenaCfg arena(0, 1, -1, -1);",
+            "env.CreateAndRegisterAllocator(Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault), arena);",
+            'options.AddConfigEntry("session.use_env_allocators", "1");',
+        ]
+        yield python, cpp
     if not settings.pattern:
         yield ["options.enable_mem_pattern = False"], ["options.DisableMemPattern();"]
     if settings.order == "priority":

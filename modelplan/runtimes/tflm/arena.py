@@ -174,7 +174,7 @@ def planned(
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
     arenas = [Interpreter(model, *build) for build in builds(abi, kernels)]
-    rows = max(arenas, key=lambda one: one.arena().least).planned()
+    rows = max(arenas, key=lambda one: one.arena().least).planned
     return rows, planner.greedy_offsets(rows, planner.read_plan(model))
 
 
@@ -185,7 +185,7 @@ def most_planned(model: FileModel, abi: int | str, kernels: str) -> tuple[planne
         RequestError: no such ABI or kernel library.
         ModelError: subgraphs call each other in a circle.
     """
-    each = [Interpreter(model, *build).planned() for build in builds(abi, kernels)]
+    each = [Interpreter(model, *build).planned for build in builds(abi, kernels)]
     if not is_group(kernels):
         return max(each, key=lambda rows: sum(row.size for row in rows))
     sizes = [_scratch_by_operator(rows) for rows in each]
@@ -259,7 +259,7 @@ class Interpreter:
         `reserved` is the head that the allocator already has for other models; `greedy` says that the planner is TFLM's
         own, which works in the arena.
         """
-        rows, offsets = self.planned(), planner.read_plan(self.model)
+        rows, offsets = self.planned, planner.read_plan(self.model)
         if head is None:
             head = planner.head_bytes(rows, planner.greedy_offsets(rows, offsets))
         self._take_own(memory)
@@ -270,12 +270,9 @@ class Interpreter:
         _take_interface(memory, self.model.subgraphs[0], self.abi)
         return head, planning
 
+    @cached_property
     def planned(self) -> tuple[planner.Request, ...]:
         """What TFLM plans for the model, in its order."""
-        return self._planned
-
-    @cached_property
-    def _planned(self) -> tuple[planner.Request, ...]:
         sizes = {number: _nbytes(self.model.tensors[number], shape) for number, shape in self.prepared.shapes.items()}
         return planner.requests_with(self.model, self._scratch(), sizes)
 
@@ -298,7 +295,7 @@ class Interpreter:
     @property
     def scratch_bytes(self) -> int:
         """The head that scratch alone would need."""
-        rows = [row for row in self.planned() if row.scratch]
+        rows = [row for row in self.planned if row.scratch]
         return planner.head_bytes(rows, planner.greedy_offsets(rows))
 
     @property

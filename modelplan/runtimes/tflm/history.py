@@ -15,25 +15,14 @@ from modelplan.runtimes.tflm.file import FileModel
 
 #: The first day of the repository; what came with it is older.
 _START = date(2021, 4, 9)
+_OLDEST = "ADD CONCATENATION FILL LESS MEAN MUL PAD PADV2 QUANTIZE RESHAPE STRIDED_SLICE SUB TRANSPOSE"
 #: Operators that a rewrite may add: the day on which MicroMutableOpResolver could register each first.
 _OPERATORS = {
-    "ADD": _START,
-    "CONCATENATION": _START,
+    **dict.fromkeys(_OLDEST.split(), _START),
     "DYNAMIC_UPDATE_SLICE": date(2025, 11, 10),  # 62cbc8e3e, #3246
-    "FILL": _START,
     "GATHER": date(2021, 5, 3),  # 15c609314
-    "LESS": _START,
-    "MEAN": _START,
-    "MUL": _START,
-    "PAD": _START,
-    "PADV2": _START,
-    "QUANTIZE": _START,
-    "RESHAPE": _START,
     "SLICE": date(2021, 10, 25),  # 284df73c5, #618
-    "STRIDED_SLICE": _START,
-    "SUB": _START,
     "SUM": date(2022, 7, 22),  # 7257cf16b
-    "TRANSPOSE": _START,
     "WHILE": date(2022, 3, 16),  # 359c83a84, #973
 }
 _PLANS_OF_SUBGRAPHS = date(2022, 3, 1)  # 8c41f9606, #947

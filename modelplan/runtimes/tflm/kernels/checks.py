@@ -63,6 +63,12 @@ def zero_point(p: Preparation, operand: Operand, what: str, wanted: int = 0) -> 
     p.require(known is None or found == wanted, f"{what} has zero point {found}; its kernel takes {wanted}")
 
 
+def zero_points(p: Preparation, *operands: Operand) -> None:
+    """Requires zero points of 0 of the inputs from the first on, and of the output, which comes last."""
+    for index, operand in enumerate(operands, 1):
+        zero_point(p, operand, "output" if index == len(operands) else f"input {index - 1}")
+
+
 def scale_near(p: Preparation, operand: Operand, what: str, wanted: float, slack: float = 0.0) -> None:
     """Requires a scale within `slack` of the one that the kernel's arithmetic assumes."""
     known = operand.quantization

@@ -20,7 +20,7 @@ from modelplan.runtimes.tflm.kernels.checks import (
     same_types,
     scaled,
     window_padding,
-    zero_point,
+    zero_points,
 )
 from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, add, softmax
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation, Prepare
@@ -124,8 +124,7 @@ def _conv(p: Preparation, path: Path) -> None:
     if source.dtype == "int8":
         p.scratch_if_any(conv_bytes(w, path))
     elif source.dtype == "int16":
-        zero_point(p, source, "input 0")
-        zero_point(p, result, "output")
+        zero_points(p, source, result)
         p.scratch_if_any(8 * rounded_up(w.patch, 8) if path.mve else 4 * w.patch)
 
 
@@ -136,8 +135,7 @@ def _depthwise(p: Preparation, path: Path) -> None:
     if source.dtype in QUANTISED:
         scaled(p, weights, "the filter")
         if source.dtype == "int16":
-            zero_point(p, source, "input 0")
-            zero_point(p, result, "output")
+            zero_points(p, source, result)
         weighted.require_channel_scales(p, weights, 3, points=True)
         weighted.keep_multipliers(p, weights.dim(3))
     weighted.depthwise_data(p, source.dtype)
@@ -175,8 +173,7 @@ def _fully_connected(p: Preparation, path: Path) -> None:
     by_channel = source.dtype != "float32" and weights.per_channel
     p.require(not by_channel or source.dtype == "int8", "16-bit input with weights that have a scale for each channel")
     if source.dtype == "int16":
-        zero_point(p, source, "input 0")
-        zero_point(p, result, "output")
+        zero_points(p, source, result)
     if source.dtype != "int8" or weights.dtype == "int4":
         return
     if result.rank > 2 and weights.dim(-1) % 4 == 0:
@@ -202,8 +199,7 @@ def _batch_matmul(p: Preparation, path: Path) -> None:
         return
     p.keep_struct(weighted.MATMUL_QUANTIZATION)
     if left.dtype == "int16":
-        for operand, what in ((left, "input 0"), (right, "input 1"), (result, "output")):
-            zero_point(p, operand, what)
+        zero_points(p, left, right, result)
     elif path.mve:
         columns = right.dim(-2 if p.call.number("adj_y") else -1)
         p.scratch(4 * columns)
@@ -282,8 +278,7 @@ def _add(p: Preparation) -> None:
     one, other, result = p.call.input(0), p.call.input(1), p.call.output()
     same_types(p, one, other, result)
     if one.dtype == "int16":
-        for operand, what in ((one, "input 0"), (other, "input 1"), (result, "output")):
-            zero_point(p, operand, what)
+        zero_points(p, one, other, result)
 
 
 _LSTM_GATE = ("int32*2", "pointer*2", "int32*2", "pointer*3", "enum")

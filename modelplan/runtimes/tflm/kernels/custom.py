@@ -24,17 +24,15 @@ _SUBTRACTION: Struct = (("int32*8", "bool"), "pointer", "size")
 _DETECTION: Struct = ("int*3", "float*2", "int", "bool", ("float*4",), "int*11", *(("float", "int32"),) * 3)
 
 
-def _operands(p: Preparation, sources: tuple[str, ...], results: tuple[str, ...], rank: int | None = 1) -> None:
-    """Requires these types of inputs and outputs, each with `rank` dimensions; "type:rank" names another rank."""
+def _operands(p: Preparation, sources: tuple[str, ...], results: tuple[str, ...]) -> None:
+    """Requires these types of inputs and outputs, each with one dimension; "type:rank" names another rank."""
     p.counts(len(sources), len(results))
     listed = [(p.input(i), f"input {i}", sources[i]) for i in range(len(sources))]
     listed += [(p.output(i), f"output {i}", results[i]) for i in range(len(results))]
     for operand, what, wanted in listed:
         dtype, _, dimensions = wanted.partition(":")
         one_of(p, operand, what, dtype)
-        if dimensions or rank is not None:
-            count = int(dimensions or rank or 0)
-            rank_between(p, operand, what, count, count)
+        rank_between(p, operand, what, int(dimensions or 1), int(dimensions or 1))
 
 
 def _require_option(p: Preparation, name: str) -> int:
@@ -100,10 +98,6 @@ def _framer(p: Preparation) -> None:
 def _stacker_state(p: Preparation) -> None:
     rows = _require_option(p, "stacker_left_context") + _require_option(p, "stacker_right_context") + 1
     _keep_ring(p, _require_option(p, "num_channels") * rows)
-
-
-def _stacker(p: Preparation) -> None:
-    _operands(p, ("int16",), ("int16", "bool:0"))
 
 
 def _transformed(p: Preparation) -> str:
@@ -236,7 +230,7 @@ OPERATORS: dict[str, Operator] = {
     "SignalWindow": Operator((), ("int32*2",), _window),
     "SignalDelay": Operator((), _DELAY, _delay),
     "SignalFramer": Operator((), _FRAMER, _framer),
-    "SignalStacker": Operator((), _STACKER, _stacker, initialise=_stacker_state),
+    "SignalStacker": Operator((), _STACKER, _typed(("int16",), ("int16", "bool:0")), initialise=_stacker_state),
     "SignalOverlapAdd": Operator((), _OVERLAP, _overlap_add),
     "SignalRfft": Operator((), _RFFT, _rfft, initialise=_transform_state),
     "SignalIrfft": Operator((), _IRFFT, _transform, initialise=_transform_state),

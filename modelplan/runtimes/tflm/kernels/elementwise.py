@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from modelplan.runtimes.tflm.kernels.checks import (
     QUANTISED,
     added_scales,
@@ -16,6 +18,7 @@ from modelplan.runtimes.tflm.kernels.checks import (
     scaled,
     unscaled,
     zero_point,
+    zero_points,
 )
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation, Prepare
 
@@ -52,8 +55,7 @@ def _rescaled(p: Preparation) -> None:
         scaled(p, source, "input 0")
         scaled(p, result, "output")
     if quantised and source.dtype == "int16":
-        zero_point(p, source, "input 0")
-        zero_point(p, result, "output")
+        zero_points(p, source, result)
 
 
 def _add(p: Preparation) -> None:
@@ -94,8 +96,7 @@ def mul(p: Preparation) -> None:
     p.counts(2)
     same_types(p, one, other)
     if one.dtype == "int16" and result.dtype in QUANTISED:
-        for operand, what in ((one, "input 0"), (other, "input 1"), (result, "output")):
-            zero_point(p, operand, what)
+        zero_points(p, one, other, result)
 
 
 def _div(p: Preparation) -> None:
@@ -117,8 +118,7 @@ def _squared_difference(p: Preparation) -> None:
     one, other, result = p.input(0), p.input(1), p.output()
     same_types(p, one, other)
     if one.dtype == "int16":
-        for operand, what in ((one, "input 0"), (other, "input 1"), (result, "output")):
-            zero_point(p, operand, what)
+        zero_points(p, one, other, result)
     if one.dtype in QUANTISED:
         first, second = first_scale(one), first_scale(other)
         largest = max(first or 0.0, second or 0.0)
@@ -154,8 +154,7 @@ def _add_n(p: Preparation) -> None:
 def _relu(p: Preparation) -> None:
     source, result = p.input(), p.output()
     if source.dtype == "int16":
-        zero_point(p, source, "input 0")
-        zero_point(p, result, "output")
+        zero_points(p, source, result)
 
 
 def _relu6(p: Preparation) -> None:
@@ -176,13 +175,8 @@ def _sigmoidal(p: Preparation, source_zero: int | None) -> None:
     if source.dtype == "int8" and source_zero is not None:
         zero_point(p, result, "output", source_zero)
     if source.dtype == "int16":
-        zero_point(p, source, "input 0")
-        zero_point(p, result, "output")
+        zero_points(p, source, result)
         scale_near(p, result, "output", 2.0**-15, 2.0**-15 * 1e-3)
-
-
-def _logistic(p: Preparation) -> None:
-    _sigmoidal(p, -128)
 
 
 def _tanh(p: Preparation) -> None:
@@ -210,8 +204,7 @@ def softmax(p: Preparation) -> None:
 def _softmax_scales(p: Preparation) -> None:
     source, result = p.call.input(0), p.call.output()
     if source.dtype == "int16":
-        zero_point(p, source, "input 0")
-        zero_point(p, result, "output")
+        zero_points(p, source, result)
         scale_near(p, result, "output", 2.0**-15, 2.0**-15 * 1e-3)
     elif source.dtype == "int8" and result.dtype == "int16":
         zero_point(p, result, "output", -32768)
@@ -329,7 +322,7 @@ OPERATORS: dict[str, Operator] = {
     "LEAKY_RELU": Operator(("float",), ("int32*6",), _unary, _FLOAT_QUANTISED),
     "ELU": Operator((), ("int8*256",), _unary, _FLOAT_INT8),
     "HARD_SWISH": Operator((), ("int16*3", "int", "int16", "int"), _unary_of_any_type, _FLOAT_INT8),
-    "LOGISTIC": Operator((), _FOUR_WORDS, _logistic, _FLOAT_QUANTISED),
+    "LOGISTIC": Operator((), _FOUR_WORDS, partial(_sigmoidal, source_zero=-128), _FLOAT_QUANTISED),
     "TANH": Operator((), _FOUR_WORDS, _tanh, _FLOAT_QUANTISED),
     "SOFTMAX": Operator(("float",), SOFTMAX_DATA, softmax, _FLOAT_QUANTISED),
     "LOG_SOFTMAX": Operator((), (), _log_softmax, _FLOAT_INT8),

@@ -11,6 +11,7 @@ from modelplan.runtimes.tflm.kernels.checks import (
     same_types,
     scaled,
     zero_point,
+    zero_points,
 )
 from modelplan.runtimes.tflm.kernels.elementwise import ARITHMETIC
 from modelplan.runtimes.tflm.kernels.preparation import EVAL_TENSOR, Operator, Preparation
@@ -240,8 +241,7 @@ def _batch_matmul(p: Preparation) -> None:
         p.keep_struct(MATMUL_QUANTIZATION)
     keep_turned(p, left, right)
     if left.dtype == "int16":
-        for operand, what in ((left, "input 0"), (right, "input 1"), (result, "output")):
-            zero_point(p, operand, what)
+        zero_points(p, left, right, result)
     require_product(p, left, right)
     reshape_product(p, left, right, result)
 
@@ -365,11 +365,10 @@ def lstm_gates(p: Preparation, cell: Operand) -> None:
     """Requires a cell of a type that the kernel has; weights with scales by channel keep their multipliers."""
     one_of(p, cell, "the cell state", "float32", "int16")
     if cell.dtype == "int16":
-        for input_weights, recurrent in ((2, 6), (1, 5), (3, 7), (4, 8)):
-            for index in (input_weights, recurrent):
-                weights = p.call.input(index)
-                if weights.per_channel:
-                    keep_multipliers(p, weights.scales)
+        for index in (2, 6, 1, 5, 3, 7, 4, 8):  # of each gate those of the input, then those of the state
+            weights = p.call.input(index)
+            if weights.per_channel:
+                keep_multipliers(p, weights.scales)
 
 
 def _lstm(p: Preparation) -> None:
