@@ -91,8 +91,9 @@ class StatedStatements:
             yield from self._called(int(call[1]), int(call[2] or 0), call[3].split(", "))
         elif move := _MOVE.match(line):
             yield from self._closed()
-            value = self._named(move[1])
-            yield StepForm(SHIFT, 0, 0, 0, (self._address(move[1]), self._address(move[2]), int(move[3]), value))
+            name = re.search(r"AT_(\d+)", move[1])
+            places = self._address(move[1]), self._address(move[2]), int(move[3]), int(name[1]) if name else -1
+            yield StepForm(SHIFT, 0, 0, 0, places)
         else:
             raise UnreadSourceError(f"no step is {line[:60]!r}")
 
@@ -137,7 +138,3 @@ class StatedStatements:
         name = place[1]
         base = self.counters[int(name[3:-1])] if name[0] == "a" else self.offsets.get(name, -1)
         return (int(name) if name.isdigit() else base) + (int(place[2] + place[3]) if place[2] else 0)
-
-    def _named(self, text: str) -> int:
-        name = re.search(r"AT_(\d+)", text)
-        return int(name[1]) if name else -1

@@ -118,7 +118,8 @@ class TileSearch:
             if self._fits(first, end, others, memory):
                 kept = others
                 continue
-            for wider in sorted(self._widths(chain), key=lambda wider: self._added(wider)[1]):
+            widths = (other for other in self._all if other.operators == chain.operators)
+            for wider in sorted(widths, key=lambda wider: self._added(wider)[1]):
                 if self._fits(first, end, [*others, wider], memory):
                     kept = [*others, wider]
                     break
@@ -177,9 +178,6 @@ class TileSearch:
                 used.update(chain.operators)
                 chains.append(chain)
         return chains
-
-    def _widths(self, chain: TileChain) -> list[TileChain]:
-        return [other for other in self._all if other.operators == chain.operators]
 
 
 def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:

@@ -281,7 +281,8 @@ class _Writer:
 
     def _stage(self, index: int, stage: Stage) -> str:
         pushed = self.program.pushed and not index
-        if pushed or len(stage.steps) > _MOST_STATEMENTS or _in_parts(stage):
+        in_parts = any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
+        if pushed or len(stage.steps) > _MOST_STATEMENTS or in_parts:
             steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
             table = step_table(steps, self._row_bytes if pushed else 0)
             titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
@@ -290,7 +291,7 @@ class _Writer:
             self.progress += text.progress_bytes
             self.steps += text.table_bytes
             return text.text()
-        lines = [f"static void {_stage_name(index)}(void)", "{"]
+        lines = [f"static void stage_{index}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]
         return "\n".join([*lines, "}"])
@@ -432,7 +433,7 @@ class _Writer:
             if not (self.program.pushed and name == "input"):
                 yield f"{q}{self._ctype(tensor)} *{self.names.prefix}_{name}(void)\n{{\n    return {place};\n}}"
         calls = [
-            f"{_stage_name(i)}();"
+            f"stage_{i}();"
             for i, stage in enumerate(self.program.stages)
             if self._runs(stage) and not (self.program.pushed and not i)
         ]
@@ -554,14 +555,5 @@ def _in_tile(call: list[str], columns: Sequence[str] | None) -> list[str]:
     return [*call[:-1], f"p.pad_left += {columns[2]};", f"p.in_width = {columns[3]};", call[-1]]
 
 
-def _in_parts(stage: Stage) -> bool:
-    """Whether an operator of a stage computes a part of a row."""
-    return any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
-
-
 def _struct(operator: int, position: int) -> str:
     return f"op_{operator}" + (f"_{position}" if position else "")
-
-
-def _stage_name(index: int) -> str:
-    return f"stage_{index}"

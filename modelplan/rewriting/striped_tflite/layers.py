@@ -17,7 +17,6 @@ from modelplan.rewriting.stripes.regions import (
     LoopedStripes,
     RegionLayers,
     Strategy,
-    StripedRegion,
     UnrolledStripes,
     with_ends,
 )
@@ -322,14 +321,9 @@ def region_layers(graph: Graph, order: Sequence[int], region: Strategy) -> Regio
             raise IllegalStripeError(f"{graph.label(index)}: its rows lie all over a map that the region makes")
     if isinstance(region, UnrolledStripes) and region.pad_early:
         return padded_early(graph, region, layers).as_region(region)
-    return with_ends(graph, region, layers, across=_layers_across(graph, ops, region))
-
-
-def _layers_across(graph: Graph, ops: Sequence[int], region: StripedRegion) -> dict[int, Layer] | None:
-    """The layers along the other axis of a loop over tiles."""
-    if isinstance(region, LoopedStripes) and region.columns:
-        return _layers(graph, ops, 3 - region.axis, tiled=True)
-    return None
+    tiles = isinstance(region, LoopedStripes) and region.columns
+    across = _layers(graph, ops, 3 - region.axis, tiled=True) if tiles else None
+    return with_ends(graph, region, layers, across=across)
 
 
 def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:

@@ -41,7 +41,8 @@ class RememberedSessions:
 
     def __init__(self, path: str, content: bytes) -> None:
         self.path = path
-        parts = (hashlib.sha256(content).hexdigest(), ort_version(), _meter(), *_weights(Path(path).parent, content))
+        meter = hashlib.sha256(LIBRARY.read_bytes()).hexdigest()  # a changed trace may count otherwise
+        parts = (hashlib.sha256(content).hexdigest(), ort_version(), meter, *_weights(Path(path).parent, content))
         self._file = cache_folder() / f"{hashlib.sha256(' '.join(parts).encode()).hexdigest()}.json"
         self._rows = _read(self._file)
 
@@ -61,7 +62,8 @@ class RememberedSessions:
         missing = {key: one for key, one in zip(keys, settings, strict=True) if key not in self._rows}
         if missing:
             answers = measure_each(self.path, shapes, list(missing.values()), limits, values)
-            self._rows |= {key: _row(answer) for key, answer in zip(missing, answers, strict=True)}
+            rows = ([getattr(answer, name) for name in _COLUMNS] for answer in answers)
+            self._rows |= zip(missing, rows, strict=True)
             self._keep()
         return [_from_row(self._rows[key]) for key in keys]
 
@@ -72,11 +74,6 @@ class RememberedSessions:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             draft.write_text(json.dumps(self._rows))
             draft.replace(self._file)
-
-
-def _meter() -> str:
-    """Which trace measures: its file, since a changed one may count otherwise."""
-    return hashlib.sha256(LIBRARY.read_bytes()).hexdigest()
 
 
 def _weights(folder: Path, content: bytes) -> Iterator[str]:
@@ -119,10 +116,6 @@ def _key(shapes: Shapes, values: Values, settings: SessionSettings) -> str:
 
 #: What is kept of a measurement: all but outputs.
 _COLUMNS = tuple(field.name for field in fields(Measured) if field.name != "outputs")
-
-
-def _row(measured: Measured) -> list[Any]:
-    return [getattr(measured, name) for name in _COLUMNS]
 
 
 def _from_row(row: Sequence[Any]) -> Measured:

@@ -84,12 +84,9 @@ def _framer(p: Preparation) -> None:
     p.counts(1, 2)
     source, result, valid = p.input(), p.output(), p.output(1)
     p.require(source.rank + 1 == result.rank and valid.rank == 0, "an output of one dimension more is needed")
-    for operand, what, dtype in (
-        (source, "input 0", "int16"),
-        (result, "output 0", "int16"),
-        (valid, "output 1", "bool"),
-    ):
-        one_of(p, operand, what, dtype)
+    one_of(p, source, "input 0", "int16")
+    one_of(p, result, "output 0", "int16")
+    one_of(p, valid, "output 1", "bool")
     frame, step, extent = _require_option(p, "frame_size"), _require_option(p, "frame_step"), source.dim(-1)
     p.require(0 < step <= extent and extent % step == 0, f"a step of {step} for frames of {extent}")
     _rings(p, source.elements // extent, -(-frame // step) * step)
