@@ -21,6 +21,7 @@ from modelplan.planning.lifetimes import padded
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.c_fitting import c_requirement
+from modelplan.questions.model_request import Asked, on_target, target_of
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.arena import arena
@@ -56,6 +57,18 @@ def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), v
     """The model file `path`, with what it leaves open as `load` takes it."""
     graph = load_model(path, dims, shapes, values)  # first: it says what is no model
     return ModelFile(path, read_model(path), graph)
+
+
+def opened(request: Asked) -> tuple[Asked, ModelFile, Target]:
+    """The request with the ABI and the kernels of its target, the file, and the runtime and ABI that it is sized for.
+
+    Raises:
+        ModelError: the file cannot be read.
+        RequestError: the request names what there is not.
+    """
+    file = load_file(request.path, request.dims, request.shapes, request.values)
+    request = on_target(request, file)
+    return request, file, target_of(request, file.graph)
 
 
 def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:

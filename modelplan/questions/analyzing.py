@@ -21,15 +21,9 @@ from modelplan.model import Alternative
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.copied_processes import result_from_copy
-from modelplan.questions.alternatives import load_file, lower_alternatives_of, order_options, unmodified_requirement
+from modelplan.questions.alternatives import lower_alternatives_of, opened, order_options, unmodified_requirement
 from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
-from modelplan.questions.model_request import (
-    ModelRequest,
-    on_target,
-    planning_options,
-    target_of,
-    with_deciding_kernels,
-)
+from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 
@@ -81,9 +75,7 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     """
     asked = session_asked(request)
     begin_measuring(request)
-    file = load_file(request.path, request.dims, request.shapes, request.values)
-    request = on_target(request, file)
-    target = target_of(request, file.graph)
+    request, file, target = opened(request)
     requirement = sized_by_session(file, target, unmodified_requirement(file, target), asked)
     request = with_deciding_kernels(request, requirement)
     runs_on = target_of(request, file.graph)
@@ -109,10 +101,8 @@ def analysis_page(request: AnalyzeRequest, analysis: PlannedFile) -> Page:
     """The page of the plan, with others that are made for it: the runtime's own, other orders and other sharing."""
     from modelplan.questions.pages.plan_views import model_page
 
-    graph = analysis.file.graph
-    request = with_deciding_kernels(on_target(request, analysis.file), analysis.requirement)
-    options = planning_options(request, graph)
-    return model_page(options, graph, analysis.plan, analysis.unmodified)
+    options = page_options(request, analysis.file, analysis.requirement)
+    return model_page(options, analysis.file.graph, analysis.plan, analysis.unmodified)
 
 
 def _compared(planned: PlannedFile, options: Options, request: AnalyzeRequest) -> ComparedFile:

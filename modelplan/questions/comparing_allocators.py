@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING
 
 from modelplan.answers.comparison import AllocatorAnswers, Comparison, ProblemSource, Row
 from modelplan.answers.solution import planned_words
-from modelplan.formats import is_table, load_model, load_table
-from modelplan.formats.files import read_model
+from modelplan.formats import is_table, load_table
 from modelplan.model import Budget, Placement, Problem, bounds
-from modelplan.model.model_file import ModelFile
 from modelplan.planning import pipeline
 from modelplan.planning.allocators import ALLOCATORS, OWN_NAMES, allocator, place
 from modelplan.planning.allocators.systems.idealloc import hardness
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import human
-from modelplan.questions.model_request import (
-    ModelRequest,
-    on_target,
-    planning_options,
-    target_of,
-    with_deciding_kernels,
-)
+from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.questions.option_files import FROM_FILE
 from modelplan.questions.solving import stated
 
@@ -70,17 +62,15 @@ def compare(request: CompareRequest) -> AllocatorAnswers:
 
 def problem_source(request: CompareRequest) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
-    from modelplan.questions.alternatives import unmodified_requirement
+    from modelplan.questions.alternatives import opened, unmodified_requirement
 
     if is_table(request.path):
         table = load_table(request.path, request.part)
         return ProblemSource(table.problem, planner=table.planner, planned=stated(table.problem, table)[0])
-    loaded = load_model(request.path, request.dims, request.shapes, request.values)
-    file = ModelFile(request.path, read_model(request.path), loaded)
-    request = on_target(request, file)
-    requirement = unmodified_requirement(file, target_of(request, loaded))
+    request, file, target = opened(request)
+    requirement = unmodified_requirement(file, target)
     unlimited = replace(request, target=None, capacity=None)  # heights are compared without a limit
-    plan = pipeline.plan(loaded, planning_options(with_deciding_kernels(unlimited, requirement), loaded))
+    plan = pipeline.plan(file.graph, planning_options(with_deciding_kernels(unlimited, requirement), file.graph))
     return ProblemSource(plan.problem, replace(plan, requirement=requirement))
 
 

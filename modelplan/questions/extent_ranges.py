@@ -8,10 +8,9 @@ from dataclasses import replace
 from itertools import product
 
 from modelplan.answers.analysis import ExtentRow, ExtentTable
-from modelplan.model import Requirement
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import load_file, unmodified_requirement
-from modelplan.questions.model_request import ModelRequest, on_target, target_of
+from modelplan.questions.alternatives import opened, unmodified_requirement
+from modelplan.questions.model_request import ModelRequest
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session
 
 _RANGE = re.compile(r"(?P<symbol>.+?)\s*=\s*(?P<low>[0-9]{1,15})\s*\.\.\s*(?P<high>[0-9]{1,15})")
@@ -54,11 +53,7 @@ def sized_for_ranges(request: ModelRequest) -> ExtentTable:
     rows = []
     for extents in combinations:
         bound = (f"{symbol}={extent}" for symbol, extent in zip(ranges, extents, strict=True))
-        rows.append(ExtentRow(extents, _requirement(replace(request, dims=(*others, *bound)))))
+        asked, file, target = opened(replace(request, dims=(*others, *bound)))
+        needed = unmodified_requirement(file, target)
+        rows.append(ExtentRow(extents, sized_by_session(file, target, needed, session_asked(asked))))
     return ExtentTable(request.path, tuple(ranges), tuple(rows), request.available)
-
-
-def _requirement(request: ModelRequest) -> Requirement:
-    file = load_file(request.path, request.dims, request.shapes, request.values)
-    target = target_of(on_target(request, file), file.graph)
-    return sized_by_session(file, target, unmodified_requirement(file, target), session_asked(request))

@@ -14,14 +14,8 @@ from modelplan.model import Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError
-from modelplan.questions.alternatives import load_file, unmodified_requirement, with_proved_plan
-from modelplan.questions.model_request import (
-    ModelRequest,
-    on_target,
-    planning_options,
-    target_of,
-    with_deciding_kernels,
-)
+from modelplan.questions.alternatives import load_file, opened, unmodified_requirement, with_proved_plan
+from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.rewriting import packing, reordering
 from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
@@ -42,9 +36,7 @@ def reorder(request: ModelRequest) -> ReorderedFile:
         ModelError: the file cannot be read.
         RequestError: the file cannot be reordered, or the request names what there is not.
     """
-    file = load_file(request.path, request.dims, request.shapes, request.values)
-    request = on_target(request, file)
-    target = target_of(request, file.graph)
+    request, file, target = opened(request)
     needed = with_proved_plan(file, target)
     options = planning_options(with_deciding_kernels(request, needed), file.graph)
     options = replace(options, precedences=reordering.file_precedences(file.content, file.graph))

@@ -179,6 +179,11 @@ def planning_options(request: ModelRequest, graph: Graph) -> Options:
     )
 
 
+def page_options(request: ModelRequest, file: ModelFile, requirement: Requirement) -> Options:
+    """The options of the plan that a request asks for on its target, for the kernel library that needs most."""
+    return planning_options(with_deciding_kernels(on_target(request, file), requirement), file.graph)
+
+
 def model_plan(request: ModelRequest) -> Plan:
     """The plan that a request asks for, whatever its file carries; with scratch for all kernels where none is named.
 

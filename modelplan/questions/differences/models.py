@@ -12,10 +12,10 @@ from modelplan.model import Plan
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import load_file, planned_by_itself
+from modelplan.questions.alternatives import opened, planned_by_itself
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
-from modelplan.questions.model_request import ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.model_request import ModelRequest, planning_options
 from modelplan.questions.session_needs import begin_measuring, session_asked
 
 #: One choice for both sides, or a pair for the old and the new one.
@@ -60,19 +60,14 @@ def diff(
         if isinstance(old, Plan) and isinstance(new, Plan):
             return difference(planned_side(old), planned_side(new))
         raise RequestError(_MIXED)
-    choices = [_pair(each) for each in (runtime, kernels, abi)]
+    choices = [each if isinstance(each, tuple) else (each, each) for each in (runtime, kernels, abi)]
     first, second = (_side(one, *(pair[n] for pair in choices)) for n, one in enumerate((old, new)))
     return difference(*_of_one_kind(first, second))
 
 
-def _pair(each: Each) -> tuple[str | None, str | None]:
-    return each if isinstance(each, tuple) else (each, each)
-
-
 def _side(path: str | Path, runtime: str | None, kernels: str | None, abi: str | None) -> Side:
-    file = load_file(str(path))
-    request = on_target(ModelRequest(str(path), runtime=runtime, kernels=kernels), file)
-    return side_of(file, replace(target_of(request, file.graph), abi=abi or USUAL_ABI), session=session_asked(request))
+    request, file, target = opened(ModelRequest(str(path), runtime=runtime, kernels=kernels))
+    return side_of(file, replace(target, abi=abi or USUAL_ABI), session=session_asked(request))
 
 
 def compared_sides(old: ModelRequest, new: ModelRequest) -> tuple[Side, Side]:
@@ -120,9 +115,7 @@ def _requested_side(request: ModelRequest, *, planned: bool) -> Side:
     session = None if planned else session_asked(request)
     if session:
         begin_measuring(request)
-    file = load_file(request.path, request.dims, request.shapes, request.values)
-    request = on_target(request, file)
-    target = target_of(request, file.graph)
+    request, file, target = opened(request)
     asked = _asks_for_plan(request)
     plan = pipeline.plan(file.graph, planning_options(request, file.graph)) if asked else None
     side = side_of(file, target, plan=plan, session=session, settings=_settings(request), capacity=request.available)

@@ -11,19 +11,13 @@ from modelplan.answers.explanation import Advice, Compression, Explanation
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.reporting import Report, report_nothing
-from modelplan.questions.alternatives import load_file, unmodified_requirement
+from modelplan.questions.alternatives import opened, unmodified_requirement
 from modelplan.questions.explaining.compressing import compressed_weights, compression
 from modelplan.questions.explaining.decoded_files import arena_of_compressed
 from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.subjects import measured, subject_of
-from modelplan.questions.model_request import (
-    ModelRequest,
-    on_target,
-    planning_options,
-    target_of,
-    with_deciding_kernels,
-)
+from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 from modelplan.runtimes.c import C
@@ -74,9 +68,7 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
     asked = session_asked(request)
     deadline = None if request.seconds is None else time.monotonic() + request.seconds
     begin_measuring(request)
-    file = load_file(request.path, request.dims, request.shapes, request.values)
-    request = on_target(request, file)
-    target = target_of(request, file.graph)
+    request, file, target = opened(request)
     requirement = unmodified_requirement(file, target)
     request = with_deciding_kernels(request, requirement)
     runs_on = target_of(request, file.graph)
@@ -135,7 +127,5 @@ def explanation_page(request: ExplainRequest, explanation: Explanation) -> Page:
     """The page of the explained plan, with the suggestions among its figures."""
     from modelplan.questions.pages.plan_views import explained_page
 
-    graph = explanation.file.graph
-    request = with_deciding_kernels(on_target(request, explanation.file), explanation.needed)
-    options = planning_options(request, graph)
-    return explained_page(options, graph, explanation.plan, explanation.unmodified, explanation)
+    options = page_options(request, explanation.file, explanation.needed)
+    return explained_page(options, explanation)

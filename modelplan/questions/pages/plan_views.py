@@ -78,9 +78,9 @@ def _file_view(unmodified: Plan) -> View:
     return views.view_of(unmodified, f"{runtime.name} by itself", about)
 
 
-def explained_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan, explanation: Explanation) -> Page:
+def explained_page(options: Options, explanation: Explanation) -> Page:
     """The page of a model with what would lower its need among the figures of each plan."""
-    page = model_page(options, graph, plan, unmodified)
+    page = model_page(options, explanation.file.graph, explanation.plan, explanation.unmodified)
     facts = tuple((f"{human(one.saved)} less", one.name) for one in explanation.advice.suggestions[:_MOST_SUGGESTIONS])
     return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 
