@@ -8,6 +8,7 @@ one stay to the next. Without copies each buffer has one stay, which lasts as lo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from modelplan.model import Problem
 from modelplan.targets.device import Dma, Region
@@ -71,6 +72,15 @@ class RegionProblem:
                 raise ValueError(f"an access names step {access.step} and buffer {access.buffer}, which do not exist")
             if access.read < 0 or access.written < 0:
                 raise ValueError(f"an access of {access.read} bytes read and {access.written} written")
+
+    @cached_property
+    def uses(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """For each step and each buffer that it uses, the bytes read and written in all accesses."""
+        totals: dict[tuple[int, int], tuple[int, int]] = {}
+        for access in self.accesses:
+            read, written = totals.get((access.step, access.buffer), (0, 0))
+            totals[access.step, access.buffer] = read + access.read, written + access.written
+        return totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
+from itertools import accumulate
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import Plan
@@ -79,16 +78,14 @@ class RegionPlan:
         """The operator of each step; empty where a step has none."""
         labels: list[str] = []
         for plan in self.plans:
-            steps = max(len(plan.schedule.order), int(plan.problem.end.max(initial=1)))
             kinds = [plan.graph.ops[index].kind for index in plan.schedule.order]
-            labels += [*kinds, *[""] * (steps - len(kinds))]
+            labels += [*kinds, *[""] * (plan.steps - len(kinds))]
         return tuple(labels)
 
     @property
     def starts(self) -> tuple[int, ...]:
         """The first step of each model."""
-        lengths = [max(len(p.schedule.order), int(p.problem.end.max(initial=1))) for p in self.plans]
-        return tuple(int(at) for at in np.cumsum([0, *lengths[:-1]]))
+        return tuple(accumulate((plan.steps for plan in self.plans[:-1]), initial=0))
 
     @property
     def seconds(self) -> float:

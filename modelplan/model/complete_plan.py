@@ -40,6 +40,11 @@ class Plan:
     requirement: Requirement | None = None
     streams: tuple[int, ...] = ()
 
+    @property
+    def steps(self) -> int:
+        """How many steps a run has: the operators, or all steps in which a buffer is alive."""
+        return max(len(self.schedule.order), int(self.problem.end.max(initial=1)))
+
     def __repr__(self) -> str:
         ops, buffers = len(self.graph.ops), len(self.problem)
         return (

@@ -198,6 +198,22 @@ class Problem:
             **facts,
         )
 
+    def part(self, rows: IntArray) -> Problem:
+        """The buffers `rows` as a problem of their own, with the overlaps and conflicts that are among them."""
+        number = np.full(len(self), -1, dtype=np.int64)
+        number[rows] = np.arange(len(rows))
+        overlaps = np.column_stack((number[self.overlaps[:, :2]], self.overlaps[:, 2]))
+        conflicts = number[self.conflicts]
+        return Problem(
+            tuple(self.names[i] for i in rows.tolist()),
+            self.size[rows],
+            self.start[rows],
+            self.end[rows],
+            self.alignment[rows],
+            overlaps=overlaps[(overlaps[:, :2] >= 0).all(axis=1)],
+            conflicts=conflicts[(conflicts >= 0).all(axis=1)],
+        )
+
     @cached_property
     def core(self) -> _core.Problem:
         """The columns as the core reads them, without a copy."""

@@ -39,21 +39,21 @@ def region_problem(
     Raises:
         RequestError: no region may hold a buffer, or a plan has rigid groups or contiguous lists; names it.
     """
-    offset, steps = 0, sum(_steps_of(plan) for plan in plans)
+    offset, steps = 0, sum(plan.steps for plan in plans)
     buffers, homes = list[Buffer](), list[int]()
     overlaps, conflicts = list[IntArray](), list[IntArray]()
     accesses, seconds = list[Access](), list[float]()
     flash = next((i for i, region in enumerate(regions) if region.kind in READ_ONLY and _reaches(region, reader)), -1)
     for plan in plans:
         _check_plan(plan)
-        first, own, made = len(buffers), _steps_of(plan), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
+        first, made = len(buffers), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
         overlaps.append(_shift_numbers(plan.problem.overlaps, first))
         conflicts.append(_shift_numbers(plan.problem.conflicts, first))
         buffers += made.rows
         homes += [flash if constant else -1 for constant in made.constant]
         accesses += list(_accesses(plan, made, first, offset))
-        seconds += _seconds(plan, own, macs_per_second)
-        offset += own
+        seconds += _seconds(plan, macs_per_second)
+        offset += plan.steps
     joined: dict[str, Any] = {"overlaps": np.concatenate(overlaps), "conflicts": np.concatenate(conflicts)}
     allowed = [_allowed(row, home, regions, reader) for row, home in zip(buffers, homes, strict=True)]
     return RegionProblem(
@@ -77,10 +77,6 @@ def _check_plan(plan: Plan) -> None:
         raise RequestError(f"{plan.graph.name}: buffers at fixed distances cannot be spread over several memories")
     if plan.problem.contiguous:
         raise RequestError(f"{plan.graph.name}: contiguous lists cannot be spread over several memories")
-
-
-def _steps_of(plan: Plan) -> int:
-    return max(len(plan.schedule.order), int(plan.problem.end.max(initial=1)))
 
 
 def _reaches(region: Region, reader: str) -> bool:
@@ -156,9 +152,9 @@ def _computes(graph: Graph, index: int, buffers: _Buffers) -> bool:
     return buffers.of_tensor.get(op.inputs[0], -1) != buffers.of_tensor.get(op.outputs[0], -2)
 
 
-def _seconds(plan: Plan, steps: int, macs_per_second: float | None) -> list[float]:
+def _seconds(plan: Plan, macs_per_second: float | None) -> list[float]:
     """How long each step computes: one unit for a multiply-accumulate, and for each element that is written."""
-    seconds = [0.0] * steps
+    seconds = [0.0] * plan.steps
     if macs_per_second:
         for step, index in enumerate(plan.schedule.order):
             op = plan.graph.ops[index]

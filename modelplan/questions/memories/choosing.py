@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay, free_range
 from modelplan.checking import region_referee as referee
-from modelplan.model import Budget, IntArray, Problem, bounds
+from modelplan.model import Budget, IntArray, bounds
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories import exact_choice
@@ -47,7 +47,7 @@ def place_region(
     low, high = free_range(problem.regions[region], int(every[inside].max()))
     stacked, floor = _stacked(problem, inside, every, region, high) if both_ends else ({}, high)
     rest = np.array([b for b in inside.tolist() if b not in stacked], dtype=np.int64)
-    asked = _part(problem.problem, rest, every, floor - low)
+    asked = replace(problem.problem.part(rest), alignment=every[rest], capacity=max(floor - low, 0))
     limit = budget or Budget()
     steps = _STEPS if limit.steps is None else limit.steps
     placement = allocators.place(asked, budget=Budget(steps, limit.seconds, limit.seed, enough=max(floor - low, 0)))
@@ -75,19 +75,6 @@ def _stacked(
             floor -= (base + floor) % int(every[b])
             offsets[b] = floor
     return offsets, floor
-
-
-def _part(problem: Problem, inside: IntArray, every: IntArray, capacity: int) -> Problem:
-    """The problem of some of the buffers."""
-    place = {int(b): i for i, b in enumerate(inside)}
-    overlaps = [(place[a], place[b], n) for a, b, n in problem.overlaps.tolist() if a in place and b in place]
-    conflicts = [(place[a], place[b]) for a, b in problem.conflicts.tolist() if a in place and b in place]
-    return Problem(
-        tuple(problem.names[b] for b in inside.tolist()), problem.size[inside], problem.start[inside],
-        problem.end[inside], every[inside], capacity=max(capacity, 0),
-        overlaps=np.array(overlaps, dtype=np.int64).reshape(-1, 3),
-        conflicts=np.array(conflicts, dtype=np.int64).reshape(-1, 2),
-    )  # fmt: skip
 
 
 Method = Literal["auto", "exact", "fast"]

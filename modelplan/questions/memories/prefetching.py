@@ -17,7 +17,7 @@ from modelplan.answers.region_layout import Copy, Layout, RegionProblem
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories.spilling import Spilled, spill
 from modelplan.questions.memories.timing import copied_by_engine, copy_takes, step_seconds, timetable_of
-from modelplan.questions.memories.tracks import HOME, Moves, fastest, placed, room
+from modelplan.questions.memories.tracks import HOME, fastest, placed, room
 
 #: How often less room is given to copies ahead whose offsets do not fit.
 _ROUNDS = 5
@@ -88,10 +88,6 @@ def _with_less(problem: RegionProblem, share: float, method: str, seconds: float
 
 def floor_seconds(problem: RegionProblem) -> float:
     """The time of all operators with each operand in the quickest region that may hold it."""
-    merged: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
-    for access in problem.accesses:
-        merged[access.step, access.buffer][0] += access.read
-        merged[access.step, access.buffer][1] += access.written
     return sum(problem.seconds) + sum(
         min(
             (
@@ -101,7 +97,7 @@ def floor_seconds(problem: RegionProblem) -> float:
             ),
             default=0.0,
         )
-        for (_, buffer), (read, written) in merged.items()
+        for (_, buffer), (read, written) in problem.uses.items()
     )
 
 
@@ -149,7 +145,7 @@ class _Ahead:
             if access.written:
                 self.written[access.buffer].append(access.step)
 
-    def moves(self) -> Moves:
+    def moves(self) -> Layout:
         """The stays, lengthened, and the copies in the order of their issue."""
         quick = fastest(self.problem)
         leaving = [c.source != HOME and self.stays[c.source].region == quick for c in self.copies]
@@ -162,7 +158,7 @@ class _Ahead:
             if left > 0 and leaving[number]:
                 self._end_later(number, left)
         order = sorted(range(len(self.copies)), key=lambda n: (self._phase(n, leaving[n]), n))
-        return Moves(tuple(self.stays), tuple(self.copies[n] for n in order))
+        return Layout(tuple(self.stays), tuple(self.copies[n] for n in order))
 
     def _phase(self, number: int, leaves: bool) -> tuple[int, int]:  # noqa: FBT001 -- one of a list
         copy = self.copies[number]

@@ -17,7 +17,7 @@ from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import IntArray
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories.exact_spilling import HoldingProgram
-from modelplan.questions.memories.tracks import HOME, Costs, Held, Moves, Track, fastest, moves_of, placed, room
+from modelplan.questions.memories.tracks import HOME, Costs, Held, Track, fastest, moves_of, placed, room
 
 METHODS = ("greedy", "exact")
 #: How often less room is given to a region whose offsets do not fit.
@@ -81,7 +81,7 @@ def spill(problem: RegionProblem, method: str = "greedy", seconds: float = 60.0)
     return best
 
 
-def _layout(moves: Moves, stays: tuple[Stay, ...], method: str, cost: float, bound: float, ended: str) -> Layout:
+def _layout(moves: Layout, stays: tuple[Stay, ...], method: str, cost: float, bound: float, ended: str) -> Layout:
     optimal = ended == "optimal" and cost <= bound * (1 + 1e-5) + 1e-12
     word = "optimal" if optimal else "deadline" if ended == "deadline" else "complete"
     return Layout(stays, moves.copies, min(bound, cost), method, word)

@@ -64,13 +64,8 @@ def step_seconds(problem: RegionProblem, layout: Layout) -> list[float]:
     filled = {copy.target: copy.due for copy in layout.copies if copy.target >= 0}
     for number, stay in enumerate(layout.stays):
         of_buffer[stay.buffer].append(replace(stay, start=max(stay.start, filled.get(number, 0))))
-    merged: dict[tuple[int, int], list[int]] = {}
-    for access in problem.accesses:
-        amounts = merged.setdefault((access.step, access.buffer), [0, 0])
-        amounts[0] += access.read
-        amounts[1] += access.written
-    changed = {buffer for (_, buffer), (_, written) in merged.items() if written}
-    for (step, buffer), (read, written) in merged.items():
+    changed = {buffer for (_, buffer), (_, written) in problem.uses.items() if written}
+    for (step, buffer), (read, written) in problem.uses.items():
         there = [stay.region for stay in of_buffer[buffer] if stay.start <= step < stay.end]
         home = problem.home[buffer]
         if home in problem.allowed[buffer] and (not there or buffer not in changed):

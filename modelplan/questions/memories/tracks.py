@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from modelplan.answers.region_layout import Copy, RegionProblem, Stay
+from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay
 from modelplan.model import Budget, Problem
 from modelplan.model.bounds import height
 from modelplan.planning import allocators
@@ -153,11 +153,9 @@ def copy_seconds(problem: RegionProblem, size: int, source: int, target: int) ->
 
 def _tracks(problem: RegionProblem) -> Iterator[Track]:
     """The buffers with their segments."""
-    uses: list[dict[int, list[int]]] = [{} for _ in range(len(problem.problem))]
-    for access in problem.accesses:
-        amounts = uses[access.buffer].setdefault(access.step, [0, 0])
-        amounts[0] += access.read
-        amounts[1] += access.written
+    uses: list[dict[int, tuple[int, int]]] = [{} for _ in range(len(problem.problem))]
+    for (step, buffer), amounts in problem.uses.items():
+        uses[buffer][step] = amounts
     starts, ends = problem.problem.start.tolist(), problem.problem.end.tolist()
     for buffer, size in enumerate(problem.problem.size.tolist()):
         start, end, home = starts[buffer], ends[buffer], problem.home[buffer]
@@ -210,16 +208,8 @@ def _first_offset(problem: RegionProblem, region: int) -> int:
     return held + -((own.base or 0) + held) % step
 
 
-@dataclass(frozen=True, eq=False)
-class Moves:
-    """Stays that have no offsets yet, and the copies between them, in the order of their issue."""
-
-    stays: tuple[Stay, ...]
-    copies: tuple[Copy, ...]
-
-
-def moves_of(costs: Costs, held: Sequence[Held]) -> Moves:
-    """The stays and copies, all made between two steps, by which contents are held so.
+def moves_of(costs: Costs, held: Sequence[Held]) -> Layout:
+    """The stays, which have no offsets yet, and the copies, all made between two steps, by which contents are held so.
 
     Copies out of the fastest region come before the others of the same step, since those may need their room.
     """
@@ -233,7 +223,7 @@ def moves_of(costs: Costs, held: Sequence[Held]) -> Moves:
     quick = fastest(costs.problem)
     out = [copy.source != HOME and stays[copy.source].region == quick for copy in copies]
     order = sorted(range(len(copies)), key=lambda c: (copies[c].issued, not out[c], c))
-    return Moves(tuple(stays), tuple(copies[c] for c in order))
+    return Layout(tuple(stays), tuple(copies[c] for c in order))
 
 
 def _stays(track: Track, held: Held, stays: list[Stay]) -> dict[tuple[int, int], int]:
@@ -251,7 +241,7 @@ def _stays(track: Track, held: Held, stays: list[Stay]) -> dict[tuple[int, int],
     return number
 
 
-def placed(problem: RegionProblem, moves: Moves) -> tuple[tuple[Stay, ...], dict[int, int]]:
+def placed(problem: RegionProblem, moves: Layout) -> tuple[tuple[Stay, ...], dict[int, int]]:
     """The stays with offsets, each region placed by itself, and the height of each region that is used.
 
     A height may be above what the region has.
@@ -303,7 +293,7 @@ def _keep_conflicts(problem: RegionProblem, stays: list[Stay], apart: dict[int, 
             }
 
 
-def _taken_over(moves: Moves, quick: int) -> dict[int, set[tuple[int, int]]]:
+def _taken_over(moves: Layout, quick: int) -> dict[int, set[tuple[int, int]]]:
     """Pairs of stays where one begins in the step in which the other ends, without shared bytes.
 
     A copy may fill bytes from which another copy of the same step has still to read, unless the order of both is known:

@@ -16,7 +16,7 @@ import numpy as np
 
 from modelplan.answers.shared_plan import Relation
 from modelplan.checking import referee
-from modelplan.model import Budget, IntArray, Placement, Problem, bounds
+from modelplan.model import BoolArray, Budget, IntArray, Placement, bounds
 from modelplan.planning import allocators
 from modelplan.questions.together.joining import Joined
 
@@ -106,16 +106,17 @@ class _Search:
             offsets[(self.unit == unit) & ~self.always] += base + low
         return offsets, lasting + max(bound for _, bound in blocks.values())
 
-    def _alone(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[IntArray, int]:
+    def _alone(self, chosen: BoolArray) -> tuple[IntArray, int]:
         """Offsets of some of the buffers as a problem without conflicts, and its bound."""
         offsets = np.zeros(len(self.joint.problem), dtype=np.int64)
         if not chosen.any():
             return offsets, 0
-        placement = allocators.place(_subset(self.joint.problem, chosen), self.allocator, self.budget)
+        part = self.joint.problem.part(np.flatnonzero(chosen))
+        placement = allocators.place(part, self.allocator, self.budget)
         offsets[chosen] = placement.offsets
         return offsets, placement.lower_bound
 
-    def _top(self, offsets: IntArray, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+    def _top(self, offsets: IntArray, chosen: BoolArray) -> int:
         """Where the chosen buffers end, rounded up."""
         return -(-int((offsets + self.joint.problem.size)[chosen].max(initial=0)) // self.step) * self.step
 
@@ -141,9 +142,8 @@ class _Search:
         steps = int(problem.end.max(initial=1))
         peaks = []
         for unit in range(count):
-            mine = (self.unit == unit) & ~self.always
-            some = mine.any()
-            peaks.append(int(bounds.live_bytes(_subset(problem, mine), steps).max()) if some else 0)
+            mine = np.flatnonzero((self.unit == unit) & ~self.always)
+            peaks.append(int(bounds.live_bytes(problem.part(mine), steps).max()))
         if len(problem.overlaps):
             return 0  # bytes that two buffers may share would count twice
         lasting = int(problem.size[self.always].sum())
@@ -157,19 +157,3 @@ class _Search:
             for units in combinations(range(count), size):
                 if not any(self.turns(a, b) for a, b in combinations(units, 2)):
                     yield units
-
-
-def _subset(problem: Problem, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Problem:
-    """The problem of some of the buffers, with the overlaps between them and without conflicts."""
-    new = np.cumsum(chosen) - 1
-    rows = problem.overlaps[chosen[problem.overlaps[:, 0]] & chosen[problem.overlaps[:, 1]]]
-    overlaps = np.column_stack([new[rows[:, 0]], new[rows[:, 1]], rows[:, 2]])
-    kept = np.flatnonzero(chosen)
-    return Problem(
-        names=tuple(problem.names[i] for i in kept),
-        size=problem.size[chosen],
-        start=problem.start[chosen],
-        end=problem.end[chosen],
-        alignment=problem.alignment[chosen],
-        overlaps=overlaps,
-    )
