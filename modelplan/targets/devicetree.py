@@ -78,9 +78,10 @@ def read_devicetree(path: str, definitions: Mapping[str, str], folders: Sequence
     regions = tuple(_regions(root, reader.missing))
     if not regions:
         raise ModelError(f"{path}: no enabled memory node with a reg property")
+    title = (root.words("model") or root.words("compatible") or ["devicetree"])[0]
     try:
         remarks = tuple(f"/reserved-memory keeps {end - start:,} bytes at {start:#x}" for start, end in taken)
-        return Device(Path(path).name, _title(root), regions, path, taken=tuple(taken), remarks=remarks)
+        return Device(Path(path).name, title, regions, path, taken=tuple(taken), remarks=remarks)
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
 
@@ -90,10 +91,6 @@ def _usual_folders(path: str) -> list[Path]:
     above = list(Path(path).resolve().parents)
     roots = [folder for folder in above if folder.name == "dts"]
     return [*above, *(place for root in roots for place in (root / "common", root.parent / "include"))]
-
-
-def _title(root: TreeNode) -> str:
-    return (root.words("model") or root.words("compatible") or ["devicetree"])[0]
 
 
 @dataclass(slots=True)
@@ -200,17 +197,13 @@ def _regions(root: TreeNode, missing: Sequence[str]) -> Iterator[Region]:
         if kind is None or "reg" not in node.properties or not node.enabled or id(node) in kept:
             continue
         ranges = list(_addresses(node, missing))
+        called = [*node.labels, *node.words("zephyr,memory-region"), node.name][0]
         for index, (start, end) in enumerate(ranges):
-            name = _region_name(node) + (f"-{index}" if len(ranges) > 1 else "")
+            name = called + (f"-{index}" if len(ranges) > 1 else "")
             try:
                 yield Region(name, end - start, start, kind)
             except ValueError as problem:
                 raise ModelError(f"{node.properties['reg'].place}: {problem}") from None
-
-
-def _region_name(node: TreeNode) -> str:
-    """The label of a node, the name of the linker region that it becomes, or its own name."""
-    return [*node.labels, *node.words("zephyr,memory-region"), node.name][0]
 
 
 def _kind(node: TreeNode) -> Kind | None:

@@ -97,9 +97,10 @@ def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], l
         elf = ELFFile(io.BytesIO(content))
         if elf["e_type"] == "ET_REL":
             raise ModelError(f"{path}: an object file that is not linked has no addresses")
-        sections = [_section(one) for one in elf.iter_sections() if _in_memory(one)]
+        sections = [_place(one["sh_addr"], one["sh_size"]) for one in elf.iter_sections() if _in_memory(one)]
         table: Any = elf.get_section_by_name(".symtab")
-        arenas = {_symbol(one) for one in table.iter_symbols() if _is_arena(one, wanted)} if table else set()
+        named = [one for one in table.iter_symbols() if _is_arena(one, wanted)] if table else []
+        arenas = {_place(one["st_value"], one["st_size"]) for one in named}
     except (ELFError, *DAMAGE) as problem:
         raise ModelError(f"{path}: not a whole ELF file: {problem}") from None
     if not sections:
@@ -113,17 +114,13 @@ def _in_memory(section: Any) -> bool:
     return bool(allocated and section["sh_size"] and not (of_threads and section["sh_type"] == "SHT_NOBITS"))
 
 
-def _section(section: Any) -> Interval:
-    return Interval(section["sh_addr"], section["sh_addr"] + section["sh_size"])
+def _place(start: int, size: int) -> Interval:
+    return Interval(start, start + size)
 
 
 def _is_arena(symbol: Any, wanted: str) -> bool:
     kind: str = symbol["st_info"]["type"]
     return kind == "STT_OBJECT" and symbol["st_size"] > 0 and bears_name(symbol.name, wanted)
-
-
-def _symbol(symbol: Any) -> Interval:
-    return Interval(symbol["st_value"], symbol["st_value"] + symbol["st_size"])
 
 
 def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
@@ -150,7 +147,7 @@ def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
 
 
 def _hex(path: str, start: str, size: str) -> Interval:
-    place = Interval(int(start, 16), int(start, 16) + int(size, 16))
+    place = _place(int(start, 16), int(size, 16))
     if place.end > 1 << 64:
         raise ModelError(f"{path}: 0x{start[:40]} and 0x{size[:40]} are no range of 64-bit addresses")
     return place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modelplan.answers.model_difference import Change, Difference, OpChange
+from modelplan.answers.model_difference import Change, Difference
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.differences.comparing import difference
@@ -30,7 +30,8 @@ def causes(old: ModelFile, new: ModelFile, target: Target, asked: SessionAsked) 
 
 def _lines(found: Difference) -> Iterator[str]:
     own = [change for change in found.changes if change.change not in (Change.VALUES, Change.FOLLOWS)]
-    yield from map(_line, own[:_MOST])
+    for change in own[:_MOST]:
+        yield change.line + (f"; {change.effect:+,} bytes at the peak and kept for it" if change.effect else "")
     if len(own) > _MOST:
         yield f"[{len(own) - _MOST:,} others, which `modelplan diff` lists]"
     follow, values = len(found.of(Change.FOLLOWS)), len(found.of(Change.VALUES))
@@ -47,8 +48,3 @@ def _lines(found: Difference) -> Iterator[str]:
     before, after = found.peaks
     if (before.operator, before.nbytes) != (after.operator, after.nbytes):
         yield f"peak: {before.nbytes:,} bytes at {before.operator} -> {after.nbytes:,} bytes at {after.operator}"
-
-
-def _line(change: OpChange) -> str:
-    effect = f"; {change.effect:+,} bytes at the peak and kept for it" if change.effect else ""
-    return change.line + effect

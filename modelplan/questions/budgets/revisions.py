@@ -27,7 +27,8 @@ class Revision:
         """The file at `path`, relative to the folder, as the revision has it; a text that says why there is none."""
         done = _git(self.folder, "cat-file", "blob", f"{self.commit}:./{path}")
         if done.returncode:
-            return f"{self.name} has no {path}" if _is_missing(done.stderr) else _git_message(done.stderr)
+            missing = any(said in done.stderr for said in (b"does not exist", b"exists on disk, but not in"))
+            return f"{self.name} has no {path}" if missing else _git_message(done.stderr)
         if done.stdout.startswith(LFS_POINTER):
             return f"{self.name} holds {path} as a pointer of Git LFS"
         return done.stdout
@@ -57,10 +58,6 @@ def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(["git", *words], cwd=folder, env=environment, capture_output=True, check=False)  # noqa: S603, S607
     except OSError as problem:
         raise RequestError(f"--baseline: cannot run git: {problem.strerror}") from None
-
-
-def _is_missing(said: bytes) -> bool:
-    return b"does not exist" in said or b"exists on disk, but not in" in said
 
 
 def _git_message(error: bytes) -> str:

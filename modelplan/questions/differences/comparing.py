@@ -47,7 +47,7 @@ def difference(old: Side, new: Side) -> Difference:
     comparison = _Comparison(old, new, Pairing(old.structure, new.structure, matched_ops(old.structure, new.structure)))
     of_ops = list(comparison.op_changes())
     changes = tuple(sorted([*of_ops, *comparison.input_changes()], key=_by_effect))
-    whole = old.whole and new.whole
+    whole, sessions = old.whole and new.whole, (old.needed.session, new.needed.session)
     return Difference(
         old.name,
         new.name,
@@ -56,7 +56,7 @@ def difference(old: Side, new: Side) -> Difference:
         old.counted if old.counted == new.counted else "memory",
         tuple(_settings(dict(old.settings), dict(new.settings))),
         Bytes(_arena(old.needed, whole=whole), _arena(new.needed, whole=whole)),
-        _by_itself(old.needed, new.needed),
+        Bytes(sessions[0].by_itself, sessions[1].by_itself) if sessions[0] and sessions[1] else None,
         tuple(_parts(old.needed, new.needed, whole=whole)),
         (
             Named("constants", Bytes(bytes_of(old.graph, Kind.CONSTANT), bytes_of(new.graph, Kind.CONSTANT))),
@@ -87,10 +87,6 @@ def _arena(needed: Requirement, *, whole: bool) -> int | None:
     if needed.refusals:
         return None
     return needed.arena if whole or not needed.macro else needed.head
-
-
-def _by_itself(old: Requirement, new: Requirement) -> Bytes | None:
-    return Bytes(old.session.by_itself, new.session.by_itself) if old.session and new.session else None
 
 
 def _head(needed: Requirement) -> int | None:

@@ -135,10 +135,6 @@ def _axis(value: int, rank: int) -> int:
     return value % rank
 
 
-def _same(call: Call) -> Shape:
-    return _operand(call).shape
-
-
 def _broadcast(call: Call) -> Shape:
     """The shape of element-wise operators of several operands."""
     shapes = [operand.shape for operand in call.inputs if operand is not None]
@@ -330,7 +326,7 @@ GREATER GREATER_EQUAL LESS LESS_EQUAL
 """
 #: The shape of the results of each operator; one shape stands for all results.
 _FORMULAS: dict[str, Callable[[Call], Shape | list[Shape]]] = {
-    **dict.fromkeys(_UNARY.split(), _same),
+    **dict.fromkeys(_UNARY.split(), lambda call: _operand(call).shape),
     **dict.fromkeys(_BINARY.split(), _broadcast),
     "CONV_2D": partial(_convolved, channels=0),
     "DEPTHWISE_CONV_2D": partial(_convolved, channels=3),

@@ -45,7 +45,7 @@ def joined(parts: Sequence[ModelPart], relation: Relation, capacity: int | None 
     """
     starts, end = _starts(parts, relation)
     owners = tuple(_owners(parts, relation))
-    kept = {_buffer(parts, place) for place in relation.kept}
+    kept = {(place.model, _member(parts, place)[0]) for place in relation.kept}
     always = tuple(any(_is_state(parts, one) or (one.model, one.buffer) in kept for one in group) for group in owners)
     buffers = [_joint(parts, starts, group) for group in owners]
     models = tuple(_active(parts, relation, starts, buffer) for buffer in buffers)
@@ -62,11 +62,6 @@ def _starts(parts: Sequence[ModelPart], relation: Relation) -> tuple[tuple[int, 
     ends = list(accumulate((parts[m].steps for m in relation.order), initial=0))
     first = dict(zip(relation.order, ends, strict=False))
     return tuple(first[m] for m in range(len(parts))), ends[-1]
-
-
-def _buffer(parts: Sequence[ModelPart], place: Place) -> tuple[int, int]:
-    """The buffer that holds a tensor."""
-    return place.model, _member(parts, place)[0]
 
 
 def _member(parts: Sequence[ModelPart], place: Place) -> tuple[int, int]:
@@ -90,7 +85,9 @@ def _owners(parts: Sequence[ModelPart], relation: Relation) -> Iterator[tuple[Ow
         there = next(one.delta for one in second if (one.model, one.buffer) == (pipe.target.model, b)) + down
         if first is second:
             if here != there:
-                raise _in_two_places(parts, pipe.target)
+                part = parts[pipe.target.model]
+                name = part.graph.tensors[pipe.target.tensor].name
+                raise RequestError(f"{name!r} of {part.name} cannot be in two places at once")
             continue
         moved = [*first, *(replace(one, delta=one.delta + here - there) for one in second)]
         least = min(one.delta for one in moved)
@@ -102,11 +99,6 @@ def _owners(parts: Sequence[ModelPart], relation: Relation) -> Iterator[tuple[Ow
         if id(group) not in seen:
             seen.add(id(group))
             yield tuple(group)
-
-
-def _in_two_places(parts: Sequence[ModelPart], place: Place) -> RequestError:
-    part = parts[place.model]
-    return RequestError(f"{part.graph.tensors[place.tensor].name!r} of {part.name} cannot be in two places at once")
 
 
 def _is_state(parts: Sequence[ModelPart], owned: Owned) -> bool:
