@@ -29,11 +29,10 @@ class Simulation:
 class MovingPlan:
     """A layout whose contents move, with what the independent replay found.
 
-    `plan` is the model's, whose placement is not used; `reader` and `macs_per_second` are what else was asked.
-    `blocking` is the time with the same contents and copies between steps (0: not known), `floor` that without copies
-    and every operand in the quickest region that may hold it; `cost` the seconds of accesses and copies between steps,
-    `relaxed` the value of the linear relaxation (0: not computed); `method` who decided; `owners` what each buffer is
-    for, as in `RegionPlan`.
+    `plan` is the model's, whose placement is not used. `blocking` is the time with the same contents and copies between
+    steps (0: not known), `floor` that without copies and every operand in the quickest region that may hold it; `cost`
+    the seconds of accesses and copies between steps, `relaxed` the value of the linear relaxation (0: not computed);
+    `method` who decided; `owners` what each buffer is for, as in `RegionPlan`.
     """
 
     plan: Plan
@@ -47,8 +46,6 @@ class MovingPlan:
     method: str
     made_by: str
     owners: tuple[tuple[int, str], ...]
-    reader: str = ""
-    macs_per_second: float | None = None
 
     @property
     def title(self) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 from modelplan.model import Problem
-from modelplan.targets.device import Dma, Region
+from modelplan.targets.device import Dma, Region, allocatable
 
 #: Without an engine the processor copies.
 PROCESSOR = Dma()
@@ -45,6 +46,8 @@ class RegionProblem:
         seconds: for each step how long its operator computes when all operands arrive in time.
         dma: what copies.
         copied_only: regions that copies reach and operators do not (a host's memory); contents there wait.
+        reader: what runs the operators, by which `allowed` was told; empty: it reaches all regions.
+        macs_per_second: by which `seconds` was told; None: operators take no time beside their accesses.
 
     Raises:
         ValueError: columns of different length, or an index out of range.
@@ -58,6 +61,8 @@ class RegionProblem:
     seconds: tuple[float, ...]
     dma: Dma = PROCESSOR
     copied_only: frozenset[int] = frozenset()
+    reader: str = ""
+    macs_per_second: float | None = None
 
     def __post_init__(self) -> None:
         count, regions = len(self.problem), len(self.regions)
@@ -72,6 +77,12 @@ class RegionProblem:
                 raise ValueError(f"an access names step {access.step} and buffer {access.buffer}, which do not exist")
             if access.read < 0 or access.written < 0:
                 raise ValueError(f"an access of {access.read} bytes read and {access.written} written")
+
+    @cached_property
+    def stored(self) -> list[int]:
+        """For each region the bytes of the buffers that have their home there."""
+        sizes = self.problem.size.tolist()
+        return [sum(compress(sizes, (home == r for home in self.home))) for r in range(len(self.regions))]
 
     @cached_property
     def uses(self) -> dict[tuple[int, int], tuple[int, int]]:
@@ -152,10 +163,4 @@ def free_range(region: Region, alignment: int) -> tuple[int, int]:
     low = region.reserved if region.reserved_at == "start" else 0
     high = region.size - (region.reserved if region.reserved_at == "end" else 0)
     low += -((region.base or 0) + low) % alignment
-    return low, max(low, low + _allocatable(region, high - low))
-
-
-def _allocatable(region: Region, size: int) -> int:
-    """The largest allocation of at most `size` bytes that the region allows."""
-    whole = max(size, 0) // region.granularity * region.granularity
-    return 1 << whole.bit_length() - 1 if region.power_of_two and whole else whole
+    return low, low + allocatable(high - low, region.granularity, power_of_two=region.power_of_two)

@@ -55,7 +55,7 @@ class RegionPlan:
 
     `plans` are the plans of the models, one behind the other in time; their placements are not used. `owners` says of
     each buffer which model's it is and what it is for: weights, state, scratch, input, output or activation.
-    `reader` and `macs_per_second` are what else was asked. `arenas` are TFLM's two arenas, where it runs the model.
+    `arenas` are TFLM's two arenas, where it runs the model.
     """
 
     plans: tuple[Plan, ...]
@@ -64,8 +64,6 @@ class RegionPlan:
     owners: tuple[tuple[int, str], ...]
     both_ends: bool
     made_by: str
-    reader: str = ""
-    macs_per_second: float | None = None
     arenas: tuple[TflmArena, ...] = ()
 
     @property
@@ -102,16 +100,12 @@ class RegionPlan:
         stays = [stay for stay in self.layout.stays if stay.region == number and rows.size[stay.buffer]]
         upper = [stay for stay in stays if self._is_upper(stay)]
         lower = [stay for stay in stays if not self._is_upper(stay)]
-        low = max((stay.offset + int(rows.size[stay.buffer]) for stay in lower), default=self._first(region))
-        high = min((stay.offset for stay in upper), default=region.size)
         read, written, seconds = self._traffic[number]
-        stored = sum(int(s) for s, home in zip(rows.size, self.problem.home, strict=True) if home == number)
-        low = max(low, self._first(region) + stored)
-        return RegionUse(region, len(stays), low, high, self._most(stays), stored, read, written, seconds)
-
-    @staticmethod
-    def _first(region: Region) -> int:
-        return region.reserved if region.reserved_at == "start" else 0
+        stored = self.problem.stored[number]
+        first = stored + (region.reserved if region.reserved_at == "start" else 0)
+        low = max((stay.offset + int(rows.size[stay.buffer]) for stay in lower), default=first)
+        high = min((stay.offset for stay in upper), default=region.size)
+        return RegionUse(region, len(stays), max(low, first), high, self._most(stays), stored, read, written, seconds)
 
     def _is_upper(self, stay: Stay) -> bool:
         whole = stay.start == 0 and stay.end == int(self.problem.problem.end.max(initial=1))
@@ -119,15 +113,9 @@ class RegionPlan:
 
     def _most(self, stays: list[Stay]) -> int:
         """The most bytes in use at a step."""
-        change: dict[int, int] = defaultdict(int)
-        for stay in stays:
-            change[stay.start] += int(self.problem.problem.size[stay.buffer])
-            change[stay.end] -= int(self.problem.problem.size[stay.buffer])
-        live = most = 0
-        for step in sorted(change):
-            live += change[step]
-            most = max(most, live)
-        return most
+        sizes = [(stay, int(self.problem.problem.size[stay.buffer])) for stay in stays]
+        begins, ends = [(stay.start, size) for stay, size in sizes], [(stay.end, -size) for stay, size in sizes]
+        return max(accumulate((change for _, change in sorted(begins + ends)), initial=0))
 
     @cached_property
     def _traffic(self) -> list[tuple[int, int, float]]:

@@ -56,9 +56,6 @@ def drawing_of(solution: Solution) -> Drawing:
 
 def planned_words(planner: str, height: int, bound: int) -> str:
     """How far the plan of the tool that wrote the file is from the bound."""
-    away = (
-        "at the bound"
-        if height <= bound
-        else f"{height - bound:,} B ({(height - bound) / max(bound, 1):.2%}) above the bound"
-    )
+    above = height - bound
+    away = "at the bound" if above <= 0 else f"{above:,} B ({above / max(bound, 1):.2%}) above the bound"
     return f"{planner or 'the file'}'s own plan: {human(height)}, {away}"

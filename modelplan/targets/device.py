@@ -112,12 +112,8 @@ class Region:
         """The addresses that are reserved; None where nothing is, or where the region has no address."""
         if self.base is None or not self.reserved:
             return None
-        end = self.base + self.size
-        return (
-            Interval(self.base, self.base + self.reserved)
-            if self.reserved_at == "start"
-            else Interval(end - self.reserved, end)
-        )
+        start = self.base if self.reserved_at == "start" else self.base + self.size - self.reserved
+        return Interval(start, start + self.reserved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +203,13 @@ class Block:
         65536
         """
         lost = 0 if self.start is None else -self.start % ARENA_ALIGNMENT
-        size = max(0, self.size - lost) // self.granularity * self.granularity
-        return 1 << size.bit_length() - 1 if self.power_of_two and size else size
+        return allocatable(self.size - lost, self.granularity, power_of_two=self.power_of_two)
+
+
+def allocatable(size: int, granularity: int, *, power_of_two: bool) -> int:
+    """The largest allocation of at most `size` bytes in units of `granularity`, or in powers of two alone."""
+    whole = max(size, 0) // granularity * granularity
+    return 1 << whole.bit_length() - 1 if power_of_two and whole else whole
 
 
 def banks_of(device: Device, block: Block) -> tuple[Bank, ...]:

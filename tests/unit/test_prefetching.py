@@ -17,7 +17,7 @@ from modelplan.model import Problem
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.memories.asking import owners_of
-from modelplan.questions.memories.moving import moving_plan
+from modelplan.questions.memories.moving import moving_plan, moving_problem
 from modelplan.questions.memories.prefetching import plan_moves
 from modelplan.targets.device import Dma, Region
 from modelplan.targets.stated_regions import parse_region
@@ -100,7 +100,7 @@ def test_a_slow_engine_limits_what_can_be_hidden() -> None:
 def test_weights_without_flash_are_back_where_they_began_after_a_run() -> None:
     plan = pipeline.plan(load_model(str(MODELS / "unet_small.tflite")))
     regions = (parse_region("sram:96KiB,rate=400MB/s", ()), parse_region("psram:8MiB,read=80MB/s,write=40MB/s", ()))
-    made = moving_plan(plan, regions)
+    made = moving_plan(plan, moving_problem(plan, regions))
     weights = [b for b, (_, purpose) in enumerate(owners_of([plan])) if purpose == "weights"]
     assert weights
     assert {made.problem.home[b] for b in weights} == {1}

@@ -25,13 +25,10 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
     found = two_arenas(model, abi, kernels)
     sizes, rest = (found.persistent, found.non_persistent, len(model.data)), found.non_persistent > found.head
     regions, costs = region_plan.problem.regions, _costs(region_plan)
-    best: tuple[float, tuple[int, ...]] | None = None
-    for where in product(range(len(regions)), repeat=3):
-        written = all(regions[r].kind != "nvm" for r in where[:2])
-        if written and _fit(region_plan, sizes, where):
-            cost = sum(costs[part][r] for part, r in enumerate(where))
-            best = min(best, (cost, where)) if best else (cost, where)
-    where = best[1] if best else (-1, -1, -1)
+    written = [r for r, region in enumerate(regions) if region.kind != "nvm"]
+    choices = product(written, written, range(len(regions)))
+    fitting = [where for where in choices if _fit(region_plan, sizes, where)]
+    where = min(fitting, key=lambda w: sum(costs[part][r] for part, r in enumerate(w)), default=(-1, -1, -1))
     holds = (
         "what stays: eval tensors, quantisation, operators' data, variables",
         f"tensors and scratch {found.head:,}" + (", the rest until the plan stands" if rest else ""),

@@ -57,8 +57,9 @@ def region_problem(
     joined: dict[str, Any] = {"overlaps": np.concatenate(overlaps), "conflicts": np.concatenate(conflicts)}
     allowed = [_allowed(row, home, regions, reader) for row, home in zip(buffers, homes, strict=True)]
     return RegionProblem(
-        Problem.of(buffers, **joined), tuple(regions), tuple(accesses), tuple(allowed), tuple(homes), tuple(seconds)
-    )
+        Problem.of(buffers, **joined), tuple(regions), tuple(accesses), tuple(allowed), tuple(homes), tuple(seconds),
+        reader=reader, macs_per_second=macs_per_second,
+    )  # fmt: skip
 
 
 def owners_of(plans: Sequence[Plan]) -> tuple[tuple[int, str], ...]:

@@ -187,7 +187,7 @@ def _layout(state: _Search, choice: IntArray, placed: list[Placed]) -> Layout:
 def _check_homes(problem: RegionProblem, tables: Tables) -> None:
     for r, region in enumerate(problem.regions):
         if tables.room[r] < 0:
-            held = sum(int(s) for s, home in zip(problem.problem.size, problem.home, strict=True) if home == r)
+            held = problem.stored[r]
             raise ShortageError(f"{held:,} bytes of weights do not fit in {region.name} of {region.size:,} bytes")
 
 

@@ -67,13 +67,9 @@ class HoldingProgram:
     def relaxed(self, capacities: Sequence[int]) -> float:
         """The value of the linear relaxation: no way of holding contents costs less; infinite where there is none."""
         answer = self._program.solve(600.0, _GAP, self._rooms(capacities), relaxed=True)
-        return (
-            float(answer.fun) * _SCALE
-            if answer.status == 0
-            else float("inf")
-            if answer.status == highs.INFEASIBLE
-            else 0.0
-        )
+        if answer.status == highs.INFEASIBLE:
+            return float("inf")
+        return float(answer.fun) * _SCALE if answer.status == 0 else 0.0
 
     def _rooms(self, capacities: Sequence[int]) -> list[highs.Row]:
         """The rows that hold what is in a region at a step within its capacity."""
@@ -83,7 +79,6 @@ class HoldingProgram:
         return self._program.column(price / _SCALE, whole=whole)
 
     def _add(self, track: Track) -> None:
-        """The variables and rows of one buffer."""
         if track.loadable and track.last_used >= 0:
             for place in track.places[:-1]:
                 self._kept[track.buffer, place] = self._variable(0.0, whole=True)

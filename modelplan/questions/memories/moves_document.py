@@ -16,16 +16,12 @@ from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestErro
 from modelplan.questions.memories.asking import owners_of
 from modelplan.questions.memories.moving import moving_problem
 from modelplan.questions.memories.prefetching import floor_seconds
-from modelplan.questions.memories.region_document import NUMBERS, list_of, parsed, record_of, typed
+from modelplan.questions.memories.region_document import NUMBERS, SETTINGS, list_of, parsed, record_of, typed
 from modelplan.questions.memories.timing import step_seconds
 from modelplan.targets.device import Dma, Region
 
 #: The version that is read.
 SCHEMA = 2
-_SETTINGS: dict[str, tuple[type, ...]] = {
-    "reader": (str,), "macs_per_second": (*NUMBERS, type(None)), "bound": NUMBERS, "method": (str,), "ended": (str,),
-    "made_by": (str,),
-}  # fmt: skip
 
 
 def read(text: str, name: str) -> MovingPlan:
@@ -45,7 +41,8 @@ def read(text: str, name: str) -> MovingPlan:
         regions = tuple(record_of(Region, one, f"regions[{i}]") for i, one in enumerate(list_of(document, "regions")))
         dma = record_of(Dma, document.get("dma"), "dma")
         hidden = [typed(one, (str,), f"copied_only[{i}]") for i, one in enumerate(list_of(document, "copied_only"))]
-        settings = {key: typed(document.get(key), kind, key) for key, kind in _SETTINGS.items()}
+        known = {key: kind for key, kind in SETTINGS.items() if key != "both_ends"}
+        settings = {key: typed(document.get(key), kind, key) for key, kind in known.items()}
         layout = _layout(document, settings)
     except ValueError as problem:
         raise ModelError(f"{name}: {problem}") from None
@@ -63,7 +60,7 @@ def read(text: str, name: str) -> MovingPlan:
     cost = sum(step_seconds(asked, layout)) - sum(asked.seconds) + sum(end - begin for _, begin, end in run.copies)
     method, made_by = settings["method"], settings["made_by"]
     floor, owners = floor_seconds(asked), owners_of([plan])
-    return MovingPlan(plan, asked, layout, run, 0.0, floor, cost, 0.0, method, made_by, owners, reader, macs)
+    return MovingPlan(plan, asked, layout, run, 0.0, floor, cost, 0.0, method, made_by, owners)
 
 
 def _layout(document: dict[str, Any], settings: dict[str, Any]) -> Layout:

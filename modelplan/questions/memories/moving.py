@@ -15,51 +15,48 @@ from modelplan.questions.memories.prefetching import plan_moves
 from modelplan.targets.device import Dma, Region
 
 
-def moving_plan(
-    plan: Plan,
-    regions: Sequence[Region],
-    dma: Dma | None = None,
-    *,
-    method: str = "greedy",
-    copied_only: Sequence[str] = (),
-    reader: str = "",
-    macs_per_second: float | None = None,
-    seconds: float = 60.0,
-) -> MovingPlan:
-    """The layout of a plan's buffers and weights in `regions` whose contents move, with its replay.
+def moving_plan(plan: Plan, asked: RegionProblem, method: str = "greedy", seconds: float = 60.0) -> MovingPlan:
+    """The layout of a plan's buffers and weights in several memories whose contents move, with its replay.
 
     Args:
         plan: order and sharing; its placement is not used.
-        regions: the memories; contents leave the fastest.
-        dma: what copies; None: the processor.
+        asked: the `moving_problem` of the plan.
         method: `greedy` or `exact`.
-        copied_only: names of regions that operators do not reach.
-        reader: what runs the operators, where regions say by whom they are reached.
-        macs_per_second: how fast operators compute; None: they take the time of their accesses only.
         seconds: the limit of each run of the exact program.
 
     Raises:
         RequestError: a step whose operands do not fit; names it.
         BrokenPlanError: the referee or the replay found a fault.
     """
-    asked = moving_problem(plan, regions, dma, copied_only, reader, macs_per_second)
     moving = plan_moves(asked, method, seconds)
     check_layout(asked, replace(moving.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
     return MovingPlan(
         plan, asked, moving.layout, simulate(asked, moving.layout), moving.blocking, moving.floor,
-        moving.spilled.cost, moving.spilled.relaxed, method, plan.made_by, owners_of([plan]), reader, macs_per_second,
+        moving.spilled.cost, moving.spilled.relaxed, method, plan.made_by, owners_of([plan]),
     )  # fmt: skip
 
 
 def moving_problem(
     plan: Plan,
     regions: Sequence[Region],
-    dma: Dma | None,
-    copied_only: Collection[str],
-    reader: str,
-    macs_per_second: float | None,
+    dma: Dma | None = None,
+    copied_only: Collection[str] = (),
+    reader: str = "",
+    macs_per_second: float | None = None,
 ) -> RegionProblem:
-    """The question that `moving_plan` answers, of the same arguments."""
+    """The question of a layout whose contents move: they leave the fastest region.
+
+    Args:
+        plan: order and sharing; its placement is not used.
+        regions: the memories.
+        dma: what copies; None: the processor.
+        copied_only: names of regions that operators do not reach.
+        reader: what runs the operators, where regions say by whom they are reached.
+        macs_per_second: how fast operators compute; None: they take the time of their accesses only.
+
+    Raises:
+        RequestError: a buffer fits in no region that may hold it; names it.
+    """
     asked = region_problem([plan], regions, reader=reader, macs_per_second=macs_per_second)
     asked = _with_homes(asked, [purpose for _, purpose in owners_of([plan])])
     hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)

@@ -16,7 +16,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.questions.budgets.project_budgets import parse_growth
 from modelplan.questions.memories import moves_document, region_document
 from modelplan.questions.memories.choosing import Choosing
-from modelplan.questions.memories.moving import moving_plan
+from modelplan.questions.memories.moving import moving_plan, moving_problem
 from modelplan.questions.memories.region_planning import plan_regions
 from modelplan.questions.memories.tracks import fastest
 from modelplan.runtimes import RUNTIMES
@@ -122,13 +122,11 @@ def recheck(model: str, graph: Graph, saved: RegionPlan | MovingPlan, growth: Fr
 
 def _planned(graph: Graph, saved: RegionPlan | MovingPlan) -> RegionPlan | MovingPlan:
     """A model's layout in the memories of a saved layout, made with the saved settings."""
-    asked, reader, macs = saved.problem, saved.reader, saved.macs_per_second
+    asked, reader, macs = saved.problem, saved.problem.reader, saved.problem.macs_per_second
     if isinstance(saved, MovingPlan):
         hidden = [asked.regions[number].name for number in asked.copied_only]
-        return moving_plan(
-            _plan(graph, saved.plan), asked.regions, asked.dma, method=saved.method, copied_only=hidden, reader=reader,
-            macs_per_second=macs,
-        )  # fmt: skip
+        plan = _plan(graph, saved.plan)
+        return moving_plan(plan, moving_problem(plan, asked.regions, asked.dma, hidden, reader, macs), saved.method)
     how = Choosing("auto", saved.both_ends)
     return plan_regions([_plan(graph, saved.plans[0])], asked.regions, how, reader=reader, macs_per_second=macs)
 

@@ -64,7 +64,7 @@ def read(text: str, name: str) -> RegionPlan:
         regions = tuple(record_of(Region, one, f"regions[{i}]") for i, one in enumerate(list_of(document, "regions")))
         stays = tuple(record_of(Stay, one, f"stays[{i}]") for i, one in enumerate(list_of(document, "stays")))
         copies = tuple(record_of(Copy, one, f"copies[{i}]") for i, one in enumerate(list_of(document, "copies")))
-        settings = {key: typed(document.get(key), kind, key) for key, kind in _SETTINGS.items()}
+        settings = {key: typed(document.get(key), kind, key) for key, kind in SETTINGS.items()}
     except ValueError as problem:
         raise ModelError(f"{name}: {problem}") from None
     if not plans or not regions:
@@ -81,14 +81,15 @@ def read(text: str, name: str) -> RegionPlan:
         raise BrokenPlanError(f"{name}: an operator of the plan has fewer operands than its kind has") from None
     layout = Layout(stays, copies, settings["bound"], settings["method"], settings["ended"])
     both, made_by = settings["both_ends"], settings["made_by"]
-    region_plan = RegionPlan(plans, asked, layout, owners_of(plans), both, made_by, reader, macs)
+    region_plan = RegionPlan(plans, asked, layout, owners_of(plans), both, made_by)
     prove(region_plan)
     return region_plan
 
 
 #: No program that a plan is for has more steps.
 _MOST_STEPS = 1 << 20
-_SETTINGS: dict[str, tuple[type, ...]] = {
+#: What a document says of how the layout was made, with the types of the values.
+SETTINGS: dict[str, tuple[type, ...]] = {
     "reader": (str,), "macs_per_second": (*NUMBERS, type(None)), "bound": NUMBERS, "method": (str,), "ended": (str,),
     "both_ends": (bool,), "made_by": (str,),
 }  # fmt: skip

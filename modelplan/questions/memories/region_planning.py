@@ -46,7 +46,7 @@ def plan_regions(
     layout = chosen_layout(problem, how)
     made_by = f"modelplan {__version__}"
     owners = owners_of(plans)
-    region_plan = RegionPlan(tuple(plans), problem, layout, owners, how.both_ends, made_by, reader, macs_per_second)
+    region_plan = RegionPlan(tuple(plans), problem, layout, owners, how.both_ends, made_by)
     prove(region_plan)
     return region_plan
 

@@ -99,19 +99,12 @@ def spill(request: SpillRequest) -> MovingPlan:
         ModelError: the file cannot be read.
         RequestError: a step whose operands do not fit; names it.
     """
-    from modelplan.questions.memories.moving import moving_plan
+    from modelplan.questions.memories.moving import moving_plan, moving_problem
 
     _check_copied_only(request)
-    return moving_plan(
-        model_plan(request),
-        request.regions,
-        request.dma,
-        method=request.method,
-        copied_only=request.copied_only,
-        reader=request.reader,
-        macs_per_second=request.macs_per_second,
-        seconds=request.seconds,
-    )
+    plan, where = model_plan(request), (request.regions, request.dma, request.copied_only)
+    asked = moving_problem(plan, *where, request.reader, request.macs_per_second)
+    return moving_plan(plan, asked, request.method, request.seconds)
 
 
 def _check_copied_only(request: SpillRequest) -> None:

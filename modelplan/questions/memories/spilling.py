@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -407,11 +408,5 @@ def _relief(track: Track, near: list[bool], pattern: list[bool], excess: IntArra
 
 def _runs_of_false(values: Sequence[bool]) -> set[tuple[int, int]]:
     """The first and the last number of each run of values that are false."""
-    runs, first = set(), None
-    for q, value in enumerate([*values, True]):
-        if not value and first is None:
-            first = q
-        elif value and first is not None:
-            runs.add((first, q - 1))
-            first = None
-    return runs
+    runs = [list(run) for value, run in groupby(range(len(values)), values.__getitem__) if not value]
+    return {(run[0], run[-1]) for run in runs}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -152,7 +152,6 @@ def copy_seconds(problem: RegionProblem, size: int, source: int, target: int) ->
 
 
 def _tracks(problem: RegionProblem) -> Iterator[Track]:
-    """The buffers with their segments."""
     uses: list[dict[int, tuple[int, int]]] = [{} for _ in range(len(problem.problem))]
     for (step, buffer), amounts in problem.uses.items():
         uses[buffer][step] = amounts
@@ -188,16 +187,7 @@ def fastest(problem: RegionProblem) -> int:
 def room(problem: RegionProblem, region: int) -> int:
     """The bytes of a region that stays may use: what is neither reserved nor taken by homes."""
     own = problem.regions[region]
-    return own.size - own.reserved - _bytes_at_home(problem).get(region, 0)
-
-
-@lru_cache(maxsize=16)
-def _bytes_at_home(problem: RegionProblem) -> dict[int, int]:
-    """For each region the bytes of the buffers that have their home there."""
-    totals: dict[int, int] = defaultdict(int)
-    for size, home in zip(problem.problem.size.tolist(), problem.home, strict=True):
-        totals[home] += size
-    return totals
+    return own.size - own.reserved - problem.stored[region]
 
 
 def _first_offset(problem: RegionProblem, region: int) -> int:
