@@ -37,7 +37,12 @@ def run(arguments: Namespace) -> int:
         import shtab
     except ImportError:
         raise RequestError("completion needs shtab: pip install 'modelplan[completion]'") from None
-    parser = all_commands(arguments.parser_of, _marks(arguments.shell, shtab))
+    device: dict[str, Any] = {"choices": list(DEVICES)}  # in fish: the library has no way to say names and files there
+    if arguments.shell == "bash":
+        device = {"choices": [*DEVICES, shtab.Choice("file")]}
+    elif arguments.shell == "zsh":
+        device = {"complete": {"zsh": f"{{compadd - {' '.join(DEVICES)}; _files}}"}}
+    parser = all_commands(arguments.parser_of, Marks(shtab.FILE, shtab.DIRECTORY, device))
     files.write("-", shtab.complete(parser, shell=arguments.shell) + "\n")
     return 0
 
@@ -49,17 +54,6 @@ class Marks:
     file: Any
     folder: Any
     device: Mapping[str, Any]
-
-
-def _marks(shell: str, shtab: Any) -> Marks:
-    """The marks for a shell. In fish a device is a name alone: the library has no way to say both there."""
-    words = " ".join(DEVICES)
-    device: dict[str, Any]
-    if shell == "zsh":
-        device = {"complete": {"zsh": f"{{compadd - {words}; _files}}"}}
-    else:
-        device = {"choices": [*DEVICES, shtab.Choice("file")] if shell == "bash" else list(DEVICES)}
-    return Marks(shtab.FILE, shtab.DIRECTORY, device)
 
 
 def all_commands(parser_of: Callable[..., ArgumentParser], marks: Marks) -> ArgumentParser:

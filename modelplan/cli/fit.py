@@ -86,13 +86,8 @@ def _add_build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
     )
-    parser.add_argument(
-        "--kernels",
-        type=model_options.kernel_library,
-        choices=(*KERNELS, "portable"),
-        metavar="NAME",
-        help="the kernel library (default: the target's, else as the file says, else all)",
-    )
+    words = "the kernel library (default: the target's, else as the file says, else all)"
+    model_options.add_kernels(parser, words, choices=(*KERNELS, "portable"))
     model_options.add_target(parser)
     parser.add_argument(
         "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"

@@ -105,13 +105,13 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
         metavar="NAME",
         help=f"{', '.join(RUNTIMES)} (default: {_USUAL})",
     )
-    group.add_argument(
-        "--kernels",
-        metavar="NAME",
-        type=kernel_library,
-        help=f"which kernels run; {_LIBRARIES} (default: the first)",
-    )
+    add_kernels(group, f"which kernels run; {_LIBRARIES} (default: the first)")
     return group
+
+
+def add_kernels(parser: ArgumentParser | _ArgumentGroup, words: str, **more: Any) -> None:
+    """Adds the choice of the kernel library, by a name as people say it."""
+    parser.add_argument("--kernels", type=kernel_library, help=words, **{"metavar": "NAME"} | more)
 
 
 def kernel_library(word: str) -> str:

@@ -29,13 +29,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--alias", choices=("none", "views", "safe"), default="views", help="what shares bytes (default: views)"
     )
-    parser.add_argument(
-        "--kernels",
-        type=model_options.kernel_library,
-        metavar="NAME",
-        choices=[library.name for library in TFLM.libraries if library.packable],
-        help="the kernel library (default: that of the plan in MODEL, else all)",
-    )
+    packable = [library.name for library in TFLM.libraries if library.packable]
+    words = "the kernel library (default: that of the plan in MODEL, else all)"
+    model_options.add_kernels(parser, words, choices=packable)
     model_options.add_abi(parser)
     parser.add_argument(
         "--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too (with --kernels)"

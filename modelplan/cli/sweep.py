@@ -33,13 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     table.add_argument("--targets", metavar="NAME", nargs="+", help="as --target of other commands takes them")
     table.add_argument("--runtimes", metavar="NAME", nargs="+", help="default: by the file's format")
-    table.add_argument(
-        "--kernels",
-        metavar="NAME",
-        type=model_options.kernel_library,
-        nargs="+",
-        help="default: the target's, else all of them",
-    )
+    model_options.add_kernels(table, "default: the target's, else all of them", nargs="+")
     table.add_argument("--schedules", metavar="NAME", nargs="+", help="default: best")
     table.add_argument("--alias", metavar="MODE", nargs="+", help="default: the runtime's usual one")
     table.add_argument("--allocators", metavar="NAME", nargs="+", help="default: modelplan")
@@ -115,7 +109,6 @@ class _ProgressLine:
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Takes the line away."""
         if self._shown is not None and sys.stderr.isatty():
             sys.stderr.write("\r\033[K")
 

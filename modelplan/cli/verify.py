@@ -30,12 +30,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="the model that a .json, .csv or .h plan is for")
     parser.add_argument("--runtime", metavar="NAME", help="whose alignment and kernels hold for a .csv")
     model_options.add_overlaps(parser)
-    parser.add_argument(
-        "--kernels",
-        type=model_options.kernel_library,
-        choices=TFLM.library_names,
-        help="the kernel library (default: as the file says, else all)",
-    )
+    words = "the kernel library (default: as the file says, else all)"
+    model_options.add_kernels(parser, words, choices=TFLM.library_names, metavar=None)
     model_options.add_abi(parser, None)
     add_self_test(parser)
     parser.add_argument("--quick", action="store_true", help="only the levels that run no kernel")
