@@ -6,7 +6,7 @@ import copy
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 import modelplan.cli
 from modelplan.cli.command_table import MODULES
 from modelplan.outputs.schemas.documents import DOCUMENTS, schema_of
-from modelplan.questions.sweeps.rows import SweepRow, as_record
+from modelplan.questions.sweeps.rows import SweepRow
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 KWS, RESNET, ONNX = (str(MODELS / name) for name in ("ds_cnn_kws.tflite", "resnet8.tflite", "resnet8.onnx"))
@@ -128,7 +128,7 @@ def test_the_report_of_a_sweep_keeps_to_its_schema(tmp_path: Path) -> None:
     for name, written in (("older", rows), ("newer", worse)):
         results = Results(tmp_path / f"{name}.parquet")
         results.open()
-        results.append(map(as_record, written))
+        results.append(map(asdict, written))
         results.close()
     newer, older, found = (tmp_path / name for name in ("newer.parquet", "older.parquet", "report.json"))
     assert modelplan.cli.main(["report", str(newer), "--against", str(older), "--json", str(found)]) == 1

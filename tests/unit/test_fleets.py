@@ -14,7 +14,7 @@ from modelplan.outputs.report import plain
 from modelplan.outputs.reports import sweep_report
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.sweeps import running
-from modelplan.questions.sweeps.rows import COLUMNS, SweepRow, as_record, row_of
+from modelplan.questions.sweeps.rows import COLUMNS, SweepRow, row_of
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, SweepRun, runs_of
 from modelplan.questions.sweeps.runner import run_from
 from modelplan.questions.sweeps.running import Memo, measured
@@ -68,7 +68,7 @@ def test_a_row_says_what_the_commands_say() -> None:
     assert found.head is not None
     assert found.bound <= found.height <= found.head
     assert found.macs == 2_656_768
-    assert set(as_record(found)) == set(COLUMNS)
+    assert set(asdict(found)) == set(COLUMNS)
 
 
 def test_runs_of_one_model_share_what_does_not_depend_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,8 +244,8 @@ class TestStore:
         results = Results(tmp_path / "r.parquet")
         results.open()
         k, other = "1" * 32, "2" * 32
-        results.append([as_record(row(model="b", arena=1)), as_record(row(model="a", key=k))])
-        results.append([as_record(row(model="b", arena=2, status="timeout", key=other))])
+        results.append([asdict(row(model="b", arena=1)), asdict(row(model="a", key=k))])
+        results.append([asdict(row(model="b", arena=2, status="timeout", key=other))])
         # Killed here: another start finds the parts.
         assert results._lock is not None
         results._lock.close()
@@ -273,7 +273,7 @@ class TestStore:
         for number in range(40):
             names = [(rng.choice("abcd"), rng.choice(["", "t", "u"])) for _ in range(rng.randint(1, 4))]
             latest |= dict.fromkeys(names, number)
-            results.append([as_record(row(model=m, target=t, arena=number)) for m, t in names])
+            results.append([asdict(row(model=m, target=t, arena=number)) for m, t in names])
         results.close()
         found = [((one.model, one.target), one.arena) for one in store.read_rows(tmp_path / "r.parquet")]
         assert found == sorted(latest.items())
@@ -284,13 +284,13 @@ class TestStore:
 
         from modelplan.questions.sweeps import store
 
-        records = [as_record(row(model=name)) for name in "ba"]
+        records = [asdict(row(model=name)) for name in "ba"]
         table = pyarrow.Table.from_pylist(records, store.SCHEMA)
         pyarrow.parquet.write_table(table, tmp_path / "r.parquet")
         assert [one.model for one in store.read_rows(tmp_path / "r.parquet")] == ["a", "b"]
         results = store.Results(tmp_path / "r.parquet")
         results.open()
-        results.append([as_record(row(model="aa"))])
+        results.append([asdict(row(model="aa"))])
         results.close()
         assert [one.model for one in store.read_rows(tmp_path / "r.parquet")] == ["a", "aa", "b"]
 

@@ -17,7 +17,7 @@ from typing import Any
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
 from modelplan.questions.sweeps.isolation import rows_of
-from modelplan.questions.sweeps.rows import as_record, row_of
+from modelplan.questions.sweeps.rows import row_of
 from modelplan.questions.sweeps.run_table import SweepRun
 
 try:
@@ -170,7 +170,7 @@ def _outcome(future: Any, batch: Sequence[SweepRun]) -> list[dict[str, Any]] | N
     if isinstance(problem, KilledWorker):
         if len(batch) > 1:
             return None
-        return [as_record(row_of(batch[0], "lost", f"{_DEATHS + 1} workers died while they had it"))]
+        return [asdict(row_of(batch[0], "lost", f"{_DEATHS + 1} workers died while they had it"))]
     if problem is not None:
-        return [as_record(row_of(run, "failed", f"{type(problem).__name__}: {problem}")) for run in batch]
+        return [asdict(row_of(run, "failed", f"{type(problem).__name__}: {problem}")) for run in batch]
     raise RequestError(f"the scheduler gave up a task ({future.status}); start again to go on")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
-from modelplan.questions.sweeps.rows import SweepRow, as_record, row_of
+from modelplan.questions.sweeps.rows import SweepRow, row_of
 from modelplan.questions.sweeps.run_table import SweepRun
 from modelplan.questions.sweeps.runner import run_from
 
@@ -37,7 +38,7 @@ class Runner(AnsweringProcess):
             except NoAnswerError as problem:
                 if again and not problem.late and -(problem.code or 0) in _FROM_OUTSIDE:
                     continue
-                return as_record(_ending(run, problem, timeout))
+                return asdict(_ending(run, problem, timeout))
             break
         return row
 

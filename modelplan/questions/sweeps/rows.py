@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
 from modelplan.primitives.version import __version__
@@ -89,8 +89,3 @@ def row_of(run: SweepRun, status: Status, error: str = "", facts: Mapping[str, A
     columns |= {"status": status, "error": error}
     columns |= {"target_bytes": run.target_bytes, "sha256": run.sha256, "key": run.key}
     return SweepRow(**columns, **(facts or {}))
-
-
-def as_record(row: SweepRow) -> dict[str, Any]:
-    """The row by column, as JSON and Parquet take it."""
-    return asdict(row)

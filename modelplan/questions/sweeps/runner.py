@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import asdict
 from typing import Any
 
 from modelplan.model import Graph, Op, Tensor
 from modelplan.planning import pipeline
 from modelplan.primitives.answering import answer_questions
-from modelplan.questions.sweeps.rows import as_record
 from modelplan.questions.sweeps.run_table import SweepRun
 from modelplan.questions.sweeps.running import Memo, measured
 
@@ -32,7 +32,7 @@ def measure_runs() -> None:
     def row(asked: tuple[SweepRun, float]) -> dict[str, Any]:
         run, timeout = asked
         _end_after(_BACKSTOP * timeout)
-        record = as_record(measured(run, memo))
+        record = asdict(measured(run, memo))
         _end_after(0)
         return record
 

@@ -131,7 +131,6 @@ def _options(run: SweepRun, runtime: Runtime, needed: Requirement) -> Options:
 
 
 def _planned(file: ModelFile, options: Options) -> dict[str, Any]:
-    """The columns of the plan."""
     plan = pipeline.plan(file.graph, options)
     return {
         "runtime_height": plan.runtime_height,

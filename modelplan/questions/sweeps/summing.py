@@ -105,7 +105,6 @@ class _Settings:
         self.plans: dict[tuple[str, ...], dict[str, _Figures]] = defaultdict(dict)
 
     def add(self, row: SweepRow) -> None:
-        """Adds a row."""
         if row.model != self.model:
             self._end_model()
             self.model = row.model

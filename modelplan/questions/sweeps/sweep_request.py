@@ -118,7 +118,6 @@ class _Writing:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the rows that wait."""
         if self.waiting:
             self.results.append(self.waiting)
         self.waiting, self.written = [], time.monotonic()
