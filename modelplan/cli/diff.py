@@ -68,7 +68,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
-    """The request for the side called `name`."""
     with named_side(name):
         return model_options.request_of(ModelRequest, arguments, path, model_options.chosen_target(arguments))
 

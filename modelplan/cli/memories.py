@@ -90,7 +90,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _write(arguments: Namespace, plan: RegionPlan, figures: Figures) -> None:
-    """The files that were asked for."""
     sources = {name: render(plan, name) for name in names_of("RegionPlan") if getattr(arguments, name)}
     for name, content in sources.items():  # all of them are made before one is written, since they may be refused
         files.write(getattr(arguments, name), content)

@@ -87,7 +87,6 @@ def _check_outputs(arguments: Namespace) -> None:
 
 
 def _write_model(path: str, source: str, curve: Curve) -> None:
-    """The model of the chosen point."""
     from modelplan.questions.recomputing.writing_onnx import write_repeated
 
     if curve.chosen < 0:

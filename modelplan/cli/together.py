@@ -70,7 +70,6 @@ def _add_relation(parser: ArgumentParser) -> None:
 
 
 def _add_outputs(parser: ArgumentParser) -> None:
-    """Adds the files that can be written."""
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it with every buffer; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="the buffers of all models with their offsets")
@@ -131,7 +130,6 @@ def _named(words: list[str]) -> list[tuple[str, str]]:
 
 
 def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
-    """The files that were asked for."""
     from modelplan.outputs.reports import shared_report
 
     if (arguments.header or arguments.files) and arenas is None:

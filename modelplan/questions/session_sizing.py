@@ -88,7 +88,6 @@ def other_sessions(
 
 
 def _measured(file: ModelFile, settings: Sequence[SessionSettings], asked: SessionAsked) -> list[Measured]:
-    """What the file takes at each of the settings."""
     if not asked.seconds:
         raise RequestError("--measure 0 asks for a prediction")
     check_measurable()

@@ -114,7 +114,6 @@ def _with_fixed(problem: Problem, table: BufferTable) -> Problem:
 
 
 def _listed(problem: Problem, path: str) -> Problem:
-    """The problem with the contiguous lists in the file."""
     if problem.contiguous:
         raise RequestError(f"--contiguous {path}: the table states lists itself, in its column 'list'")
     try:

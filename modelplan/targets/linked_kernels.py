@@ -72,7 +72,6 @@ def linked_kernels(path: str) -> LinkedKernels | None:
 
 
 def _functions(elf: Any) -> set[str]:
-    """The names of functions that the program has."""
     table = elf.get_section_by_name(".symtab")
     if table is None:
         return set()

@@ -60,7 +60,6 @@ class _Script:
     known: dict[str, int] = field(default_factory=dict)
 
     def lookup(self, name: str) -> int:
-        """The value of a symbol."""
         if name in self.ambiguous:
             raise ExpressionError(f"{name} is assigned more than once; --define {name}=VALUE says which value counts")
         if name == ".":

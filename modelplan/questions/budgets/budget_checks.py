@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan.answers.check_outcomes import Check, Findings, Limits, Outcome
+from modelplan.answers.check_outcomes import Check, Earlier, Figures, Findings, Judgement, Limits, Outcome, Quantity
 from modelplan.formats.files import read_text
+from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.budgets.measuring import Measurements, setting_of
@@ -26,9 +27,9 @@ from modelplan.questions.budgets.project_budgets import (
     matched,
     read_budgets,
 )
-from modelplan.questions.budgets.revisions import revision
-from modelplan.questions.budgets.saved_figures import read_baseline
-from modelplan.questions.model_request import ModelRequest, on_target, target_of
+from modelplan.questions.budgets.revisions import Revision, revision
+from modelplan.questions.budgets.saved_figures import SavedFigures, read_baseline
+from modelplan.questions.model_request import ModelRequest, SessionAsked, on_target, target_of
 from modelplan.questions.session_needs import (
     begin_measuring,
     has_sessions,
@@ -40,12 +41,6 @@ from modelplan.questions.target_request import TargetRequest, choose_target
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
-
-from modelplan.answers.check_outcomes import Earlier, Figures, Judgement, Quantity
-from modelplan.model.model_file import ModelFile, Target
-from modelplan.questions.budgets.revisions import Revision
-from modelplan.questions.budgets.saved_figures import SavedFigures
-from modelplan.questions.model_request import SessionAsked
 
 #: What a budget may state beside its limits, as the options of `check` name it in their arguments.
 OPTIONS = tuple(key.replace("-", "_") for key in ("target", *ONE_TEXT, *TEXTS))
@@ -116,7 +111,6 @@ def _start(request: CheckRequest) -> tuple[str, Iterator[Outcome]]:
 
 
 def _named(request: CheckRequest) -> Iterator[ModelCheck]:
-    """The checks of models that are named."""
     for model in request.models:
         key = Path(os.path.relpath(model.path)).as_posix()
         target = request.target or (model.target.device.name if model.target else "")

@@ -126,8 +126,6 @@ def _by_effect(change: OpChange) -> tuple[object, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Comparison:
-    """Two sides and the matching of their operators."""
-
     old: Side
     new: Side
     pairing: Pairing

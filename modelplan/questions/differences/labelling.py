@@ -5,7 +5,7 @@ Names play no part. Equal labels are equal numbers, so that a label of labels st
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,17 +18,6 @@ from modelplan.model import Graph, Kind, Op
 LEVELS = ("all", "values", "shapes", "options", "kind")
 #: Options that are names.
 _NAMES = {"container", "shared_name"}
-
-
-class Numbering:
-    """Gives equal things equal numbers."""
-
-    def __init__(self) -> None:
-        self.known: dict[Hashable, int] = {}
-
-    def of(self, thing: Hashable) -> int:
-        """The number of a thing."""
-        return self.known.setdefault(thing, len(self.known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,18 +124,16 @@ def _body_digest(side: Structure, level: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of one structure at one level; `numbering` is shared with the other side."""
+    """The labels of one structure at one level; `numbers` gives equal labels equal numbers, on both sides."""
 
     side: Structure
     level: str
-    numbering: Numbering
+    numbers: defaultdict[Hashable, int]
 
     @cached_property
     def own(self) -> list[int]:
         """The label of each operator by itself."""
-        return [
-            self.numbering.of(("own", own_label(self.side, i, self.level))) for i in range(len(self.side.graph.ops))
-        ]
+        return [self.numbers["own", own_label(self.side, i, self.level)] for i in range(len(self.side.graph.ops))]
 
     @cached_property
     def before(self) -> list[int]:
@@ -155,7 +142,7 @@ class Labels:
         found = [-1] * len(graph.ops)
         for i in self.side.order:
             op = graph.ops[i]
-            found[i] = self.numbering.of(("before", self.own[i], tuple(self._source(t, found) for t in op.inputs)))
+            found[i] = self.numbers["before", self.own[i], tuple(self._source(t, found) for t in op.inputs)]
         return found
 
     @cached_property
@@ -164,14 +151,14 @@ class Labels:
         found = [-1] * len(self.side.graph.ops)
         for i in reversed(self.side.order):
             op = self.side.graph.ops[i]
-            found[i] = self.numbering.of(("behind", self.own[i], tuple(self._users(t, found) for t in op.outputs)))
+            found[i] = self.numbers["behind", self.own[i], tuple(self._users(t, found) for t in op.outputs)]
         return found
 
     def around(self, radius: int) -> list[int]:
         """The label of each operator with its neighbours at most `radius` operators away."""
         found = self.own
         for _ in range(radius):
-            found = [self.numbering.of(("around", *self._neighbourhood(i, found))) for i in range(len(found))]
+            found = [self.numbers["around", *self._neighbourhood(i, found)] for i in range(len(found))]
         return found
 
     def _neighbourhood(self, i: int, found: Sequence[int]) -> tuple[Hashable, ...]:

@@ -13,9 +13,10 @@ import bisect
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from modelplan.model import Kind
-from modelplan.questions.differences.labelling import LEVELS, Labels, Numbering, Structure
+from modelplan.questions.differences.labelling import LEVELS, Labels, Structure
 
 #: Labels reach so many operators far where all before or behind an operator is too much to be equal.
 _RADII = (3, 2, 1)
@@ -57,8 +58,8 @@ class _Matching:
         self.to_old = [-1] * len(self.new.graph.ops)
 
     def run(self) -> list[int]:
-        numbering = Numbering()
-        levels = [tuple(Labels(side, level, numbering) for side in (self.old, self.new)) for level in LEVELS]
+        numbers = defaultdict[Hashable, int](count().__next__)
+        levels = [tuple(Labels(side, level, numbers) for side in (self.old, self.new)) for level in LEVELS]
         for one, other in levels:
             for labels in _rounds(one, other):
                 self.match_unique(*labels)
@@ -260,13 +261,7 @@ def _longest(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]
 
 
 def _by_rank(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]]:
-    places: dict[int, list[int]] = defaultdict(list)
+    places: dict[int, deque[int]] = defaultdict(deque)
     for b, label in enumerate(others):
         places[label].append(b)
-    ranks: dict[int, int] = defaultdict(int)
-    pairs = []
-    for a, label in enumerate(ones):
-        if ranks[label] < len(places[label]):
-            pairs.append((a, places[label][ranks[label]]))
-            ranks[label] += 1
-    return pairs
+    return [(a, places[label].popleft()) for a, label in enumerate(ones) if places[label]]

@@ -300,7 +300,6 @@ def _with_plan(plan: str) -> Callable[[ModelSubject, Place], ModelSubject]:
 
 
 def _scratch(subject: ModelSubject) -> list[int]:
-    """The bytes of each buffer of scratch."""
     rows = requests(subject.model, subject.target.runtime.kernels) if subject.model else ()
     return [row.size for row in rows if row.scratch]
 

@@ -52,7 +52,6 @@ def all_in_turn(relation: Relation) -> Relation:
 
 
 def _pairs(names: Sequence[str], group: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """All pairs of the models in `group`."""
     members = list(range(len(names))) if tuple(group) == (ALL,) else [_model(names, name) for name in group]
     if len(members) < 2:
         raise RequestError(f"in turn: {','.join(group)!r} names one model, expected two or more")
