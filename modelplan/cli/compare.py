@@ -63,11 +63,10 @@ def run(arguments: Namespace) -> int:
     for name, path, suffix in drawn:
         if suffix == PAGE:
             files.write(path, render(comparison_page(answers), PAGE))
-            continue
-        if not name and suffix in figure_suffixes("Standing"):
+        elif not name and suffix in figure_suffixes("Standing"):
             files.write(path, render(standing(answers), suffix))
-            continue
-        files.write(path, render(answers.drawing_of(name or comparison.ranked[0].allocator), suffix))
+        else:
+            files.write(path, render(answers.drawing_of(name or comparison.ranked[0].allocator), suffix))
     if arguments.json != "-":
         remarks = (*comparison.remarks, *target_remarks(answers))
         terminal.show(sections(replace(comparison, remarks=remarks), arguments.top))

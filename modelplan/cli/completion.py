@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from modelplan.cli import files
@@ -42,29 +41,20 @@ def run(arguments: Namespace) -> int:
         device = {"choices": [*DEVICES, shtab.Choice("file")]}
     elif arguments.shell == "zsh":
         device = {"complete": {"zsh": f"{{compadd - {' '.join(DEVICES)}; _files}}"}}
-    parser = all_commands(arguments.parser_of, Marks(shtab.FILE, shtab.DIRECTORY, device))
+    parser = all_commands(arguments.parser_of, shtab, device)
     files.write("-", shtab.complete(parser, shell=arguments.shell) + "\n")
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """How the library is told what an argument names: a file, a folder, or a device, which a file may describe too."""
-
-    file: Any
-    folder: Any
-    device: Mapping[str, Any]
-
-
-def all_commands(parser_of: Callable[..., ArgumentParser], marks: Marks) -> ArgumentParser:
-    """One parser for all commands, whose arguments say what they name."""
+def all_commands(parser_of: Callable[..., ArgumentParser], shtab: Any, device: Mapping[str, Any]) -> ArgumentParser:
+    """One parser for all commands, whose arguments tell `shtab` what they name; `device` is how they tell a device."""
     parser = ArgumentParser(prog="modelplan")
     parser.add_argument("-V", "--version", action="store_true", help="the version and the build")
     commands = parser.add_subparsers(metavar="COMMAND")
     for name, promise in COMMANDS.items():
         parents = [parser_of(name, add_help=False)]
         command = commands.add_parser(name, help=promise.replace("%", "%%"), parents=parents)
-        _mark(command, marks, _known(name))
+        _mark(command, shtab, device, _known(name))
     return parser
 
 
@@ -84,22 +74,22 @@ def _known(command: str) -> dict[str, Sequence[str]]:
     return known | plural
 
 
-def _mark(parser: ArgumentParser, marks: Marks, known: Mapping[str, Sequence[str]]) -> None:
+def _mark(parser: ArgumentParser, shtab: Any, device: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> None:
     for action in parser._actions:  # noqa: SLF001 - argparse has no other list of its arguments
         if isinstance(action, _SubParsersAction):
             for inner in action.choices.values():
-                _mark(inner, marks, known)
+                _mark(inner, shtab, device, known)
         elif action.choices is not None:
             continue
         elif action.dest in ("target", "targets") or (action.dest == "names" and action.metavar == "NAME"):
-            for name, value in marks.device.items():
+            for name, value in device.items():
                 setattr(action, name, value)
         elif action.dest in known and action.nargs != 0:
             action.choices = known[action.dest]
         elif _names(action, _FOLDERS):
-            action.complete = marks.folder  # type: ignore[attr-defined]
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
         elif _names(action, _FILES):
-            action.complete = marks.file  # type: ignore[attr-defined]
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def _names(action: Action, words: tuple[str, ...]) -> bool:

@@ -90,14 +90,10 @@ def _replace(target: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        Path(draft).chmod(0o666 & ~_umask())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(draft).chmod(0o666 & ~mask)
         Path(draft).replace(target)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -12,15 +12,11 @@ time. With --target, a --region of the same name changes what the table says of 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, region_options, terminal
-from modelplan.cli.drawn_outputs import Figures, add_outputs, figures_asked, write_outputs
+from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
 from modelplan.outputs import names_of, render
 from modelplan.primitives.errors import RequestError
-
-if TYPE_CHECKING:
-    from modelplan.answers.region_plan import RegionPlan
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -64,8 +60,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    sources = [getattr(arguments, name) for name in names_of("RegionPlan")]
-    files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *sources], arguments.models)
+    sources = {name: path for name in names_of("RegionPlan") if (path := getattr(arguments, name))}
+    files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *sources.values()], arguments.models)
     figures = figures_asked(arguments, "RegionPlan")
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
@@ -83,14 +79,10 @@ def run(arguments: Namespace) -> int:
         arguments.macs_per_second,
     )
     plan = place_in_memories(request)
-    _write(arguments, plan, figures)
-    if "-" not in (arguments.json, arguments.csv, *sources):
+    contents = {path: render(plan, name) for name, path in sources.items()}
+    for path, content in contents.items():  # all of them are made before one is written, since they may be refused
+        files.write(path, content)
+    write_outputs(arguments, plan, figures)
+    if "-" not in (arguments.json, arguments.csv, *contents):
         terminal.show(sections_of(plan))
     return 0
-
-
-def _write(arguments: Namespace, plan: RegionPlan, figures: Figures) -> None:
-    sources = {name: render(plan, name) for name in names_of("RegionPlan") if getattr(arguments, name)}
-    for name, content in sources.items():  # all of them are made before one is written, since they may be refused
-        files.write(getattr(arguments, name), content)
-    write_outputs(arguments, plan, figures)

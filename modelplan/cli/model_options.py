@@ -76,7 +76,12 @@ def add_sizing(parser: ArgumentParser) -> None:
     add_planning(parser)
     add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
     add_abi(parser, default=None)
-    add_capacity(parser)
+    parser.add_argument(
+        "--capacity",
+        "--budget",
+        metavar="BYTES",
+        help="the memory there is, such as 64KiB (default: the block of the target)",
+    )
     add_target(parser)
     add_session(parser)
 
@@ -119,9 +124,9 @@ def kernel_library(word: str) -> str:
     name = spoken_kernels(word)
     if name in KERNELS:
         return name
-    from modelplan.targets.choosing import is_known_device  # here, since a right name needs no device
+    from modelplan.targets.choosing import spoken_device  # here, since a right name needs no device
 
-    if is_known_device(word):
+    if spoken_device(word):
         raise RequestError(f"--kernels {word}: that is a device; --target {word} knows its kernels")
     return name
 
@@ -148,16 +153,6 @@ def add_abi(parser: ArgumentParser | _ArgumentGroup, default: str | None = USUAL
         help=f"for which target the whole arena is sized: {', '.join(ABI_NAMES)};"
         f" {' and '.join(GROUPS)} hold on all targets with so many bits"
         f" (default: {default or f'that of --target, else {USUAL_ABI}'})",
-    )
-
-
-def add_capacity(parser: ArgumentParser) -> None:
-    """Adds the memory there is, in place of a target's block."""
-    parser.add_argument(
-        "--capacity",
-        "--budget",
-        metavar="BYTES",
-        help="the memory there is, such as 64KiB (default: the block of the target)",
     )
 
 

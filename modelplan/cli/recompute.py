@@ -53,7 +53,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    _check_outputs(arguments)
+    files.check_outputs([*arguments.out, *arguments.draw], [arguments.model])
+    for path in arguments.out:
+        if path != "-" and Path(path).suffix not in _SUFFIXES:
+            raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
     figures = figures_asked(arguments, "Front", page=False)
     figures += [(path, suffix_of(path, "Front")) for path in arguments.out if path.endswith(FIGURE_KINDS)]
     if not 0 <= arguments.seconds < float("inf"):
@@ -76,14 +79,6 @@ def run(arguments: Namespace) -> int:
 
         write_figures(figures, of_curve(curve))
     return 0 if curve.chosen >= 0 else 1
-
-
-def _check_outputs(arguments: Namespace) -> None:
-    """Passes where each output can be written and ends as its option takes it."""
-    files.check_outputs([*arguments.out, *arguments.draw], [arguments.model])
-    for path in arguments.out:
-        if path != "-" and Path(path).suffix not in _SUFFIXES:
-            raise RequestError(f"--out {path}: expected a name that ends in {', '.join(_SUFFIXES)}")
 
 
 def _write_model(path: str, source: str, curve: Curve) -> None:

@@ -33,20 +33,6 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "models", metavar="[NAME=]MODEL", nargs="+", help=".tflite or .onnx files; NAME: without ending"
     )
-    _add_relation(parser)
-    model_options.add_runtime(parser)
-    parser.add_argument("--alias", metavar="MODE", help="what one model's tensors share; on tflm as for pack")
-    model_options.add_allocator(parser)
-    model_options.add_budget(parser)
-    model_options.add_abi(parser)
-    parser.add_argument(
-        "--capacity", "--budget", metavar="BYTES", help="the memory there is, such as 64KiB: exit 1 if it is too small"
-    )
-    _add_outputs(parser)
-
-
-def _add_relation(parser: ArgumentParser) -> None:
-    """Adds who takes turns, what is handed on, and what is kept."""
     group = parser.add_argument_group("how they run")
     model_options.add_repeated(
         group,
@@ -67,9 +53,14 @@ def _add_relation(parser: ArgumentParser) -> None:
         "an input or output whose bytes nothing else uses, so that it outlives other runs; A:inputs and A:outputs"
         " stand for all; repeatable",
     )
-
-
-def _add_outputs(parser: ArgumentParser) -> None:
+    model_options.add_runtime(parser)
+    parser.add_argument("--alias", metavar="MODE", help="what one model's tensors share; on tflm as for pack")
+    model_options.add_allocator(parser)
+    model_options.add_budget(parser)
+    model_options.add_abi(parser)
+    parser.add_argument(
+        "--capacity", "--budget", metavar="BYTES", help="the memory there is, such as 64KiB: exit 1 if it is too small"
+    )
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it with every buffer; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="the buffers of all models with their offsets")

@@ -158,7 +158,7 @@ def known_device(name: str) -> Device:
     from modelplan.targets.processors import BOARDS, PROCESSORS
     from modelplan.targets.table import DEVICES
 
-    device = _spoken_device(name)
+    device = spoken_device(name)
     if device is not None:
         return device
     lower = {known.lower(): known for known in (*DEVICES, *PROCESSORS, *BOARDS)}
@@ -176,12 +176,8 @@ def known_device(name: str) -> Device:
     )
 
 
-def is_known_device(name: str) -> bool:
-    """Whether a device of the table, a board or a processor is called `name`."""
-    return _spoken_device(name) is not None
-
-
-def _spoken_device(name: str) -> Device | None:
+def spoken_device(name: str) -> Device | None:
+    """The device of the table, the board or the processor that people call so; None where there is none."""
     from modelplan.targets.processors import BOARDS, PROCESSORS
     from modelplan.targets.table import DEVICES
 

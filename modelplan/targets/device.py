@@ -281,7 +281,7 @@ def _merged(regions: Iterable[Region], memory: str, rule: tuple[int, bool], take
         if region.base is None and region.size > region.reserved:
             yield Block(region.size - region.reserved, None, (region.name,), memory, *rule)
     placed = sorted((r.base, r.base + r.size, r.name) for r in own if r.base is not None)
-    for gap in _without(_union(Interval(start, end) for start, end, _ in placed), taken):
+    for gap in without((Interval(start, end) for start, end, _ in placed), taken):
         names = tuple(name for start, end, name in placed if start < gap.end and gap.start < end)
         yield Block(gap.end - gap.start, gap.start, names, memory, *rule)
 
@@ -297,10 +297,10 @@ def _union(intervals: Iterable[Interval]) -> list[Interval]:
     return found
 
 
-def _without(intervals: Iterable[Interval], taken: Iterable[Interval]) -> Iterator[Interval]:
-    """The parts of the intervals outside of the addresses that are taken."""
+def without(intervals: Iterable[Interval], taken: Iterable[Interval]) -> Iterator[Interval]:
+    """The parts of the intervals outside of the addresses that are taken, joined and in their order."""
     occupied = _union(taken)
-    for start, end in intervals:
+    for start, end in _union(intervals):
         for interval in occupied:
             if interval.end <= start or interval.start >= end:
                 continue
@@ -309,11 +309,6 @@ def _without(intervals: Iterable[Interval], taken: Iterable[Interval]) -> Iterat
             start = interval.end
         if start < end:
             yield Interval(start, end)
-
-
-def without(intervals: Iterable[Interval], freed: Iterable[Interval]) -> tuple[Interval, ...]:
-    """The intervals without the addresses of `freed`, joined and in their order."""
-    return tuple(_without(_union(intervals), freed))
 
 
 def with_reserve(device: Device, region: str, size: int, at: Literal["start", "end"] | None = None) -> Device:

@@ -62,9 +62,10 @@ def read_occupied(path: str, symbol: str | None = None) -> Occupied:
         raise RequestError(f"--arena-symbol {symbol}: {path} has no such symbol")
     if len(arenas) > 1:
         raise RequestError(f"{path} has {len(arenas)} symbols {wanted}; name one by --arena-symbol")
+    intervals = tuple(without(sections, arenas))
     if not arenas:
-        return Occupied(path, without(sections, ()))
-    return Occupied(path, without(sections, arenas), wanted, arenas[0], _end_of_run(sections, arenas[0].end))
+        return Occupied(path, intervals)
+    return Occupied(path, intervals, wanted, arenas[0], _end_of_run(sections, arenas[0].end))
 
 
 def _end_of_run(sections: Sequence[Interval], end: int) -> int:
