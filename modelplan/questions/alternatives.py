@@ -14,10 +14,9 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats import load_model
 from modelplan.formats.files import read_model
-from modelplan.model import Alternative, Graph, Part, Requirement, Runtime, bounds
+from modelplan.model import Alternative, Graph, Part, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
-from modelplan.planning.lifetimes import padded
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.c_fitting import c_requirement
@@ -106,10 +105,14 @@ def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
 
 def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
     """The bytes that the runtime allocates for the activations of a graph by its own planner."""
-    plan = pipeline.runtime_plan(graph, runtime)
-    height = bounds.height(plan.problem, plan.placement)
-    arena = padded(height, replace(runtime, pad="tensor"))
     basis = f"what {runtime.name} plans by itself: its own order, sharing and allocator ({runtime.allocator})"
+    return planned_requirement(pipeline.runtime_plan(graph, runtime), basis)
+
+
+def planned_requirement(plan: Plan, basis: str) -> Requirement:
+    """The bytes of the activations as a plan has them, rounded up to the runtime's alignment."""
+    height = bounds.height(plan.problem, plan.placement)
+    arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
     return Requirement(arena, height, (Part("activations", height), Part("rounded up", arena - height)), basis)
 
 
@@ -136,19 +139,16 @@ def carried_offsets(file: ModelFile, runtime: Runtime) -> tuple[int, ...]:
     return (read_plan(model) or ())[:own] if alone else ()
 
 
-def alternatives(file: ModelFile, target: Target) -> Iterator[Alternative]:
-    """The file in its best order, packed with views and with overwrites, and both together."""
-    return (sized(rewritten, target) for rewritten in rewritten_files(file, target))
-
-
-def lower_alternatives_of(
-    file: ModelFile, target: Target, needed: Requirement, order: Sequence[int] | None = None
+def alternatives(
+    file: ModelFile, target: Target, needed: Requirement | None = None, order: Sequence[int] | None = None
 ) -> Iterator[Alternative]:
-    """The alternatives, without figures for those that cannot need less than the unmodified file.
+    """The file in its best order, packed with views and with overwrites, and both together.
 
-    `needed` is what that needs, `order` the best order of its operators where it is known.
+    `needed` is what the unmodified file needs: those that cannot need less then have no figures. `order` is the best
+    order of its operators where it is known.
     """
-    return (sized(rewritten, target) for rewritten in rewritten_files(file, target, needed.arena, order))
+    below = needed.arena if needed else None
+    return (sized(rewritten, target) for rewritten in rewritten_files(file, target, below, order))
 
 
 def sized(rewritten: Rewritten, target: Target) -> Alternative:

@@ -21,7 +21,7 @@ from modelplan.model import Alternative
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.copied_processes import result_from_copy
-from modelplan.questions.alternatives import lower_alternatives_of, opened, order_options, unmodified_requirement
+from modelplan.questions.alternatives import alternatives, opened, order_options, unmodified_requirement
 from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
 from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
@@ -121,7 +121,7 @@ def _alternatives(planned: PlannedFile, options: Options) -> Sequence[Alternativ
     usual = order_options(file, target)
     asked = replace(options, runtime=usual.runtime, kernels=usual.kernels, capacity=None)
     order = planned.plan.schedule.order if asked == usual else None
-    return tuple(lower_alternatives_of(file, target, planned.requirement, order))
+    return tuple(alternatives(file, target, planned.requirement, order))
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from modelplan.questions.alternatives import (
     alternatives,
     carried_offsets,
     load_file,
-    lower_alternatives_of,
     rewritten_files,
     sized,
     unmodified_requirement,
@@ -103,7 +102,7 @@ def test_a_better_order_comes_before_its_plan(corpus: Path) -> None:
 def test_what_is_left_out_needs_no_less(corpus: Path, path: str) -> None:
     file = load_file(str(corpus / path))
     needed = unmodified_requirement(file, TFLM)
-    every, some = list(alternatives(file, TFLM)), list(lower_alternatives_of(file, TFLM, needed))
+    every, some = list(alternatives(file, TFLM)), list(alternatives(file, TFLM, needed))
     assert lower_alternatives(needed, some) == lower_alternatives(needed, every)
     assert alternatives_section(needed, some) == alternatives_section(needed, every)
 
@@ -123,7 +122,7 @@ def test_plans_are_not_made_where_planning_itself_needs_the_arena(tmp_path: Path
     path = tmp_path / "chain.tflite"
     path.write_bytes(tflite_models.model(tflite_models.Sub(tensors, ops, (0,), (100,))))
     file = load_file(str(path))
-    found = list(lower_alternatives_of(file, TFLM, unmodified_requirement(file, TFLM)))
+    found = list(alternatives(file, TFLM, unmodified_requirement(file, TFLM)))
     assert [(a.requirement, a.refusal) for a in found] == [(None, "")] * 3
     every = [a.requirement for a in alternatives(file, TFLM)]
     assert [needed.arena for needed in every if needed] == [unmodified_requirement(file, TFLM).arena] * 3

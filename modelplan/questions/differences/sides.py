@@ -10,10 +10,10 @@ import numpy as np
 
 from modelplan.formats import read_contents
 from modelplan.formats.contents import Contents, known_contents
-from modelplan.model import BufferKind, Graph, Part, Plan, Requirement, Runtime, bounds
+from modelplan.model import BufferKind, Graph, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
-from modelplan.questions.alternatives import carried_offsets, carries_plan, unmodified_requirement
+from modelplan.questions.alternatives import carried_offsets, carries_plan, planned_requirement, unmodified_requirement
 from modelplan.questions.differences.labelling import Structure
 from modelplan.questions.model_request import SessionAsked
 from modelplan.questions.session_needs import sized_by_session
@@ -143,11 +143,7 @@ def _standing(file: ModelFile, target: Target, contents: Contents, session: Sess
 
 def planned_side(plan: Plan, name: str = "", contents: Contents | None = None) -> Side:
     """The side of a plan alone: only its activations are compared."""
-    height = bounds.height(plan.problem, plan.placement)
-    arena = -(-height // plan.runtime.alignment) * plan.runtime.alignment
-    parts = (Part("activations", height), Part("rounded up", arena - height))
-    basis = f"the planned activations for {plan.runtime.name}"
-    needed = Requirement(arena, height, parts, basis)
+    needed = planned_requirement(plan, f"the planned activations for {plan.runtime.name}")
     known = contents or known_contents(plan.graph)
     asked = f"{plan.schedule.method} order, aliases {plan.alias}, allocator {plan.allocator}"
     return Side(name or plan.graph.name, plan.graph, needed, plan, known, settings=_choices(plan.runtime, asked))

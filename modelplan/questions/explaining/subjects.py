@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from modelplan.model import Graph, bounds
+from modelplan.model import Graph
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.alternatives import planned_by_itself
+from modelplan.questions.alternatives import planned_by_itself, planned_requirement
 from modelplan.questions.explaining.edits import Edit, compacted, edited_file, edited_graph, orphans
 from modelplan.rewriting import packing
 from modelplan.runtimes.tflm import planner
@@ -193,7 +193,6 @@ def _activations_of(subject: ModelSubject, graph: Graph) -> Measure:
     runtime = subject.target.runtime
     if subject.plan == OWN:
         needed = planned_by_itself(graph, runtime)
-        return Measure(needed.arena, needed.head, whole=False)
-    plan = pipeline.plan_on(graph, runtime, Options(alias=subject.plan))
-    height = bounds.height(plan.problem, plan.placement)
-    return Measure(-(-height // runtime.alignment) * runtime.alignment, height, whole=False)
+    else:
+        needed = planned_requirement(pipeline.plan_on(graph, runtime, Options(alias=subject.plan)), "")
+    return Measure(needed.arena, needed.head, whole=False)

@@ -10,8 +10,6 @@ are then made again by HiGHS (`neighbourhoods.py`).
 
 from __future__ import annotations
 
-from typing import overload
-
 import numpy as np
 
 from modelplan.model import IntArray
@@ -108,10 +106,6 @@ def _reduced_costs(tables: Tables, prices: FloatArray) -> FloatArray:
     return reduced
 
 
-@overload
-def _better(tables: Tables, one: IntArray, other: IntArray) -> IntArray: ...
-@overload
-def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> IntArray | None: ...
 def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> IntArray | None:
     if one is None or other is None:
         return one if other is None else other
