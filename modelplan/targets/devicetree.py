@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import accumulate
 from pathlib import Path
 
@@ -256,10 +257,7 @@ def _cell_count(node: TreeNode, name: str, where: Line) -> int:
 
 def _joined(values: Sequence[int]) -> int:
     """The number in cells of 32 bits, the highest first."""
-    found = 0
-    for value in values:
-        found = found << 32 | value
-    return found
+    return reduce(lambda found, value: found << 32 | value, values, 0)
 
 
 def _translated(bus: TreeNode, address: int, missing: Sequence[str]) -> int:

@@ -124,7 +124,7 @@ def test_every_change_is_tried_named_and_documented(tmp_path: Path) -> None:
         assert any(change.applies(subject) for subject in subjects), f"{name}: no sample has a place for it"
         assert f"| {name} |" in page, f"{name}: has no row in docs/explain.md"
         assert ("{out}" in change.how) == bool(change.output), f"{name}: names no file that it writes, or a file not"
-        assert change.free or change.cost or change.effort, f"{name}: says no cost"
+        assert change.needs is Needs.NOTHING or change.cost or change.effort, f"{name}: says no cost"
         named = set(re.findall(r"{(\w*)}", change.how))
         assert named <= {"file", "out", "place", "runtime", "reading", "planning", "target", "build"}, name
 

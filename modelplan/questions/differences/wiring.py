@@ -95,15 +95,11 @@ class Pairing:
         return before != after and before[0] != "gone" and not self._is_new(after)
 
     def _is_new(self, source: Source) -> bool:
-        return source[1] in self._new_ops if source[0] == "op" else source[1] not in self._old_inputs
+        return source[:2] not in self._on_both_sides
 
     @cached_property
-    def _new_ops(self) -> frozenset[int]:
-        return frozenset(self.added)
-
-    @cached_property
-    def _old_inputs(self) -> frozenset[int]:
-        return frozenset(self.inputs.values())
+    def _on_both_sides(self) -> frozenset[tuple[str, int]]:
+        return frozenset([*(("op", j) for _, j in self.pairs), *(("tensor", u) for u in self.inputs.values())])
 
     def _others(self, old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
         """The tensors that one side reads in addition, though both sides make them, each with -1."""

@@ -92,11 +92,6 @@ class TriedChange:
     group: str = ""
     effort: int = 0
 
-    @property
-    def free(self) -> bool:
-        """Whether the outputs stay equal, a run does no more work and nothing else is asked for."""
-        return self.needs is Needs.NOTHING
-
     def places(self, subject: ModelSubject) -> Sequence[Place]:
         """Where it can be tried."""
         found = self.applies(subject)

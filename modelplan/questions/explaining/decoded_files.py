@@ -63,10 +63,8 @@ def with_decoded(model: FileModel, small: Mapping[int, int], scheme: int) -> Fil
     tensors, ops = list(main.tensors), list[FileOp]()
     packed = {t: replace(_bytes(tensors[t], nbytes), content=tensors[t].content) for t, nbytes in small.items()}
     table = _bytes(FileTensor("table", _UINT8, (), 0, constant=True, variable=False), _HEADER)
-    tables = dict.fromkeys(small, 0)
-    for t in tables:
-        tables[t] = len(tensors)
-        tensors.append(replace(table, content=(len(model.data), _HEADER)))
+    tables = {t: len(tensors) + number for number, t in enumerate(small)}
+    tensors += [replace(table, content=(len(model.data), _HEADER))] * len(tables)
     for op in main.ops:
         fresh = {}
         for t in op.reads:

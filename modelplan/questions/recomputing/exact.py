@@ -134,8 +134,7 @@ class _Model:
     def _add_memory(self, t: int, u: int) -> None:
         """used[t, u] is what was used before, less what was freed behind the unit before, and what u writes."""
         unit = self.units.units[u]
-        terms: list[tuple[_Key, float]] = [(("used", t, u), 1)]
-        terms.append((("run", t, u), -sum(map(self._size, unit.writes))))
+        terms: list[tuple[_Key, float]] = [(("used", t, u), 1), (("run", t, u), -sum(map(self._size, unit.writes)))]
         if u:
             before = self.units.units[u - 1]
             terms.append((("used", t, u - 1), -1))

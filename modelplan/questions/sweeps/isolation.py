@@ -26,20 +26,18 @@ class Runner(AnsweringProcess):
     def __init__(self) -> None:
         super().__init__(*_RUNNER)
 
-    def row(self, run: SweepRun, timeout: float) -> dict[str, Any]:
+    def row(self, run: SweepRun, timeout: float, *, again: bool = True) -> dict[str, Any]:
         """The row of a run as a record: that of the process, or how the process ended.
 
         A process is stopped after `timeout` seconds by the clock. Where a signal from outside ended it, such as that of
         a system without memory, the run is tried once more.
         """
-        for again in (True, False):
-            try:
-                row: dict[str, Any] = self.ask((run, timeout), timeout)
-            except NoAnswerError as problem:
-                if again and not problem.late and -(problem.code or 0) in _FROM_OUTSIDE:
-                    continue
-                return asdict(_ending(run, problem, timeout))
-            break
+        try:
+            row: dict[str, Any] = self.ask((run, timeout), timeout)
+        except NoAnswerError as problem:
+            if again and not problem.late and -(problem.code or 0) in _FROM_OUTSIDE:
+                return self.row(run, timeout, again=False)
+            return asdict(_ending(run, problem, timeout))
         return row
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from modelplan.primitives.version import __version__
@@ -53,10 +54,8 @@ class RunTable:
     inputs: Mapping[str, OpenInputs] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        count = len(self.models) * max(len(self.targets), 1)
-        for names in (self.runtimes, self.kernels, self.schedules, self.aliases, self.allocators):
-            count *= len(names)
-        return count
+        settings = (self.runtimes, self.kernels, self.schedules, self.aliases, self.allocators)
+        return prod(map(len, settings), start=len(self.models) * max(len(self.targets), 1))
 
 
 @dataclass(frozen=True, slots=True)
