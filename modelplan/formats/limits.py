@@ -37,7 +37,7 @@ class FileLimits:
     def of(cls, size: int) -> FileLimits:
         """The limits for a file of `size` bytes: 100,000 operators, more from ten megabytes on, at most a million."""
         operators = min(max(100_000, size // _OPERATOR_BYTES), 1_000_000)
-        return cls(operators, operators * 3 // 2, 4_000)
+        return cls(operators, operators * 3 // 2, 3_000)
 
 
 @dataclass(slots=True)

@@ -240,7 +240,7 @@ CASES: dict[Callable[[int], bytes], tuple[int, int]] = {
     tflite_chain: (99_999, 190_000),
     tflite_tensors: (149_999, 2_400_000),
     tflite_operands: (2_400_000, 0),
-    tflite_branches: (2_000, 50_000),
+    tflite_branches: (1_500, 50_000),
     tflite_long_branches: (40, 140),
 }
 
