@@ -62,7 +62,7 @@ class ComparedFile(PlannedFile):
 class Analysis(ComparedFile):
     """All that `analyze` finds out: what a file needs, its plans, and the changes that would lower the need most.
 
-    `suggestions` are those that take little time to try, most saved first; `explain` tries the others.
+    `suggestions` are those that take little time to try, ranked as `explain` ranks them, which tries the others.
     """
 
     suggestions: tuple[Suggestion, ...] = ()

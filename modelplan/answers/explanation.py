@@ -127,10 +127,10 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What was tried on a model: what needs less, most saved first; what does not; what cannot be done, and why.
+    """What was tried on a model: what needs less, what does not, and what cannot be done and why.
 
-    `same` also holds what comes to the same bytes as a suggestion of its kind. `untried` are changes for which there
-    was no time.
+    `suggestions` are in the order of `ranking.ranked`. `same` also holds what comes to the same bytes as a suggestion
+    of its kind. `untried` are changes for which there was no time.
     """
 
     suggestions: tuple[Suggestion, ...]

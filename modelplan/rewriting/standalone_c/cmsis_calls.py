@@ -24,7 +24,16 @@ from modelplan.rewriting.standalone_c.library_calls import (
     with_biases,
 )
 from modelplan.runtimes.tflm.file import FileModel
-from modelplan.runtimes.tflm.kernels.cmsis_nn import DSP, MVE, MVE_BLOCK, C, CmsisWindow, Path, conv_bytes
+from modelplan.runtimes.tflm.kernels.cmsis_nn import (
+    DSP,
+    MVE,
+    C,
+    CmsisWindow,
+    Path,
+    average_bytes,
+    conv_bytes,
+    fast_depthwise_bytes,
+)
 
 #: The paths of each library by its name.
 CMSIS_PATHS: Mapping[str, tuple[Path, ...]] = {
@@ -101,7 +110,7 @@ def _fast_depthwise(call: LibraryCall) -> COperator | None:
     if not vectors or not _one_each(call):
         return None
     taps, channels = call.number("kernel_height") * call.number("kernel_width"), call.number("in_channels")
-    scratch = max(4 * MVE_BLOCK * taps if path.mve else 2 * channels * taps for path in vectors)
+    scratch = max(fast_depthwise_bytes(taps, channels, path) for path in vectors)
     usual = _depthwise(call)
     if usual.kernels[0].variant == "3x3" and call.paths != (MVE,):
         return None
@@ -114,7 +123,7 @@ def _connected(call: LibraryCall) -> COperator:
 
 
 def _average(call: LibraryCall) -> COperator:
-    scratch = 4 * call.number("channels") if DSP in call.paths else 0
+    scratch = max(average_bytes(call.number("channels"), path) for path in call.paths)
     return call.called("cmsis_pool", "average", scratch)
 
 

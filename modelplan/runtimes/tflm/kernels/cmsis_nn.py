@@ -156,12 +156,15 @@ def _depthwise_bytes(w: CmsisWindow, source: Operand, weights: Operand, path: Pa
         return max(conv_bytes(alike, path), conv_bytes(other, path)) + taps * outputs
     if w.channels != outputs or source.shape[0] != 1 or w.dilation != (1, 1):
         return 0
-    if path.mve:
-        return 4 * MVE_BLOCK * taps
     small = w.taps == (3, 3) and max(w.padding) <= 1
-    if weights.dtype == "int8" and (small or not path.dsp):
+    if weights.dtype == "int8" and not path.mve and (small or not path.dsp):
         return 0
-    return 2 * w.channels * taps
+    return fast_depthwise_bytes(taps, w.channels, path)
+
+
+def fast_depthwise_bytes(taps: int, channels: int, path: Path) -> int:
+    """What arm_depthwise_conv_s8_opt and arm_depthwise_conv_fast_s16 ask for."""
+    return 4 * MVE_BLOCK * taps if path.mve else 2 * channels * taps
 
 
 def _fully_connected(p: Preparation, path: Path) -> None:
@@ -211,8 +214,12 @@ def _average_pool(p: Preparation, path: Path) -> None:
     p.output()
     if source.dtype in QUANTISED:
         rank_between(p, source, "input 0", 4, 4)
-        if path.dsp and not path.mve:
-            p.scratch(4 * source.shape[3])
+        p.scratch_if_any(average_bytes(source.shape[3], path))
+
+
+def average_bytes(channels: int, path: Path) -> int:
+    """What arm_avgpool_s8 and arm_avgpool_s16 ask for."""
+    return 4 * channels if path.dsp and not path.mve else 0
 
 
 def _svdf(p: Preparation, path: Path) -> None:
