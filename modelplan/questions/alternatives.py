@@ -240,13 +240,15 @@ def _in_best_order(file: ModelFile, target: Target, order: Sequence[int] | None)
     if list(order) == sorted(order):
         return Rewritten(_BEST, (), file)
     ops = tuple(file.graph.ops[index] for index in order)
-    made = ModelFile(_ORDERED + Path(file.path).suffix, content, replace(file.graph, ops=ops))
+    ordered_file = ModelFile(_ORDERED + Path(file.path).suffix, content, replace(file.graph, ops=ops))
     if target.runtime.requires is None or file.graph.format != target.runtime.default_for:
-        return Rewritten(_BEST, (), made)
+        return Rewritten(_BEST, (), ordered_file)
     model = read_tflite(file.content, file.path)
     main, *others = model.subgraphs
     main = replace(main, ops=tuple(main.ops[index] for index in order))
-    return Rewritten(_BEST, (), made, replace(model, name=made.path, data=content, subgraphs=(main, *others)))
+    return Rewritten(
+        _BEST, (), ordered_file, replace(model, name=ordered_file.path, data=content, subgraphs=(main, *others))
+    )
 
 
 def order_options(file: ModelFile, target: Target) -> Options:

@@ -136,7 +136,11 @@ def stated_interface(file: FileModel, header: str) -> str:
     main = file.subgraphs[0]
     types = [DTYPES[main.tensors[t].type] for t in (*main.inputs, *main.outputs)]
     stated = re.findall(r"^/\* .*\] (\w+) \*/$", header, re.MULTILINE)
-    changed = [one for one, dtype in zip(stated, types, strict=False) if one != dtype and one in INTERFACES]
+    changed = [
+        interface
+        for interface, dtype in zip(stated, types, strict=False)
+        if interface != dtype and interface in INTERFACES
+    ]
     return changed[0] if changed else INTERFACES[0]
 
 

@@ -61,7 +61,7 @@ def esphome_arena(request: EsphomeRequest) -> EsphomeArena:
         if needed.refusals:
             raise ModelError(f"{model}: TFLM would not run it: {needed.refusals[0]}")
         needs.append(LibraryNeed(row.name, row.note, needed.arena, needed.head, needed.arena - needed.head))
-    most = max(one.arena for one in needs)
+    most = max(need.arena for need in needs)
     return EsphomeArena(str(model), stated, most, tuple(needs), _NUMBER.sub(rf"\g<1>{most}", text, count=1))
 
 

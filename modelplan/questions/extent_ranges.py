@@ -27,14 +27,14 @@ def ranges_of(dims: Sequence[str]) -> dict[str, range]:
     >>> ranges_of(["batch=1..4", "sequence=64"])
     {'batch': range(1, 5)}
     """
-    found: dict[str, range] = {}
+    ranges: dict[str, range] = {}
     for text in dims:
         if match := _RANGE.fullmatch(text.strip()):
             extents = range(int(match["low"]), int(match["high"]) + 1)
-            if not extents or match["symbol"] in found:
+            if not extents or match["symbol"] in ranges:
                 raise RequestError(f"--dim {text}: expected a range SYMBOL=LOW..HIGH, one for each symbol")
-            found[match["symbol"]] = extents
-    return found
+            ranges[match["symbol"]] = extents
+    return ranges
 
 
 def sized_for_ranges(request: ModelRequest) -> ExtentTable:

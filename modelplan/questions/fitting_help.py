@@ -40,8 +40,10 @@ def changes_that_fit(request: FitRequest, path: str) -> tuple[Suggestion, ...]:
         return ()
     tried = advice(subject_of(file, target), Measure(needed.arena, needed.head, whole=True), effort=_EFFORT)
     every = (*tried.suggestions, *_plain_c(file, request.budget, needed))
-    fitting = [one for one in every if one.arena is not None and one.arena <= request.budget]
-    return tuple(sorted(fitting, key=lambda one: (one.needs, one.arena)))
+    fitting = [
+        suggestion for suggestion in every if suggestion.arena is not None and suggestion.arena <= request.budget
+    ]
+    return tuple(sorted(fitting, key=lambda suggestion: (suggestion.needs, suggestion.arena)))
 
 
 def _plain_c(file: ModelFile, budget: int, needed: Requirement) -> tuple[Suggestion, ...]:

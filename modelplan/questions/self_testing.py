@@ -143,7 +143,7 @@ def _written(
     for (ours, _), theirs in zip(values, outputs, strict=True):
         if any(a.tobytes() != b.tobytes() for a, b in zip(ours, theirs, strict=True)):
             raise ModelError(f"{model.name} does not compute what the original does")
-    crcs = zip(*(found for _, found in values), strict=True)
+    crcs = zip(*(run_crcs for _, run_crcs in values), strict=True)
     return tuple(WrittenTensor(op, t, main.tensors[t].nbytes, each) for (op, t), each in zip(places, crcs, strict=True))
 
 

@@ -73,17 +73,24 @@ def other_sessions(
     file: ModelFile, target: Target, requirement: Requirement, memory: SessionMemory, asked: SessionAsked
 ) -> Requirement:
     """The requirement with sessions of other settings; see `session_needs.with_other_settings`."""
-    changed = [replace(one, threads=asked.threads) for one in _CHANGED]
+    changed = [replace(setting, threads=asked.threads) for setting in _CHANGED]
     if memory.loaded is None:
-        changed = [replace(one, level=_AS_IN_FILE) for one in changed if one.order == "default" and one.level == "all"]
+        changed = [
+            replace(setting, level=_AS_IN_FILE)
+            for setting in changed
+            if setting.order == "default" and setting.level == "all"
+        ]
         needs = _predicted_needs(file, target, changed, asked)
     else:
         try:
             measured = _measured(file, changed, asked)
         except ModelError:
             return requirement  # the default session ran; others that do not are no advice
-        needs = [_need(file, one, found, memory.loaded) for one, found in zip(changed, measured, strict=True)]
-    others = sorted((one for one in needs if one.most < memory.usual.most), key=lambda one: one.most)
+        needs = [
+            _need(file, setting, measurement, memory.loaded)
+            for setting, measurement in zip(changed, measured, strict=True)
+        ]
+    others = sorted((need for need in needs if need.most < memory.usual.most), key=lambda need: need.most)
     return replace(requirement, session=replace(memory, others=tuple(others)))
 
 
@@ -161,12 +168,17 @@ def _predicted_needs(
     """What a session of the nodes as they are in the file takes at each of the settings."""
     graph, unknown = file.graph.memoised(("as run", asked), lambda: _as_run(file, asked))
     needs = []
-    for one in settings:
+    for setting in settings:
         need: HeapNeed = predicted_heap(
-            graph, target.runtime, arena=one.arena != "off", pattern=one.pattern, threads=one.threads, unknown=unknown
+            graph,
+            target.runtime,
+            arena=setting.arena != "off",
+            pattern=setting.pattern,
+            threads=setting.threads,
+            unknown=unknown,
         )
         sizes = need.first, need.later, need.first_tensors, need.later_tensors
-        needs.append(SessionNeed(_words(one), *sizes, tuple(python_settings(one, file.path)), measured=False))
+        needs.append(SessionNeed(_words(setting), *sizes, tuple(python_settings(setting, file.path)), measured=False))
     return needs
 
 

@@ -89,24 +89,28 @@ def _placed(path: str, text: str, model: Path | None) -> Proof:
     """Proves a layout for several memories: the referee, and a replay of each model in it."""
     from modelplan.questions.memories.region_document import read
 
-    made = read(text, path)
-    _check_model(path, model, [plan.graph.fingerprint for plan in made.plans])
-    referee = Verdict("referee", "ok", f"{len(made.layout.stays):,} stays, {len(made.layout.copies):,} copies")
-    return Proof(path, (referee, *(Verdict("replay", "ok", plan.graph.name) for plan in made.plans)), layout=made)
+    region_plan = read(text, path)
+    _check_model(path, model, [plan.graph.fingerprint for plan in region_plan.plans])
+    referee = Verdict(
+        "referee", "ok", f"{len(region_plan.layout.stays):,} stays, {len(region_plan.layout.copies):,} copies"
+    )
+    return Proof(
+        path, (referee, *(Verdict("replay", "ok", plan.graph.name) for plan in region_plan.plans)), layout=region_plan
+    )
 
 
 def _moving(path: str, text: str, model: Path | None) -> Proof:
     """Proves a layout that moves: the referee, and the simulator's replay with time."""
     from modelplan.questions.memories.moves_document import read
 
-    made = read(text, path)
-    _check_model(path, model, [made.plan.graph.fingerprint])
+    moving_plan = read(text, path)
+    _check_model(path, model, [moving_plan.plan.graph.fingerprint])
     verdicts = (
-        Verdict("plan", "ok", f"{made.title}: order and sharing"),
-        Verdict("simulator", "ok", f"one run takes {milliseconds(made.simulated.seconds)}, as promised"),
-        Verdict("referee", "ok", f"{len(made.layout.stays):,} stays, {len(made.layout.copies):,} copies"),
+        Verdict("plan", "ok", f"{moving_plan.title}: order and sharing"),
+        Verdict("simulator", "ok", f"one run takes {milliseconds(moving_plan.simulated.seconds)}, as promised"),
+        Verdict("referee", "ok", f"{len(moving_plan.layout.stays):,} stays, {len(moving_plan.layout.copies):,} copies"),
     )
-    return Proof(path, verdicts, layout=made)
+    return Proof(path, verdicts, layout=moving_plan)
 
 
 def _check_model(path: str, model: Path | None, fingerprints: Sequence[str]) -> None:

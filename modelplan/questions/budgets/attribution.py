@@ -22,29 +22,29 @@ def causes(old: ModelFile, new: ModelFile, target: Target, asked: SessionAsked) 
     the two peaks; where the files cannot be compared, the reason. `asked` is how sessions are sized.
     """
     try:
-        found = difference(side_of(old, target, session=asked), side_of(new, target, session=asked))
+        comparison = difference(side_of(old, target, session=asked), side_of(new, target, session=asked))
     except ModelPlanError as problem:
         return (f"operators not compared: {problem}",)
-    return tuple(_lines(found))
+    return tuple(_lines(comparison))
 
 
-def _lines(found: Difference) -> Iterator[str]:
-    own = [change for change in found.changes if change.change not in (Change.VALUES, Change.FOLLOWS)]
+def _lines(comparison: Difference) -> Iterator[str]:
+    own = [change for change in comparison.changes if change.change not in (Change.VALUES, Change.FOLLOWS)]
     for change in own[:_MOST]:
         yield change.line + (f"; {change.effect:+,} bytes at the peak and kept for it" if change.effect else "")
     if len(own) > _MOST:
         yield f"[{len(own) - _MOST:,} others, which `modelplan diff` lists]"
-    follow, values = len(found.of(Change.FOLLOWS)), len(found.of(Change.VALUES))
+    follow, values = len(comparison.of(Change.FOLLOWS)), len(comparison.of(Change.VALUES))
     if follow:
         yield f"operators that differ since what they read does: {follow:,}"
     if values and not own:
         yield f"operators that differ in values only: {values:,}"
-    if found.moved:
-        yield f"operators elsewhere in the order: {found.moved:,}"
-    if found.basis[0] != found.basis[1]:
-        yield f"sized for {found.basis[0]} -> {found.basis[1]}"
-    if parts := [f"{part.name} {part.bytes.delta:+,}" for part in found.parts if part.bytes.delta]:
+    if comparison.moved:
+        yield f"operators elsewhere in the order: {comparison.moved:,}"
+    if comparison.basis[0] != comparison.basis[1]:
+        yield f"sized for {comparison.basis[0]} -> {comparison.basis[1]}"
+    if parts := [f"{part.name} {part.bytes.delta:+,}" for part in comparison.parts if part.bytes.delta]:
         yield f"bytes by part: {', '.join(parts)}"
-    before, after = found.peaks
+    before, after = comparison.peaks
     if (before.operator, before.nbytes) != (after.operator, after.nbytes):
         yield f"peak: {before.nbytes:,} bytes at {before.operator} -> {after.nbytes:,} bytes at {after.operator}"

@@ -250,22 +250,26 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     needed = measurements.requirement(file, runs_on, session)
     if has_sessions(file, runs_on) and needed.session is None:
         return Outcome(check, problem=f"{check.model}: {needed.basis}", exit_code=1)
-    found = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound))
-    figures = found.figures
+    model_outcome = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound))
+    figures = model_outcome.figures
     if figures is None:
-        return replace(found, exit_code=1)
+        return replace(model_outcome, exit_code=1)
     target = asked.request.target
     if target is not None and target.block is None and check.limits.arena is None:
-        return replace(found, exit_code=2, problem=f"needs {human(figures.arena)} ({needed.basis}); {target.not_known}")
+        return replace(
+            model_outcome, exit_code=2, problem=f"needs {human(figures.arena)} ({needed.basis}); {target.not_known}"
+        )
     if baseline is not None:
         earlier, causes = compared(baseline, check.key, file, runs_on, bound, measurements, session)
-        found = replace(found, earlier=earlier, causes=causes)
-    found = replace(found, judgements=tuple(judgements(check.limits, figures, found.earlier)))
-    if found.passed:
-        return found
-    short = any(not judgement.passed for judgement in found.judgements if judgement.quantity != "flash")
-    found = replace(found, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
-    return replace(found, exit_code=1, others=measurements.others(file, runs_on) if short else ())
+        model_outcome = replace(model_outcome, earlier=earlier, causes=causes)
+    model_outcome = replace(model_outcome, judgements=tuple(judgements(check.limits, figures, model_outcome.earlier)))
+    if model_outcome.passed:
+        return model_outcome
+    short = any(not judgement.passed for judgement in model_outcome.judgements if judgement.quantity != "flash")
+    model_outcome = replace(
+        model_outcome, needed=with_other_settings(file, runs_on, needed, session) if short else needed
+    )
+    return replace(model_outcome, exit_code=1, others=measurements.others(file, runs_on) if short else ())
 
 
 Baseline = SavedFigures | Revision

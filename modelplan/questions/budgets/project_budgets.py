@@ -46,11 +46,11 @@ class BudgetRow:
 
     def options_of(self, model: str) -> Mapping[str, tuple[str, ...]]:
         """The options that hold for one model, by its path relative to the file."""
-        found = dict(self.options)
+        options = dict(self.options)
         for key, pattern, texts in self.of_models:
             if pattern == model or fnmatchcase(model, pattern):
-                found[key] = (*found.get(key, ()), *texts)
-        return found
+                options[key] = (*options.get(key, ()), *texts)
+        return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _texts(place: str, key: str, value: Any) -> tuple[str, ...]:
     several = key.partition(".")[0] in _TEXTS
     texts = value if several and isinstance(value, list) else [value]
     expected = "text or a list of texts" if several else "text"
-    if not texts or not all(isinstance(one, str) and one for one in texts):
+    if not texts or not all(isinstance(text, str) and text for text in texts):
         raise RequestError(f"{place}: {key} is {value!r}, expected {expected}")
     return tuple(texts)
 
@@ -209,18 +209,18 @@ def matched(file: BudgetFile, row: BudgetRow) -> Iterator[tuple[Path, str]]:
         RequestError: a pattern is not relative to the file, or matches nothing.
     """
     folder = file.path.parent
-    found: dict[str, Path] = {}
+    models: dict[str, Path] = {}
     for pattern in row.models:
         if Path(pattern).is_absolute():
             raise RequestError(f"{row.place}: model {pattern}: expected a path or glob relative to the file")
         paths = _paths(folder, pattern)
         if not paths:
             raise RequestError(f"{row.place}: model {pattern}: no such file, and no file matches")
-        found |= {path.relative_to(folder).as_posix(): path for path in paths}
+        models |= {path.relative_to(folder).as_posix(): path for path in paths}
     for key, pattern, _ in row.of_models:
-        if not any(pattern == model or fnmatchcase(model, pattern) for model in found):
-            raise RequestError(f"{row.place}: {key}: {pattern} is none of its models: {', '.join(sorted(found))}")
-    yield from ((path, key) for key, path in sorted(found.items()))
+        if not any(pattern == model or fnmatchcase(model, pattern) for model in models):
+            raise RequestError(f"{row.place}: {key}: {pattern} is none of its models: {', '.join(sorted(models))}")
+    yield from ((path, key) for key, path in sorted(models.items()))
 
 
 def _paths(folder: Path, pattern: str) -> list[Path]:

@@ -50,11 +50,11 @@ def read_baseline(text: str, source: str) -> SavedFigures:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return SavedFigures(source, {}, f"{source} is not a JSON document")
-    found = document.get("modelplan_baseline") if isinstance(document, dict) else None
-    if found is None:
+    schema = document.get("modelplan_baseline") if isinstance(document, dict) else None
+    if schema is None:
         return SavedFigures(source, {}, f"{source} is no baseline that modelplan wrote")
-    if found != SCHEMA:
-        return SavedFigures(source, {}, f"{source} has format {found!r:.20}, this modelplan reads {SCHEMA}")
+    if schema != SCHEMA:
+        return SavedFigures(source, {}, f"{source} has format {schema!r:.20}, this modelplan reads {SCHEMA}")
     models = document.get("models")
     rows = [row for row in models if isinstance(row, dict)] if isinstance(models, list) else []
     return SavedFigures(source, dict(pair for row in rows if (pair := _read_row(row)) is not None))
@@ -65,9 +65,13 @@ def _read_row(row: Mapping[str, Any]) -> tuple[tuple[str, CheckSetting], Figures
     values = [row.get(name, "") for name in ("model", *_SETTING[:3])]
     lists = [row.get(name, []) for name in _SETTING[3:]]
     sizes = [row.get(name) for name in ("arena", "head", "flash")]
-    whole = all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in sizes)
-    if not whole or not all(isinstance(one, str) for one in values) or not all(isinstance(one, list) for one in lists):
+    whole = all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in sizes)
+    if (
+        not whole
+        or not all(isinstance(text, str) for text in values)
+        or not all(isinstance(texts, list) for texts in lists)
+    ):
         return None
     model, runtime, abi, kernels = map(str, values)
-    dims, shapes = (tuple(map(str, one)) for one in lists)
-    return (model, CheckSetting(runtime, abi, kernels, dims, shapes)), Figures(*(int(one or 0) for one in sizes))
+    dims, shapes = (tuple(map(str, texts)) for texts in lists)
+    return (model, CheckSetting(runtime, abi, kernels, dims, shapes)), Figures(*(int(size or 0) for size in sizes))

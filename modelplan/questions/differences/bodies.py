@@ -22,13 +22,13 @@ class Bodies:
         ones, others = pairing.old.graph.ops[i].subgraphs, pairing.new.graph.ops[j].subgraphs
         if len(ones) != len(others):
             return [f"bodies {len(ones)} -> {len(others)}"]
-        found: list[str] = []
+        differences: list[str] = []
         for number in range(len(ones)):
             lines = self._lines(pairing.old.body(i, number), pairing.new.body(j, number))
-            found += [f"in body {number}: {line}" for line in lines[:_MOST_SHOWN]]
+            differences += [f"in body {number}: {line}" for line in lines[:_MOST_SHOWN]]
             if len(lines) > _MOST_SHOWN:
-                found.append(f"in body {number}: [{len(lines) - _MOST_SHOWN} others]")
-        return found
+                differences.append(f"in body {number}: [{len(lines) - _MOST_SHOWN} others]")
+        return differences
 
     def _lines(self, old: Structure, new: Structure) -> list[str]:
         key = id(old.graph), id(new.graph)

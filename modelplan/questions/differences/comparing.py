@@ -169,8 +169,8 @@ class _Comparison:
 
     def pair_change(self, i: int, j: int, details: Details) -> Iterator[OpChange]:
         """The change of an operator that both sides have; nothing where it is the same."""
-        for name, one in (("scratch", _Figures.scratch), ("kept", _Figures.kept)):
-            before, after = one(self.figures[0], i), one(self.figures[1], j)
+        for name, figure in (("scratch", _Figures.scratch), ("kept", _Figures.kept)):
+            before, after = figure(self.figures[0], i), figure(self.figures[1], j)
             if before is not None and after is not None and before != after:
                 caused = details.own or details.following
                 (details.following if caused else details.own).append(f"{name} {before:,} -> {after:,} bytes")
@@ -186,7 +186,7 @@ class _Comparison:
         old, new = self.figures
         label = self.new.graph.label(j) if j >= 0 else self.old.graph.label(i)
         makers = (("op", i) if i >= 0 else None, ("op", j) if j >= 0 else None)
-        columns = [Bytes(one(old, i) if i >= 0 else None, one(new, j) if j >= 0 else None) for one in _COLUMNS]
+        columns = [Bytes(column(old, i) if i >= 0 else None, column(new, j) if j >= 0 else None) for column in _COLUMNS]
         outputs, scratch, kept, weights, live = columns
         kept = kept if self.old.kept and self.new.kept else _NOTHING
         held = self.in_peak(*makers)
@@ -289,11 +289,11 @@ def _columns(comparison: _Comparison, changes: Sequence[OpChange]) -> Iterator[C
 def _sources(graph: Graph) -> list[int]:
     """What operators read at run time although none makes it, and inputs that none reads."""
     read = {t for op in graph.ops for t in op.reads}
-    made = graph.producers
+    producers = graph.producers
     return [
         t
         for t, tensor in enumerate(graph.tensors)
-        if made[t] < 0 and tensor.kind is not Kind.CONSTANT and (t in read or t in graph.inputs)
+        if producers[t] < 0 and tensor.kind is not Kind.CONSTANT and (t in read or t in graph.inputs)
     ]
 
 
@@ -319,8 +319,8 @@ class _Figures:
         if row.kind is BufferKind.SCRATCH:
             slot = -1
         elif maker[0] == "op":
-            made = [m.tensor for m in row.members if graph.producers[m.tensor] == maker[1]]
-            slot = graph.ops[maker[1]].outputs.index(made[0])
+            outputs = [m.tensor for m in row.members if graph.producers[m.tensor] == maker[1]]
+            slot = graph.ops[maker[1]].outputs.index(outputs[0])
         while (maker, slot) in self.peak_rows:
             slot -= 1
         label = graph.label(maker[1]) if maker[0] == "op" else _origin(graph, maker[1])

@@ -149,7 +149,7 @@ def _text(value: Value | None) -> str:
 # Constants ------------------------------------------------------------------------------------------------------------
 
 
-def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Reads) -> None:
+def _add_constants(details: Details, pairing: Pairing, i: int, j: int, reads: _Reads) -> None:
     old, new = pairing.old.graph.ops[i].inputs, pairing.new.graph.ops[j].inputs
     if pairing.old.graph.ops[i].kind != pairing.new.graph.ops[j].kind:
         return
@@ -158,11 +158,11 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
         before, after = _constant(pairing.old.graph, t), _constant(pairing.new.graph, u)
         name = _OPERANDS.get(pairing.new.graph.ops[j].kind, {}).get(place, f"operand {place}")
         if before is None or after is None:
-            found.own += _appeared(name, before, after, is_same=len(old) == len(new))
+            details.own += _appeared(name, before, after, is_same=len(old) == len(new))
             continue
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             follows = _follows_reads(pairing.new.graph.ops[j].kind, before, after, reads)
-            (found.following if follows else found.own).append(f"{name} {became(before, after)}")
+            (details.following if follows else details.own).append(f"{name} {became(before, after)}")
         elif pairing.old.contents.values[t] != pairing.new.contents.values[u]:
             numbers = (
                 pairing.old.graph.ops[i].attribute(f"operand {place}"),
@@ -172,14 +172,14 @@ def _add_constants(found: Details, pairing: Pairing, i: int, j: int, reads: _Rea
                 others.append(name)
                 continue
             follows = reads.resized and _as_results(*numbers, pairing, i, j)
-            (found.following if follows else found.own).append(f"{name} {_text(numbers[0])} -> {_text(numbers[1])}")
+            (details.following if follows else details.own).append(f"{name} {_text(numbers[0])} -> {_text(numbers[1])}")
         if pairing.old.contents.quantisation[t] != pairing.new.contents.quantisation[u]:
             scales.append(name)
     # Weights of another shape have other values and scales anyway.
-    if not any(word in text for text in (*found.own, *found.following) for word in ("weights ", "bias ")):
+    if not any(word in text for text in (*details.own, *details.following) for word in ("weights ", "bias ")):
         # A bias has the scale of what is read times that of the weights.
         caused = bool(reads.quantisations) and {*others, *scales} <= {"bias"}
-        differences = found.following if caused else found.values
+        differences = details.following if caused else details.values
         differences += [f"other values of {', '.join(others)}"] * bool(others)
         differences += [f"other quantisation of {', '.join(scales)}"] * bool(scales)
 

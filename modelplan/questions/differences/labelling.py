@@ -46,33 +46,33 @@ class Structure:
         graph = self.graph
         waiting = [sum(graph.producers[t] >= 0 for t in op.reads) for op in graph.ops]
         ready = deque(i for i, count in enumerate(waiting) if not count)
-        found = []
+        order = []
         while ready:
-            found.append(ready.popleft())
-            for t in graph.ops[found[-1]].writes:
+            order.append(ready.popleft())
+            for t in graph.ops[order[-1]].writes:
                 for reader in graph.readers[t]:
                     waiting[reader] -= 1
                     if not waiting[reader]:
                         ready.append(reader)
-        return tuple(found)
+        return tuple(order)
 
     @cached_property
     def uses(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """For each tensor who reads it: pairs of operator and operand."""
-        found: list[list[tuple[int, int]]] = [[] for _ in self.graph.tensors]
+        uses: list[list[tuple[int, int]]] = [[] for _ in self.graph.tensors]
         for index, op in enumerate(self.graph.ops):
             for position, t in enumerate(op.inputs):
                 if t >= 0:
-                    found[t].append((index, position))
-        return tuple(map(tuple, found))
+                    uses[t].append((index, position))
+        return tuple(map(tuple, uses))
 
     @cached_property
     def ends(self) -> dict[int, tuple[int, ...]]:
         """For each output of the graph at which places it stands among the outputs."""
-        found: dict[int, tuple[int, ...]] = {}
+        places: dict[int, tuple[int, ...]] = {}
         for place, t in enumerate(self.graph.outputs):
-            found[t] = (*found.get(t, ()), place)
-        return found
+            places[t] = (*places.get(t, ()), place)
+        return places
 
     @cached_property
     def identity(self) -> tuple[Hashable, ...]:
@@ -139,44 +139,44 @@ class Labels:
     def before(self) -> list[int]:
         """The label of each operator with everything that its result is computed from."""
         graph = self.side.graph
-        found = [-1] * len(graph.ops)
+        labels = [-1] * len(graph.ops)
         for i in self.side.order:
             op = graph.ops[i]
-            found[i] = self.numbers["before", self.own[i], tuple(self._source(t, found) for t in op.inputs)]
-        return found
+            labels[i] = self.numbers["before", self.own[i], tuple(self._source(t, labels) for t in op.inputs)]
+        return labels
 
     @cached_property
     def behind(self) -> list[int]:
         """The label of each operator with everything that is computed from its result."""
-        found = [-1] * len(self.side.graph.ops)
+        labels = [-1] * len(self.side.graph.ops)
         for i in reversed(self.side.order):
             op = self.side.graph.ops[i]
-            found[i] = self.numbers["behind", self.own[i], tuple(self._users(t, found) for t in op.outputs)]
-        return found
+            labels[i] = self.numbers["behind", self.own[i], tuple(self._users(t, labels) for t in op.outputs)]
+        return labels
 
     def around(self, radius: int) -> list[int]:
         """The label of each operator with its neighbours at most `radius` operators away."""
-        found = self.own
+        labels = self.own
         for _ in range(radius):
-            found = [self.numbers["around", *self._neighbourhood(i, found)] for i in range(len(found))]
-        return found
+            labels = [self.numbers["around", *self._neighbourhood(i, labels)] for i in range(len(labels))]
+        return labels
 
-    def _neighbourhood(self, i: int, found: Sequence[int]) -> tuple[Hashable, ...]:
+    def _neighbourhood(self, i: int, labels: Sequence[int]) -> tuple[Hashable, ...]:
         op: Op = self.side.graph.ops[i]
-        sources = tuple(self._source(t, found) for t in op.inputs)
-        return found[i], sources, tuple(self._users(t, found) for t in op.outputs)
+        sources = tuple(self._source(t, labels) for t in op.inputs)
+        return labels[i], sources, tuple(self._users(t, labels) for t in op.outputs)
 
-    def _source(self, t: int, found: Sequence[int]) -> Hashable:
+    def _source(self, t: int, labels: Sequence[int]) -> Hashable:
         """Where an operand comes from: an operator by its label, or what it is instead."""
         if t < 0:
             return None
         maker = self.side.graph.producers[t]
         if maker < 0:
             return self.side.graph.tensors[t].kind
-        return found[maker], self.side.graph.ops[maker].outputs.index(t)
+        return labels[maker], self.side.graph.ops[maker].outputs.index(t)
 
-    def _users(self, t: int, found: Sequence[int]) -> Hashable:
+    def _users(self, t: int, labels: Sequence[int]) -> Hashable:
         """Who reads a result, and whether it is an output of the graph."""
         if t < 0:
             return None
-        return tuple(sorted((found[i], operand) for i, operand in self.side.uses[t])), self.side.ends.get(t, ())
+        return tuple(sorted((labels[i], operand) for i, operand in self.side.uses[t])), self.side.ends.get(t, ())

@@ -35,11 +35,11 @@ def matched_ops(old: Structure, new: Structure) -> tuple[int, ...]:
     """
     if old.identity > new.identity:
         back = matched_ops(new, old)
-        found = [-1] * len(old.graph.ops)
+        partners = [-1] * len(old.graph.ops)
         for there, here in enumerate(back):
             if here >= 0:
-                found[here] = there
-        return tuple(found)
+                partners[here] = there
+        return tuple(partners)
     return tuple(_Matching(old, new).run())
 
 
@@ -60,16 +60,16 @@ class _Matching:
     def run(self) -> list[int]:
         numbers = defaultdict[Hashable, int](count().__next__)
         levels = [tuple(Labels(side, level, numbers) for side in (self.old, self.new)) for level in LEVELS]
-        for one, other in levels:
-            for labels in _rounds(one, other):
+        for old_labels, new_labels in levels:
+            for labels in _rounds(old_labels, new_labels):
                 self.match_unique(*labels)
-                self.spread(one.own, other.own)
+                self.spread(old_labels.own, new_labels.own)
                 if self.complete:
                     return self.to_new
             self.fresh = deque(i for i, partner in enumerate(self.to_new) if partner >= 0)
-            self.spread(one.own, other.own)
-        for one, other in levels:
-            self.match_in_order(one.own, other.own)
+            self.spread(old_labels.own, new_labels.own)
+        for old_labels, new_labels in levels:
+            self.match_in_order(old_labels.own, new_labels.own)
         self.match_replaced()
         return self.to_new
 
@@ -179,11 +179,11 @@ def _weighty(labels: Labels) -> list[int | None]:
 
 def _unique(labels: Sequence[Hashable], partners: Sequence[int]) -> dict[Hashable, int]:
     """The place of each label that occurs once among unmatched operators; -1 for others. None is no label."""
-    found: dict[Hashable, int] = {}
+    places: dict[Hashable, int] = {}
     for place, (label, partner) in enumerate(zip(labels, partners, strict=True)):
         if partner < 0 and label is not None:
-            found[label] = -1 if label in found else place
-    return found
+            places[label] = -1 if label in places else place
+    return places
 
 
 def _context(side: Structure, i: int, names: Sequence[int], partners: Sequence[int] | None = None) -> Hashable:
@@ -247,17 +247,17 @@ def _longest(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]
             if ones[a] == others[b]:
                 taken[a][b] = 2 + max(best[a + 1][b + 1], taken[a + 1][b + 1] + 1)
             best[a][b] = max(taken[a][b], best[a + 1][b], best[a][b + 1])
-    found, a, b, inside = [], 0, 0, False
+    pairs, a, b, inside = [], 0, 0, False
     while a < rows and b < columns:
         if taken[a][b] == best[a][b] or inside:
-            found.append((a, b))
+            pairs.append((a, b))
             inside = 0 <= taken[a + 1][b + 1] >= best[a + 1][b + 1] - 1
             a, b = a + 1, b + 1
         elif best[a + 1][b] == best[a][b]:
             a += 1
         else:
             b += 1
-    return found
+    return pairs
 
 
 def _by_rank(ones: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]]:

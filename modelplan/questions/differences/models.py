@@ -61,7 +61,7 @@ def diff(
             return difference(planned_side(old), planned_side(new))
         raise RequestError(_MIXED)
     choices = [each if isinstance(each, tuple) else (each, each) for each in (runtime, kernels, abi)]
-    first, second = (_side(one, *(pair[n] for pair in choices)) for n, one in enumerate((old, new)))
+    first, second = (_side(model, *(pair[n] for pair in choices)) for n, model in enumerate((old, new)))
     return difference(*_of_one_kind(first, second))
 
 

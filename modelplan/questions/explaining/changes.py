@@ -94,8 +94,8 @@ class TriedChange:
 
     def places(self, subject: ModelSubject) -> Sequence[Place]:
         """Where it can be tried."""
-        found = self.applies(subject)
-        return found if not isinstance(found, bool) else ("",) if found else ()
+        places = self.applies(subject)
+        return places if not isinstance(places, bool) else ("",) if places else ()
 
 
 def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> ModelSubject:
@@ -335,14 +335,14 @@ def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubje
         source, target = subject.source, subject.target
         if subject.deadline is None and len(subject.ops) > _SEARCHED_OPERATORS:
             raise OutOfTimeError
-        found = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels, interface)
-        fitting = [rung for rung in found.rungs if not rung.refusals and (stripes or rung.name != "split")]
+        ladder = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels, interface)
+        fitting = [rung for rung in ladder.rungs if not rung.refusals and (stripes or rung.name != "split")]
         if not fitting:
-            raise RefusedChangeError("; ".join(found.remarks) or "no rewritten file is within 10 % more work")
-        rung, before = min(fitting, key=lambda one: one.arena), found.rungs[0]
+            raise RefusedChangeError("; ".join(ladder.remarks) or "no rewritten file is within 10 % more work")
+        rung, before = min(fitting, key=lambda candidate: candidate.arena), ladder.rungs[0]
         costs = []
-        if rung.macs != found.macs:
-            costs.append(f"{(rung.macs - found.macs) / max(found.macs, 1):+.1%} multiply-accumulates")
+        if rung.macs != ladder.macs:
+            costs.append(f"{(rung.macs - ladder.macs) / max(ladder.macs, 1):+.1%} multiply-accumulates")
         if rung.ops != before.ops:
             costs.append(f"{rung.ops - before.ops:+d} operators")
         if len(rung.model) != len(before.model):

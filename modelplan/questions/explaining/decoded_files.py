@@ -75,8 +75,8 @@ def with_decoded(model: FileModel, small: Mapping[int, int], scheme: int) -> Fil
             sources = tuple(number for t in fresh for number in (t, tables[t]))
             ops.append(FileOp(DECODE, sources, tuple(fresh.values()), custom=True))
         ops.append(replace(op, inputs=tuple(fresh.get(t, t) for t in op.inputs)))
-    for t, one in packed.items():
-        tensors[t] = one
+    for t, packed_tensor in packed.items():
+        tensors[t] = packed_tensor
     changed = replace(main, tensors=tuple(tensors), ops=tuple(ops))
     return replace(model, data=model.data + header, subgraphs=(changed,))
 

@@ -105,21 +105,21 @@ def _compressions(request: ExplainRequest, file: ModelFile, target: Target) -> I
         yield _with_arena(compression(file.graph, target.runtime, form), file, target)
 
 
-def _with_arena(found: Compression, file: ModelFile, target: Target) -> Compression:
+def _with_arena(estimate: Compression, file: ModelFile, target: Target) -> Compression:
     """The same with TFLM's arena before and after, where TFLM has operators that unpack such weights."""
     graph, runtime = file.graph, target.runtime
     if runtime.name != TFLM.name or graph.format != "tflite":
-        return found
+        return estimate
     model = read_tflite(file.content, file.path)
     if len(model.subgraphs[0].tensors) != len(graph.tensors) or model.decodes:
-        return found
-    small, how = compressed_weights(graph, found.name), found.name.partition(":")[2]
+        return estimate
+    small, how = compressed_weights(graph, estimate.name), estimate.name.partition(":")[2]
     after = arena_of_compressed(model, small, how, target.abi, runtime.kernels)
     if after is None:
-        return found
+        return estimate
     before = arena(replace(model, plan=()), target.abi, runtime.kernels).size()
     return replace(
-        found, arena_before=before, arena_after=after.arena, region=after.region, arena_beside=after.with_region
+        estimate, arena_before=before, arena_after=after.arena, region=after.region, arena_beside=after.with_region
     )
 
 

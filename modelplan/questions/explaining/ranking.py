@@ -141,7 +141,17 @@ def advice(
 
 def ranked(suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
     """Suggestions that keep the model and the platform first, then those that keep the model; most saved first."""
-    return tuple(sorted(suggestions, key=lambda one: (class_of(one.needs), -one.saved, one.needs, len(one.steps))))
+    return tuple(
+        sorted(
+            suggestions,
+            key=lambda suggestion: (
+                class_of(suggestion.needs),
+                -suggestion.saved,
+                suggestion.needs,
+                len(suggestion.steps),
+            ),
+        )
+    )
 
 
 def class_of(needs: Needs) -> int:
@@ -197,15 +207,15 @@ def _can_be_made(trials: Trials, step: Step) -> bool:
     return True
 
 
-def _combinations(trials: Trials, found: list[Step]) -> Iterator[Suggestion]:
+def _combinations(trials: Trials, helpful: list[Step]) -> Iterator[Suggestion]:
     """For each class of changes the best combination, where it beats every single change of its class."""
     enabling = [(CHANGES[name], place) for name in _ENABLING for place in CHANGES[name].places(trials.base)]
-    found = [step for step in found if _saved(trials, (step,)) is not None]
+    helpful = [step for step in helpful if _saved(trials, (step,)) is not None]
     best: set[tuple[Step, ...]] = set()
     for most in (Needs.WORK, Needs.PLATFORM, Needs.MODEL):
-        steps = [step for step in [*found, *(s for s in enabling if s not in found)] if step[0].needs <= most]
+        steps = [step for step in [*helpful, *(s for s in enabling if s not in helpful)] if step[0].needs <= most]
         chosen = climb(trials, steps)
-        singles = [trials.saved(trials.attempt([step])[1]) for step in found if step[0].needs <= most]
+        singles = [trials.saved(trials.attempt([step])[1]) for step in helpful if step[0].needs <= most]
         if len(chosen) > 1 and chosen not in best and trials.saved(trials.attempt(chosen)[1]) > max(singles, default=0):
             best.add(chosen)
             yield trials.suggestion(chosen)
@@ -238,9 +248,9 @@ def _goes_with(step: Step, chosen: Iterable[Step]) -> bool:
     return all(step != other and not _excluded(step[0], other[0]) for other in chosen)
 
 
-def _excluded(one: TriedChange, other: TriedChange) -> bool:
-    same = bool(one.group) and one.group == other.group
-    return same or any(a.effort > 1 and b.group == "platform" for a, b in ((one, other), (other, one)))
+def _excluded(change: TriedChange, other: TriedChange) -> bool:
+    same = bool(change.group) and change.group == other.group
+    return same or any(a.effort > 1 and b.group == "platform" for a, b in ((change, other), (other, change)))
 
 
 def _saved(trials: Trials, steps: tuple[Step, ...]) -> int | None:

@@ -140,26 +140,26 @@ def _broadcast(call: Call) -> Shape:
     shapes = [operand.shape for operand in call.inputs if operand is not None]
     rank = max(map(len, shapes))
     columns = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
-    made = []
+    common_shape = []
     for column in columns:
         extents = set(column) - {1}
         if len(extents) > 1:
             raise FixedShapeError(f"takes operands of shapes {' and '.join(str(list(shape)) for shape in shapes)}")
-        made.append(extents.pop() if extents else 1)
-    return tuple(made)
+        common_shape.append(extents.pop() if extents else 1)
+    return tuple(common_shape)
 
 
 def _windows(call: Call, taps: tuple[int, int], channels: int) -> Shape:
     batch, *extents, _ = _rank(call, 4)
-    made = []
+    window_counts = []
     for extent, tap, letter in zip(extents, taps, "hw", strict=True):
         stride, dilation = call.number(f"stride_{letter}", 1), call.number(f"dilation_{letter}_factor", 1)
         reach = (tap - 1) * dilation + 1
         same = call.text("padding") == "SAME"
         if not same and extent < reach:
             raise FixedShapeError(f"has a window of {reach}, and {extent} to read without padding")
-        made.append(-(-extent // stride) if same else (extent - reach) // stride + 1)
-    return (batch, *made, channels)
+        window_counts.append(-(-extent // stride) if same else (extent - reach) // stride + 1)
+    return (batch, *window_counts, channels)
 
 
 def _rank(call: Call, rank: int) -> Shape:
@@ -259,28 +259,28 @@ def _sliced(call: Call) -> Shape:
     """SLICE: a count of -1 takes the rest; others are constants that must fit."""
     shape = _operand(call).shape
     begins, counts = _integers(call, 1, "its begin"), _integers(call, 2, "its size")
-    made = []
+    new_shape = []
     for extent, begin, count in zip(shape, begins, counts, strict=True):
         taken = extent - begin if count == -1 else count
         if taken < 1 or begin + taken > extent:
             raise FixedShapeError(f"takes {list(counts)} from {list(begins)} by constants; it would read {list(shape)}")
-        made.append(taken)
-    return tuple(made)
+        new_shape.append(taken)
+    return tuple(new_shape)
 
 
 def _slid(call: Call) -> Shape:
     """STRIDED_SLICE with constants, as its kernel counts: places beyond an end are moved to it."""
     shape = _operand(call).shape
     begins, ends, strides = (_integers(call, index, "its bounds") for index in (1, 2, 3))
-    made = []
+    new_shape = []
     for axis, (extent, begin, end, stride) in enumerate(zip(shape, begins, ends, strides, strict=True)):
         if stride < 1:
             raise FixedShapeError(f"has a stride of {stride}")
         start = 0 if call.number("begin_mask") >> axis & 1 else _inside(begin, extent)
         stop = extent if call.number("end_mask") >> axis & 1 else _inside(end, extent)
         if not call.number("shrink_axis_mask") >> axis & 1:
-            made.append(-(-(stop - start) // stride))
-    return tuple(made)
+            new_shape.append(-(-(stop - start) // stride))
+    return tuple(new_shape)
 
 
 def _inside(place: int, extent: int) -> int:

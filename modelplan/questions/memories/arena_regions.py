@@ -22,8 +22,11 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
     TFLM places no single buffer in a memory of its own: tensors and scratch share the non-persistent arena, and weights
     stay in the file. Nothing but the file lies in memory that is not written; it may be copied to one that is.
     """
-    found = two_arenas(model, abi, kernels)
-    sizes, rest = (found.persistent, found.non_persistent, len(model.data)), found.non_persistent > found.head
+    arena_pair = two_arenas(model, abi, kernels)
+    sizes, rest = (
+        (arena_pair.persistent, arena_pair.non_persistent, len(model.data)),
+        arena_pair.non_persistent > arena_pair.head,
+    )
     regions, costs = region_plan.problem.regions, _costs(region_plan)
     written = [r for r, region in enumerate(regions) if region.kind != "nvm"]
     choices = product(written, written, range(len(regions)))
@@ -31,7 +34,7 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
     where = min(fitting, key=lambda w: sum(costs[part][r] for part, r in enumerate(w)), default=(-1, -1, -1))
     holds = (
         "what stays: eval tensors, quantisation, operators' data, variables",
-        f"tensors and scratch {found.head:,}" + (", the rest until the plan stands" if rest else ""),
+        f"tensors and scratch {arena_pair.head:,}" + (", the rest until the plan stands" if rest else ""),
         "the model file with its weights",
     )
     names = "persistent", "non-persistent", "model file"

@@ -46,12 +46,12 @@ def region_problem(
     flash = next((i for i, region in enumerate(regions) if region.kind in READ_ONLY and _reaches(region, reader)), -1)
     for plan in plans:
         _check_plan(plan)
-        first, made = len(buffers), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
+        first, model_buffers = len(buffers), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
         overlaps.append(_shift_numbers(plan.problem.overlaps, first))
         conflicts.append(_shift_numbers(plan.problem.conflicts, first))
-        buffers += made.rows
-        homes += [flash if constant else -1 for constant in made.constant]
-        accesses += list(_accesses(plan, made, first, offset))
+        buffers += model_buffers.rows
+        homes += [flash if constant else -1 for constant in model_buffers.constant]
+        accesses += list(_accesses(plan, model_buffers, first, offset))
         seconds += _seconds(plan, macs_per_second)
         offset += plan.steps
     joined: dict[str, Any] = {"overlaps": np.concatenate(overlaps), "conflicts": np.concatenate(conflicts)}
@@ -92,10 +92,12 @@ class _Buffers:
         self.of_tensor: dict[int, int] = {}
         self.rows: list[Buffer] = []
         self.constant: list[bool] = []
-        for one in plan.problem:
-            stays = any(plan.graph.tensors[m.tensor].kind is Kind.STATE for m in one.members)
-            start, end = (0, steps) if stays else (one.start + offset, one.end + offset)
-            row = Buffer(name + one.name, one.size, start, end, one.alignment, None, one.members, one.kind)
+        for buffer in plan.problem:
+            stays = any(plan.graph.tensors[m.tensor].kind is Kind.STATE for m in buffer.members)
+            start, end = (0, steps) if stays else (buffer.start + offset, buffer.end + offset)
+            row = Buffer(
+                name + buffer.name, buffer.size, start, end, buffer.alignment, None, buffer.members, buffer.kind
+            )
             self._add(row, constant=False)
         for index in self._apart():
             tensor, align = plan.graph.tensors[index], plan.runtime.alignment

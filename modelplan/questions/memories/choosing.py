@@ -147,15 +147,15 @@ class _Search:
         if self.exact:
             budget = self._how.budget or Budget()
             nodes = _NODES if budget.steps is None and budget.seconds is None else budget.steps
-            found = exact_choice.exact_choice(self.tables, self._cuts, seconds=budget.seconds, nodes=nodes)
-            if found.infeasible:
+            cheapest = exact_choice.exact_choice(self.tables, self._cuts, seconds=budget.seconds, nodes=nodes)
+            if cheapest.infeasible:
                 raise ShortageError(_shortage(self.problem, self._whole, proved=original and not self._cuts))
             if original:
-                self.bound = max(self.bound, found.bound)
-            if found.choice is not None and (
-                choice is None or self._cuts or self.tables.cost_of(found.choice) < self.tables.cost_of(choice)
+                self.bound = max(self.bound, cheapest.bound)
+            if cheapest.choice is not None and (
+                choice is None or self._cuts or self.tables.cost_of(cheapest.choice) < self.tables.cost_of(choice)
             ):
-                choice = found.choice
+                choice = cheapest.choice
         if choice is None:
             raise ShortageError(_shortage(self.problem, self._whole, proved=False))
         return choice

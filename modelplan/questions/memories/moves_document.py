@@ -38,15 +38,20 @@ def read(text: str, name: str) -> MovingPlan:
     document = parsed(text, name, "moves", SCHEMA)
     try:
         plan = saved_plan.read(json.dumps(document.get("plan")), f"{name}: plan")
-        regions = tuple(record_of(Region, one, f"regions[{i}]") for i, one in enumerate(list_of(document, "regions")))
+        regions = tuple(
+            record_of(Region, region, f"regions[{i}]") for i, region in enumerate(list_of(document, "regions"))
+        )
         dma = record_of(Dma, document.get("dma"), "dma")
-        hidden = [typed(one, (str,), f"copied_only[{i}]") for i, one in enumerate(list_of(document, "copied_only"))]
+        hidden = [
+            typed(region_name, (str,), f"copied_only[{i}]")
+            for i, region_name in enumerate(list_of(document, "copied_only"))
+        ]
         known = {key: kind for key, kind in SETTINGS.items() if key != "both_ends"}
         settings = {key: typed(document.get(key), kind, key) for key, kind in known.items()}
         layout = _layout(document, settings)
     except ValueError as problem:
         raise ModelError(f"{name}: {problem}") from None
-    unknown = [one for one in hidden if one not in {region.name for region in regions}]
+    unknown = [region_name for region_name in hidden if region_name not in {region.name for region in regions}]
     if unknown or not regions:
         raise ModelError(f"{name}: copied_only names {unknown[0]!r}, which is no region" if unknown else "no regions")
     reader, macs = settings["reader"], settings["macs_per_second"]
@@ -65,17 +70,18 @@ def read(text: str, name: str) -> MovingPlan:
 
 def _layout(document: dict[str, Any], settings: dict[str, Any]) -> Layout:
     """The stays, the copies and the times that they promise."""
-    stays = tuple(record_of(Stay, one, f"stays[{i}]") for i, one in enumerate(list_of(document, "stays")))
+    stays = tuple(record_of(Stay, stay, f"stays[{i}]") for i, stay in enumerate(list_of(document, "stays")))
     moved = list_of(document, "copies")
-    copies = tuple(record_of(Copy, one, f"copies[{i}]") for i, one in enumerate(moved))
+    copies = tuple(record_of(Copy, copy, f"copies[{i}]") for i, copy in enumerate(moved))
     times = typed(document.get("times"), (dict,), "times")
-    begins = tuple(typed(one, NUMBERS, f"times.begins[{i}]") for i, one in enumerate(list_of(times, "begins")))
+    begins = tuple(typed(begin, NUMBERS, f"times.begins[{i}]") for i, begin in enumerate(list_of(times, "begins")))
     table = Timetable(
         begins,
         tuple(
-            (typed(one.get("channel"), (int,), f"copies[{i}].channel"),
-             typed(one.get("begin"), NUMBERS, f"copies[{i}].begin"), typed(one.get("end"), NUMBERS, f"copies[{i}].end"))
-            for i, one in enumerate(moved)
+            (typed(copy.get("channel"), (int,), f"copies[{i}].channel"),
+             typed(copy.get("begin"), NUMBERS, f"copies[{i}].begin"),
+             typed(copy.get("end"), NUMBERS, f"copies[{i}].end"))
+            for i, copy in enumerate(moved)
         ),
         typed(times.get("seconds"), NUMBERS, "times.seconds"),
     )  # fmt: skip

@@ -106,10 +106,10 @@ def _reduced_costs(tables: Tables, prices: FloatArray) -> FloatArray:
     return reduced
 
 
-def _better(tables: Tables, one: IntArray | None, other: IntArray | None) -> IntArray | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return one if tables.cost_of(one) <= tables.cost_of(other) else other
+def _better(tables: Tables, choice: IntArray | None, other: IntArray | None) -> IntArray | None:
+    if choice is None or other is None:
+        return choice if other is None else other
+    return choice if tables.cost_of(choice) <= tables.cost_of(other) else other
 
 
 def _greedy_choice(tables: Tables, value: FloatArray, *, by_size: bool = False) -> IntArray | None:

@@ -59,11 +59,14 @@ def read(text: str, name: str) -> RegionPlan:
     document = parsed(text, name, "memories", SCHEMA)
     try:
         plans = tuple(
-            saved_plan.read(json.dumps(one), f"{name}: plans[{i}]") for i, one in enumerate(list_of(document, "plans"))
+            saved_plan.read(json.dumps(plan_document), f"{name}: plans[{i}]")
+            for i, plan_document in enumerate(list_of(document, "plans"))
         )
-        regions = tuple(record_of(Region, one, f"regions[{i}]") for i, one in enumerate(list_of(document, "regions")))
-        stays = tuple(record_of(Stay, one, f"stays[{i}]") for i, one in enumerate(list_of(document, "stays")))
-        copies = tuple(record_of(Copy, one, f"copies[{i}]") for i, one in enumerate(list_of(document, "copies")))
+        regions = tuple(
+            record_of(Region, region, f"regions[{i}]") for i, region in enumerate(list_of(document, "regions"))
+        )
+        stays = tuple(record_of(Stay, stay, f"stays[{i}]") for i, stay in enumerate(list_of(document, "stays")))
+        copies = tuple(record_of(Copy, copy, f"copies[{i}]") for i, copy in enumerate(list_of(document, "copies")))
         settings = {key: typed(document.get(key), kind, key) for key, kind in SETTINGS.items()}
     except ValueError as problem:
         raise ModelError(f"{name}: {problem}") from None
@@ -136,11 +139,11 @@ def record_of(kind: Any, value: Any, where: str) -> Any:
     for field in dataclasses.fields(kind):
         if field.name not in value:
             raise ValueError(f"{where} has no {field.name}")
-        one, words = value[field.name], str(field.type)
+        entry, words = value[field.name], str(field.type)
         if words.startswith("tuple"):
-            if not isinstance(one, list) or not all(isinstance(word, str) for word in one):
-                raise ValueError(f"{where}.{field.name} is {one!r}, expected a list of texts")
-            facts[field.name] = tuple(one)
+            if not isinstance(entry, list) or not all(isinstance(word, str) for word in entry):
+                raise ValueError(f"{where}.{field.name} is {entry!r}, expected a list of texts")
+            facts[field.name] = tuple(entry)
         else:
-            facts[field.name] = typed(one, _KINDS.get(words, (str,)), f"{where}.{field.name}")
+            facts[field.name] = typed(entry, _KINDS.get(words, (str,)), f"{where}.{field.name}")
     return kind(**facts)

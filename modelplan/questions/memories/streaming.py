@@ -190,10 +190,10 @@ def stream_curve(plan: Plan, links: Sequence[Link], memory: int | None = None, p
 def _running_minima(points: Iterable[CurvePoint]) -> Iterator[CurvePoint]:
     """The points as running minima: more memory needs neither more time nor a faster link."""
     least, best = float("inf"), None
-    for one in points:
-        least = min(least, one.needed)
-        best = one if best is None or one.seconds < best.seconds else best
-        yield replace(best, memory=one.memory, needed=least)
+    for curve_point in points:
+        least = min(least, curve_point.needed)
+        best = curve_point if best is None or curve_point.seconds < best.seconds else best
+        yield replace(best, memory=curve_point.memory, needed=least)
 
 
 def _check_memory(stream: Stream, memory: int) -> None:

@@ -119,9 +119,9 @@ class _Run:
 def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
     """One invocation of the model as TFLM runs it, restricted to tensors with these addresses."""
     tensors = {tensor: number for number, tensor in enumerate(places)}
-    found = scopes.scopes_of(model, _MOST_STEPS)
+    run_scopes = scopes.scopes_of(model, _MOST_STEPS)
     first: dict[tuple[int, int], Scope] = {}
-    for scope in found:
+    for scope in run_scopes:
         first.setdefault((scope.subgraph, scope.op), scope)
     numbers = {key: number for number, key in enumerate(first)}
     flows = [_flow(model, scope) for scope in first.values()]
@@ -137,29 +137,29 @@ def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
     )
     return _Run(
         graph,
-        tuple(numbers[scope.subgraph, scope.op] for scope in found),
+        tuple(numbers[scope.subgraph, scope.op] for scope in run_scopes),
         tuple(scopes.words_of(model, scope) for scope in first.values()),
         tuple(numbers.get(scope.caller, -1) for scope in first.values()),
         tensors,
-        {tensors[t]: number for number, (_, made) in enumerate(flows) for t in made if t in tensors},
-        _unwritten(model, found, {t for _, made in flows for t in made}),
+        {tensors[t]: number for number, (_, writes) in enumerate(flows) for t in writes if t in tensors},
+        _unwritten(model, run_scopes, {t for _, writes in flows for t in writes}),
     )
 
 
-def _unwritten(model: FileModel, found: Sequence[Scope], made: set[int]) -> dict[int, int]:
+def _unwritten(model: FileModel, run_scopes: Sequence[Scope], written: set[int]) -> dict[int, int]:
     """The operands of loops that nothing writes before, with the scope of the loop.
 
     TFLM plans them from the start, since it sees no writer; until the loop writes there, the bytes hold no value.
     """
     starts: dict[int, int] = {}
     readers: dict[int, int] = {}
-    for step, scope in enumerate(found):
+    for step, scope in enumerate(run_scopes):
         if scope.op < 0:
             continue
         here, base = model.subgraphs[scope.subgraph], model.firsts[scope.subgraph]
         op = here.ops[scope.op]
         for t in (base + t for t in op.reads):
-            if readers.setdefault(t, step) == step and op.kind == "WHILE" and t not in made:
+            if readers.setdefault(t, step) == step and op.kind == "WHILE" and t not in written:
                 starts[t] = step
     return {t: step for t, step in starts.items() if t - model.firsts[0] not in model.subgraphs[0].inputs}
 
@@ -200,8 +200,8 @@ def _op(
             first = model.firsts[called]
             inside |= {places[first + t] for t in model.subgraphs[called].outputs if first + t in places}
     name = model.tensors[writes[0]].name if writes and scope.op >= 0 else ""
-    made = tuple(tensors[t] for t in writes if t in tensors and places[t] not in inside)
-    return Op(name, kind, tuple(tensors[t] for t in reads if t in tensors), made)
+    outputs = tuple(tensors[t] for t in writes if t in tensors and places[t] not in inside)
+    return Op(name, kind, tuple(tensors[t] for t in reads if t in tensors), outputs)
 
 
 def _held(rows: Sequence[planner.Request], places: Sequence[int]) -> list[list[int]]:

@@ -63,8 +63,12 @@ def model_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan) -> 
 
     `options` are those of the plan; `unmodified` is the plan by which the runtime runs the unmodified file.
     """
-    made = [views.view_of(plan, "this plan", _about(plan)), _file_view(unmodified), *_others(options, graph, plan)]
-    return Page(graph.name, views.subtitle(plan), views.distinct(made), plan.made_by)
+    page_views = [
+        views.view_of(plan, "this plan", _about(plan)),
+        _file_view(unmodified),
+        *_others(options, graph, plan),
+    ]
+    return Page(graph.name, views.subtitle(plan), views.distinct(page_views), plan.made_by)
 
 
 def _file_view(unmodified: Plan) -> View:
@@ -81,7 +85,10 @@ def _file_view(unmodified: Plan) -> View:
 def explained_page(options: Options, explanation: Explanation) -> Page:
     """The page of a model with what would lower its need among the figures of each plan."""
     page = model_page(options, explanation.file.graph, explanation.plan, explanation.unmodified)
-    facts = tuple((f"{human(one.saved)} less", one.name) for one in explanation.advice.suggestions[:_MOST_SUGGESTIONS])
+    facts = tuple(
+        (f"{human(suggestion.saved)} less", suggestion.name)
+        for suggestion in explanation.advice.suggestions[:_MOST_SUGGESTIONS]
+    )
     return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 
 
@@ -96,8 +103,8 @@ def _others(options: Options, graph: Graph, plan: Plan) -> Iterator[View]:
     for mode, (name, words) in _MODES.items():
         if mode == "safe" and (options.streams is not None):
             continue
-        made = _planned(graph, plan, replace(options, alias=mode))
-        yield views.view_of(made, name, f"{words} (--alias {mode}): {_about(made)}")
+        mode_plan = _planned(graph, plan, replace(options, alias=mode))
+        yield views.view_of(mode_plan, name, f"{words} (--alias {mode}): {_about(mode_plan)}")
 
 
 def _planned(graph: Graph, plan: Plan, options: Options) -> Plan:
@@ -115,9 +122,9 @@ def _about(plan: Plan) -> str:
 
 def difference_page(old: Side, new: Side) -> Page:
     """The page of two sides that are compared: rectangles of tensors of one name move from one side to the other."""
-    made = tuple(_side_view(name, side) for name, side in (("old", old), ("new", new)))
+    page_views = tuple(_side_view(name, side) for name, side in (("old", old), ("new", new)))
     title = old.graph.name if old.graph.name == new.graph.name else f"{old.graph.name} → {new.graph.name}"
-    return Page(title, views.subtitle(new.plan), made, new.plan.made_by, change=True)
+    return Page(title, views.subtitle(new.plan), page_views, new.plan.made_by, change=True)
 
 
 def _side_view(name: str, side: Side) -> View:
@@ -138,14 +145,16 @@ def ladder_page(name: str, ladder: Ladder, goal: Goal) -> Page:
     """The page of a model that was made to fit: before, and each rung of the ladder, the chosen one last."""
     rungs = [rung for rung in ladder.rungs if rung is not ladder.chosen]
     rungs += [ladder.chosen] if ladder.chosen else []
-    made = [
+    page_views = [
         _rung_view(name, rung, goal, ladder.kernels, chosen=rung is ladder.chosen)
         for rung in rungs
         if not rung.refusals
     ]
-    first = made[0].graph
+    first = page_views[0].graph
     subtitle = f"tflite, {len(first.ops):,} operators before; runtime tflm" if first else ""
-    return Page(Path(name).stem, subtitle, tuple(made), f"modelplan {__version__}", change=ladder.chosen is not None)
+    return Page(
+        Path(name).stem, subtitle, tuple(page_views), f"modelplan {__version__}", change=ladder.chosen is not None
+    )
 
 
 def _rung_view(name: str, rung: Rung, goal: Goal, kernels: str, *, chosen: bool) -> View:
@@ -202,9 +211,9 @@ def answers_page(
     ranked = [mark.name for mark in field.marks]
     names = list(dict.fromkeys([*(name for name in (*OURS, FROM_FILE) if name in placements), *ranked]))
     names = names[: max(1, _MOST_RECTANGLES // max(len(problem), 1))]
-    made = [_answer_view(title, problem, plan, placements[name], name) for name in names]
+    page_views = [_answer_view(title, problem, plan, placements[name], name) for name in names]
     about = views.subtitle(plan) if plan else f"{len(problem):,} buffers"
-    return Page(title, about, tuple(made), f"modelplan {__version__}", field)
+    return Page(title, about, tuple(page_views), f"modelplan {__version__}", field)
 
 
 def _answer_view(title: str, problem: Problem, plan: Plan | None, placement: Placement, name: str) -> View:

@@ -87,14 +87,14 @@ def curve_of(
     order = plain.schedule.order
     mode = pipeline.alias_mode(options, plain.runtime)
     units = units_of(plain.graph, order, plain.runtime, mode)
-    found = [Repeated(plain, order, bounds.height(plain.problem, plain.placement), units.work, "as it is")]
+    plans = [Repeated(plain, order, bounds.height(plain.problem, plain.placement), units.work, "as it is")]
     seen = {tuple(range(len(units.units)))}
     remarks = list(_remarks(units, sorts=plain.runtime.sorts))
     for sequence, method, bound in _sequences(units, budget, seconds):
         if sequence not in seen:
             seen.add(sequence)
-            found.append(_planned(graph, options, units, sequence, method, bound))
-    points = _front(found)
+            plans.append(_planned(graph, options, units, sequence, method, bound))
+    points = _front(plans)
     return Curve(graph, points, _chosen(points, most_work, budget), tuple(remarks), f"modelplan {__version__}")
 
 

@@ -65,8 +65,8 @@ class _Model:
         self.number: dict[_Key, int] = {}
         self.writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}
         self.readers: dict[int, list[int]] = {}
-        for u, one in enumerate(units.units):
-            for v in one.reads:
+        for u, unit in enumerate(units.units):
+            for v in unit.reads:
                 self.readers.setdefault(v, []).append(u)
         self._add_columns()
         for t in range(self.n):

@@ -18,23 +18,23 @@ def lowered(units: Units, sequence: Sequence[int], budget: int, tries: int = MOS
 
     Cost: up to `tries` sequences, each O(its reads and writes).
     """
-    found, left = list(sequence), tries
-    excess = _excess(units, found, budget)
+    current_sequence, left = list(sequence), tries
+    excess = _excess(units, current_sequence, budget)
     while excess:
         best: tuple[float, list[int]] | None = None
-        for candidate in _candidates(units, found):
+        for candidate in _candidates(units, current_sequence):
             left -= 1
             if left < 0:
                 return None
             rest = _excess(units, candidate, budget)
-            gain = (excess - rest) / (units.work_of(candidate) - units.work_of(found) + 1)
+            gain = (excess - rest) / (units.work_of(candidate) - units.work_of(current_sequence) + 1)
             if rest < excess and (best is None or gain > best[0]):
                 best = gain, candidate
         if best is None:
             return None
-        found = best[1]
-        excess = _excess(units, found, budget)
-    return tuple(_without_spare(units, found, budget))
+        current_sequence = best[1]
+        excess = _excess(units, current_sequence, budget)
+    return tuple(_without_spare(units, current_sequence, budget))
 
 
 def _excess(units: Units, sequence: Sequence[int], budget: int) -> int:

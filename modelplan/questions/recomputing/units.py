@@ -56,18 +56,18 @@ class Units:
         """The bytes alive while each unit of the sequence runs. Cost: O(reads and writes of the sequence)."""
         alive = set(self.kept)
         held = sum(self.sizes[v] for v in alive)
-        found = []
+        bytes_alive = []
         for u in reversed(sequence):
             unit = self.units[u]
             for v in (*unit.writes, *unit.reads):
                 if v not in alive:
                     alive.add(v)
                     held += self.sizes[v]
-            found.append(held + unit.scratch)
+            bytes_alive.append(held + unit.scratch)
             for v in unit.writes:
                 alive.remove(v)
                 held -= self.sizes[v]
-        return found[::-1]
+        return bytes_alive[::-1]
 
     def peak(self, sequence: Sequence[int]) -> int:
         """The most bytes alive at once."""

@@ -29,7 +29,7 @@ def write_repeated(content: bytes, model: Graph, again: Graph, origins: Sequence
     nodes = {tuple(name for name in node.output if name): node for node in file.graph.node}
     if any(op.subgraphs for op in model.ops) or any(a.HasField("g") for n in file.graph.node for a in n.attribute):
         raise RequestError("a file with bodies is not written with repeated operators")
-    made: list[Any] = []
+    new_nodes: list[Any] = []
     there = {tensor.name for tensor in file.graph.input} | {tensor.name for tensor in file.graph.initializer} | {""}
     there |= {tensor.values.name for tensor in file.graph.sparse_initializer}
     producers = {name: node for outputs, node in nodes.items() for name in outputs}
@@ -42,18 +42,18 @@ def write_repeated(content: bytes, model: Graph, again: Graph, origins: Sequence
         node.CopyFrom(nodes[writes])
         renamed = _names(model, model.ops[origin].inputs, again, op.inputs)
         for name in (name for name in node.input if name not in own):
-            _add_folded(name, producers, there, made)
+            _add_folded(name, producers, there, new_nodes)
         node.input[:] = [renamed.get(name, name) for name in node.input]
         renamed = _names(model, model.ops[origin].outputs, again, op.outputs)
         if any(name != other for name, other in renamed.items()):
             node.name = f"{node.name or node.op_type}/again{number}"
         node.output[:] = [renamed.get(name, name) for name in node.output]
         there |= set(node.output)
-        made.append(node)
+        new_nodes.append(node)
     for name in [output.name for output in file.graph.output]:
-        _add_folded(name, producers, there, made)
+        _add_folded(name, producers, there, new_nodes)
     del file.graph.node[:]
-    file.graph.node.extend(made)
+    file.graph.node.extend(new_nodes)
     onnx.checker.check_model(file)
     written: bytes = file.SerializeToString()
     return written

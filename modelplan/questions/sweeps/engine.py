@@ -147,11 +147,11 @@ def _rows(client: Any, runs: Iterable[SweepRun], timeout: float) -> Iterator[lis
             return
         future = next(done)
         batch = under_way.pop(future.key)
-        found = _outcome(future, batch)
-        if found is None:
+        rows = _outcome(future, batch)
+        if rows is None:
             again += [[run] for run in batch]
         else:
-            yield found
+            yield rows
 
 
 def _batches(runs: Iterable[SweepRun]) -> Iterator[list[SweepRun]]:
@@ -164,8 +164,8 @@ def _batches(runs: Iterable[SweepRun]) -> Iterator[list[SweepRun]]:
 def _outcome(future: Any, batch: Sequence[SweepRun]) -> list[dict[str, Any]] | None:
     """The rows of a task that ended; None where its runs have to be asked one by one."""
     if future.status == "finished":
-        found: list[dict[str, Any]] = future.result()
-        return found
+        rows: list[dict[str, Any]] = future.result()
+        return rows
     problem = future.exception() if future.status == "error" else None
     if isinstance(problem, KilledWorker):
         if len(batch) > 1:

@@ -186,11 +186,11 @@ def read_rows(path: Path) -> Iterator[SweepRow]:
 
 def distinct(path: Path, columns: Sequence[str]) -> set[tuple[Any, ...]]:
     """The different values of some columns; raises as `read_batches`."""
-    found: set[tuple[Any, ...]] = set()
+    combinations: set[tuple[Any, ...]] = set()
     for table in read_batches(path, columns):
         unique = table.group_by(list(columns)).aggregate([])
-        found.update(zip(*(unique[name].to_pylist() for name in columns), strict=True))
-    return found
+        combinations.update(zip(*(unique[name].to_pylist() for name in columns), strict=True))
+    return combinations
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

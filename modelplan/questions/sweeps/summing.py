@@ -64,7 +64,7 @@ class _Fits:
         fit = Fit(row.model, row.target, verdict, row.arena, name_of(row) if verdict == "with a plan" else "")
         before = self.best.get((row.model, row.target))
         if before is not None:
-            arena = min((one for one in (before[2].arena, row.arena) if one is not None), default=None)
+            arena = min((size for size in (before[2].arena, row.arena) if size is not None), default=None)
             if before[:2] <= (rank, height):
                 rank, height, fit = before
             fit = fit if fit.arena == arena else replace(fit, arena=arena)

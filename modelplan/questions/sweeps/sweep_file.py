@@ -50,7 +50,7 @@ def read_inputs(path: Path) -> dict[str, Words]:
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise RequestError(f'{path}: inputs is {tables!r}, expected tables [inputs."MODEL"]')
     words = {name: _texts(table, _OPEN, f"{path}: inputs: {name}: ") for name, table in tables.items()}
-    return {str(file): one for name, one in words.items() for file in _matched(path, name)}
+    return {str(file): texts for name, texts in words.items() for file in _matched(path, name)}
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -66,10 +66,10 @@ def _texts(table: Mapping[str, Any], known: Collection[str], where: str) -> dict
     for key, value in table.items():
         if key not in known:
             raise RequestError(f"{where}{key}: no such key; there are: {', '.join(known)}")
-        found = value if isinstance(value, list) else [value]
-        if not found or not all(isinstance(one, str) and one for one in found):
+        texts = value if isinstance(value, list) else [value]
+        if not texts or not all(isinstance(text, str) and text for text in texts):
             raise RequestError(f"{where}{key} is {value!r}, expected text or a list of texts")
-        words[key] = tuple(found)
+        words[key] = tuple(texts)
     return words
 
 
@@ -115,10 +115,10 @@ def table_of(words: Words, inputs: Mapping[str, Words] | None = None) -> RunTabl
 
 def _open(words: Words) -> OpenInputs:
     """What words say of inputs; what no model could take is refused before any runs."""
-    found = OpenInputs(*(_distinct(words.get(key, ())) for key in _OPEN))
-    parsed(found.dims, found.shapes)
-    parsed_values(found.values)
-    return found
+    open_inputs = OpenInputs(*(_distinct(words.get(key, ())) for key in _OPEN))
+    parsed(open_inputs.dims, open_inputs.shapes)
+    parsed_values(open_inputs.values)
+    return open_inputs
 
 
 def _names(words: Words, key: str, known: Collection[str]) -> tuple[str, ...]:

@@ -46,7 +46,9 @@ def joined(parts: Sequence[ModelPart], relation: Relation, capacity: int | None 
     starts, end = _starts(parts, relation)
     owners = tuple(_owners(parts, relation))
     kept = {(place.model, _member(parts, place)[0]) for place in relation.kept}
-    always = tuple(any(_is_state(parts, one) or (one.model, one.buffer) in kept for one in group) for group in owners)
+    always = tuple(
+        any(_is_state(parts, owned) or (owned.model, owned.buffer) in kept for owned in group) for group in owners
+    )
     buffers = [_joint(parts, starts, group) for group in owners]
     models = tuple(_active(parts, relation, starts, buffer) for buffer in buffers)
     buffers = [replace(b, start=0, end=end) if ever else b for b, ever in zip(buffers, always, strict=True)]
@@ -81,19 +83,19 @@ def _owners(parts: Sequence[ModelPart], relation: Relation) -> Iterator[tuple[Ow
     for pipe in relation.pipes:
         (a, up), (b, down) = _member(parts, pipe.source), _member(parts, pipe.target)
         first, second = group_of[pipe.source.model, a], group_of[pipe.target.model, b]
-        here = next(one.delta for one in first if (one.model, one.buffer) == (pipe.source.model, a)) + up
-        there = next(one.delta for one in second if (one.model, one.buffer) == (pipe.target.model, b)) + down
+        here = next(owned.delta for owned in first if (owned.model, owned.buffer) == (pipe.source.model, a)) + up
+        there = next(owned.delta for owned in second if (owned.model, owned.buffer) == (pipe.target.model, b)) + down
         if first is second:
             if here != there:
                 part = parts[pipe.target.model]
                 name = part.graph.tensors[pipe.target.tensor].name
                 raise RequestError(f"{name!r} of {part.name} cannot be in two places at once")
             continue
-        moved = [*first, *(replace(one, delta=one.delta + here - there) for one in second)]
-        least = min(one.delta for one in moved)
+        moved = [*first, *(replace(owned, delta=owned.delta + here - there) for owned in second)]
+        least = min(owned.delta for owned in moved)
         union = [replace(owned, delta=owned.delta - least) for owned in moved]
-        for one in union:
-            group_of[one.model, one.buffer] = union
+        for owned in union:
+            group_of[owned.model, owned.buffer] = union
     seen: set[int] = set()
     for group in group_of.values():
         if id(group) not in seen:
@@ -109,20 +111,20 @@ def _is_state(parts: Sequence[ModelPart], owned: Owned) -> bool:
 
 def _joint(parts: Sequence[ModelPart], starts: Sequence[int], group: Sequence[Owned]) -> Buffer:
     """The buffer of a group: its largest size over the union of its lifetimes."""
-    found = [(one, parts[one.model].problem[one.buffer]) for one in group]
-    alignment = max(buffer.alignment for _, buffer in found)
-    for one, buffer in found:
-        if one.delta % buffer.alignment:
+    owned_buffers = [(owned, parts[owned.model].problem[owned.buffer]) for owned in group]
+    alignment = max(buffer.alignment for _, buffer in owned_buffers)
+    for owned, buffer in owned_buffers:
+        if owned.delta % buffer.alignment:
             raise RequestError(
-                f"{buffer.name!r} of {parts[one.model].name} would lie {one.delta} bytes behind what it is one with,"
-                f" expected a multiple of {buffer.alignment}"
+                f"{buffer.name!r} of {parts[owned.model].name} would lie {owned.delta} bytes behind what it is"
+                f" one with, expected a multiple of {buffer.alignment}"
             )
-    kinds = {buffer.kind for _, buffer in found}
+    kinds = {buffer.kind for _, buffer in owned_buffers}
     return Buffer(
-        " = ".join(f"{parts[one.model].name}: {buffer.name}" for one, buffer in found),
-        max(one.delta + buffer.size for one, buffer in found),
-        min(starts[one.model] + buffer.start for one, buffer in found),
-        max(starts[owned.model] + buffer.end for owned, buffer in found),
+        " = ".join(f"{parts[owned.model].name}: {buffer.name}" for owned, buffer in owned_buffers),
+        max(owned.delta + buffer.size for owned, buffer in owned_buffers),
+        min(starts[owned.model] + buffer.start for owned, buffer in owned_buffers),
+        max(starts[owned.model] + buffer.end for owned, buffer in owned_buffers),
         alignment,
         kind=kinds.pop() if len(kinds) == 1 else BufferKind.TENSOR,
     )

@@ -84,14 +84,14 @@ def check_pipes(files: Mapping[str, ModelFile], pipes: Sequence[Pipe]) -> None:
 
 def _facts(file: ModelFile, tensor: int) -> tuple[object, object, object]:
     """Shape, data type, and scale and zero point (None without) of a tensor."""
-    found = file.graph.tensors[tensor]
+    graph_tensor = file.graph.tensors[tensor]
     scaled: object = None
     if file.graph.format == "tflite":
         stored = read_tflite(file.content, file.path).subgraphs[0].tensors[tensor]
         known = stored.quantization
         if known.scales:
             scaled = (known.scales, known.scale, known.zero_point)
-    return found.shape, found.dtype, scaled
+    return graph_tensor.shape, graph_tensor.dtype, scaled
 
 
 def _shown(fact: object) -> str:

@@ -67,10 +67,10 @@ class _Search:
         """Offsets of the buffers of `units` (0 for others) and a bound; components lie above one another."""
         offsets, bound, base = np.zeros(len(self.joint.problem), dtype=np.int64), 0, 0
         for component in sorted(self._components(units), key=self._alignment, reverse=True):
-            found, least = self._component(component)
+            component_offsets, least = self._component(component)
             chosen, step = np.isin(self.unit, component), self._alignment(component)
             base = -(-base // step) * step
-            offsets[chosen] = found[chosen] + base
+            offsets[chosen] = component_offsets[chosen] + base
             base = int((offsets + self.joint.problem.size)[chosen].max(initial=base))
             bound += least if self.even else 0
         return offsets, bound
@@ -86,7 +86,7 @@ class _Search:
         graph: nx.Graph[int] = nx.Graph()
         graph.add_nodes_from(units)
         graph.add_edges_from((a, b) for a, b in combinations(units, 2) if self.turns(a, b))
-        yield from (tuple(sorted(found)) for found in nx.connected_components(graph))
+        yield from (tuple(sorted(component)) for component in nx.connected_components(graph))
 
     def _component(self, units: tuple[int, ...]) -> tuple[IntArray, int]:
         """Offsets and a bound for one component."""
@@ -98,9 +98,9 @@ class _Search:
         blocks = {}
         for unit in units:
             mine = (self.unit == unit) & ~self.always
-            found, bound = self._alone(mine)
-            offsets[mine] = found[mine]
-            blocks[unit] = (self._top(found, mine), bound)
+            unit_offsets, bound = self._alone(mine)
+            offsets[mine] = unit_offsets[mine]
+            blocks[unit] = (self._top(unit_offsets, mine), bound)
         lows = self._lowest({unit: size for unit, (size, _) in blocks.items()})
         for unit, low in lows.items():
             offsets[(self.unit == unit) & ~self.always] += base + low

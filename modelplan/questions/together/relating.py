@@ -108,8 +108,8 @@ def _tensor(graph: Graph, name: str, wanted: str, side: str) -> int:
         return tensors[int(wanted)]
     listed = ", ".join(f"{i} {graph.tensors[t].name!r}" for i, t in enumerate(tensors[:8])) or "none"
     more = f" and {len(tensors) - 8} more" if len(tensors) > 8 else ""
-    found = f"{side} {wanted!r}" if wanted else f"{side} without a name"
-    raise RequestError(f"{name} has no {found}, or several; its {side}s are: {listed}{more}")
+    sought = f"{side} {wanted!r}" if wanted else f"{side} without a name"
+    raise RequestError(f"{name} has no {sought}, or several; its {side}s are: {listed}{more}")
 
 
 def _check_inputs(graphs: Mapping[str, Graph], pipes: Sequence[Pipe]) -> None:
@@ -151,14 +151,14 @@ def _kept(graphs: Mapping[str, Graph], text: str) -> Iterator[Place]:
         yield from (Place(model, t) for t in sides[wanted])
         return
     ends = dict.fromkeys((*graph.inputs, *graph.outputs))
-    found = [t for t in ends if graph.tensors[t].name == wanted]
-    if len(found) != 1:
+    tensors = [t for t in ends if graph.tensors[t].name == wanted]
+    if len(tensors) != 1:
         listed = ", ".join(graph.tensors[t].name for t in ends)
         raise RequestError(
             f"keep {text!r}: expected {names[model]}:TENSOR with an input or output of it, or"
             f" :inputs or :outputs; its inputs and outputs are: {listed}"
         )
-    yield Place(model, found[0])
+    yield Place(model, tensors[0])
 
 
 def _check_units(relation: Relation) -> None:
