@@ -64,17 +64,29 @@ def write_baseline(arguments: Namespace) -> int:
         raise RequestError(f"-o {arguments.output}: a baseline is told from a git revision by its suffix, .json")
     file = budget_file(arguments.config)
     asked = from_file(file)
-    files.check_outputs([arguments.output], [str(file.path), *(one.check.model for one in asked)])
+    files.check_outputs([arguments.output], [str(file.path), *(model_check.check.model for model_check in asked)])
     measurements = Measurements()
-    found = [outcome(one, measurements, None) for one in asked]
-    for one in found:
-        if one.needed is None:
-            raise ModelError(one.problem)
-    files.write(arguments.output, baseline_document(found))
+    outcomes = [outcome(model_check, measurements, None) for model_check in asked]
+    for model_outcome in outcomes:
+        if model_outcome.needed is None:
+            raise ModelError(model_outcome.problem)
+    files.write(arguments.output, baseline_document(outcomes))
     if arguments.output != "-":
-        refused = [f"left out, since it does not run: {one.check.name}" for one in found if one.refusals]
-        sizes = len({(one.check.key, one.setting) for one in found if one.figures})
-        lines = (f"{counted(sizes, 'figure')} of {counted(len({one.check.key for one in found}), 'model')}", *refused)
+        refused = [
+            f"left out, since it does not run: {model_outcome.check.name}"
+            for model_outcome in outcomes
+            if model_outcome.refusals
+        ]
+        sizes = len(
+            {(model_outcome.check.key, model_outcome.setting) for model_outcome in outcomes if model_outcome.figures}
+        )
+        lines = (
+            (
+                f"{counted(sizes, 'figure')} of"
+                f" {counted(len({model_outcome.check.key for model_outcome in outcomes}), 'model')}"
+            ),
+            *refused,
+        )
         terminal.show([Section(arguments.output, lines)])
     return 0
 
@@ -119,10 +131,10 @@ def headroom(text: str) -> Fraction:
     Raises:
         RequestError: it is no share in percent.
     """
-    found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,6})?)\s*%\s*", text)
-    if not found:
+    match = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,6})?)\s*%\s*", text)
+    if not match:
         raise RequestError(f"--headroom {text}: expected a share such as 25%")
-    return Fraction(found[1]) / 100
+    return Fraction(match[1]) / 100
 
 
 def project_file(arguments: Namespace) -> BudgetFile:
@@ -140,13 +152,13 @@ def project_file(arguments: Namespace) -> BudgetFile:
 
 def with_row(edit: BudgetEdit, number: int, row: BudgetRow) -> BudgetEdit:
     """The edit with the numbers of one budget set to the most that its models need."""
-    found = sized(list(row_checks(edit.file, row)))
+    outcomes = sized(list(row_checks(edit.file, row)))
     place = row.place.removeprefix(f"{edit.file.path}: ")
     stated = [key for key in _QUANTITIES if getattr(row.limits, key) is not None]
     if not stated:
         return replace(edit, lines=(*edit.lines, f"{place}: states no bytes; left as it is"))
     for key in stated:
-        needed = most(found, key)
+        needed = most(outcomes, key)
         value = with_headroom(needed, edit.share)
         line = f"{place}: {key} {human(getattr(row.limits, key))} -> {human(value)}, needed {human(needed)}"
         text = with_number(edit.text, edit.file.prefix, number, key, written(value))
@@ -167,7 +179,7 @@ def with_model(edit: BudgetEdit, path: str, arguments: Namespace) -> BudgetEdit:
     request = model_options.request_of(ModelRequest, arguments, path, model_options.chosen_target(arguments))
     needed = most(sized([ModelCheck(check, request)]), "arena")
     value = with_headroom(needed, edit.share)
-    row = {"model": key, "arena": written(value)} | {name.replace("_", "-"): one for name, one in options.items()}
+    row = {"model": key, "arena": written(value)} | {name.replace("_", "-"): choice for name, choice in options.items()}
     line = f"{key}: arena {human(value)}, needed {human(needed)}"
     return replace(edit, text=with_budget(edit.text, edit.file.prefix, row), lines=(*edit.lines, line))
 
@@ -175,17 +187,17 @@ def with_model(edit: BudgetEdit, path: str, arguments: Namespace) -> BudgetEdit:
 def sized(asked: Sequence[ModelCheck]) -> list[Outcome]:
     """What the models need; the first that has no figure is an error."""
     measurements = Measurements()
-    found = [outcome(one, measurements, None) for one in asked]
-    for one in found:
-        if one.refusals:
-            why = "" if one.needed is None else f"{one.check.name} does not run: "
-            raise ModelError(f"{why}{one.refusals[0]}")
-    return found
+    outcomes = [outcome(model_check, measurements, None) for model_check in asked]
+    for model_outcome in outcomes:
+        if model_outcome.refusals:
+            why = "" if model_outcome.needed is None else f"{model_outcome.check.name} does not run: "
+            raise ModelError(f"{why}{model_outcome.refusals[0]}")
+    return outcomes
 
 
-def most(found: Sequence[Outcome], quantity: str) -> int:
+def most(outcomes: Sequence[Outcome], quantity: str) -> int:
     """The most bytes of a quantity that one of the models needs."""
-    sizes: list[int] = [getattr(one.figures, quantity) for one in found]
+    sizes: list[int] = [getattr(model_outcome.figures, quantity) for model_outcome in outcomes]
     return max(sizes)
 
 

@@ -102,16 +102,16 @@ def run(arguments: Namespace) -> int:
 
 def requested_formats(arguments: Namespace) -> dict[str, str]:
     """The formats that are asked for, each with the file that it goes to, `-` for standard output."""
-    found: dict[str, str] = {}
+    formats: dict[str, str] = {}
     for text in arguments.format:
         name, _, path = text.partition("=")
         if name not in names_of("Findings"):
             raise RequestError(f"--format {name}: no such format; there are: {', '.join(names_of('Findings'))}")
-        found[name] = path or "-"
-    places = [*found.values(), *([arguments.json] if arguments.json else [])]
+        formats[name] = path or "-"
+    places = [*formats.values(), *([arguments.json] if arguments.json else [])]
     if len(set(places)) < len(places):
         raise RequestError("--format: two outputs go to one place; write one as NAME=FILE")
-    return found if "-" in places else {"text": "-"} | found
+    return formats if "-" in places else {"text": "-"} | formats
 
 
 def check_saved_layout(arguments: Namespace) -> int:
@@ -147,10 +147,10 @@ def check_project(arguments: Namespace, outputs: dict[str, str]) -> int:
         document = {
             "schema": SCHEMA,
             "budgets": findings.source,
-            "models": [{"name": one.check.name} | as_json(one) for one in findings.outcomes],
+            "models": [{"name": outcome.check.name} | as_json(outcome) for outcome in findings.outcomes],
         }
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
-    return max(one.exit_code for one in findings.outcomes)
+    return max(outcome.exit_code for outcome in findings.outcomes)
 
 
 def check_models(arguments: Namespace, outputs: dict[str, str]) -> int:
@@ -166,15 +166,15 @@ def check_models(arguments: Namespace, outputs: dict[str, str]) -> int:
     shows = outputs.get("text") == "-"
     if chosen and shows:
         terminal.show([Section("", tuple(available(arguments.budget, chosen)))])
-    found = [shown(one, shows=shows) for one in outcomes]
+    reported_outcomes = [shown(outcome, shows=shows) for outcome in outcomes]
     unseen = {name: path for name, path in outputs.items() if not (shows and name == "text")}
-    write_formats(Findings("", tuple(found), folder_in_workspace()), unseen)
-    sized = [one for one in found if one.needed is not None]
-    if arguments.json and (sized or len(found) > 1):
+    write_formats(Findings("", tuple(reported_outcomes), folder_in_workspace()), unseen)
+    sized = [outcome for outcome in reported_outcomes if outcome.needed is not None]
+    if arguments.json and (sized or len(reported_outcomes) > 1):
         facts = {"budget": request.limits.arena, **model_options.target_facts(chosen)}
-        document = {"schema": SCHEMA, **facts, "models": [as_json(one) for one in sized]}
+        document = {"schema": SCHEMA, **facts, "models": [as_json(outcome) for outcome in sized]}
         files.write(arguments.json, json.dumps(document, indent=1) + "\n")
-    return max(one.exit_code for one in found)
+    return max(outcome.exit_code for outcome in reported_outcomes)
 
 
 def named_models(arguments: Namespace, chosen: Chosen | None) -> CheckRequest:
@@ -194,16 +194,16 @@ def named_models(arguments: Namespace, chosen: Chosen | None) -> CheckRequest:
     )
 
 
-def shown(found: Outcome, *, shows: bool) -> Outcome:
+def shown(outcome: Outcome, *, shows: bool) -> Outcome:
     """The outcome, which is printed where `shows` says so; what cannot be read is told on standard error."""
     from modelplan.outputs.checks.report import section_of
 
-    if found.needed is None:
+    if outcome.needed is None:
         sys.stdout.flush()
-        sys.stderr.write(f"modelplan: {printable(found.problem)}\n")
+        sys.stderr.write(f"modelplan: {printable(outcome.problem)}\n")
     elif shows:
-        terminal.show([section_of(found)])
-    return found
+        terminal.show([section_of(outcome)])
+    return outcome
 
 
 def folder_in_workspace() -> str:
@@ -240,29 +240,29 @@ def available(text: str | None, chosen: Chosen) -> list[str]:
     return [*model_options.target_lines(chosen), *stated]
 
 
-def as_json(found: Outcome) -> dict[str, Any]:
+def as_json(outcome: Outcome) -> dict[str, Any]:
     """The outcome as an object."""
-    check, needed, limit = found.check, found.needed, found.check.limits.arena
+    check, needed, limit = outcome.check, outcome.needed, outcome.check.limits.arena
     if needed is None:
-        return {"model": check.model, "fits": False, "problem": found.problem}
+        return {"model": check.model, "fits": False, "problem": outcome.problem}
     known = not needed.refusals
     return {
         "model": check.model,
-        "fits": None if found.problem else found.passed,
+        "fits": None if outcome.problem else outcome.passed,
         "required": needed.arena if known else None,
         "excess": needed.arena - limit if known and limit is not None else None,
-        **({"problem": found.problem} if found.problem else {}),
+        **({"problem": outcome.problem} if outcome.problem else {}),
         "refusals": needed.refusals,
         "basis": needed.basis,
         "parts": [asdict(part) for part in needed.parts],
         "libraries": [asdict(library) for library in needed.libraries],
-        "alternatives": [_alternative(one, found.remedies) for one in found.others or ()],
+        "alternatives": [_alternative(alternative, outcome.remedies) for alternative in outcome.others or ()],
         **({"session": asdict(needed.session)} if needed.session else {}),
     }
 
 
-def _alternative(one: Alternative, remedies: Sequence[Alternative]) -> dict[str, Any]:
-    needed = one.requirement
-    figures = {"required": needed.arena, "head": needed.head, "fits": one in remedies} if needed else {}
-    commands: Sequence[str] = one.commands
-    return {"change": one.change, "commands": commands, "refusal": one.refusal, **figures}
+def _alternative(alternative: Alternative, remedies: Sequence[Alternative]) -> dict[str, Any]:
+    needed = alternative.requirement
+    figures = {"required": needed.arena, "head": needed.head, "fits": alternative in remedies} if needed else {}
+    commands: Sequence[str] = alternative.commands
+    return {"change": alternative.change, "commands": commands, "refusal": alternative.refusal, **figures}

@@ -57,14 +57,14 @@ def run(arguments: Namespace) -> int:
     sides = {name: _of_side(arguments, name) for name in ("old", "new")}
     requests = (_request(name, side, getattr(arguments, name) or arguments.old) for name, side in sides.items())
     old, new = compared_sides(*requests)
-    found = difference(old, new)
+    comparison = difference(old, new)
     if "-" not in outputs:
-        terminal.show(difference_report.sections_of(found))
-    _write(arguments, found, old, new, figures)
+        terminal.show(difference_report.sections_of(comparison))
+    _write(arguments, comparison, old, new, figures)
     if arguments.overlay:
         nodes = node_keys(read_model(arguments.new or arguments.old), new.graph)
-        overlays.write_overlay(arguments.overlay, node_data.differences_of(found, new.plan.schedule.order, nodes))
-    return 1 if arguments.exit_code and not found.empty else 0
+        overlays.write_overlay(arguments.overlay, node_data.differences_of(comparison, new.plan.schedule.order, nodes))
+    return 1 if arguments.exit_code and not comparison.empty else 0
 
 
 def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
@@ -72,15 +72,15 @@ def _request(name: str, arguments: Namespace, path: str) -> ModelRequest:
         return model_options.request_of(ModelRequest, arguments, path, model_options.chosen_target(arguments))
 
 
-def _write(arguments: Namespace, found: Difference, old: Side, new: Side, figures: Figures) -> None:
+def _write(arguments: Namespace, comparison: Difference, old: Side, new: Side, figures: Figures) -> None:
     if arguments.json:
-        files.write(arguments.json, difference_report.as_json(found))
+        files.write(arguments.json, difference_report.as_json(comparison))
     if arguments.markdown:
-        files.write(arguments.markdown, difference_markdown.render_difference(found))
+        files.write(arguments.markdown, difference_markdown.render_difference(comparison))
     if figures:
         from modelplan.questions.pages.plan_views import difference_page
 
-        write_figures(figures, difference_chart.chart_of(found), lambda: difference_page(old, new))
+        write_figures(figures, difference_chart.chart_of(comparison), lambda: difference_page(old, new))
 
 
 class _SideParser(ArgumentParser):
@@ -95,7 +95,7 @@ def _of_side(arguments: Namespace, side: str) -> Namespace:
     parser = _SideParser(add_help=False, allow_abbrev=False)
     model_options.add_sizing(parser)
     known = {action.option_strings[0]: action for action in parser._actions}  # noqa: SLF001
-    found, cleared = copy(arguments), set[str]()
+    side_arguments, cleared = copy(arguments), set[str]()
     for text in getattr(arguments, f"{side}_options"):
         name, _, value = text.partition("=")
         action = known.get(f"--{name}")
@@ -104,14 +104,14 @@ def _of_side(arguments: Namespace, side: str) -> Namespace:
             raise RequestError(f"--{side} {text}: expected OPTION=VALUE with one of the options {names}")
         if action.dest not in cleared:
             cleared.add(action.dest)
-            setattr(found, action.dest, action.default)
-        _parse(parser, action, value, found, f"--{side} {text}")
-    return found
+            setattr(side_arguments, action.dest, action.default)
+        _parse(parser, action, value, side_arguments, f"--{side} {text}")
+    return side_arguments
 
 
-def _parse(parser: ArgumentParser, action: argparse.Action, value: str, found: Namespace, where: str) -> None:
+def _parse(parser: ArgumentParser, action: argparse.Action, value: str, namespace: Namespace, where: str) -> None:
     try:
-        parser.parse_args([f"{action.option_strings[0]}={value}"], found)
+        parser.parse_args([f"{action.option_strings[0]}={value}"], namespace)
     except RequestError as problem:
         said = str(problem).rpartition(f"{action.option_strings[0]}: ")[2]
         raise RequestError(f"{where}: {said}") from None

@@ -34,8 +34,8 @@ def run(arguments: Namespace) -> int:
 def _sections(arguments: Namespace, answer: EsphomeArena, output: str) -> Report:
     """What each version takes, and what was written or would be."""
     rows = tuple(
-        (one.library, f"{one.arena:,}", "yes" if one.arena <= answer.stated else "no", one.explains)
-        for one in answer.libraries
+        (need.library, f"{need.arena:,}", "yes" if need.arena <= answer.stated else "no", need.explains)
+        for need in answer.libraries
     )
     table = Table(("ESP-NN", ">arena", "fits", "which"), rows)
     done = f"write {answer.needed}" if arguments.check else f"{answer.needed} written to {output}"

@@ -199,9 +199,9 @@ def share(text: str) -> float:
     (0.1, 0.1)
     """
     try:
-        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
+        fraction = -1.0
+    if not 0 <= fraction < float("inf"):
         raise RequestError(f"cannot read {text!r} as a share; expected a number like 10% or 0.1")
-    return found
+    return fraction

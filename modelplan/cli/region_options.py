@@ -65,18 +65,20 @@ def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...
     known: tuple[Region, ...] = () if device is None else device.regions
     stated = [parse_region(text, known) for text in arguments.region]
     names = [region.name for region in stated]
-    regions = (*({r.name: r for r in stated}.get(one.name, one) for one in known),
-               *(r for r in stated if r.name not in {one.name for one in known}))  # fmt: skip
+    regions = (*({r.name: r for r in stated}.get(region.name, region) for region in known),
+               *(r for r in stated if r.name not in {region.name for region in known}))  # fmt: skip
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise RequestError(f"two regions are called {twice}")
     if not regions:
         raise RequestError(_no_memories(arguments.target))
     check_regions(regions)
-    slow = [one for one in regions if one.kind in _USUAL_RATES and not (one.read_bandwidth or one.bandwidth)]
+    slow = [
+        region for region in regions if region.kind in _USUAL_RATES and not (region.read_bandwidth or region.bandwidth)
+    ]
     if slow and len(regions) > 1:
-        which = ", ".join(f"region {one.name} ({one.kind})" for one in slow)
-        options = " ".join(f"--region {one.name}:{one.size},{_USUAL_RATES[one.kind]}" for one in slow)
+        which = ", ".join(f"region {region.name} ({region.kind})" for region in slow)
+        options = " ".join(f"--region {region.name}:{region.size},{_USUAL_RATES[region.kind]}" for region in slow)
         raise RequestError(
             f"{which} {'states' if len(slow) == 1 else 'state'} no rate, so nothing says what an access costs; usual"
             f" for octal PSRAM and quad SPI flash: {options}"
@@ -100,12 +102,12 @@ def engine_of(text: str | None, device: Device | None) -> Dma | None:
         if not equals or key not in ("channels", "queue", "rate", "latency") or key in given:
             raise RequestError(f"--dma: found {part!r}, expected channels=, queue=, rate= or latency=, each once")
         given[key] = value
-    found = known or Dma(channels=1)
+    engine = known or Dma(channels=1)
     for key, field in (("channels", "channels"), ("queue", "depth")):
-        value = given.get(key, str(getattr(found, field)))
+        value = given.get(key, str(getattr(engine, field)))
         if not value.isdecimal() or not 1 <= int(value[:5]) <= 9999:
             raise RequestError(f"--dma: {key} is {value!r}, expected a number from 1 to 9999")
-        found = replace(found, **{field: int(value)})
+        engine = replace(engine, **{field: int(value)})
     if "rate" in given:
-        found = replace(found, bandwidth=parse_rate(given["rate"]))
-    return replace(found, latency_ns=parse_nanoseconds(given["latency"])) if "latency" in given else found
+        engine = replace(engine, bandwidth=parse_rate(given["rate"]))
+    return replace(engine, latency_ns=parse_nanoseconds(given["latency"])) if "latency" in given else engine

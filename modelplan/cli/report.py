@@ -42,26 +42,26 @@ def run(arguments: Namespace) -> int:
     from modelplan.questions.sweeps.store import read_rows
 
     older = read_rows(Path(arguments.against)) if arguments.against else None
-    found = summarized(arguments.results, read_rows(Path(arguments.results)), older)
-    for path in fields if not found.settings.plans else ():
+    findings = summarized(arguments.results, read_rows(Path(arguments.results)), older)
+    for path in fields if not findings.settings.plans else ():
         raise RequestError(f"--draw {path}: no model has a plan in every setting, so there is nothing to draw")
     if "-" not in outputs:
-        terminal.show(sweep_report.sections(found))
+        terminal.show(sweep_report.sections(findings))
     if arguments.json:
-        files.write(arguments.json, json.dumps({"schema": sweep_report.SCHEMA} | asdict(found), indent=1) + "\n")
+        files.write(arguments.json, json.dumps({"schema": sweep_report.SCHEMA} | asdict(findings), indent=1) + "\n")
     if arguments.matrix:
-        files.write(arguments.matrix, sweep_report.matrix(found))
+        files.write(arguments.matrix, sweep_report.matrix(findings))
     if figures:
         from modelplan.outputs.figures.sweep_matrix import SweepMatrix
 
-        write_figures(figures, SweepMatrix(found))
-    write_figures([(path, suffix_of(path, "Field")) for path in fields], settings_field(found))
-    return int(found.changes is not None and bool(found.changes.worse))
+        write_figures(figures, SweepMatrix(findings))
+    write_figures([(path, suffix_of(path, "Field")) for path in fields], settings_field(findings))
+    return int(findings.changes is not None and bool(findings.changes.worse))
 
 
-def settings_field(found: SweepFindings) -> Field:
+def settings_field(findings: SweepFindings) -> Field:
     """The settings by bytes and time."""
-    settings = found.settings
+    settings = findings.settings
     marks = tuple(
         Mark(cost.name, _kind(cost.allocator), cost.height, round(cost.seconds * 1e6)) for cost in settings.costs
     )
@@ -70,7 +70,7 @@ def settings_field(found: SweepFindings) -> Field:
     )
     if len(marks) == 1:
         facts += "  ·  one setting alone, so there is nothing to compare"
-    title = f"{Path(found.title).name}: memory against time of planning"
+    title = f"{Path(findings.title).name}: memory against time of planning"
     made_by = f"modelplan {__version__}"
     return Field(title, settings.plans, settings.bound, marks, (), made_by, facts)
 

@@ -94,7 +94,7 @@ def _link(arguments: Namespace) -> tuple[Link, int | None]:
     elif chosen is not None:
         inside = [region for region in chosen.device.regions if chosen.block and region.name in chosen.block.regions]
         known = [region.read_bandwidth or region.bandwidth for region in inside]
-        own = min((one for one in known if one), default=None) if all(known) else None
+        own = min((bandwidth for bandwidth in known if bandwidth), default=None) if all(known) else None
     queue = arguments.queue if arguments.queue is not None else engine.depth if engine else 64
     memory = chosen.budget if chosen else None
     if arguments.memory is not None:

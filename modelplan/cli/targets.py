@@ -71,10 +71,10 @@ def named(arguments: Namespace) -> list[Device]:
 
 def filtered(word: str | None) -> list[Device]:
     """The devices of the table that have a word in one of their texts."""
-    found = [device for device in DEVICES.values() if word is None or word.lower() in _text(device).lower()]
-    if not found:
+    devices = [device for device in DEVICES.values() if word is None or word.lower() in _text(device).lower()]
+    if not devices:
         raise RequestError(f"--filter {word}: no target has that word; `modelplan targets` lists all")
-    return found
+    return devices
 
 
 def _text(device: Device) -> str:
@@ -90,19 +90,19 @@ def shown(arguments: Namespace, devices: Sequence[Device]) -> list[Section]:
     """The table, or each device in detail; with --used also what is left of it."""
     if not arguments.names:
         return [table_section(devices)]
-    found = []
+    sections = []
     for name, device in zip(arguments.names, devices, strict=True):
-        found += device_sections(device)
+        sections += device_sections(device)
         if arguments.used or "#" in name:
-            found.append(Section("For the arena", tuple(target_lines(chosen_block(_wanted(arguments, name))))))
-    return found
+            sections.append(Section("For the arena", tuple(target_lines(chosen_block(_wanted(arguments, name))))))
+    return sections
 
 
 def as_json(device: Device) -> dict[str, Any]:
     """The device with its blocks as an object."""
-    found = [asdict(block) | {"usable": block.usable} for block in blocks(device)]
+    free_blocks = [asdict(block) | {"usable": block.usable} for block in blocks(device)]
     block = usual_block(device)
-    return asdict(device) | {"blocks": found, "arena": block.usable if block else None}
+    return asdict(device) | {"blocks": free_blocks, "arena": block.usable if block else None}
 
 
 def guide() -> str:

@@ -96,49 +96,49 @@ def run(arguments: Namespace) -> int:
         shapes=arguments.shape,
         values=arguments.value,
     )
-    made = share_memory(request)
-    arenas = tflm_arenas(made, arguments.abi) if runs_on_tflm(made) else None
-    _write(arguments, made, arenas, drawn)
-    needed = arenas.pinned.least if arenas else made.height
+    shared_plan = share_memory(request)
+    arenas = tflm_arenas(shared_plan, arguments.abi) if runs_on_tflm(shared_plan) else None
+    _write(arguments, shared_plan, arenas, drawn)
+    needed = arenas.pinned.least if arenas else shared_plan.height
     fits = capacity is None or needed <= capacity
-    _show(arguments, made, arenas, capacity, needed)
+    _show(arguments, shared_plan, arenas, capacity, needed)
     return 0 if fits else 1
 
 
 def _named(words: list[str]) -> list[tuple[str, str]]:
     """Names and paths; a model without a name is called as its file is, without its ending."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for word in words:
         name, given, path = word.partition("=")
         if not given or Path(word).exists():
             name, path = Path(word).stem, word
         if not name.strip(".") or name == "all" or set(name) & set(",:=/\\"):
             raise RequestError(f"{word}: expected NAME=MODEL with a name without , : = / \\ that is not `all`")
-        if name in found:
-            raise RequestError(f"two models are called {name!r}: {found[name]} and {path}; name them NAME=MODEL")
-        found[name] = path
-    return list(found.items())
+        if name in paths:
+            raise RequestError(f"two models are called {name!r}: {paths[name]} and {path}; name them NAME=MODEL")
+        paths[name] = path
+    return list(paths.items())
 
 
-def _write(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
+def _write(arguments: Namespace, shared_plan: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
     from modelplan.outputs.reports import shared_report
 
     if (arguments.header or arguments.files) and arenas is None:
         raise RequestError("--header and --files are for models that tflm runs: all of them .tflite, on --runtime tflm")
     # Refused, if it is, before anything is written.
-    written = written_files(made, arguments.abi) if arguments.files else ()
+    written = written_files(shared_plan, arguments.abi) if arguments.files else ()
     if arenas and arguments.header:
         from modelplan.outputs.firmware.shared_header import shared_header
 
-        files.write(arguments.header, shared_header(made, arenas))
+        files.write(arguments.header, shared_header(shared_plan, arenas))
     if arguments.files:
-        _write_models(Path(arguments.files), written, [part.path for part in made.parts])
+        _write_models(Path(arguments.files), written, [part.path for part in shared_plan.parts])
     if arguments.csv:
-        files.write(arguments.csv, shared_report.as_csv(made))
+        files.write(arguments.csv, shared_report.as_csv(shared_plan))
     if drawn:
         from modelplan.questions.pages.plan_views import shared_page
 
-        write_figures(drawn, made, lambda: shared_page(made))
+        write_figures(drawn, shared_plan, lambda: shared_page(shared_plan))
 
 
 def _write_models(folder: Path, written: Sequence[FileModel], inputs: Sequence[str]) -> None:
@@ -150,17 +150,19 @@ def _write_models(folder: Path, written: Sequence[FileModel], inputs: Sequence[s
         files.write(path, model.data)
 
 
-def _show(arguments: Namespace, made: SharedPlan, arenas: TflmArenas | None, capacity: int | None, needed: int) -> None:
+def _show(
+    arguments: Namespace, shared_plan: SharedPlan, arenas: TflmArenas | None, capacity: int | None, needed: int
+) -> None:
     """The report, or the JSON document in its place."""
     from modelplan.outputs.report import Section
     from modelplan.outputs.reports import shared_report
 
     if arguments.json:
         facts = {} if capacity is None else {"capacity": capacity, "fits": needed <= capacity}
-        files.write(arguments.json, shared_report.as_json(made, arenas, facts))
+        files.write(arguments.json, shared_report.as_json(shared_plan, arenas, facts))
     if "-" in (arguments.json, arguments.csv, arguments.header):
         return
-    report = shared_report.sections_of(made, arenas)
+    report = shared_report.sections_of(shared_plan, arenas)
     if capacity is not None:
         report.append(Section(shared_report.verdict(arenas, needed, capacity)))
     terminal.show(report)
