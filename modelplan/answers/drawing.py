@@ -225,15 +225,15 @@ def lost_areas(drawing: Drawing) -> list[tuple[int, int, int, int]]:
     rows = np.concatenate([rows, np.array(drawing.claimed, dtype=np.int64).reshape(-1, 4)])
     least = max(int(problem.alignment.max(initial=1)), 1)
     stuck = rows[[i for i in np.flatnonzero(rows[:, 3] > bound).tolist() if _is_stuck(rows, i, bound)]]
-    found: list[tuple[int, int, int, int]] = []
+    areas: list[tuple[int, int, int, int]] = []
     since: dict[tuple[int, int], int] = {}
     for step in np.unique(rows[:, :2]).tolist():
         gaps: set[tuple[int, int]] = set()
         if ((stuck[:, 0] <= step) & (step < stuck[:, 1])).any():
             gaps = {gap for gap in _gaps(_alive(rows, step, step + 1), bound) if gap[1] - gap[0] >= least}
-        found += [(since.pop(gap), step, *gap) for gap in sorted(since.keys() - gaps)]
+        areas += [(since.pop(gap), step, *gap) for gap in sorted(since.keys() - gaps)]
         since |= dict.fromkeys(gaps - since.keys(), step)
-    return found
+    return areas
 
 
 def _is_stuck(rows: IntArray, i: int, bound: int) -> bool:

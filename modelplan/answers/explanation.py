@@ -164,5 +164,9 @@ class Explanation:
         """The suggestion that fits the capacity and asks for the least; None where the file fits as it is."""
         if self.capacity is None or self.needed.fits(self.capacity):
             return None
-        fitting = [one for one in self.advice.suggestions if one.arena is not None and one.arena <= self.capacity]
+        fitting = [
+            suggestion
+            for suggestion in self.advice.suggestions
+            if suggestion.arena is not None and suggestion.arena <= self.capacity
+        ]
         return min(fitting, key=lambda suggestion: (suggestion.needs, len(suggestion.steps)), default=None)

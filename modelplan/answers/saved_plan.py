@@ -47,8 +47,8 @@ def read(text: str, name: str = "plan") -> Plan:
     except (ValueError, RecursionError) as problem:
         raise ModelError(f"{name}: not a JSON document: {problem}") from None
     if not isinstance(document, dict) or document.get("schema") not in (SCHEMA, *_OLDER):
-        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
-        raise ModelError(f"{name}: schema is {found!r}, expected {SCHEMA}")
+        schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise ModelError(f"{name}: schema is {schema!r}, expected {SCHEMA}")
     try:
         plan = _build(Plan, _completed(document), "plan", _bodies(document))
         _check(plan)

@@ -135,13 +135,13 @@ class SharedPlan:
 
     def offsets_of(self, model: int) -> tuple[int, ...]:
         """The offset of each buffer of a model, in the order of the model's own problem."""
-        found = {
+        offsets = {
             owned.buffer: int(offset) + owned.delta
             for owners, offset in zip(self.owners, self.placement.offsets, strict=True)
             for owned in owners
             if owned.model == model
         }
-        return tuple(found[i] for i in range(len(found)))
+        return tuple(offsets[i] for i in range(len(offsets)))
 
     def places_of(self, model: int) -> tuple[int, ...]:
         """The offset of everything that TFLM plans for a model, in TFLM's order."""
