@@ -62,11 +62,11 @@ class _Reader:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def take(self, expected: str = "") -> str:
-        found = self.peek()
-        if not found or (expected and found != expected):
-            raise ExpressionError(f"expected {expected or 'a value'}, found {found or 'the end'}")
+        token = self.peek()
+        if not token or (expected and token != expected):
+            raise ExpressionError(f"expected {expected or 'a value'}, found {token or 'the end'}")
         self.at += 1
-        return found
+        return token
 
 
 def tokens_of(text: str) -> list[str]:
@@ -80,10 +80,10 @@ def tokens_of(text: str) -> list[str]:
 
 def parse_expression(tokens: Sequence[str]) -> Tree:
     """The expression that all of the tokens are."""
-    found, end = parse_prefix(tokens, 0)
+    tree, end = parse_prefix(tokens, 0)
     if end < len(tokens):
         raise ExpressionError(f"expected the end, found {tokens[end]}")
-    return found
+    return tree
 
 
 def parse_prefix(tokens: Sequence[str], start: int) -> tuple[Tree, int]:
@@ -96,27 +96,27 @@ def _choice(reader: _Reader) -> Tree:
     reader.depth += 1
     if reader.depth > _DEEPEST:
         raise ExpressionError(f"more than {_DEEPEST} parentheses inside each other")
-    found = _binary(reader, 0)
+    tree = _binary(reader, 0)
     if reader.peek() == "?":
         reader.take()
         first = _choice(reader)
         reader.take(":")
-        found = ("?:", (found, first, _choice(reader)))
+        tree = ("?:", (tree, first, _choice(reader)))
     reader.depth -= 1
-    return found
+    return tree
 
 
 def _binary(reader: _Reader, level: int) -> Tree:
     if level == len(_LEVELS):
         return _unary(reader)
-    found = _binary(reader, level + 1)
+    tree = _binary(reader, level + 1)
     count = 0
     while reader.peek() in _LEVELS[level]:
         sign, count = reader.take(), count + 1
         if count > _MOST_TERMS:
             raise ExpressionError(f"more than {_MOST_TERMS} terms in a row")
-        found = (sign, (found, _binary(reader, level + 1)))
-    return found
+        tree = (sign, (tree, _binary(reader, level + 1)))
+    return tree
 
 
 def _unary(reader: _Reader) -> Tree:
@@ -125,18 +125,18 @@ def _unary(reader: _Reader) -> Tree:
         signs.append(reader.take())
         if len(signs) > _DEEPEST:
             raise ExpressionError(f"more than {_DEEPEST} signs in front of a value")
-    found = _value(reader)
+    tree = _value(reader)
     for sign in reversed(signs):
-        found = (f"{sign}x", (found,))
-    return found
+        tree = (f"{sign}x", (tree,))
+    return tree
 
 
 def _value(reader: _Reader) -> Tree:
     word = reader.take()
     if word == "(":
-        found = _choice(reader)
+        tree = _choice(reader)
         reader.take(")")
-        return found
+        return tree
     if word[0].isdigit():
         return parse_number(word)
     if word[0] == '"':
@@ -192,8 +192,8 @@ def evaluate(tree: Tree, lookup: Lookup, functions: dict[str, Function] | None =
         functions: what the language of the file calls by name, each with the number of its operands.
     """
 
-    def value(one: Tree) -> int:
-        return evaluate(one, lookup, functions)
+    def value(operand: Tree) -> int:
+        return evaluate(operand, lookup, functions)
 
     if isinstance(tree, int):
         return _bounded(tree)

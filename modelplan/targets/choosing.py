@@ -225,7 +225,7 @@ def _with_named_region(device: Device, part: str) -> Device:
     return replace(device, regions=regions)
 
 
-def _block(device: Device, part: str, found: Sequence[Block]) -> tuple[Block | None, str]:
+def _block(device: Device, part: str, free_blocks: Sequence[Block]) -> tuple[Block | None, str]:
     """The block that counts: the largest on the chip, else of the accelerator; or the largest in the chosen region.
 
     Where nothing is known of the size of a memory that could hold an arena, there is no block, and a text says why.
@@ -233,7 +233,11 @@ def _block(device: Device, part: str, found: Sequence[Block]) -> tuple[Block | N
     names = [region.name for region in device.regions]
     if part and part not in names:
         raise RequestError(f"{device.name} has no region {part!r}; there are: {', '.join(names) or 'none'}")
-    inside = [one for one in found if (part in one.regions if part else one.memory != "external") and one.usable]
+    inside = [
+        block
+        for block in free_blocks
+        if (part in block.regions if part else block.memory != "external") and block.usable
+    ]
     if inside:
         rank = list(CLASSES)
         return min(inside, key=lambda block: (rank.index(block.memory), -block.usable)), ""

@@ -223,9 +223,9 @@ def banks_of(device: Device, block: Block) -> tuple[Bank, ...]:
     """
     first = 0 if block.start is None else block.start + -block.start % ARENA_ALIGNMENT
     regions = [region for region in device.regions if region.name in block.regions]
-    found = sorted((bank for region in regions for bank in _banks(region, first)), key=lambda bank: bank.start)
-    ends = [*(bank.start for bank in found[1:]), block.size]
-    reached = tuple(bank for bank, end in zip(found, ends, strict=True) if end > 0 and bank.start < block.size)
+    banks = sorted((bank for region in regions for bank in _banks(region, first)), key=lambda bank: bank.start)
+    ends = [*(bank.start for bank in banks[1:]), block.size]
+    reached = tuple(bank for bank, end in zip(banks, ends, strict=True) if end > 0 and bank.start < block.size)
     return reached if len(reached) > 1 else ()
 
 
@@ -265,13 +265,13 @@ def blocks(device: Device, taken: Sequence[Interval] = ()) -> tuple[Block, ...]:
     Regions that adjoin or overlap are one block unless a reserve or an interval of `taken` lies between.
     """
     kept = [region.kept for region in device.regions if region.kept is not None]
-    found: list[Block] = []
+    free_blocks: list[Block] = []
     for memory, kinds in CLASSES.items():
         usable = [r for r in device.regions if r.kind in kinds and not r.no_arena]
         rules = dict.fromkeys((r.granularity, r.power_of_two) for r in usable)
         own = [b for rule in rules for b in _merged(usable, memory, rule, [*kept, *device.taken, *taken])]
-        found += sorted(own, key=lambda block: (-block.usable, block.start or 0))
-    return tuple(found)
+        free_blocks += sorted(own, key=lambda block: (-block.usable, block.start or 0))
+    return tuple(free_blocks)
 
 
 def _merged(regions: Iterable[Region], memory: str, rule: tuple[int, bool], taken: list[Interval]) -> Iterator[Block]:
@@ -288,13 +288,13 @@ def _merged(regions: Iterable[Region], memory: str, rule: tuple[int, bool], take
 
 def _union(intervals: Iterable[Interval]) -> list[Interval]:
     """The intervals merged and in order, without empty ones."""
-    found: list[Interval] = []
-    for one in sorted(interval for interval in intervals if interval.start < interval.end):
-        if found and one.start <= found[-1].end:
-            found[-1] = Interval(found[-1].start, max(found[-1].end, one.end))
+    merged: list[Interval] = []
+    for interval in sorted(interval for interval in intervals if interval.start < interval.end):
+        if merged and interval.start <= merged[-1].end:
+            merged[-1] = Interval(merged[-1].start, max(merged[-1].end, interval.end))
         else:
-            found.append(one)
-    return found
+            merged.append(interval)
+    return merged
 
 
 def without(intervals: Iterable[Interval], taken: Iterable[Interval]) -> Iterator[Interval]:
@@ -317,13 +317,13 @@ def with_reserve(device: Device, region: str, size: int, at: Literal["start", "e
     Raises:
         ValueError: there is no such region, or it has fewer bytes.
     """
-    if region not in [one.name for one in device.regions]:
-        names = ", ".join(one.name for one in device.regions)
+    if region not in [device_region.name for device_region in device.regions]:
+        names = ", ".join(device_region.name for device_region in device.regions)
         raise ValueError(f"{device.name} has no region {region!r}; there are: {names}")
     changed = tuple(
-        replace(one, reserved=size, reserved_for="as asked", reserved_at=at or one.reserved_at)
-        if one.name == region
-        else one
-        for one in device.regions
+        replace(device_region, reserved=size, reserved_for="as asked", reserved_at=at or device_region.reserved_at)
+        if device_region.name == region
+        else device_region
+        for device_region in device.regions
     )
     return replace(device, regions=changed)

@@ -149,10 +149,10 @@ class _Parser:
             raise ModelError(f"{where.place}: the property {name} stands outside of a node")
         value = ""
         if sign == "=":
-            found = _VALUE.match(self.text, at)
-            if found is None:
+            value_match = _VALUE.match(self.text, at)
+            if value_match is None:
                 raise ModelError(f"{where.place}: the property {name} has no end")
-            value, at = found[0][:-1], found.end()
+            value, at = value_match[0][:-1], value_match.end()
         open_nodes[-1].properties[name] = where._replace(text=value)
         return at
 
@@ -235,13 +235,13 @@ def _addresses(node: TreeNode, missing: Sequence[str]) -> Iterator[Interval]:
     """The addresses of a node as the processor sees them."""
     where, parent = node.properties["reg"], node.parent
     assert parent is not None
-    found = cells(where, missing)
+    reg_cells = cells(where, missing)
     wide = _cell_count(parent, "#address-cells", where), _cell_count(parent, "#size-cells", where)
-    if not found or not sum(wide) or len(found) % sum(wide):
-        raise ModelError(f"{where.place}: reg has {len(found)} cells, expected a multiple of {wide[0]} + {wide[1]}")
-    for at in range(0, len(found), sum(wide)):
-        start = _joined(found[at : at + wide[0]])
-        size = _joined(found[at + wide[0] : at + sum(wide)])
+    if not reg_cells or not sum(wide) or len(reg_cells) % sum(wide):
+        raise ModelError(f"{where.place}: reg has {len(reg_cells)} cells, expected a multiple of {wide[0]} + {wide[1]}")
+    for at in range(0, len(reg_cells), sum(wide)):
+        start = _joined(reg_cells[at : at + wide[0]])
+        size = _joined(reg_cells[at + wide[0] : at + sum(wide)])
         start = _translated(parent, start, missing)
         yield Interval(start, start + size)
 
@@ -249,15 +249,15 @@ def _addresses(node: TreeNode, missing: Sequence[str]) -> Iterator[Interval]:
 def _cell_count(node: TreeNode, name: str, where: Line) -> int:
     if name not in node.properties:
         raise ModelError(f"{where.place}: {node.name} does not say its {name}; is an included file missing?")
-    found = cells(node.properties[name], ())
-    if not found:
+    numbers = cells(node.properties[name], ())
+    if not numbers:
         raise ModelError(f"{node.properties[name].place}: {name} has no value")
-    return found[0]
+    return numbers[0]
 
 
 def _joined(values: Sequence[int]) -> int:
     """The number in cells of 32 bits, the highest first."""
-    return reduce(lambda found, value: found << 32 | value, values, 0)
+    return reduce(lambda number, value: number << 32 | value, values, 0)
 
 
 def _translated(bus: TreeNode, address: int, missing: Sequence[str]) -> int:
@@ -268,10 +268,10 @@ def _translated(bus: TreeNode, address: int, missing: Sequence[str]) -> int:
     if where.text.strip():
         own, up = _cell_count(bus, "#address-cells", where), _cell_count(parent, "#address-cells", where)
         row = own + up + _cell_count(bus, "#size-cells", where)
-        found = cells(where, missing)
-        for at in range(0, len(found) - row + 1, row):
-            start, target = _joined(found[at : at + own]), _joined(found[at + own : at + own + up])
-            if start <= address < start + _joined(found[at + own + up : at + row]):
+        range_cells = cells(where, missing)
+        for at in range(0, len(range_cells) - row + 1, row):
+            start, target = _joined(range_cells[at : at + own]), _joined(range_cells[at + own : at + own + up])
+            if start <= address < start + _joined(range_cells[at + own + up : at + row]):
                 return _translated(parent, address - start + target, missing)
         raise ModelError(f"{where.place}: the ranges of {bus.name} do not hold the address {address:#x}")
     return _translated(parent, address, missing)
@@ -283,15 +283,15 @@ def cells(value: Line, missing: Sequence[str]) -> list[int]:
     Raises:
         ModelError: names the place and what is no number.
     """
-    found = []
+    numbers = []
     for text in _groups(value.text):
         at = 0
         while text[at:].strip():
             match = _CELL.match(text, at)
             end = _closed(text, match.start("open")) if match and match["open"] else match.end() if match else at + 1
-            found.append(_number(text[at:end].strip(), value, missing))
+            numbers.append(_number(text[at:end].strip(), value, missing))
             at = end
-    return found
+    return numbers
 
 
 def _groups(text: str) -> Iterator[str]:

@@ -75,8 +75,8 @@ def _functions(elf: Any) -> set[str]:
     table = elf.get_section_by_name(".symtab")
     if table is None:
         return set()
-    defined = (one for one in table.iter_symbols() if one["st_shndx"] != "SHN_UNDEF")
-    return {one.name for one in defined if one["st_info"]["type"] == "STT_FUNC"}
+    defined = (symbol for symbol in table.iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF")
+    return {symbol.name for symbol in defined if symbol["st_info"]["type"] == "STT_FUNC"}
 
 
 def _attributes(elf: Any) -> dict[str, Any]:
@@ -85,10 +85,10 @@ def _attributes(elf: Any) -> dict[str, Any]:
     if section is None:
         return {}
     return {
-        one.tag: one.value
+        attribute.tag: attribute.value
         for part in section.iter_subsections()
         for level in part.iter_subsubsections()
-        for one in level.iter_attributes()
+        for attribute in level.iter_attributes()
     }
 
 
@@ -106,7 +106,7 @@ def library_of(functions: set[str], attributes: dict[str, Any]) -> tuple[str, st
         return _cmsis_path(functions, min(cmsis), attributes)
     if esp:
         return _esp_chip(esp)
-    own = sorted(found[found.lastindex or 0] for found in map(_REFERENCE.fullmatch, functions) if found)
+    own = sorted(match[match.lastindex or 0] for match in map(_REFERENCE.fullmatch, functions) if match)
     if own:
         return "reference", f"it has TFLM's own kernels ({own[0]}) and no library's"
     return "", "no function of CMSIS-NN, of ESP-NN or of TFLM's own kernels is among its symbols"

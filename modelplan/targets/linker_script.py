@@ -209,9 +209,9 @@ def _declaration(tokens: Sequence[str], at: int, place: str) -> tuple[_Declared,
 
 
 def _expect(tokens: Sequence[str], at: int, words: Sequence[str]) -> int:
-    found = tokens[at] if at < len(tokens) else "the end"
-    if found not in words:
-        raise ExpressionError(f"expected {words[0]}, found {found}")
+    token = tokens[at] if at < len(tokens) else "the end"
+    if token not in words:
+        raise ExpressionError(f"expected {words[0]}, found {token}")
     return at + 1
 
 

@@ -98,10 +98,12 @@ def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], l
         elf = ELFFile(io.BytesIO(content))
         if elf["e_type"] == "ET_REL":
             raise ModelError(f"{path}: an object file that is not linked has no addresses")
-        sections = [_place(one["sh_addr"], one["sh_size"]) for one in elf.iter_sections() if _in_memory(one)]
+        sections = [
+            _place(section["sh_addr"], section["sh_size"]) for section in elf.iter_sections() if _in_memory(section)
+        ]
         table: Any = elf.get_section_by_name(".symtab")
-        named = [one for one in table.iter_symbols() if _is_arena(one, wanted)] if table else []
-        arenas = {_place(one["st_value"], one["st_size"]) for one in named}
+        named = [symbol for symbol in table.iter_symbols() if _is_arena(symbol, wanted)] if table else []
+        arenas = {_place(symbol["st_value"], symbol["st_size"]) for symbol in named}
     except (ELFError, *DAMAGE) as problem:
         raise ModelError(f"{path}: not a whole ELF file: {problem}") from None
     if not sections:
@@ -126,8 +128,8 @@ def _is_arena(symbol: Any, wanted: str) -> bool:
 
 def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
     """The same from a map: the arena must have an input section of its own, as -fdata-sections makes it."""
-    _, found, body = read_text(path).partition(_CONTENT)
-    if not found:
+    _, marker, body = read_text(path).partition(_CONTENT)
+    if not marker:
         raise ModelError(f"{path}: neither an ELF file nor a map of GNU ld ({_CONTENT!r} is not in it)")
     outputs = [(name, _hex(path, start, size)) for name, start, size in _OUTPUT.findall(body)]
     sections = [place for name, place in outputs if place.end > place.start and not _NOT_LOADED.match(name)]
@@ -160,9 +162,9 @@ def read_map(path: str) -> Device:
     Raises:
         ModelError: the file is no map, or lists no regions.
     """
-    head, found, _ = read_text(path).partition(_CONTENT)
+    head, marker, _ = read_text(path).partition(_CONTENT)
     _, listed, rows = head.partition("Memory Configuration")
-    if not found or not listed:
+    if not marker or not listed:
         raise ModelError(f"{path}: no `Memory Configuration`; is it a map of GNU ld?")
     regions = [_mapped_region(path, *row) for row in _MEMORY.findall(rows) if row[0] != "*default*" and int(row[2], 16)]
     if not regions:
@@ -197,11 +199,12 @@ def grown_arena(device: Device, occupied: Occupied) -> Block | None:
 
 def occupied_bytes(device: Device, occupied: Occupied) -> Sequence[tuple[str, int]]:
     """For each region of a device the bytes that the program occupies."""
-    found = []
+    by_region = []
     for region in device.regions:
         if region.base is not None:
             inside = [
-                min(one.end, region.base + region.size) - max(one.start, region.base) for one in occupied.intervals
+                min(interval.end, region.base + region.size) - max(interval.start, region.base)
+                for interval in occupied.intervals
             ]
-            found.append((region.name, sum(size for size in inside if size > 0)))
-    return found
+            by_region.append((region.name, sum(size for size in inside if size > 0)))
+    return by_region

@@ -83,8 +83,8 @@ class Preprocessor:
                 yield from self._obey(match[1], match[2].strip(), line, taken)
             elif all(taken):
                 text = self.expanded(line.text, line)
-                if self.statement and (found := self.statement.fullmatch(text)):
-                    yield from self.lines(str(self.find(found[1].strip('"'), line)))
+                if self.statement and (inclusion := self.statement.fullmatch(text)):
+                    yield from self.lines(str(self.find(inclusion[1].strip('"'), line)))
                 else:
                     yield line._replace(text=text)
         if taken:
@@ -182,20 +182,20 @@ class Preprocessor:
         """The text with macros replaced, those in what replaces them too; one does not replace itself."""
         if not self.macros or len(hidden) > _DEEPEST:
             return text
-        words, found, at = _WORD.findall(text), [], 0
+        words, pieces, at = _WORD.findall(text), [], 0
         while at < len(words):
             macro = self.macros.get(words[at]) if words[at] not in hidden else None
             arguments, after = _arguments(words, at + 1) if macro and macro.parameters is not None else ([], at + 1)
             if macro is None or arguments is None:
-                found.append(words[at])
+                pieces.append(words[at])
                 at += 1
                 continue
-            given = [self.expanded(one, line, hidden) for one in arguments]
-            found.append(self.expanded(_filled(words[at], macro, given, line), line, hidden | {words[at]}))
+            given = [self.expanded(argument, line, hidden) for argument in arguments]
+            pieces.append(self.expanded(_filled(words[at], macro, given, line), line, hidden | {words[at]}))
             at = after
-            if sum(map(len, found)) > _LONGEST:
+            if sum(map(len, pieces)) > _LONGEST:
                 raise ModelError(f"{line.place}: macros make the line longer than {_LONGEST:,} characters")
-        return "".join(found)
+        return "".join(pieces)
 
 
 def _arguments(words: Sequence[str], at: int) -> tuple[list[str] | None, int]:
@@ -204,16 +204,16 @@ def _arguments(words: Sequence[str], at: int) -> tuple[list[str] | None, int]:
         at += 1
     if at == len(words) or words[at] != "(":
         return None, at
-    found, depth = [""], 0
+    arguments, depth = [""], 0
     for index in range(at, len(words)):
         word = words[index]
         depth += (word == "(") - (word == ")")
         if depth == 0:
-            return found, index + 1
+            return arguments, index + 1
         if word == "," and depth == 1:
-            found.append("")
+            arguments.append("")
         elif index > at:
-            found[-1] += word
+            arguments[-1] += word
     return None, at
 
 
@@ -223,7 +223,7 @@ def _filled(name: str, macro: Macro, arguments: Sequence[str], line: Line) -> st
         return macro.body
     if len(arguments) != len(macro.parameters) and not (macro.parameters == () and not "".join(arguments).strip()):
         raise ModelError(f"{line.place}: {name}() has {len(macro.parameters)} arguments, found {len(arguments)}")
-    given: Mapping[str, str] = dict(zip(macro.parameters, (one.strip() for one in arguments), strict=False))
+    given: Mapping[str, str] = dict(zip(macro.parameters, (argument.strip() for argument in arguments), strict=False))
     pasted = re.sub(r"\s*##\s*", "##", macro.body)
     return "".join(given.get(word, word) for word in _WORD.findall(pasted)).replace("##", "")
 

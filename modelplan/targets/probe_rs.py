@@ -23,7 +23,7 @@ def read_probe_rs(path: str, variant: str) -> Device:
         RequestError: no variant, or one of several, has to be named; PyYAML is missing.
     """
     document = _document(path)
-    variants = {str(one.get("name")): one for one in document["variants"] if isinstance(one, dict)}
+    variants = {str(mapping.get("name")): mapping for mapping in document["variants"] if isinstance(mapping, dict)}
     if not variant and len(variants) > 1:
         raise RequestError(f"{path} has {len(variants)} variants; choose one by #NAME: {_list(variants)}")
     name = variant or next(iter(variants), "")
@@ -67,12 +67,12 @@ def _document(path: str) -> dict[str, Any]:
     reader.add_multi_constructor("!", tagged)
     construct: Callable[..., Any] = yaml.load
     try:
-        found = construct(read_text(path), Loader=reader)
+        document = construct(read_text(path), Loader=reader)
     except (yaml.YAMLError, RecursionError, ValueError) as problem:
         raise ModelError(f"{path}: not YAML: {' '.join(str(problem).split())}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("variants"), list):
+    if not isinstance(document, dict) or not isinstance(document.get("variants"), list):
         raise ModelError(f"{path}: no list of variants; is it a target file of probe-rs?")
-    return found
+    return document
 
 
 def _region(path: str, variant: str, entry: dict[str, Any]) -> Region:

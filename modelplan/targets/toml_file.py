@@ -22,20 +22,20 @@ def read_toml(path: str) -> Device:
     Raises:
         ModelError: names the file and the key or region that cannot be read.
     """
-    found = read_toml_table(path)
-    tables = found.pop("region", None)
-    if not isinstance(tables, list) or not tables or not all(isinstance(one, dict) for one in tables):
+    document = read_toml_table(path)
+    tables = document.pop("region", None)
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise ModelError(f"{path}: no [[region]]")
-    engine = found.pop("dma", None)
+    engine = document.pop("dma", None)
     if engine is not None and not isinstance(engine, dict):
         raise ModelError(f"{path}: dma = {engine!r}; expected a table [dma]")
     facts: dict[str, Any] = {"name": Path(path).stem, "title": Path(path).stem, "source": path}
-    for key, value in found.items():
+    for key, value in document.items():
         if key not in _DEVICE or not isinstance(value, str):
             raise ModelError(f"{path}: {key} = {value!r}; expected text for one of: {', '.join(_DEVICE)}")
         facts[key] = value
     try:
-        regions = tuple(_region(path, one) for one in tables)
+        regions = tuple(_region(path, table) for table in tables)
         return Device(**facts, regions=regions, dma=None if engine is None else _engine(path, engine))
     except ValueError as problem:
         raise ModelError(f"{path}: {problem}") from None
@@ -56,7 +56,7 @@ def _engine(path: str, table: dict[str, Any]) -> Dma:
 
 def _checked(path: str, what: str, kind: type, table: dict[str, Any]) -> dict[str, Any]:
     """The fields of a record that a table states, each of the type that it has to be."""
-    known = {one.name: str(one.type) for one in fields(kind)}
+    known = {field.name: str(field.type) for field in fields(kind)}
     for key, value in table.items():
         if key not in known:
             raise ModelError(f"{path}: {what}: no field {key!r}; there are: {', '.join(known)}")

@@ -46,7 +46,7 @@ def inherited(parser: ConfigParser, section: str, path: str) -> dict[str, str]:
         if above not in parser or above in chain:
             raise ModelError(f"{path}: [{chain[-1]}] inherits {above}, which is missing or inherits it")
         chain.append(above)
-    return {key: value for one in reversed(chain) for key, value in parser[one].items() if key != "inherit"}
+    return {key: value for link in reversed(chain) for key, value in parser[link].items() if key != "inherit"}
 
 
 def _device(path: str, mode: str, settings: dict[str, str]) -> Device:
