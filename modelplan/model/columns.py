@@ -19,11 +19,11 @@ def column(values: Iterable[int]) -> IntArray:
         ValueError: a number that does not fit.
     """
     try:
-        found = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
+        array = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)
     except OverflowError:
         raise ValueError("a number does not fit in 63 bits") from None
-    found.flags.writeable = False
-    return found
+    array.flags.writeable = False
+    return array
 
 
 def rows_of(values: Iterable[Sequence[int]], width: int) -> IntArray:

@@ -114,7 +114,7 @@ class Requirement:
 
     def libraries_that_fit(self, budget: int) -> tuple[str, ...]:
         """The names of the kernel libraries with which `budget` bytes are enough, where none was named."""
-        return tuple(one.library for one in self.libraries if not one.refusals and one.arena <= budget)
+        return tuple(need.library for need in self.libraries if not need.refusals and need.arena <= budget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,4 +64,4 @@ class SessionMemory:
 
     def fitting(self, budget: int) -> SessionNeed | None:
         """The session with other settings that needs least, if `budget` bytes are enough for it."""
-        return next((one for one in self.others if one.judged <= budget), None)
+        return next((session for session in self.others if session.judged <= budget), None)
