@@ -29,14 +29,14 @@ def numbers(op: Op, name: str) -> Numbers | None:
     if isinstance(value, int):
         return (int(value),)
     items = value if isinstance(value, tuple) else (value,)
-    found = tuple(int(item) for item in items if isinstance(item, int | float) and item == item // 1)
-    return found if value is not None and len(found) == len(items) else None
+    integers = tuple(int(item) for item in items if isinstance(item, int | float) and item == item // 1)
+    return integers if value is not None and len(integers) == len(items) else None
 
 
 def number(op: Op, name: str, default: int) -> int:
     """A numeric attribute, `default` where the file does not carry it."""
-    found = numbers(op, name)
-    return found[0] if found else default
+    integers = numbers(op, name)
+    return integers[0] if integers else default
 
 
 def both(graph: Graph, op: Op, operand: int = 0) -> tuple[Tensor, Tensor] | None:
@@ -264,8 +264,8 @@ def axis_operand(operand: int) -> object:
     """The axis of a split as a constant operand."""
 
     def axis(_graph: Graph, op: Op) -> int | None:
-        found = numbers(op, f"operand {operand}")
-        return found[0] if found and len(found) == 1 else None
+        integers = numbers(op, f"operand {operand}")
+        return integers[0] if integers and len(integers) == 1 else None
 
     return axis
 

@@ -167,8 +167,8 @@ def _first(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> IntArra
     """The first row or column that each output row or column may read, padding cut off."""
     stride = number(op, f"stride_{axis}", 1)
     pad = window_padding(op, axis, extent, outputs, kernel)
-    found: IntArray = np.maximum(np.arange(outputs, dtype=np.int64) * stride - pad, 0)
-    return found
+    starts: IntArray = np.maximum(np.arange(outputs, dtype=np.int64) * stride - pad, 0)
+    return starts
 
 
 def window_padding(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> int:

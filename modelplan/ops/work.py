@@ -51,12 +51,12 @@ def _shapes(graph: Graph, op: Op, *operands: int) -> list[tuple[int, ...]]:
     return [graph.tensors[t].shape if t >= 0 else () for t in tensors]
 
 
-def _taps(op: Op, rows: int, made: int, reach: int, axis: str) -> int:
+def _taps(op: Op, rows: int, outputs: int, reach: int, axis: str) -> int:
     """Positions of all windows along an axis that lie inside of the operand: what is outside is skipped."""
     stride, dilation = number(op, f"stride_{axis}", 1), number(op, f"dilation_{axis}_factor", 1)
-    before = window_padding(op, axis, rows, made, reach)
-    first = [ceil((before - at * stride) / dilation) for at in range(made)]
-    behind = [ceil((rows + before - at * stride) / dilation) for at in range(made)]
+    before = window_padding(op, axis, rows, outputs, reach)
+    first = [ceil((before - at * stride) / dilation) for at in range(outputs)]
+    behind = [ceil((rows + before - at * stride) / dilation) for at in range(outputs)]
     return sum(max(min(reach, b) - max(0, a), 0) for a, b in zip(first, behind, strict=True))
 
 
@@ -72,14 +72,14 @@ def _windows(graph: Graph, op: Op, kernel: tuple[int, int]) -> int | None:
 def _convolved(graph: Graph, op: Op) -> tuple[int, ...] | None:
     """For each output pixel, output channel, position of the window and input channel: one of each."""
     w, y = _shapes(graph, op, 1)
-    found = _windows(graph, op, (w[1], w[2])) if len(w) == 4 else None
-    return None if found is None else (found * w[3] * y[3], found * w[3] * y[3], prod(y))
+    positions = _windows(graph, op, (w[1], w[2])) if len(w) == 4 else None
+    return None if positions is None else (positions * w[3] * y[3], positions * w[3] * y[3], prod(y))
 
 
 def _convolved_by_channel(graph: Graph, op: Op) -> tuple[int, ...] | None:
     w, y = _shapes(graph, op, 1)
-    found = _windows(graph, op, (w[1], w[2])) if len(w) == 4 else None
-    return None if found is None else (found * y[3], found * y[3], prod(y))
+    positions = _windows(graph, op, (w[1], w[2])) if len(w) == 4 else None
+    return None if positions is None else (positions * y[3], positions * y[3], prod(y))
 
 
 def _transposed(graph: Graph, op: Op) -> tuple[int, ...] | None:
@@ -102,8 +102,8 @@ def _batched(graph: Graph, op: Op) -> tuple[int, ...] | None:
 
 
 def _pooled(graph: Graph, op: Op) -> tuple[int, ...] | None:
-    found = _windows(graph, op, (number(op, "filter_height", 1), number(op, "filter_width", 1)))
-    return None if found is None else (found * _shapes(graph, op)[0][3],)
+    positions = _windows(graph, op, (number(op, "filter_height", 1), number(op, "filter_width", 1)))
+    return None if positions is None else (positions * _shapes(graph, op)[0][3],)
 
 
 def _times(count: int) -> Reads:
