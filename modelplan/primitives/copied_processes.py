@@ -60,12 +60,12 @@ def result_from_copy(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
         yield work
         return
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb") as found, os.fdopen(writing, "wb") as made:
-        copy = _Copy([lambda: send(work(), made)])
-        made.close()
+    with os.fdopen(reading, "rb") as read_end, os.fdopen(writing, "wb") as write_end:
+        copy = _Copy([lambda: send(work(), write_end)])
+        write_end.close()
 
         def result() -> T:
-            sent = found.read()
+            sent = read_end.read()
             if copy.failed():
                 return work()
             answer: T = pickle.loads(sent)  # noqa: S301 - from this process's own copy

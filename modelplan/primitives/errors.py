@@ -39,6 +39,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    lower = {one.lower(): one for one in known}
-    near = [lower[one] for one in get_close_matches(word.lower(), lower, _MOST, _LIKELY)]
+    lower = {candidate.lower(): candidate for candidate in known}
+    near = [lower[match] for match in get_close_matches(word.lower(), lower, _MOST, _LIKELY)]
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

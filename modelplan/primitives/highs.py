@@ -27,10 +27,10 @@ INFEASIBLE = 2
 def is_there() -> bool:
     """Whether SciPy is installed, in a version whose HiGHS is right; imports nothing."""
     try:
-        found = version("scipy").split(".")
+        parts = version("scipy").split(".")
     except PackageNotFoundError:
         return False
-    return tuple(int(part) for part in found[:2]) >= _LEAST
+    return tuple(int(part) for part in parts[:2]) >= _LEAST
 
 
 def modules() -> tuple[Any, Any]:

@@ -39,16 +39,18 @@ class Workers:
         count = processes - 1 if sys.executable else 0
         self._workers = [_Worker(prepare, arguments) for _ in range(count)]
 
-    def map(self, name: str, found: Sequence[tuple[Any, ...]], own: Callable[..., Any]) -> Generator[Any, None, None]:
+    def map(
+        self, name: str, arguments: Sequence[tuple[Any, ...]], own: Callable[..., Any]
+    ) -> Generator[Any, None, None]:
         """The result of a task for each of many arguments, in their order; `own` carries it out in this process.
 
         Tasks are begun in order, and none is begun any more once the caller stops to ask.
         """
-        shared = _Shared(found)
+        shared = _Shared(arguments)
         for worker in self._workers:
             Thread(target=worker.work, args=(name, shared), daemon=True).start()
         try:
-            for index in range(len(found)):
+            for index in range(len(arguments)):
                 yield shared.wait_for(index, own)
         finally:
             shared.stop()
@@ -62,8 +64,8 @@ class Workers:
 class _Shared:
     """A queue of tasks that several threads take from, with the results."""
 
-    def __init__(self, found: Sequence[tuple[Any, ...]]) -> None:
-        self.arguments, self.next, self.changed = found, 0, Condition()
+    def __init__(self, arguments: Sequence[tuple[Any, ...]]) -> None:
+        self.arguments, self.next, self.changed = arguments, 0, Condition()
         self.results: dict[int, Any] = {}
         self.left: list[int] = []
 
