@@ -164,7 +164,7 @@ def measure_each(
         ModelError: as `measure`, or it takes more than the limits.
     """
     request = {
-        "model": str(model), "shapes": _plain(shapes), "several": [asdict(one) for one in settings], "runs": 3,
+        "model": str(model), "shapes": _plain(shapes), "several": [asdict(setting) for setting in settings], "runs": 3,
         "values": _lists(values), "memory": limits.memory,
     }  # fmt: skip
     return [_measured(answer) for answer in _answer(request, limits.seconds)]
@@ -203,11 +203,11 @@ def _traced(model: str | Path, shapes: Shapes, level: str) -> tuple[list[str], l
     """The operators of a second run in the order of its kernels, and what the trace noted meanwhile."""
     with tempfile.TemporaryDirectory() as name:
         settings = SessionSettings(level=level, arena="off", pattern=False)
-        found = _answer(
+        answer = _answer(
             {"model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": 1,
              "profile": f"{name}/profile", "events": f"{name}/events"}
         )  # fmt: skip
-        profile = json.loads(Path(found["profile"]).read_text())
+        profile = json.loads(Path(answer["profile"]).read_text())
         events = [line.split() for line in (Path(name) / "events").read_text().splitlines()]
     kernels = [entry["args"]["op_name"] for entry in profile if entry.get("name", "").endswith("_kernel_time")]
     return kernels[len(kernels) // 2 :], events
@@ -230,11 +230,11 @@ def _peak(kernels: Sequence[str], events: Sequence[Sequence[str]]) -> TracedPeak
             now -= live.pop(at)[0]
     step, blocks = best
     others: dict[str, int] = {}
-    for held, made in blocks:
-        if made != step and 0 <= made < len(kernels):
-            others[kernels[made]] = others.get(kernels[made], 0) + held
+    for held, maker in blocks:
+        if maker != step and 0 <= maker < len(kernels):
+            others[kernels[maker]] = others.get(kernels[maker], 0) + held
     running = kernels[step] if 0 <= step < len(kernels) else ""
-    return TracedPeak(running, sum(held for held, made in blocks if made == step), others)
+    return TracedPeak(running, sum(held for held, maker in blocks if maker == step), others)
 
 
 def kept_values(model: str | Path, level: str) -> frozenset[str]:
@@ -255,8 +255,8 @@ def blocked_values(model: str | Path) -> dict[str, str]:
     """
     with tempfile.TemporaryDirectory() as name:
         request = {"model": str(model), "level": "all", "optimized": f"{name}/optimized.onnx"}
-        found: dict[str, str] = _answer(request)["blocked"]
-        return found
+        blocked: dict[str, str] = _answer(request)["blocked"]
+        return blocked
 
 
 def write_optimized(model: str | Path, level: str, path: str | Path) -> None:

@@ -58,8 +58,8 @@ class RememberedSessions:
         Raises:
             ModelError: ONNX Runtime does not load or run the file within the limits.
         """
-        keys = [_key(shapes, values, one) for one in settings]
-        missing = {key: one for key, one in zip(keys, settings, strict=True) if key not in self._rows}
+        keys = [_key(shapes, values, setting) for setting in settings]
+        missing = {key: setting for key, setting in zip(keys, settings, strict=True) if key not in self._rows}
         if missing:
             answers = measure_each(self.path, shapes, list(missing.values()), limits, values)
             rows = ([getattr(answer, name) for name in _COLUMNS] for answer in answers)
@@ -80,8 +80,8 @@ def _weights(folder: Path, content: bytes) -> Iterator[str]:
     """Names, sizes and times of the files beside an .onnx file that hold weights of it."""
     for name in _locations(content):
         with suppress(OSError, ValueError):  # the session says that it cannot be read
-            found = (folder / os.fsdecode(name)).stat()
-            yield f"{name.hex()} {found.st_size} {found.st_mtime_ns}"
+            status = (folder / os.fsdecode(name)).stat()
+            yield f"{name.hex()} {status.st_size} {status.st_mtime_ns}"
 
 
 def missing_weights(folder: Path, content: bytes) -> str:
@@ -102,11 +102,11 @@ def _length(varint: bytes) -> int:
 def _read(path: Path) -> dict[str, list[Any]]:
     """The measurements in a file; none where there is no such file, or another program wrote it."""
     try:
-        found = json.loads(path.read_text())
+        measurements = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    rows = found.values() if isinstance(found, dict) else [None]
-    return found if all(isinstance(row, list) and len(row) == len(_COLUMNS) for row in rows) else {}
+    rows = measurements.values() if isinstance(measurements, dict) else [None]
+    return measurements if all(isinstance(row, list) and len(row) == len(_COLUMNS) for row in rows) else {}
 
 
 def _key(shapes: Shapes, values: Values, settings: SessionSettings) -> str:

@@ -196,7 +196,7 @@ def _measured(request: dict[str, Any]) -> dict[str, Any]:
         session.run(None, feeds, options)
         library.trace_end(request["events"].encode())
     first, later = peaks[0] - ready, np.max(peaks[1:] or peaks, axis=0) - ready
-    found = {
+    measurements = {
         "session": int((held if needed is None else needed)[0]), "loaded": int((held if needed is None else needed)[1]),
         "first": int(first[0]), "steady": int(later[0]), "heap": (int(first[1]), int(later[1])), "seconds": seconds,
         "profile": session.end_profiling() if request.get("profile") else "", "outputs": (),
@@ -205,8 +205,8 @@ def _measured(request: dict[str, Any]) -> dict[str, Any]:
         numbers = [*range(request["inputs"]), *range(-1, -1 - len(_EXTREMES), -1)]
         names = [value.name for value in session.get_outputs()]
         each = (_feeds(inputs, request["shapes"], number, request["values"]) for number in numbers)
-        found["outputs"] = tuple(tuple(map(np.asarray, session.run(names, fed, options))) for fed in each)
-    return found
+        measurements["outputs"] = tuple(tuple(map(np.asarray, session.run(names, fed, options))) for fed in each)
+    return measurements
 
 
 def _each_measured(request: dict[str, Any]) -> list[dict[str, Any]]:

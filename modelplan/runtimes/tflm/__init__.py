@@ -97,10 +97,10 @@ TFLM = Runtime(
                 f"what is enough and right with each of {', '.join(libraries)}",
                 sequential=shared is not None,
                 leads=shared or {},
-                aligned=frozenset[str]().union(*(LIBRARIES[one].aligned for one in libraries)),
+                aligned=frozenset[str]().union(*(LIBRARIES[library].aligned for library in libraries)),
             )
             for name, libraries in LIBRARY_GROUPS.items()
-            for shared in [shared_leads([LIBRARIES[one] for one in libraries])]
+            for shared in [shared_leads([LIBRARIES[library] for library in libraries])]
         ),
         *(
             KernelLibrary(

@@ -97,10 +97,10 @@ def layout(struct: Struct, abi: Abi) -> StructLayout:
     """
     size, widest = 0, 1
     for member in struct:
-        one, alignment, count = _member(member, abi)
+        element_size, alignment, count = _member(member, abi)
         if not count:
             continue
-        size = -(-size // alignment) * alignment + one * count
+        size = -(-size // alignment) * alignment + element_size * count
         widest = max(widest, alignment)
     return StructLayout(-(-size // widest) * widest, widest)
 

@@ -148,18 +148,20 @@ def largest_arena(arenas: Sequence[Arena]) -> Arena:
 
     What is refused is what all of them refuse.
     """
-    counted = [one for one in arenas if not one.refusals] or arenas
-    largest = max(counted, key=lambda one: one.least)
-    front = max(one.front for one in counted)
-    kept = tuple(map(max, zip(*(one.kept for one in counted), strict=True)))
-    return replace(largest, front=front, kept=kept, refusals=_common_refusals([one.refusals for one in arenas]))
+    counted = [candidate for candidate in arenas if not candidate.refusals] or arenas
+    largest = max(counted, key=lambda candidate: candidate.least)
+    front = max(candidate.front for candidate in counted)
+    kept = tuple(map(max, zip(*(candidate.kept for candidate in counted), strict=True)))
+    return replace(
+        largest, front=front, kept=kept, refusals=_common_refusals([candidate.refusals for candidate in arenas])
+    )
 
 
 def builds(abi: int | str, kernels: str) -> Iterator[tuple[Abi, KernelSet]]:
     """Each kernel library with each ABI of those named that it is for; where none is for any, each with all of them."""
     abis, libraries = find_abis(abi), find_libraries(kernels)
-    suited = [(one, library) for library in libraries for one in abis if one.name in library.abis]
-    yield from suited or ((one, library) for library in libraries for one in abis)
+    suited = [(target, library) for library in libraries for target in abis if target.name in library.abis]
+    yield from suited or ((target, library) for library in libraries for target in abis)
 
 
 def planned(
@@ -174,7 +176,7 @@ def planned(
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
     arenas = [Interpreter(model, *build) for build in builds(abi, kernels)]
-    rows = max(arenas, key=lambda one: one.arena().least).planned
+    rows = max(arenas, key=lambda interpreter: interpreter.arena().least).planned
     return rows, planner.greedy_offsets(rows, planner.read_plan(model))
 
 
@@ -215,10 +217,10 @@ def refusals(model: FileModel, abi: int | str = "32", kernels: str = "reference"
     return _common_refusals([tuple(Interpreter(model, *build).refused()) for build in builds(abi, kernels)])
 
 
-def _common_refusals(found: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
+def _common_refusals(refusals_by_build: Sequence[tuple[Refused, ...]]) -> tuple[Refused, ...]:
     """The operators refused on all of these ABIs, each with the first reason."""
-    labels = [{refused.label for refused in other} for other in found]
-    return tuple(refusal for refusal in found[0] if all(refusal.label in other for other in labels))
+    labels = [{refused.label for refused in other} for other in refusals_by_build]
+    return tuple(refusal for refusal in refusals_by_build[0] if all(refusal.label in other for other in labels))
 
 
 class Interpreter:
@@ -344,13 +346,13 @@ class Interpreter:
     def _take_kernels(self, memory: ArenaMemory) -> None:
         """Parsed options of all operators, then what they keep from Init, then what happens in Prepare."""
         taken, numbers = self.prepared.taken, self.prepared.numbers.tolist()
-        options = [layout(self._options(one), self.abi) for one in taken]
+        options = [layout(self._options(kernel), self.abi) for kernel in taken]
         memory.keep_all(OPTIONS, [options[number] for number in numbers if options[number].size])
-        initial = [[StructLayout(size, planner.ALIGNMENT) for size in self._sizes(one.initial)] for one in taken]
+        initial = [[StructLayout(size, planner.ALIGNMENT) for size in self._sizes(kernel.initial)] for kernel in taken]
         memory.keep_all(BUFFERS, [size for number in numbers for size in initial[number]])
         request = layout(_REQUEST, self.abi).size
-        requests = np.array([len(one.scratch) for one in taken], dtype=np.int64)[self.prepared.numbers].cumsum()
-        acts = [partial(self._prepare, one) for one in taken]
+        requests = np.array([len(kernel.scratch) for kernel in taken], dtype=np.int64)[self.prepared.numbers].cumsum()
+        acts = [partial(self._prepare, kernel) for kernel in taken]
         memory.perform(acts, self.prepared.numbers, request * (requests + _SPARE_REQUESTS))
 
     def _options(self, taken: Taken) -> Struct:
@@ -373,10 +375,10 @@ class Interpreter:
         """For each operator the bytes of its node and its persistent buffers, without alignment."""
         own = [
             layout(_NODE, self.abi).size
-            + layout(self._options(one), self.abi).size
-            + sum(self._sizes(one.initial))
-            + sum(self._sizes(event for event in one.events if event.sort in (KEEP, performing.MARGIN)))
-            for one in self.prepared.taken
+            + layout(self._options(taken), self.abi).size
+            + sum(self._sizes(taken.initial))
+            + sum(self._sizes(event for event in taken.events if event.sort in (KEEP, performing.MARGIN)))
+            for taken in self.prepared.taken
         ]
         kept_by_operators: list[int] = np.array(own, dtype=np.int64)[self.prepared.numbers].tolist()
         return kept_by_operators

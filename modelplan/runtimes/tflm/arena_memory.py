@@ -74,7 +74,9 @@ class ArenaMemory:
         rest, done = numbers[begun:], [ArenaMemory(self.abi) for _ in acts]
         for act, memory in zip(acts, done, strict=True):
             act(memory)
-        deeper, need, highest = np.array([(one.depth, one.need, one.highest) for one in done], dtype=np.int64).T
+        deeper, need, highest = np.array(
+            [(act_memory.depth, act_memory.need, act_memory.highest) for act_memory in done], dtype=np.int64
+        ).T
         before = self.depth + np.cumsum(deeper[rest]) - deeper[rest]
         front = np.append(self.front, fronts[begun:-1])
         self.highest = max(self.highest, int(np.max(front + highest[rest])))

@@ -45,8 +45,15 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
     arenas = [arena(model, abi, library) for library in libraries]
     whole = largest_arena(arenas)
     each = (
-        LibraryNeed(one.kernels, libraries[one.kernels], one.size(), one.head, one.tail, refusal_lines(one.refusals))
-        for one in arenas
+        LibraryNeed(
+            library_arena.kernels,
+            libraries[library_arena.kernels],
+            library_arena.size(),
+            library_arena.head,
+            library_arena.tail,
+            refusal_lines(library_arena.refusals),
+        )
+        for library_arena in arenas
     )
     return Requirement(
         whole.size(),

@@ -52,7 +52,7 @@ def arena_beside_region(model: FileModel, abi: str, kernels: str) -> Arena:
     """
     main = model.subgraphs[0]
     unpacked = {t for op in main.ops if op.kind == DECODE for t in op.writes}
-    tensors = tuple(replace(one, nbytes=0) if t in unpacked else one for t, one in enumerate(main.tensors))
+    tensors = tuple(replace(tensor, nbytes=0) if t in unpacked else tensor for t, tensor in enumerate(main.tensors))
     return _with_one_region(replace(model, subgraphs=(replace(main, tensors=tensors),)), abi, kernels)
 
 
@@ -74,6 +74,7 @@ def unpacking_region(model: FileModel) -> int:
 def arena_beside_unpacked(model: FileModel, abi: str, kernels: str) -> Arena:
     """What the arena holds where all that kernels unpack of their own inputs lies in such memory."""
     subgraphs = (
-        replace(one, tensors=tuple(replace(t, compressed=False) for t in one.tensors)) for one in model.subgraphs
+        replace(subgraph, tensors=tuple(replace(t, compressed=False) for t in subgraph.tensors))
+        for subgraph in model.subgraphs
     )
     return _with_one_region(replace(model, subgraphs=tuple(subgraphs)), abi, kernels)

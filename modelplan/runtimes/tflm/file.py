@@ -140,14 +140,14 @@ class FileModel:
     @cached_property
     def handles(self) -> frozenset[int]:
         """Handles of resource variables: kernels point them at data of their own before memory is planned."""
-        found = (
+        handles = (
             base + t
             for base, subgraph in zip(self.firsts, self.subgraphs, strict=True)
             for op in subgraph.ops
             if op.kind == "VAR_HANDLE"
             for t in op.writes
         )
-        return frozenset(found)
+        return frozenset(handles)
 
     @cached_property
     def tensors(self) -> tuple[FileTensor, ...]:
@@ -253,8 +253,8 @@ class _Reader:
         rows = zip(file.names(slots), file.tensors(slots), file.scales(slots), strict=True)
         tensors = tuple(self._tensor(*row, f"{where} tensor {i}") for i, row in enumerate(rows))
         slots = file.slots(table, schema.SUBGRAPH_OPERATORS)
-        found = zip(file.code_numbers(slots), file.operators(slots), strict=True)
-        ops = tuple(self._op(kinds[number], row) for number, row in found)
+        operators = zip(file.code_numbers(slots), file.operators(slots), strict=True)
+        ops = tuple(self._op(kinds[number], row) for number, row in operators)
         (inputs,), (outputs,) = table.integers(schema.SUBGRAPH_INPUTS), table.integers(schema.SUBGRAPH_OUTPUTS)
         _check_indices(len(tensors), 0, (("input", inputs), ("output", outputs)), where)
         if not {t for op in ops for t in (*op.inputs, *op.outputs)} <= set(range(-1, len(tensors))):

@@ -36,13 +36,15 @@ def _damages(subgraph: FileSubgraph, luts: tuple[LutTensor, ...]) -> Iterator[st
         if tensor in seen:
             yield f"which name tensor {tensor} twice"
         seen.add(tensor)
-        found = subgraph.tensors[tensor]
-        needed = -(-found.elements * bits // 8)
+        weights = subgraph.tensors[tensor]
+        needed = -(-weights.elements * bits // 8)
         if not 1 <= bits <= _MOST_BITS:
             yield f"with {bits} bits for tensor {tensor}, expected 1 to {_MOST_BITS}"
-        if not found.shape:
+        if not weights.shape:
             yield f"which name tensor {tensor}, a scalar"
-        if found.content[1] < needed:
-            yield f"with {found.content[1]} bytes for tensor {tensor}, expected {needed}"
-        if found.quantization.scales > 1 and found.quantization.axis not in (0, len(found.shape) - 1):
-            yield f"with scales along axis {found.quantization.axis} of tensor {tensor}, expected the first or the last"
+        if weights.content[1] < needed:
+            yield f"with {weights.content[1]} bytes for tensor {tensor}, expected {needed}"
+        if weights.quantization.scales > 1 and weights.quantization.axis not in (0, len(weights.shape) - 1):
+            yield (
+                f"with scales along axis {weights.quantization.axis} of tensor {tensor}, expected the first or the last"
+            )

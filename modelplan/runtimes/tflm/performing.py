@@ -71,8 +71,8 @@ class Kernels:
 
     def of(self, call: Call) -> Done | None:
         """The cached arena use of an operator."""
-        found = self._known.get(id(call))
-        return None if found is None else found[1]
+        entry = self._known.get(id(call))
+        return None if entry is None else entry[1]
 
     def perform(self, call: Call, others: Others | None = None) -> Done:
         """The arena use of an operator; `others` is the state it shares with its model."""
@@ -115,9 +115,9 @@ def scratch_sizes(call: Call, library: str, pointer: int) -> tuple[int, ...]:
     """The bytes that the kernel of an operator requests, where an address has `pointer` bytes."""
     if kernels.is_group(library):
         libraries = kernels.find_libraries(library)
-        return kernels.most_scratch(scratch_sizes(call, one.name, pointer) for one in libraries)
-    found = kernels_of(library, later=False)
-    done = found.of(call) or found.perform(call)
+        return kernels.most_scratch(scratch_sizes(call, member.name, pointer) for member in libraries)
+    library_kernels = kernels_of(library, later=False)
+    done = library_kernels.of(call) or library_kernels.perform(call)
     return kernels.requested(done.taken.events, pointer)
 
 

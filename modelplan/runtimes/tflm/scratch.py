@@ -93,15 +93,15 @@ def _operands(model: FileModel, subgraph: FileSubgraph) -> list[Operand | None]:
     """The tensors of a subgraph as kernels see them, and behind them tensor -1, an operand that is absent."""
     looked_at = {t for op in subgraph.ops if op.kind not in WEIGHTED for t in op.inputs}
     known: dict[tuple[object, ...], Operand] = {}
-    found: list[Operand | None] = []
+    operands: list[Operand | None] = []
     for number, tensor in enumerate(subgraph.tensors):
         content = tensor.content if number in looked_at else _NOWHERE
         key = content, _DECIDING(tensor)
         operand = known.get(key)
         if operand is None:
             operand = known[key] = _operand(model, tensor, tensor.shape, content)
-        found.append(operand)
-    return [*found, None]
+        operands.append(operand)
+    return [*operands, None]
 
 
 def call_of(model: FileModel, number: int, op: FileOp, shapes: Mapping[int, tuple[int, ...]] | None = None) -> Call:
@@ -165,11 +165,11 @@ class _Alike:
     ) -> Operand:
         """The operand of a tensor with type `number`."""
         key = (number, shape, constant, quantization, variable, content, compressed)
-        found = self.operands.get(key)
-        if found is None:
+        operand = self.operands.get(key)
+        if operand is None:
             self.make_room()
-            found = self.operands[key] = Operand(DTYPES[number], *key[1:])
-        return found
+            operand = self.operands[key] = Operand(DTYPES[number], *key[1:])
+        return operand
 
     def call(
         self,
@@ -185,10 +185,10 @@ class _Alike:
         They are told apart by identity: contents decide what a kernel asks for, but do not count in `Operand.__eq__`.
         """
         key = (kind, tuple(map(id, inputs)), tuple(map(id, outputs)), id(options), calls, custom)
-        found = self.calls.get(key)
-        if found is None:
-            found = self.calls[key] = Call(kind, inputs, outputs, options, calls, custom)
-        return found
+        call = self.calls.get(key)
+        if call is None:
+            call = self.calls[key] = Call(kind, inputs, outputs, options, calls, custom)
+        return call
 
     def named(self, options: Options) -> Options:
         """The options with these names and values."""

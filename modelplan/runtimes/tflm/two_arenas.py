@@ -38,12 +38,14 @@ def two_arenas(model: FileModel, abi: int | str = "32", kernels: str = "referenc
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    found = []
-    for one, library in builds(abi, kernels):
-        memory = ArenaMemory(one)
+    arenas = []
+    for target, library in builds(abi, kernels):
+        memory = ArenaMemory(target)
         take_allocator(memory, apart=True)
-        head, _ = Interpreter(model, one, library).allocate(memory)
-        found.append(TwoArenas(planner.padded(memory.depth), planner.padded(memory.highest), head))
+        head, _ = Interpreter(model, target, library).allocate(memory)
+        arenas.append(TwoArenas(planner.padded(memory.depth), planner.padded(memory.highest), head))
     return TwoArenas(
-        max(one.persistent for one in found), max(one.non_persistent for one in found), max(one.head for one in found)
+        max(pair.persistent for pair in arenas),
+        max(pair.non_persistent for pair in arenas),
+        max(pair.head for pair in arenas),
     )

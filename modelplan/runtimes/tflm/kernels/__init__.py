@@ -113,8 +113,8 @@ def spoken_kernels(name: str) -> str:
     """
     word = name.lower().replace("_", "-").replace(" ", "-")
     plain = {known.replace("-", ""): known for known in KERNELS}
-    found = _SPOKEN.get(word, word)
-    return found if found in KERNELS else plain.get(word.replace("-", ""), name)
+    library = _SPOKEN.get(word, word)
+    return library if library in KERNELS else plain.get(word.replace("-", ""), name)
 
 
 def is_group(name: str) -> bool:
@@ -143,7 +143,7 @@ def find_library(name: str) -> KernelSet:
 def find_libraries(name: str) -> tuple[KernelSet, ...]:
     """The library called `name`, or those that it stands for."""
     if is_group(name):
-        return tuple(LIBRARIES[one] for one in LIBRARY_GROUPS[name])
+        return tuple(LIBRARIES[library] for library in LIBRARY_GROUPS[name])
     return (find_library(name),)
 
 

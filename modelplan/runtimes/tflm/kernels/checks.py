@@ -34,10 +34,11 @@ def rank_between(p: Preparation, operand: Operand, what: str, least: int, most: 
     p.require(least <= operand.rank <= most, f"{what} has {operand.rank} dimensions; its kernel takes {wanted}")
 
 
-def same_shape(p: Preparation, one: Operand, other: Operand) -> None:
+def same_shape(p: Preparation, operand: Operand, other: Operand) -> None:
     """Requires equal shapes."""
     p.require(
-        one.shape == other.shape, f"shapes {list(one.shape)} and {list(other.shape)}; its kernel takes equal ones"
+        operand.shape == other.shape,
+        f"shapes {list(operand.shape)} and {list(other.shape)}; its kernel takes equal ones",
     )
 
 
@@ -59,8 +60,8 @@ def unscaled(p: Preparation, operand: Operand, what: str) -> None:
 def zero_point(p: Preparation, operand: Operand, what: str, wanted: int = 0) -> None:
     """Requires a zero point; an operand without quantisation has 0."""
     known = operand.quantization
-    found = known.zero_point if known is not None and known.scales else 0
-    p.require(known is None or found == wanted, f"{what} has zero point {found}; its kernel takes {wanted}")
+    point = known.zero_point if known is not None and known.scales else 0
+    p.require(known is None or point == wanted, f"{what} has zero point {point}; its kernel takes {wanted}")
 
 
 def zero_points(p: Preparation, *operands: Operand) -> None:
@@ -72,9 +73,9 @@ def zero_points(p: Preparation, *operands: Operand) -> None:
 def scale_near(p: Preparation, operand: Operand, what: str, wanted: float, slack: float = 0.0) -> None:
     """Requires a scale within `slack` of the one that the kernel's arithmetic assumes."""
     known = operand.quantization
-    found = known.scale if known is not None and known.scales else 0.0
+    scale = known.scale if known is not None and known.scales else 0.0
     p.require(
-        known is None or abs(found - wanted) <= slack, f"{what} has scale {found:.9g}; its kernel takes {wanted:.9g}"
+        known is None or abs(scale - wanted) <= slack, f"{what} has scale {scale:.9g}; its kernel takes {wanted:.9g}"
     )
 
 

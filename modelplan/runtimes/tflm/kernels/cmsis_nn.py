@@ -282,10 +282,10 @@ def _softmax(p: Preparation) -> None:
 
 def _add(p: Preparation) -> None:
     add(p)
-    one, other, result = p.call.input(0), p.call.input(1), p.call.output()
-    same_types(p, one, other, result)
-    if one.dtype == "int16":
-        zero_points(p, one, other, result)
+    operand, other, result = p.call.input(0), p.call.input(1), p.call.output()
+    same_types(p, operand, other, result)
+    if operand.dtype == "int16":
+        zero_points(p, operand, other, result)
 
 
 _LSTM_GATE = ("int32*2", "pointer*2", "int32*2", "pointer*3", "enum")

@@ -92,11 +92,11 @@ def _sub(p: Preparation) -> None:
 
 def mul(p: Preparation) -> None:
     """MUL, which CMSIS-NN and ESP-NN prepare alike."""
-    one, other, result = p.input(0), p.input(1), p.output()
+    operand, other, result = p.input(0), p.input(1), p.output()
     p.counts(2)
-    same_types(p, one, other)
-    if one.dtype == "int16" and result.dtype in QUANTISED:
-        zero_points(p, one, other, result)
+    same_types(p, operand, other)
+    if operand.dtype == "int16" and result.dtype in QUANTISED:
+        zero_points(p, operand, other, result)
 
 
 def _div(p: Preparation) -> None:
@@ -115,12 +115,12 @@ def _binary(p: Preparation) -> None:
 
 def _squared_difference(p: Preparation) -> None:
     p.counts(2)
-    one, other, result = p.input(0), p.input(1), p.output()
-    same_types(p, one, other)
-    if one.dtype == "int16":
-        zero_points(p, one, other, result)
-    if one.dtype in QUANTISED:
-        first, second = first_scale(one), first_scale(other)
+    operand, other, result = p.input(0), p.input(1), p.output()
+    same_types(p, operand, other)
+    if operand.dtype == "int16":
+        zero_points(p, operand, other, result)
+    if operand.dtype in QUANTISED:
+        first, second = first_scale(operand), first_scale(other)
         largest = max(first or 0.0, second or 0.0)
         for scale in (first, second):
             below_one(p, "an input's multiplier", scale, 0.5 / largest if largest else 0.0)

@@ -108,10 +108,10 @@ class Preparation:
     def counts(self, inputs: int | tuple[int, ...], outputs: int = 1) -> None:
         """Requires these numbers of inputs and outputs."""
         allowed = (inputs,) if isinstance(inputs, int) else inputs
-        found = len(self.call.inputs)
-        self.require(found in allowed, f"{found} inputs; its kernel takes {' or '.join(map(str, allowed))}")
-        found = len(self.call.outputs)
-        self.require(found == outputs, f"{found} outputs; its kernel gives {outputs}")
+        count = len(self.call.inputs)
+        self.require(count in allowed, f"{count} inputs; its kernel takes {' or '.join(map(str, allowed))}")
+        count = len(self.call.outputs)
+        self.require(count == outputs, f"{count} outputs; its kernel gives {outputs}")
 
     def input(self, index: int = 0) -> Operand:
         """Input `index`, through a temporary tensor.

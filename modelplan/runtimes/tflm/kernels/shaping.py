@@ -133,8 +133,8 @@ def _require_sliced(p: Preparation, source: Operand, bounds: list[Operand]) -> N
         count = _sliced(p, axis, extent, (begins[axis], ends[axis], strides[axis]))
         if not p.call.number("shrink_axis_mask") >> axis & 1:
             wanted.append(count)
-    found = p.call.output().shape
-    p.require(found == tuple(wanted), f"an output of shape {list(found)}; its kernel gives {wanted}")
+    shape = p.call.output().shape
+    p.require(shape == tuple(wanted), f"an output of shape {list(shape)}; its kernel gives {wanted}")
 
 
 def _sliced(p: Preparation, axis: int, extent: int, bounds: tuple[int, int, int]) -> int:

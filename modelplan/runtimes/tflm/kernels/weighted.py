@@ -257,8 +257,8 @@ def keep_turned(p: Preparation, left: Operand, right: Operand) -> None:
 
 def require_product(p: Preparation, left: Operand, right: Operand) -> None:
     """Requires that the sides fit each other."""
-    one, other = left.dim(-2 if p.call.number("adj_x") else -1), right.dim(-1 if p.call.number("adj_y") else -2)
-    p.require(one == other, f"shapes {list(left.shape)} and {list(right.shape)}, which do not fit each other")
+    depth, other = left.dim(-2 if p.call.number("adj_x") else -1), right.dim(-1 if p.call.number("adj_y") else -2)
+    p.require(depth == other, f"shapes {list(left.shape)} and {list(right.shape)}, which do not fit each other")
     for a, b in zip(left.shape[-3::-1], right.shape[-3::-1], strict=False):
         p.require(a in (b, 1) or b == 1, f"shapes {list(left.shape)} and {list(right.shape)}, which do not fit")
 
@@ -298,9 +298,9 @@ def _require_svdf_shapes(p: Preparation, operands: tuple[Operand, ...], units: i
     for operand, what in zip(operands, ("input 0", "input 1", "input 2", "input 4", "output"), strict=True):
         rank_between(p, operand, what, 2, 2)
     filters, memory = times.shape
-    found = (features.shape, state.shape, result.shape)
+    shapes = (features.shape, state.shape, result.shape)
     wanted = ((filters, source.shape[1]), (source.shape[0], memory * filters), (source.shape[0], units))
-    p.require(found == wanted, f"shapes {[list(s) for s in found]}; its kernel takes {[list(s) for s in wanted]}")
+    p.require(shapes == wanted, f"shapes {[list(s) for s in shapes]}; its kernel takes {[list(s) for s in wanted]}")
 
 
 def _require_svdf_types(
@@ -357,8 +357,8 @@ def require_lstm_shapes(p: Preparation, source: Operand, state: Operand, cell: O
 
 
 def _require_shape(p: Preparation, index: int, wanted: tuple[int, ...]) -> None:
-    found = p.call.input(index).shape
-    p.require(found == wanted, f"input {index} has shape {list(found)}; its kernel takes {list(wanted)}")
+    shape = p.call.input(index).shape
+    p.require(shape == wanted, f"input {index} has shape {list(shape)}; its kernel takes {list(wanted)}")
 
 
 def lstm_gates(p: Preparation, cell: Operand) -> None:
