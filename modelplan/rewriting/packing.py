@@ -170,7 +170,9 @@ def answer(asked: Question, allocator: str = allocators.DEFAULT) -> Packing:
     candidates = _candidates(rows, problem, together, count, allocator)
     head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
     places = tuple(planner.greedy_offsets(rows, offsets))
-    pinned = min(_request_offsets(rows, problem, together), places, key=lambda found: planner.head_bytes(rows, found))
+    pinned = min(
+        _request_offsets(rows, problem, together), places, key=lambda addresses: planner.head_bytes(rows, addresses)
+    )
     return Packing(
         offsets,
         rows,
@@ -290,10 +292,10 @@ def _candidates(
         for _ in range(_ROUNDS):
             where = planner.greedy_offsets(rows, offsets)
             pins = np.array([at for at, row in zip(where, rows, strict=True) if row.scratch], dtype=np.int64)
-            found = list(_around_scratch(problem, is_scratch, pins, count, allocator))
-            if not found or found[0] == offsets:
+            plans = list(_around_scratch(problem, is_scratch, pins, count, allocator))
+            if not plans or plans[0] == offsets:
                 break
-            offsets = found[0]
+            offsets = plans[0]
             yield offsets
     yield (ONLINE,) * count
 

@@ -90,11 +90,11 @@ def file_precedences(model: bytes, graph: Graph) -> tuple[tuple[int, int], ...]:
     """
     if graph.format != "onnx":
         return ()
-    found = protobuf.nodes(model)
-    op_of, producer = _ops_of_nodes(found, graph), _producers(found)
+    nodes = protobuf.nodes(model)
+    op_of, producer = _ops_of_nodes(nodes, graph), _producers(nodes)
     behind: dict[int, set[int]] = {}  # the ops that a folded node leads back to
     pairs = set()
-    for number, node in enumerate(found):
+    for number, node in enumerate(nodes):
         sources = {producer[name] for name in node.reads if name in producer}
         through = set().union(*(behind[s] for s in sources if s in behind))
         if number in op_of:
@@ -104,13 +104,13 @@ def file_precedences(model: bytes, graph: Graph) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(pairs))
 
 
-def _producers(found: Sequence[protobuf.Node]) -> dict[str, int]:
-    return {name: number for number, node in enumerate(found) for name in node.writes if name}
+def _producers(nodes: Sequence[protobuf.Node]) -> dict[str, int]:
+    return {name: number for number, node in enumerate(nodes) for name in node.writes if name}
 
 
-def _ops_of_nodes(found: Sequence[protobuf.Node], graph: Graph) -> dict[int, int]:
+def _ops_of_nodes(nodes: Sequence[protobuf.Node], graph: Graph) -> dict[int, int]:
     """The op behind each node that was not folded away."""
-    producer, op_of = _producers(found), dict[int, int]()
+    producer, op_of = _producers(nodes), dict[int, int]()
     for index, op in enumerate(graph.ops):
         names = {graph.tensors[t].name for t in op.writes}
         numbers = {producer[name] for name in names if name in producer}
@@ -120,14 +120,14 @@ def _ops_of_nodes(found: Sequence[protobuf.Node], graph: Graph) -> dict[int, int
     return op_of
 
 
-def _node_order(found: Sequence[protobuf.Node], graph: Graph, order: Sequence[int]) -> list[int]:
+def _node_order(nodes: Sequence[protobuf.Node], graph: Graph, order: Sequence[int]) -> list[int]:
     """The order of an ONNX file's nodes in which the graph's ops follow `order`, folded nodes as early as they can."""
-    op_of, producer = _ops_of_nodes(found, graph), _producers(found)
+    op_of, producer = _ops_of_nodes(nodes, graph), _producers(nodes)
     step_of = {op: step for step, op in enumerate(order)}
-    rank = [step_of[op_of[number]] if number in op_of else -1 for number in range(len(found))]
+    rank = [step_of[op_of[number]] if number in op_of else -1 for number in range(len(nodes))]
     waiting: list[int] = []
-    readers: list[list[int]] = [[] for _ in found]
-    for number, node in enumerate(found):
+    readers: list[list[int]] = [[] for _ in nodes]
+    for number, node in enumerate(nodes):
         sources = {producer[name] for name in node.reads if name in producer}
         waiting.append(len(sources))
         for source in sources:

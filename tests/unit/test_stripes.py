@@ -196,7 +196,7 @@ def test_rows_are_carried_behind_each_other() -> None:
     graph = two_convolutions()
     base = region_layers(graph, (0, 1), CarryingLoop(0, 1, 1, (0, 4, 8, 12)))
     found = carried_rows(base)
-    assert (found.made, found.padded, found.iterations) == ({1: 4, 2: 4}, frozenset({0, 1}), 4)
+    assert (found.new_rows, found.padded, found.iterations) == ({1: 4, 2: 4}, frozenset({0, 1}), 4)
     assert (found.ahead, found.held) == ({1: 4, 2: 0}, {1: 9, 2: 4})
     for k, (upto, there) in enumerate(zip(found.upto(2), found.upto(1), strict=True)):
         for row in range(max(upto - 4, 0), upto):

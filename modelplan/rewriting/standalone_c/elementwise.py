@@ -100,8 +100,14 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
     multiplier, shift = quantized_multiplier(a * b / out)
     if r.op.kind == "PRELU":
         identity, identity_shift = quantized_multiplier(a / out)
-        found = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
-        return {**found, "identity_multiplier": identity, "identity_shift": identity_shift}
+        parameters = {
+            "a_zero": a_zero,
+            "b_zero": b_zero,
+            "out_zero": out_zero,
+            "multiplier": multiplier,
+            "shift": shift,
+        }
+        return {**parameters, "identity_multiplier": identity, "identity_shift": identity_shift}
     low, high = r.output_range(r.activation())
     zeros = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero}
     return {**zeros, "multiplier": multiplier, "shift": shift, "least": low, "most": high}
@@ -151,14 +157,14 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
     (a, a_zero), (b, b_zero), (out, out_zero) = map(r.quantised, (r.input(0), r.input(1), r.output()))
     left, twice = 20 if r.variant() == "int8" else 15, 2 * float(max(a, b))
     real = {"a": a / twice, "b": b / twice, "out": twice / ((1 << left) * out)}
-    found: Parameters = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "left_shift": left}
-    found["b_sign"] = -1 if r.op.kind == "SUB" else 1
+    parameters: Parameters = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "left_shift": left}
+    parameters["b_sign"] = -1 if r.op.kind == "SUB" else 1
     for name, value in real.items():
         multiplier, shift = quantized_multiplier(value)
         r.require(holds=0 < value < 1, why=f"scales {a}, {b} and {out}, which TFLM's kernel does not take")
-        found |= {f"{name}_multiplier": multiplier, f"{name}_shift": shift}
+        parameters |= {f"{name}_multiplier": multiplier, f"{name}_shift": shift}
     low, high = r.output_range(r.activation())
-    return {**found, "least": low, "most": high}
+    return {**parameters, "least": low, "most": high}
 
 
 def softmax(r: OperatorReader) -> COperator:

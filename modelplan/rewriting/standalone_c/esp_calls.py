@@ -61,11 +61,11 @@ def _convolution(call: LibraryCall) -> COperator:
 
 def _pointwise(call: LibraryCall) -> COperator:
     """A convolution with windows of one pixel, whose kernel looks for no edge of the map."""
-    (rows, above, made), operand = call.kernel.whole, call.operator.operands[0]
+    (rows, above, computed), operand = call.kernel.whole, call.operator.operands[0]
     if operand.window:
-        rows, above, made = operand.rows, operand.window.before, call.operator.results[0].rows
+        rows, above, computed = operand.rows, operand.window.before, call.operator.results[0].rows
     inside = (call.number("out_width") - 1) * call.number("stride_width") < call.number("in_width")
-    inside = inside and (made - 1) * call.number("stride_height") < rows
+    inside = inside and (computed - 1) * call.number("stride_height") < rows
     if call.number("groups") != 1 or call.number("pad_left") or above or not inside:
         return _portable(call)
     return with_biases(call, "esp_pointwise", "int8", (1, 2, 3))

@@ -102,10 +102,10 @@ def _mean(pool: COperator, pixels: int, rows: int) -> dict[str, int] | None:
     if kernel.source != "average_pool_2d":
         return None
     window = tuple(kernel.number(key) for key in ("kernel_height", "kernel_width", "pad_left", "out_width"))
-    one = pool.results[0].rows == 1 and pool.operands[0].window == AxisWindow(rows, kernel.number("stride_height"), 0)
+    whole = pool.results[0].rows == 1 and pool.operands[0].window == AxisWindow(rows, kernel.number("stride_height"), 0)
     ends = {f"pool_{key}": kernel.number(key) for key in ("least", "most")}
     none = {"pool_multiplier": 0, "pool_shift": 0, "pool_zero": 0}
-    return {**none, **ends} if one and window == (rows, pixels // rows, 0, 1) else None
+    return {**none, **ends} if whole and window == (rows, pixels // rows, 0, 1) else None
 
 
 def expanded_depthwise(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, tuple[int, COperator]]:

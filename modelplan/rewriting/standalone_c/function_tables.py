@@ -105,17 +105,17 @@ def interpolated_table(function: Callable[[np.float32], np.float32], extent: int
 
     Each is moved by half of what a line to the next one is off in the middle, all in float32 as TFLM computes it.
     """
-    one = np.float32
-    scale, out_scale = one(extent) / one(65535), one(2) / one(65535)
-    least, most = (scale * one(end - zero) for end in (-32768, 32767))
-    step, inverse = (most - least) / one(512), one(65536) / (out_scale * one(32767) - out_scale * one(-32768))
+    f32 = np.float32
+    scale, out_scale = f32(extent) / f32(65535), f32(2) / f32(65535)
+    least, most = (scale * f32(end - zero) for end in (-32768, 32767))
+    step, inverse = (most - least) / f32(512), f32(65536) / (out_scale * f32(32767) - out_scale * f32(-32768))
     values = []
     for i in range(512):
-        here, following = (function(least + one(at) * step) for at in (i, i + 1))
-        middle = function(least + one(i) * step + step / one(2))
+        here, following = (function(least + f32(at) * step) for at in (i, i + 1))
+        middle = function(least + f32(i) * step + step / f32(2))
         value = _away_from_zero(here * inverse)
-        line = _away_from_zero((following * inverse + value) / one(2))
-        off = _away_from_zero((line - _away_from_zero(middle * inverse)) / one(2))
+        line = _away_from_zero((following * inverse + value) / f32(2))
+        off = _away_from_zero((line - _away_from_zero(middle * inverse)) / f32(2))
         values.append(value - off)
     values.append(_away_from_zero(function(most) * inverse))
     return [min(max(int(value), -32768), 32767) for value in values]
@@ -226,15 +226,15 @@ def slopes_parameters(r: OperatorReader) -> Parameters:
 
 
 def _slopes(r: OperatorReader) -> Function:
-    found = {key: int(value) for key, value in slopes_parameters(r).items() if not isinstance(value, ConstTable)}
+    parameters = {key: int(value) for key, value in slopes_parameters(r).items() if not isinstance(value, ConstTable)}
 
     def value(x: int) -> int:
-        x -= found["in_zero"]
+        x -= parameters["in_zero"]
         if x >= 0:
-            moved = scaled(x, found["multiplier"], found["shift"])
+            moved = scaled(x, parameters["multiplier"], parameters["shift"])
         else:
-            moved = scaled(x, found["below_multiplier"], found["below_shift"]) * found["below_sign"]
-        return min(max(moved + found["out_zero"], found["least"]), found["most"])
+            moved = scaled(x, parameters["below_multiplier"], parameters["below_shift"]) * parameters["below_sign"]
+        return min(max(moved + parameters["out_zero"], parameters["least"]), parameters["most"])
 
     return value
 

@@ -152,8 +152,8 @@ def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterato
     most = goal.max_macs or inf, goal.max_time or inf
     search = TileSearch(model.rows, goal.pushed, *most)
     if goal.budget is None:
-        found = {(t.stages, t.macs): t for t in search.least(0, top)}.values()
-        tried = sorted(found, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]
+        plans = {(t.stages, t.macs): t for t in search.least(0, top)}.values()
+        tried = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]
     else:
         tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
     for tiled in tried:

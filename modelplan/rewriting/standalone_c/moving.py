@@ -143,8 +143,8 @@ def _source(r: OperatorReader, operand: int, dynamic: Sequence[int]) -> int | Co
 
 
 def _check_types(r: OperatorReader, operand: int = 0) -> None:
-    found = r.dtype(r.input(operand)), r.dtype(r.output())
-    r.require(holds=found[0] == found[1], why=f"types {', '.join(found)}, expected the same")
+    dtypes = r.dtype(r.input(operand)), r.dtype(r.output())
+    r.require(holds=dtypes[0] == dtypes[1], why=f"types {', '.join(dtypes)}, expected the same")
 
 
 def concatenation(r: OperatorReader) -> COperator:
@@ -266,8 +266,8 @@ def sliced_axes(r: OperatorReader) -> tuple[slice, ...]:
     for i, n in enumerate(shape):
         first = None if masks["Begin"] >> i & 1 else begin[i]
         last = None if masks["End"] >> i & 1 else end[i]
-        found = _axis(n, first, last, steps[i])
-        slices.append(slice(found.start, found.start + 1) if masks["ShrinkAxis"] >> i & 1 else found)
+        axis_slice = _axis(n, first, last, steps[i])
+        slices.append(slice(axis_slice.start, axis_slice.start + 1) if masks["ShrinkAxis"] >> i & 1 else axis_slice)
     return tuple(slices)
 
 

@@ -340,10 +340,12 @@ def _both(a: Step, b: Step, graph: StagedGraph) -> KernelCall | None:
         rows = max(first.first + first.rows, then.first + then.rows) - first.first
         reads.append(RowsRead(first.tensor, first.value, first.first, rows, first.above, first.address))
     writes = []
-    for made, more in zip(a.writes, b.writes, strict=True):
-        if more.address - made.address != made.rows * graph.rows.shape(made.tensor).row_bytes:
+    for written, more in zip(a.writes, b.writes, strict=True):
+        if more.address - written.address != written.rows * graph.rows.shape(written.tensor).row_bytes:
             return None
-        writes.append(RowsWritten(made.tensor, made.value, made.first, made.rows + more.rows, made.address))
+        writes.append(
+            RowsWritten(written.tensor, written.value, written.first, written.rows + more.rows, written.address)
+        )
     if not graph.rows.operators[a.operator].in_order and not _apart(reads, writes, graph):
         return None
     return KernelCall(a.operator, tuple(reads), tuple(writes), None, a.scratch)

@@ -49,7 +49,7 @@ def lstm(r: OperatorReader) -> COperator:
 
 def _gates(r: OperatorReader, units: int) -> Parameters:
     """Weights, biases and multipliers of the four gates, whose sums have 12 bits behind the point."""
-    found: list[tuple[int, int]] = []
+    multipliers: list[tuple[int, int]] = []
     tables: dict[str, list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]] = {"weights": [], "bias": []}
     for source, positions in ((0, _WEIGHTS), (_HIDDEN, _RECURRENT)):
         scale, zero = r.quantised(r.input(source))
@@ -59,14 +59,14 @@ def _gates(r: OperatorReader, units: int) -> Parameters:
             tables["weights"].append(weights)
             tables["bias"].append(bias - zero * weights.sum(1))
             product = float(np.float32(scale) * np.float32(r.quantised(r.input(position))[0]))
-            found.append(quantized_multiplier(product / 2.0**-12))
+            multipliers.append(quantized_multiplier(product / 2.0**-12))
     return {
         "weights": const_table("weights", "int8_t", np.stack(tables["weights"][:4])),
         "recurrent_weights": const_table("recurrent_weights", "int8_t", np.stack(tables["weights"][4:])),
         "bias": wrapped_bias("bias", np.concatenate(tables["bias"][:4])),
         "recurrent_bias": wrapped_bias("recurrent_bias", np.concatenate(tables["bias"][4:])),
-        "multipliers": const_table("multipliers", "int32_t", [m for m, _ in found]),
-        "shifts": const_table("shifts", "int8_t", [s for _, s in found]),
+        "multipliers": const_table("multipliers", "int32_t", [m for m, _ in multipliers]),
+        "shifts": const_table("shifts", "int8_t", [s for _, s in multipliers]),
     }
 
 

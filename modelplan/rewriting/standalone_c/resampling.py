@@ -62,8 +62,8 @@ def _nearest(extent: int, computed: int, *, corners: bool, half: bool) -> list[i
         np.float32(size) / np.float32(count)
     )
     places = np.where(places >= 0, np.floor(places + np.float32(0.5)), places) if corners else np.floor(places)
-    found = np.minimum(places.astype(np.int64), extent - 1)
-    return [max(int(place), 0) for place in found]
+    elements = np.minimum(places.astype(np.int64), extent - 1)
+    return [max(int(element), 0) for element in elements]
 
 
 def resize_nearest(r: OperatorReader) -> COperator:

@@ -140,14 +140,16 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             operators[number] = StageOperator(number, (), ((rows.value_of[tensor], tensor, shape),), True, width)
             continue
         facts, op = rows.operators[number], rows.graph.ops[number]
-        made = rows.shape(op.writes[0]) if op.writes else _NO_RESULT
+        result_shape = rows.shape(op.writes[0]) if op.writes else _NO_RESULT
         uses = tuple(
-            OperandUse(rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), made) if w and backward else w)
+            OperandUse(
+                rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), result_shape) if w and backward else w
+            )
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
         results = tuple((rows.value_of[t], t, rows.shape(t)) for t in op.writes)
         narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
-        columns = made.columns
+        columns = result_shape.columns
         width = -(-columns // parts) if parts > 1 and narrow and len(results) == 1 else columns
         operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, facts.width or width)
     return operators

@@ -131,12 +131,12 @@ def expected_c_runs(
     called = sorted({s.operator for s in steps if operators[s.operator].kernels and not operators[s.operator].view})
     tensors = [r.tensor for index in called for r in operators[index].results if main.tensors[r.tensor].nbytes]
     feeds = [generated_inputs(model, seed, run) for run in range(runs)]
-    found, times = [], {t: counts.ravel() for t, counts in _times(program, model).items()}
+    expected_runs, times = [], {t: counts.ravel() for t, counts in _times(program, model).items()}
     for outputs, contents in tflm_contents(without_plan(model.data), feeds, tensors):
         pairs = zip(tensors, contents, strict=True)
         hashes = {t: pixel_hashes(c, _pixel_bytes(main.tensors[t]), times.get(t)) for t, c in pairs}
-        found.append(CExpectedRun(tuple(pixel_hashes(o.tobytes(), o.nbytes) for o in outputs), hashes))
-    return tuple(found)
+        expected_runs.append(CExpectedRun(tuple(pixel_hashes(o.tobytes(), o.nbytes) for o in outputs), hashes))
+    return tuple(expected_runs)
 
 
 def c_self_test(
@@ -212,8 +212,8 @@ def _main(model: FileModel, names: CNames, runs: Sequence[CExpectedRun], seed: i
     yield '            char name[12];\n            (void)sprintf(name, "%d", (int)tensors[i]);'
     yield f'            check("tensor", name, run, hashes[tensors[i]], expected[run][{len(outputs)} + i]);\n        }}'
     for number, name in enumerate(outputs):
-        found = f"hash_of({prefix}_{name}(), {macro}_{name.upper()}_BYTES)"
-        yield f'        check("output", "{name}", run, {found}, expected[run][{number}]);'
+        hash_call = f"hash_of({prefix}_{name}(), {macro}_{name.upper()}_BYTES)"
+        yield f'        check("output", "{name}", run, {hash_call}, expected[run][{number}]);'
     yield "    }"
     yield f'    puts(wrong == 0 ? "PASS: {len(runs)} runs" : "FAIL");'
     yield "    return wrong == 0 ? 0 : 1;\n}"

@@ -185,7 +185,7 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
 
     The second reads several rows of the first one's result, which nobody else reads.
     """
-    found = []
+    chains = []
     for last in rows.order[first:end]:
         facts = rows.operators[last]
         if not facts.tiled or last in rows.chains:
@@ -200,8 +200,8 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
             columns = rows.shape(rows.graph.ops[last].writes[0]).columns
             widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32, 64, 128)}
             narrow = sorted(widths) if last not in rows.expanded else _NARROW
-            found += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
-    return [chain for chain in found if min(map(min, tile_extents(rows, chain, 0))) > 0]
+            chains += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
+    return [chain for chain in chains if min(map(min, tile_extents(rows, chain, 0))) > 0]
 
 
 def tile_extents(rows: RowGraph, chain: TileChain, position: int) -> tuple[list[int], list[int]]:

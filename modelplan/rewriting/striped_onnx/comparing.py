@@ -40,10 +40,10 @@ class OutputDifference:
         )
 
 
-def compare_outputs(expected: Outputs, found: Outputs) -> OutputDifference:
+def compare_outputs(expected: Outputs, actual: Outputs) -> OutputDifference:
     """The largest difference between the outputs of two models on the same inputs."""
     worst, absolute = 0.0, 0.0
-    for run, again in zip(expected, found, strict=True):
+    for run, again in zip(expected, actual, strict=True):
         for x, y in zip(run, again, strict=True):
             ulps, distance = _distance(x, y)
             worst, absolute = max(worst, ulps), max(absolute, distance)
@@ -96,11 +96,11 @@ def first_difference(reading: Reading, program: OnnxProgram, files: tuple[Any, A
         values = dict.fromkeys(graph.tensors[part.t].name for part in parts)
         before = dict(zip(values, run(_telling(files[0], values)), strict=True))
         after = run(_telling(files[1], [part.name for part in parts]))
-        for part, found in zip(parts, after, strict=True):
+        for part, actual in zip(parts, after, strict=True):
             expected = before[graph.tensors[part.t].name]
             if part.axis >= 0:
                 expected = expected.take(range(*part.rows), part.axis)
-            if not np.array_equal(expected, found, equal_nan=found.dtype.kind == "f"):
+            if not np.array_equal(expected, actual, equal_nan=actual.dtype.kind == "f"):
                 where = f" in rows {part.rows[0]} to {part.rows[1]}" if part.axis >= 0 else ""
                 return f"{graph.label(part.op)}{where} is the first to differ"
     return "no value that a session keeps differs, so kernels that fuse several nodes do"
@@ -125,7 +125,7 @@ def _groups(program: OnnxProgram, parts: Sequence[_Part]) -> Iterator[list[_Part
     group: list[_Part] = []
     for part in parts:
         group.append(part)
-        if sum(program.graph.tensors[t].nbytes for t in {one.t for one in group}) >= _MOST_BYTES:
+        if sum(program.graph.tensors[t].nbytes for t in {member.t for member in group}) >= _MOST_BYTES:
             yield group
             group = []
     if group:

@@ -310,7 +310,7 @@ class _Climb:
         Plans with other outputs do not count against those that are measured.
         """
         equal, unequal, kept = 0, 0, False
-        for plan, source in self._in_turn([(p, one) for one in sources for p in self._plans(one, keeping=keeping)]):
+        for plan, source in self._in_turn([(p, form) for form in sources for p in self._plans(form, keeping=keeping)]):
             if equal < _MOST_MEASURED and unequal < _MOST_UNEQUAL:
                 rung, differs = self._best_form(source, plan, best)
                 equal, unequal = equal + (not differs), unequal + differs
@@ -330,19 +330,19 @@ class _Climb:
 
     def _fused(self) -> Reading | None:
         """The model with the convolutions that a session makes of several nodes, as it would anew for each stripe."""
-        found, level = self.proto, self.goal.settings.level
-        kinds = {node.op_type for node in found.graph.node}
+        fused, level = self.proto, self.goal.settings.level
+        kinds = {node.op_type for node in fused.graph.node}
         for name, wanted, levels in (
             ("basic", "Conv", LEVELS[1:]), ("extended", "QuantizeLinear", LEVELS[2:])
         ):  # fmt: skip
             if self.kept is not None and level in levels and wanted in kinds:
                 path = self.folder / f"{name}.onnx"
                 write_optimized(self.path, name, path)
-                found = with_fused(found, parsed(path), self.folder) or found
-        if found is self.proto:
+                fused = with_fused(fused, parsed(path), self.folder) or fused
+        if fused is self.proto:
             return None
-        self.proto = found
-        return self._reading(found, self._graph_of(found))
+        self.proto = fused
+        return self._reading(fused, self._graph_of(fused))
 
     def _graph_of(self, proto: Any) -> Graph:
         """The graph of a form of the file, its inputs bound as the model's are."""
@@ -357,8 +357,8 @@ class _Climb:
 
     def _with_copies(self, reading: Reading) -> Iterator[_Source]:
         """The model with its largest skips recomputed, one more each time."""
-        found = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
-        for skips in dict.fromkeys(tuple(some[: k + 1]) for some in found for k in range(len(some))):
+        by_share = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
+        for skips in dict.fromkeys(tuple(some[: k + 1]) for some in by_share for k in range(len(some))):
             again = self._with_recomputed(reading, skips)
             yield next(self._hoisted(again.proto, again.reading), again)
 
@@ -471,8 +471,8 @@ def other_settings(goal: OnnxGoal) -> list[SessionSettings]:
         replace(user, pattern=False, shrink=True),
         replace(user, pattern=False),
     ]
-    changed = [replace(one, **{name: getattr(user, name) for name in goal.fixed}) for one in tried]
-    legal = [replace(one, shrink=one.shrink and one.arena != "off") for one in changed]
+    changed = [replace(settings, **{name: getattr(user, name) for name in goal.fixed}) for settings in tried]
+    legal = [replace(settings, shrink=settings.shrink and settings.arena != "off") for settings in changed]
     return [settings for settings in dict.fromkeys(legal) if settings != user]
 
 

@@ -104,8 +104,8 @@ class Reading:
         """The numbers of a constant operand; empty where it is absent, None where they are not known."""
         if position >= len(op.inputs) or op.inputs[position] < 0:
             return ()
-        found = self.constants(self.graph.tensors[op.inputs[position]].name)
-        return None if found is None else tuple(found.reshape(-1).tolist())
+        array = self.constants(self.graph.tensors[op.inputs[position]].name)
+        return None if array is None else tuple(array.reshape(-1).tolist())
 
 
 def likely_axes(shape: Sequence[int]) -> list[int]:
@@ -218,17 +218,17 @@ def _padded(reading: Reading, op: Op, axis: int) -> Layer | str:
 def _resized(reading: Reading, op: Op, axis: int) -> Layer | str:
     x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
     mode = op.attribute("mode", "nearest")
-    found = enlarged(x[axis], y[axis], linear=mode == "linear", axes=(axis,))
-    if axis < 2 or isinstance(found, str):
+    layer = enlarged(x[axis], y[axis], linear=mode == "linear", axes=(axis,))
+    if axis < 2 or isinstance(layer, str):
         return f"{y[axis]} rows are not {x[axis]} times a power of two"
     if (op.kind == "Resize" and reading.opset < 11) or numbers(op, "axes") or number(op, "antialias", 0):
         return "it is resized in a way that is not split"
     where = op.attribute("coordinate_transformation_mode", "half_pixel") if op.kind == "Resize" else "asymmetric"
     if mode == "nearest":
         nearest = op.attribute("nearest_mode", "round_prefer_floor") if op.kind == "Resize" else "floor"
-        return found if (where, nearest) in _NEAREST else f"rows are chosen by {where}, {nearest}"
+        return layer if (where, nearest) in _NEAREST else f"rows are chosen by {where}, {nearest}"
     if mode == "linear" and where in ("half_pixel", "pytorch_half_pixel", "asymmetric") and x[axis] > 1:
-        return found
+        return layer
     return f"it interpolates by {mode}, {where}"
 
 

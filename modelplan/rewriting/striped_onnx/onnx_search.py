@@ -111,12 +111,12 @@ class OnnxSearch:
 
     def plans(self) -> list[StripePlan]:
         """Plans of which none is worse in peak and work than another, lowest peak first."""
-        found = {plan.regions: plan for plan in self._swept()}
-        if found:
-            best = self._refined(min(found.values(), key=lambda plan: (plan.peak, plan.macs)))
-            found |= {plan.regions: plan for plan in (best, *self._finer(best))}
+        plans = {plan.regions: plan for plan in self._swept()}
+        if plans:
+            best = self._refined(min(plans.values(), key=lambda plan: (plan.peak, plan.macs)))
+            plans |= {plan.regions: plan for plan in (best, *self._finer(best))}
         front: list[StripePlan] = []
-        for plan in sorted(found.values(), key=lambda p: (p.peak, p.macs)):
+        for plan in sorted(plans.values(), key=lambda p: (p.peak, p.macs)):
             if plan.peak < self.plain.peak and (not front or plan.macs < front[-1].macs):
                 front.append(plan)
         return front
@@ -126,8 +126,8 @@ class OnnxSearch:
         copies = any(self.reading.own_weights(index) for index in range(len(self.graph.ops)))
         for _ in range(_TARGETS):
             target = int(target * _SHARE)
-            found = [self._regions(target, price) for price in (_BYTE_MACS if copies else _BYTE_MACS[:1])]
-            for regions in dict.fromkeys(regions for regions in found if regions):
+            region_sets = [self._regions(target, price) for price in (_BYTE_MACS if copies else _BYTE_MACS[:1])]
+            for regions in dict.fromkeys(regions for regions in region_sets if regions):
                 plan = self._judged(regions)
                 if self._affordable(plan):
                     yield plan
@@ -231,8 +231,8 @@ class OnnxSearch:
                 cost = self._cheapest(place, end, target)
                 if cost:
                     _keep(after, end, (work + cost.extra + price * cost.copied, (*regions, cost.region), True))
-        found = after.get(len(self.graph.ops))
-        return found[1] if found and found[1] else None
+        cheapest = after.get(len(self.graph.ops))
+        return cheapest[1] if cheapest and cheapest[1] else None
 
     def _joining(self, place: int) -> int:
         """Bytes alive while the stripes of an operator's operands are concatenated."""
@@ -267,14 +267,14 @@ class OnnxSearch:
 
     def _least_probed(self, first: int, end: int) -> int:
         """How low a region may come, by the prices of two numbers of stripes or of few; -1 where there are none."""
-        found: list[int] = []
+        peaks: list[int] = []
         for stripes in reversed(_STRIPES):
             if stripes * (end - first) > _MOST_PROBED and stripes > _STRIPES[0]:
                 continue
-            found += [cost.peak for cost in self._prices(first, end, stripes)]
-            if len(found) >= _PROBES:
+            peaks += [cost.peak for cost in self._prices(first, end, stripes)]
+            if len(peaks) >= _PROBES:
                 break
-        return min(found, default=-1)
+        return min(peaks, default=-1)
 
     def _priced(self, first: int, end: int, stripes: int) -> list[_Cost]:
         """What a region costs in so many stripes; nothing where there are no such stripes."""
@@ -323,6 +323,6 @@ class OnnxSearch:
         yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps), program.copied)
 
 
-def _keep(after: dict[int, _Found], end: int, found: _Found) -> None:
-    if end not in after or found[0] < after[end][0]:
-        after[end] = found
+def _keep(after: dict[int, _Found], end: int, candidate: _Found) -> None:
+    if end not in after or candidate[0] < after[end][0]:
+        after[end] = candidate

@@ -56,17 +56,17 @@ def _earlier(reading: Reading, order: list[int], index: int) -> list[int]:
 
 def _feeding(reading: Reading, index: int) -> set[int]:
     """The operators by rows whose results only this operator or others of these read."""
-    graph, found, pending = reading.graph, {index}, [index]
+    graph, feeders, pending = reading.graph, {index}, [index]
     enough = _ALIKE * _output_bytes(reading, {index})
     while pending:
         for t in graph.ops[pending.pop()].reads:
             maker = graph.producers[t]
-            if maker < 0 or maker in found or not set(graph.readers[t]) <= found or t in graph.outputs:
+            if maker < 0 or maker in feeders or not set(graph.readers[t]) <= feeders or t in graph.outputs:
                 continue
             if graph.tensors[t].nbytes >= enough and reading.goes_by_rows(maker):
-                found.add(maker)
+                feeders.add(maker)
                 pending.append(maker)
-    return found - {index}
+    return feeders - {index}
 
 
 def _output_bytes(reading: Reading, ops: set[int]) -> int:

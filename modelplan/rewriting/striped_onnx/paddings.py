@@ -20,13 +20,13 @@ def margins(graph: Graph, op: Op, places: int) -> list[tuple[int, int]]:
     if word in ("NOTSET", ""):
         pads = numbers(op, "pads") or (0,) * (2 * places)
         return [(pads[k], pads[places + k]) for k in range(places)]
-    found = []
+    paddings = []
     for k in range(places):
         reach, stride = extent(graph, op, k)
         total = same_padding(x[2 + k], y[2 + k], reach, stride) if word != "VALID" else 0
         small = total // 2
-        found.append((small, total - small) if word == "SAME_UPPER" else (total - small, small))
-    return found
+        paddings.append((small, total - small) if word == "SAME_UPPER" else (total - small, small))
+    return paddings
 
 
 def extent(graph: Graph, op: Op, place: int) -> tuple[int, int]:

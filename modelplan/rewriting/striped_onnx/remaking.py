@@ -62,18 +62,18 @@ def _skips(reading: Reading, share: float, early: Callable[[int, Sequence[int]],
 def _makers(reading: Reading, t: int, share: float) -> tuple[int, ...]:
     """The operators that recompute a value from smaller ones; empty where one cannot go by rows."""
     graph, size = reading.graph, reading.graph.tensors[t].nbytes
-    pending, found = [t], set[int]()
+    pending, makers = [t], set[int]()
     while pending:
         index = graph.producers[pending.pop()]
-        if index in found:
+        if index in makers:
             continue
-        if index in reading.apart or not reading.goes_by_rows(index) or len(found) == _MOST_OPS:
+        if index in reading.apart or not reading.goes_by_rows(index) or len(makers) == _MOST_OPS:
             return ()
-        found.add(index)
+        makers.add(index)
         pending += [
             u for u in graph.ops[index].reads if graph.producers[u] >= 0 and graph.tensors[u].nbytes > share * size
         ]
-    return tuple(sorted(found))
+    return tuple(sorted(makers))
 
 
 def with_copies(proto: Any, reading: Reading, skips: Sequence[Skip]) -> tuple[Any, dict[str, str]]:

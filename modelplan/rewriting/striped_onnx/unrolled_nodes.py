@@ -72,11 +72,11 @@ class OnnxProgram(StripedProgram[OnnxStep]):
 
     def join(self, t: int) -> None:
         """Concatenates the pieces of a value."""
-        found = self.pieces.pop(t, [])
-        if found:
+        pieces = self.pieces.pop(t, [])
+        if pieces:
             self.allocate(t)
-            kind = "Concat" if len(found) > 1 else "Identity"
-            self.steps.append(OnnxStep(kind, tuple(piece.value for piece in found), (t,), axis=found[0].axis))
+            kind = "Concat" if len(pieces) > 1 else "Identity"
+            self.steps.append(OnnxStep(kind, tuple(piece.value for piece in pieces), (t,), axis=pieces[0].axis))
 
     def _bytes(self, t: int, shape: tuple[int, ...]) -> int:
         return 0 if t in self.weightless else nbytes(self.graph.tensors[t].dtype, shape)
@@ -159,12 +159,12 @@ class _Stripes(StripeLowering):
         raw = self._value("_made" * wrong, y, axis, window.computed)
         padding, own = (window.above, window.below), self._workspace(index, window)
         self.program.copied += self.reading.own_weights(index) if self.number else 0
-        made = a - window.skip, a - window.skip + window.computed
-        step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, made, padding, workspace=own)
+        computed_rows = a - window.skip, a - window.skip + window.computed
+        step = OnnxStep(op.kind, tuple(inputs), (raw,), index, axis, computed_rows, padding, workspace=own)
         self._append(step)
         self.program.macs += layer.row_macs * window.computed
         if wrong:
-            raw = self._cut(y, HeldRows(raw, axis, *made), (a, b))
+            raw = self._cut(y, HeldRows(raw, axis, *computed_rows), (a, b))
         if y in self.pieces:
             self.pieces[y].append(HeldRows(raw, axis, a, b))
         lo = self.rows.seen[y][0]
@@ -218,9 +218,9 @@ class _Stripes(StripeLowering):
         key = t, *rows
         if key not in self.cuts:
             lo, hi = rows
-            found = [piece for piece in self.program.pieces[t] if piece.lo < hi and piece.hi > lo]
-            parts = [self._cut(t, piece, (max(lo, piece.lo), min(hi, piece.hi))) for piece in found]
-            joined = parts[0] if len(parts) == 1 else self._concat(t, parts, (found[0].axis, lo, hi))
+            pieces = [piece for piece in self.program.pieces[t] if piece.lo < hi and piece.hi > lo]
+            parts = [self._cut(t, piece, (max(lo, piece.lo), min(hi, piece.hi))) for piece in pieces]
+            joined = parts[0] if len(parts) == 1 else self._concat(t, parts, (pieces[0].axis, lo, hi))
             self.cuts[key] = joined
         return self.cuts[key]
 
@@ -315,9 +315,9 @@ def live_after(graph: Graph, weightless: frozenset[int] = frozenset()) -> list[f
     for op in reversed(graph.ops):
         if weightless.intersection(op.writes):
             last |= {t: max(last[t], *(last[y] for y in op.writes)) for t in op.reads}
-    found: list[set[int]] = [set() for _ in range(len(graph.ops) + 1)]
+    alive: list[set[int]] = [set() for _ in range(len(graph.ops) + 1)]
     for t, tensor in enumerate(graph.tensors):
         if tensor.kind is Kind.ACTIVATION and first[t] >= 0:
             for place in range(first[t] + 1, last[t] + 1):
-                found[place].add(t)
-    return [frozenset(values) for values in found]
+                alive[place].add(t)
+    return [frozenset(values) for values in alive]

@@ -68,8 +68,8 @@ def reading_of(
             return None
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             return None
-        found: npt.NDArray[Any] = onnx.numpy_helper.to_array(tensor)
-        return found
+        array: npt.NDArray[Any] = onnx.numpy_helper.to_array(tensor)
+        return array
 
     opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
     computed = () if kept is None else (t for op in graph.ops for t in op.writes)
@@ -78,8 +78,8 @@ def reading_of(
 
 
 def _names(part: Any) -> set[str]:
-    found = {value.name for value in (*part.input, *part.initializer)}
-    return found | {name for node in part.node for name in (*node.output, node.name)}
+    names = {value.name for value in (*part.input, *part.initializer)}
+    return names | {name for node in part.node for name in (*node.output, node.name)}
 
 
 def _kind(node: Any) -> str:
@@ -269,11 +269,11 @@ class _Writer:
                 make("Reshape", [names[3], self._constant([1])], names[4:5], self._new(f"{names[4]}_node")),
             ]
             self.zeros[value] = names[4]
-        found = self._new(f"{computed}/then")
+        delayed = self._new(f"{computed}/then")
         self.nodes.append(
-            self.onnx.helper.make_node("Add", [number, self.zeros[value]], [found], self._new(f"{found}_node"))
+            self.onnx.helper.make_node("Add", [number, self.zeros[value]], [delayed], self._new(f"{delayed}_node"))
         )
-        return found
+        return delayed
 
     def _striped(self, step: OnnxStep) -> Any:
         """A copy of the operator's node for a stripe."""
@@ -303,8 +303,8 @@ class _Writer:
     def _pad(self, node: Any, step: OnnxStep, above: int, below: int) -> None:
         op, rank = self.reading.graph.ops[step.source], len(self.program.shape(step.outputs[0]))
         old = self.reading.opset < PAD_OPERANDS
-        found = dict(op.attributes).get("pads") if old else self.reading.constant(op, 1)
-        pads = [int(str(n).removesuffix(".0")) for n in found] if isinstance(found, tuple) else [0] * 2 * rank
+        given_pads = dict(op.attributes).get("pads") if old else self.reading.constant(op, 1)
+        pads = [int(str(n).removesuffix(".0")) for n in given_pads] if isinstance(given_pads, tuple) else [0] * 2 * rank
         pads[step.axis], pads[rank + step.axis] = above, below
         self._give(node, "pads", 1, pads, PAD_OPERANDS)
 
@@ -316,7 +316,7 @@ class _Writer:
             numbers(op, name) if old else self.reading.constant(op, place)
             for place, name in enumerate(("starts", "ends", "axes"), 1)
         ]
-        starts, ends, axes = (list(map(int, found or ())) for found in given)
+        starts, ends, axes = (list(map(int, given_numbers or ())) for given_numbers in given)
         cut = [axis % rank for axis in axes] or list(range(len(starts)))
         if step.axis in cut:
             place = cut.index(step.axis)
@@ -363,8 +363,8 @@ class _Writer:
 
 def node_reads(node: Any) -> list[str]:
     """What a node and the nodes in its bodies read."""
-    found = list(node.input)
+    reads = list(node.input)
     for attribute in node.attribute:
         for part in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
-            found += [name for inner in part.node for name in node_reads(inner)]
-    return found
+            reads += [name for inner in part.node for name in node_reads(inner)]
+    return reads

@@ -159,23 +159,23 @@ def promising_ranges(space: Space, ceiling: int, floor: int, most: int) -> list[
     Each holds at least one operator that needs more than `floor` by itself. For each such operator the runs between
     small maps come first, all operators in turn, and after `most` regions the rest is left out.
     """
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     priced = 0
     for base, _ in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
         if priced > most:
             break
         priced += sum(not isinstance(form, CarryingLoop) for form in _forms(base))
-        found.append((base.region.first, base.region.last))
-    return found
+        ranges.append((base.region.first, base.region.last))
+    return ranges
 
 
 def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> list[Candidate]:
     """Operators [first, last] in stripes that stay below `ceiling`, the dearer of two ways left out."""
     candidates: list[Candidate] = []
     for base, across in _of_range(space, first, last, ceiling):
-        found = [c for form in _forms(base) if (c := _priced(space, base, form, across)) and c.peak < ceiling]
+        below_ceiling = [c for form in _forms(base) if (c := _priced(space, base, form, across)) and c.peak < ceiling]
         for carries in (False, True):  # the windows of loops that carry rows leave gaps, so their price says less
-            candidates += _undominated(c for c in found if carries_rows(c) == carries)
+            candidates += _undominated(c for c in below_ceiling if carries_rows(c) == carries)
     return candidates
 
 
@@ -183,8 +183,10 @@ def priced(space: Space, form: CarryingLoop | ChannelBlocks | LoopedStripes | Un
     """A region in stripes of this form with what it is expected to cost, None where there are no such stripes."""
     if isinstance(form, ChannelBlocks):
         return priced_blocks(space, form)
-    found = (_priced(space, base, form, across) for base, across in _of_range(space, form.first, form.last, maxsize))
-    return next(found, None)
+    candidates = (
+        _priced(space, base, form, across) for base, across in _of_range(space, form.first, form.last, maxsize)
+    )
+    return next(candidates, None)
 
 
 def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container[int] = ()) -> list[Candidate]:
@@ -192,7 +194,7 @@ def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container
 
     Operators of `barred` are in none.
     """
-    found = list[Candidate]()
+    candidates = list[Candidate]()
     for first in range(len(space.order)):
         for last in range(first, min(first + _LONGEST, len(space.order))):
             op = space.order[last]
@@ -201,8 +203,8 @@ def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container
             alone = first == last and not space.prices.scratch(op)  # blocks of it save nothing
             if not alone and max(space.peaks[first : last + 1]) > floor:
                 priced = (priced_blocks(space, region) for region in blocks_of(space, first, last))
-                found += _undominated(c for c in priced if c and c.peak < ceiling)
-    return found
+                candidates += _undominated(c for c in priced if c and c.peak < ceiling)
+    return candidates
 
 
 def blocks_of(space: Space, first: int, last: int) -> Iterator[ChannelBlocks]:

@@ -53,7 +53,7 @@ class _Writer(LoopWriter):
 
     def result_begins(self) -> tuple[tuple[int, ...], ...]:
         rows, y = self.rows, self.rows.result
-        return tuple(self._begin_at(max(end - rows.made[y], 0)) for end in rows.upto(y))
+        return tuple(self._begin_at(max(end - rows.new_rows[y], 0)) for end in rows.upto(y))
 
     def _operator(self, index: int, fronts: dict[int, int]) -> None:
         """One operator on its rows of this iteration, put behind those that its map carries, which join `fronts`."""
@@ -63,24 +63,24 @@ class _Writer(LoopWriter):
         inputs = list(op.inputs)
         for position in layer.operands:
             inputs[position] = self._operand(index, op.inputs[position])
-        carried, made = self.rows.carried(y), self.rows.made[y]
-        for position, numbers in steering_operands(self.graph, op, {self.axis: made}).items():
+        carried, new_rows = self.rows.carried(y), self.rows.new_rows[y]
+        for position, numbers in steering_operands(self.graph, op, {self.axis: new_rows}).items():
             inputs[position : position + 1] = [self.program.constant(numbers)]
         start = self.program.new_group()
-        value = self._map(y, made, "made", GroupOffset(start.group, carried * self.base.row_bytes(y)))
+        value = self._map(y, new_rows, "made", GroupOffset(start.group, carried * self.base.row_bytes(y)))
         changes = (("padding", "VALID"),) if index in self.rows.padded else ()
         self.body.append(TfliteStep(op.kind, tuple(inputs), (value,), index, changes))
         self.held[y] = value
         if carried:
             fronts[y] = self._map(y, carried, "carried", start)
-            self.held[y] = self._map(y, carried + made, "window", start)
+            self.held[y] = self._map(y, carried + new_rows, "window", start)
             operands = fronts[y], value
             self.body.append(TfliteStep("CONCATENATION", operands, (self.held[y],), changes=(("axis", self.axis),)))
 
     def _carry(self, x: int, front: int) -> None:
         """Moves the rows that the next iteration needs to the front of the window of a map."""
         after = self._map(x, self.rows.carried(x), "left", self.program.group_offsets[front])
-        self._cut(self.held[x], self.rows.made[x], after)
+        self._cut(self.held[x], self.rows.new_rows[x], after)
         self.carried[front] = after
 
     def _cut(self, source: int, start: int, value: int) -> None:

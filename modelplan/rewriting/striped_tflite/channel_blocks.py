@@ -45,16 +45,16 @@ def channel_operands(graph: Graph, op: Op) -> ChannelOperands | str:
     maps = [graph.tensors[t] for t in (*op.reads, *op.writes) if graph.tensors[t].kind is not Kind.CONSTANT]
     if len(y.shape) < 2 or any(x.kind is not Kind.ACTIVATION or x.dtype not in _EXACT for x in maps):
         return "it has no channels, or not of whole numbers"
-    found = _found_operands(graph, op)
-    if isinstance(found, str):
-        return found
+    operands = _found_operands(graph, op)
+    if isinstance(operands, str):
+        return operands
     channels = y.shape[-1]
-    if any(graph.tensors[op.inputs[at]].shape[-1] != channels for at in found.maps):
+    if any(graph.tensors[op.inputs[at]].shape[-1] != channels for at in operands.maps):
         return "it makes another number of channels than it reads"
-    cut = [(graph.tensors[op.inputs[at]], axis) for at, axis in found.constants.items()]
+    cut = [(graph.tensors[op.inputs[at]], axis) for at, axis in operands.constants.items()]
     if any(t.kind is not Kind.CONSTANT or t.dtype not in _CUT or t.shape[axis] != channels for t, axis in cut):
         return "its weights cannot be cut"
-    return found
+    return operands
 
 
 def makes_blocks(graph: Graph, index: int, scratch: int) -> bool:
@@ -125,17 +125,17 @@ def block_layers(graph: Graph, order: Sequence[int], region: ChannelBlocks) -> B
         raise IllegalStripeError(f"cuts {list(region.cuts)} are not those of {list(result)}")
     if any(high - low < 2 for low, high in pairwise(region.cuts)):
         raise IllegalStripeError("a block has one channel")
-    layers, made = dict[int, Layer](), set[int]()
+    layers, region_maps = dict[int, Layer](), set[int]()
     for index in ops:
         op = graph.ops[index]
-        found = channel_operands(graph, op)
-        if isinstance(found, str):
-            raise IllegalStripeError(f"{graph.label(index)}: {found}")
+        operands = channel_operands(graph, op)
+        if isinstance(operands, str):
+            raise IllegalStripeError(f"{graph.label(index)}: {operands}")
         channels = graph.tensors[op.outputs[0]].shape[-1]
-        if channels != result[-1] or made & {t for at, t in enumerate(op.inputs) if at not in found.maps}:
+        if channels != result[-1] or region_maps & {t for at, t in enumerate(op.inputs) if at not in operands.maps}:
             raise IllegalStripeError(f"{graph.label(index)}: it needs other channels of what the region makes")
-        made.add(op.outputs[0])
-        layers[index] = Layer("pointwise", found.maps, channels, channels)
+        region_maps.add(op.outputs[0])
+        layers[index] = Layer("pointwise", operands.maps, channels, channels)
     base = with_ends(graph, region, layers)
     if base.exits != {base.output(ops[-1])}:
         raise IllegalStripeError("another map than the last one is read behind the region")
@@ -168,14 +168,14 @@ def _append_block(
     program: TfliteProgram, base: BlockLayers, index: int, held: dict[int, int], channels: tuple[int, int]
 ) -> None:
     """Appends an operator on a block of its channels; `held` are the blocks of maps."""
-    op, found = base.graph.ops[index], channel_operands(base.graph, base.graph.ops[index])
-    assert not isinstance(found, str)
+    op, operands = base.graph.ops[index], channel_operands(base.graph, base.graph.ops[index])
+    assert not isinstance(operands, str)
     inputs = list(op.inputs)
-    for position in found.maps:
+    for position in operands.maps:
         if op.inputs[position] not in held:
             held[op.inputs[position]] = _cut_out(program, op.inputs[position], channels)
         inputs[position] = held[op.inputs[position]]
-    for position, axis in found.constants.items():
+    for position, axis in operands.constants.items():
         t, shape = op.inputs[position], list(base.graph.tensors[op.inputs[position]].shape)
         shape[axis] = channels[1] - channels[0]
         part = AddedValue(_named(base.graph, t, channels), t, tuple(shape), part=(axis, *channels))

@@ -74,9 +74,9 @@ class _EarlyPadding:
         self.origin[len(self.tensors) - 1] = y
         return len(self.tensors) - 1
 
-    def _insert(self, found: tuple[Op, Layer], position: int) -> None:
-        self.ops.append(found[0])
-        self.layers[len(self.ops) - 1] = found[1]
+    def _insert(self, operator: tuple[Op, Layer], position: int) -> None:
+        self.ops.append(operator[0])
+        self.layers[len(self.ops) - 1] = operator[1]
         self.sequence.insert(position, len(self.ops) - 1)
 
     def _pad(self, y: int, padded: int, margin: tuple[tuple[int, int], ...]) -> tuple[Op, Layer]:

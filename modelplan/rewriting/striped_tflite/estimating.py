@@ -67,13 +67,13 @@ def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
     Raises:
         IllegalStripeError: the region has no windows of one extent.
     """
-    found = tiling(base)
-    inside, macs, slices, time = _body(base, found, prices)
+    loop_tiling = tiling(base)
+    inside, macs, slices, time = _body(base, loop_tiling, prices)
     ops = 4 + 2 * slices  # WHILE, next counter, begin of the result and its update, and a begin for each slice
     tail = prices.tail
     kept = tail("WHILE", 0, 3) + tail("DYNAMIC_UPDATE_SLICE", 0, 3) + (2 + 2 * slices) * tail("SLICE", 0, 2)
     time += prices.iteration + (2 + slices) * prices.added("SLICE", _RANK, _RANK)
-    count, peak = len(found.tiles), across + _around_loop(base, found) + inside
+    count, peak = len(loop_tiling.tiles), across + _around_loop(base, loop_tiling) + inside
     return Cost(peak=peak, macs=count * macs, ops=ops, tail=kept, time=count * time)
 
 
@@ -99,13 +99,13 @@ def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int
     for op in base.ops:
         y, kind = base.output(op), graph.ops[op].kind
         held |= {x: tensors[x].nbytes * widest // channels for x in base.row_operands(op) if x in cut}
-        made = tensors[y].nbytes * widest // channels
+        block_bytes = tensors[y].nbytes * widest // channels
         dying = sum(size for x, size in held.items() if last.get(x) == op)
         part = widest / channels if base.row_operands(op) else 1  # scratch holds what is read
-        worst = max(worst, sum(held.values()) + made - min(dying, made) + int(prices.scratch(op) * part))
-        held = {x: size for x, size in {**held, y: made}.items() if last.get(x) != op}
-        one = prices.tail(kind, scaled_channels(kind, (widest,)), 1 + constants[op])
-        tail += count * one - prices.tail(kind, scaled_channels(kind, (channels,)), 1)
+        worst = max(worst, sum(held.values()) + block_bytes - min(dying, block_bytes) + int(prices.scratch(op) * part))
+        held = {x: size for x, size in {**held, y: block_bytes}.items() if last.get(x) != op}
+        block_tail = prices.tail(kind, scaled_channels(kind, (widest,)), 1 + constants[op])
+        tail += count * block_tail - prices.tail(kind, scaled_channels(kind, (channels,)), 1)
         time += prices.time(graph, op) + (count - 1) * prices.added(kind, 0, 1)
     for t in cut:
         tail += count * prices.tail("SLICE", 0, 2)
@@ -137,17 +137,17 @@ class _CarryingEstimate:
         for op in base.ops:
             y = base.output(op)
             copies = sum(self.operand(op, x) for x in base.row_operands(op))
-            made = rows.made[y] * self.row[y]
+            new_bytes = rows.new_rows[y] * self.row[y]
             whole = base.graph.tensors[y].nbytes
-            scratch = prices.scratch(op) * made // max(1, whole)
-            worst = max(worst, sum(held.values()) + max(copies, made * (not rows.carried(y))) + scratch)
-            macs += base.layers[op].row_macs * rows.made[y]
-            self.time += prices.time(base.graph, op) * made / max(1, whole)
+            scratch = prices.scratch(op) * new_bytes // max(1, whole)
+            worst = max(worst, sum(held.values()) + max(copies, new_bytes * (not rows.carried(y))) + scratch)
+            macs += base.layers[op].row_macs * rows.new_rows[y]
+            self.time += prices.time(base.graph, op) * new_bytes / max(1, whole)
             if rows.carried(y):
                 self.count("CONCATENATION", 0, 1, 1)
                 self.count("SLICE", rows.carried(y) * self.row[y], base.graph.tensors[y].shape[-1], 5)
             else:
-                held[y] = made
+                held[y] = new_bytes
             held = {x: size for x, size in held.items() if self.last.get(x) != op}
         count, around = rows.iterations, self.around()
         return Cost(peak=across + windows + worst + around, macs=count * macs, ops=self.ops, tail=self.tail,
@@ -165,17 +165,17 @@ class _CarryingEstimate:
         base, rows, shape = self.base, self.rows, self.base.graph.tensors[x].shape
         _, extent = rows.windows(base.layers[op], base.output(op))
         there = rows.held[x] if x in base.inner else min(extent, base.height(x))
-        found = 0 if x in base.inner else there * self.row[x]
-        if found or (op not in rows.padded and there != extent):
-            self.count("SLICE", found, shape[-1], 2)
+        copied = 0 if x in base.inner else there * self.row[x]
+        if copied or (op not in rows.padded and there != extent):
+            self.count("SLICE", copied, shape[-1], 2)
         if op not in rows.padded:
-            return found
+            return copied
         wide = self.row[x] * (shape[3 - base.region.axis] + sum(base.layers[op].across)) // shape[3 - base.region.axis]
         padded = (there + sum(rows.padding(base.layers[op], x, there, extent))) * wide
         self.count("PAD", padded, shape[-1], 1)
         self.count("SLICE", _RANK, 1, 2)
         self.count("GATHER", extent * wide, wide, 1)
-        return found + padded
+        return copied + padded
 
     def count(self, kind: str, elements: int, width: int, new: int) -> None:
         """Counts one operator that the loop adds, with so many new tensors."""
@@ -184,7 +184,7 @@ class _CarryingEstimate:
         self.time += self.prices.added(kind, elements, width)
 
 
-def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, int, float]:
+def _body(base: LoopLayers, loop_tiling: Tiling, prices: Prices) -> tuple[int, int, int, float]:
     """Bytes of the worst operator of a loop's body, the work of an iteration, the slices in it, and nanoseconds.
 
     The bytes are those of maps inside the body: operands that are read later, windows, what is made and what is kept.
@@ -200,14 +200,14 @@ def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, in
         windows = 0
         for position in layer.operands:
             x = ops[op].inputs[position]
-            area = prod(axis_rows.taken[op, position].extent for axis_rows in found.both_axes)
+            area = prod(axis_rows.taken[op, position].extent for axis_rows in loop_tiling.both_axes)
             rows = layer.places[1:3] or (1, 2)
             size = area * (tensors[x].nbytes // prod(tensors[x].shape[axis] for axis in rows))
             if held.get(x) != size:
                 windows, slices = windows + size, slices + 1
                 time += prices.added("SLICE", size, tensors[x].shape[-1])
-        computed = pixel * prod(axis_rows.computed[op] for axis_rows in found.both_axes)
-        kept = pixel * prod(axis_rows.kept[op].extent for axis_rows in found.both_axes)
+        computed = pixel * prod(axis_rows.computed[op] for axis_rows in loop_tiling.both_axes)
+        kept = pixel * prod(axis_rows.kept[op].extent for axis_rows in loop_tiling.both_axes)
         scratch = prices.scratch(op) * computed // max(1, y.nbytes)
         worst = max(worst, sum(held.values()) + windows + computed + scratch)
         macs += layer.row_macs * computed // max(1, y.nbytes // y.shape[base.region.axis])
@@ -217,18 +217,18 @@ def _body(base: LoopLayers, found: Tiling, prices: Prices) -> tuple[int, int, in
             time += prices.added("SLICE", kept, y.shape[-1])
         held[ops[op].outputs[0]] = kept
         held = {x: size for x, size in held.items() if x in base.exits or last.get(x) not in (None, op)}
-    result = tensors[found.result]
+    result = tensors[loop_tiling.result]
     time += prices.added("DYNAMIC_UPDATE_SLICE", kept, result.shape[-1])
     return worst, macs, slices, time
 
 
-def _around_loop(base: LoopLayers, found: Tiling) -> int:
+def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
     """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed."""
     axis, tensors = base.region.axis, base.graph.tensors
-    axis_rows = found.both_axes[axis - 1]
+    axis_rows = loop_tiling.both_axes[axis - 1]
     starts = axis_rows.result.starts
     total = np.zeros(len(starts), dtype=np.int64)
-    for x in found.entries:
+    for x in loop_tiling.entries:
         turned = any(base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
         height = tensors[x].shape[axis]
         taken = [
@@ -237,7 +237,7 @@ def _around_loop(base: LoopLayers, found: Tiling) -> int:
         low = np.minimum.reduce([np.array(run) for run in taken])
         needed = np.zeros_like(low) if turned or _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
         total += (height - needed) * (tensors[x].nbytes // height)
-    result = tensors[found.result]
+    result = tensors[loop_tiling.result]
     row = result.nbytes // result.shape[axis]
     begun = axis_rows.result.extent if base.region.columns else 0  # a stripe of tiles is made in pieces
     return int((total + (np.array(starts) + begun) * row).max())

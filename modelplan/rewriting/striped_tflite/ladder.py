@@ -317,10 +317,10 @@ class _Climb:
 
     def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
         rungs = []
-        found = [(model, whole, order) for model, whole, orders in variants for order in orders]
-        for model, whole, order in found:
+        ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
+        for model, whole, order in ordered_models:
             joined = self._with_joins(whole, order) if self.joins else whole
-            search = StripeSearch(model, joined, order, self.processes, 1 / len(found))
+            search = StripeSearch(model, joined, order, self.processes, 1 / len(ordered_models))
             rungs += search.answers()
             self.points += search.points()
             self.bounds.append(search.least)
@@ -361,10 +361,10 @@ def same_scale(data: bytes) -> Callable[[int, int], bool]:
     subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
 
     def scale(t: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        found = subgraph.Tensors(t).Quantization()
-        if found is None:
+        quantization = subgraph.Tensors(t).Quantization()
+        if quantization is None:
             return (), ()
-        scales = tuple(found.Scale(i) for i in range(found.ScaleLength()))
-        return scales, tuple(found.ZeroPoint(i) for i in range(found.ZeroPointLength()))
+        scales = tuple(quantization.Scale(i) for i in range(quantization.ScaleLength()))
+        return scales, tuple(quantization.ZeroPoint(i) for i in range(quantization.ZeroPointLength()))
 
     return lambda a, b: scale(a) == scale(b)

@@ -56,15 +56,15 @@ class LoopWriter(ABC):
         counter = self.counter
         following = self._small("counter_next", 1, program.group_offsets[counter])
         flag = program.add_at(AddedValue(f"{self.name}/going", -1, (1,), dtype="bool"), program.new_group())
-        one = program.constant((1,))
+        slice_size = program.constant((1,))
         going = [0] * (end + 1)
         going[:end:stride] = [1] * self.count
-        condition = TfliteStep("SLICE", (self._table("going_on", going, "bool"), counter, one), (flag,))
+        condition = TfliteStep("SLICE", (self._table("going_on", going, "bool"), counter, slice_size), (flag,))
         self.append_body()
         updated = self._updated()
         steps = [0] * end
         steps[::stride] = [stride * (i + 1) for i in range(self.count)]
-        self.body.append(TfliteStep("SLICE", (self._table("next", steps), counter, one), (following,)))
+        self.body.append(TfliteStep("SLICE", (self._table("next", steps), counter, slice_size), (following,)))
         passed = tuple(self._again(x, x, f"x{i or ''}") for i, x in enumerate(self.entries))
         carried = tuple(self.carried)
         begun = [self._again(c, self._origin(c), f"begun{i}", variable=True) for i, c in enumerate(carried)]
@@ -123,9 +123,9 @@ class LoopWriter(ABC):
 
 
 class _Writer(LoopWriter):
-    def __init__(self, program: TfliteProgram, base: LoopLayers, found: Tiling) -> None:
-        super().__init__(program, base.graph, found.entries, found.result, len(found.tiles))
-        self.base, self.tiling = base, found
+    def __init__(self, program: TfliteProgram, base: LoopLayers, loop_tiling: Tiling) -> None:
+        super().__init__(program, base.graph, loop_tiling.entries, loop_tiling.result, len(loop_tiling.tiles))
+        self.base, self.tiling = base, loop_tiling
         self.loose = all(takes_anything(base.graph, op) for op in base.ops)
 
     def append_body(self) -> None:

@@ -166,9 +166,9 @@ def value_addresses(program: TfliteProgram, packing: GroupPacking) -> dict[int, 
 
 def scratch_of(program: TfliteProgram, runtime: Runtime, known: dict[object, tuple[int, ...]]) -> list[tuple[int, int]]:
     """(tick, bytes) of every working buffer that the kernels of a runtime ask for; `known` remembers the kernels."""
-    found: list[tuple[int, int]] = []
+    buffers: list[tuple[int, int]] = []
     if runtime.scratch is None:
-        return found
+        return buffers
     for tick, step in placed_steps(program):
         if step.kind == "WHILE":
             continue
@@ -176,8 +176,8 @@ def scratch_of(program: TfliteProgram, runtime: Runtime, known: dict[object, tup
         if key not in known:
             graph = step_graph(program, step)
             known[key] = runtime.scratch(graph, graph.ops[0], runtime.kernels)
-        found += [(tick, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
-    return found
+        buffers += [(tick, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
+    return buffers
 
 
 def is_aligned(program: TfliteProgram, runtime: Runtime) -> bool:

@@ -234,10 +234,10 @@ def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[Memor
         yield from _whole(program, t, tick + 1, writes=False)
 
 
-def _of_ends(program: TfliteProgram, loop: TfliteLoop, found: Iterator[MemoryAccess]) -> Iterator[MemoryAccess]:
+def _of_ends(program: TfliteProgram, loop: TfliteLoop, all_accesses: Iterator[MemoryAccess]) -> Iterator[MemoryAccess]:
     """The accesses to maps that a loop reads and makes, which change from iteration to iteration."""
     ends = {program.group_offsets[t].group for t in loop.ends}
-    return (access for access in found if access.group in ends)
+    return (access for access in all_accesses if access.group in ends)
 
 
 def _whole(program: TfliteProgram, value: int, step: int, *, writes: bool) -> Iterator[MemoryAccess]:

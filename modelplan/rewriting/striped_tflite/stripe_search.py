@@ -139,8 +139,8 @@ class StripeSearch:
         """The same where the buffers hold a copy of the operand, so that they grow with its rows, else 0."""
         if op not in self.order or self.model.runtime.scratch is None:
             return 0
-        found, graph = self._scratch(op), self.whole.graph
-        return found if graph.ops[op].reads and found >= graph.tensors[graph.ops[op].reads[0]].nbytes else 0
+        scratch, graph = self._scratch(op), self.whole.graph
+        return scratch if graph.ops[op].reads and scratch >= graph.tensors[graph.ops[op].reads[0]].nbytes else 0
 
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
@@ -170,8 +170,8 @@ class StripeSearch:
         ceiling = max(self.space.peaks)
         floor = max(ceiling // 3, self.least[0])
         ranges = candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced)
-        for found in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
-            self.candidates += found
+        for priced in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
+            self.candidates += priced
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         others = [c for c in self.candidates if not candidates.carries_rows(c)]
         choices = candidates.plans(self.space, others, *most)
@@ -242,12 +242,12 @@ class StripeSearch:
 
     def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
-        found = []
+        scored = []
         results = workers.map("pack", [(plan.regions,) for plan in plans], self.pack_plan)
         for plan, (score, packing) in zip(plans, results, strict=True):
-            found.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
+            scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
         cheap = self.goal.budget is not None
-        for _, plan, packing in found if cheap else sorted(found, key=lambda row: row[0]):
+        for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: row[0]):
             program, total = self._program(plan.regions), self.model.macs + plan.point.macs
             rung = self.model.packed_rung("split", program, self.overlaps, total, plan.regions, packing)
             yield rung
@@ -568,7 +568,7 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
     graph, tensors = space.graph, space.graph.tensors
     read = sum(tensors[t].nbytes for t in graph.inputs if graph.readers[t])
     computed = sum(tensors[t].nbytes for t in graph.outputs if space.lives[t] != (0, 0))
-    found = [(read, "the inputs of the model"), (computed, "the outputs of the model")]
+    needs = [(read, "the inputs of the model"), (computed, "the outputs of the model")]
     for step, live in enumerate(space.live):
         op = space.order[step]
         layer = space.layers[op]
@@ -576,8 +576,8 @@ def least_bytes(space: Space, scratch: Callable[[int], int]) -> tuple[int, str]:
             continue
         if isinstance(layer, str) or (layer.rows_out == 1 and layer.reach >= layer.rows_in):
             needed = _whole_bytes(space, step, live) + scratch(op)
-            found.append((needed, f"{graph.label(op)}, which is not split"))
-    return max(found, key=lambda pair: pair[0])
+            needs.append((needed, f"{graph.label(op)}, which is not split"))
+    return max(needs, key=lambda pair: pair[0])
 
 
 def _whole_bytes(space: Space, step: int, peak: int) -> int:

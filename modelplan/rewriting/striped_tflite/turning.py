@@ -176,8 +176,8 @@ class _Turning:
             for group, order in self._candidates():
                 before = self.order
                 self.order = before | {group: order}
-                found = self.transposed()
-                best, self.order = (found, self.order) if found < best else (best, before)
+                transposed = self.transposed()
+                best, self.order = (transposed, self.order) if transposed < best else (best, before)
             if best == last:
                 break
         return best < sum(self.graph.tensors[self.graph.ops[i].outputs[0]].nbytes for i in self.turns)
@@ -222,12 +222,12 @@ class _Emission:
     def _value(self, t: int, order: AxisOrder | None = None) -> int:
         """The value that holds a tensor in an order, transposed where none does."""
         t, order = self.turning.resolved(t, order)
-        made = self.turning.natural(t)
-        if (t, order) not in self.values and order == made:
+        natural_order = self.turning.natural(t)
+        if (t, order) not in self.values and order == natural_order:
             return t  # what operators make that are not turned
         if (t, order) not in self.values:
-            x, y = self._value(t, made), self._new(t, order)
-            turn = self.result.constant([made.index(axis) for axis in order])
+            x, y = self._value(t, natural_order), self._new(t, order)
+            turn = self.result.constant([natural_order.index(axis) for axis in order])
             self.result.steps.append(TfliteStep("TRANSPOSE", (x, turn), (y,)))
         return self.values[t, order]
 

@@ -161,10 +161,10 @@ class _Stripes(StripeLowering):
             source = self.uncut[x] if index in self.untrimmed and self._takes(index, x) else None
         else:
             source = self._held_with_nothing_more(x, index, layer, (a, b))
-        found = rows_of_window(layer, a, b, source.lo, source.hi) if source else None
-        if source is None or found is None:
+        row_counts = rows_of_window(layer, a, b, source.lo, source.hi) if source else None
+        if source is None or row_counts is None:
             return None
-        return source.value, InputWindow(source.lo, source.hi, skip=found[0], computed=found[1])
+        return source.value, InputWindow(source.lo, source.hi, skip=row_counts[0], computed=row_counts[1])
 
     def _held_with_nothing_more(self, x: int, index: int, layer: Layer, rows: tuple[int, int]) -> HeldRows | None:
         """The value that holds a map's rows, if it yields exactly `rows` without a slice."""
@@ -265,5 +265,5 @@ class _Stripes(StripeLowering):
 
 
 def _numbers(op: Op) -> tuple[object, ...]:
-    found = op.attribute("operand 1")
-    return found if isinstance(found, tuple) else ()
+    operand = op.attribute("operand 1")
+    return operand if isinstance(operand, tuple) else ()

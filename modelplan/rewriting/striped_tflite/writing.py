@@ -93,13 +93,13 @@ def newer_operators(model: bytes) -> dict[int, str]:
     subgraph = tables(model, root_table(model), _SUBGRAPHS)[0]
     maps = tables(model, subgraph, _TENSORS)
     newer = {t for t, table in enumerate(maps) if unknown_fields(model, table, len(TENSOR))}
-    found = {}
+    reasons = {}
     for index, table in enumerate(tables(model, subgraph, _OPERATORS)):
         listed = [at for part in (_OP_INPUTS, _OP_OUTPUTS) for at in slots(model, table, part)]
         own = {int(struct.unpack_from("<i", model, at)[0]) for at in listed}
         if unknown_fields(model, table, len(OPERATOR)) or newer & own or _has_newer_options(model, table):
-            found[index] = "it, its options or its tensors have fields that modelplan does not know"
-    return found
+            reasons[index] = "it, its options or its tensors have fields that modelplan does not know"
+    return reasons
 
 
 def _has_newer_options(model: bytes, operator: int) -> bool:

@@ -30,22 +30,22 @@ class LiveBytes(NamedTuple):
     end: int
 
 
-def byte_lives(found: Sequence[MemoryAccess]) -> list[LiveBytes]:
+def byte_lives(accesses: Sequence[MemoryAccess]) -> list[LiveBytes]:
     """The lifetimes of all bytes, one segment for each longest run of a lifetime. Step -1: the caller writes inputs.
 
     A byte lives from a write until its last read before the next one, or for its writer's step alone.
     """
     by_group: dict[int, list[MemoryAccess]] = {}
-    for access in found:
+    for access in accesses:
         by_group.setdefault(access.group, []).append(access)
     return [segment for group in sorted(by_group) for segment in _lives(group, by_group[group])]
 
 
-def _lives(group: int, found: Sequence[MemoryAccess]) -> Iterator[LiveBytes]:
-    cuts = sorted({at for access in found for at in (access.lo, access.hi)})
+def _lives(group: int, accesses: Sequence[MemoryAccess]) -> Iterator[LiveBytes]:
+    cuts = sorted({at for access in accesses for at in (access.lo, access.hi)})
     index = {at: i for i, at in enumerate(cuts)}
     lives: list[list[Life]] = [[] for _ in cuts[1:]]
-    for access in found:
+    for access in accesses:
         for i in range(index[access.lo], index[access.hi]):
             if access.writes:
                 lives[i].append((access.step, access.step + 1))

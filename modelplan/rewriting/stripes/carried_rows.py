@@ -1,6 +1,6 @@
 """Which rows each operator of a loop's body makes, where rows are carried from one iteration to the next.
 
-Every iteration makes `made` new rows of each map and holds them behind the last rows of the iterations before:
+Every iteration makes `new_rows` rows of each map and holds them behind the last rows of the iterations before:
 
     iteration 0   | -2 -1 | 0 1 |          rows of a map in its window of four, of which two are new
     iteration 1         | 0 1 | 2 3 |
@@ -25,30 +25,30 @@ _MOST_ITERATIONS = 512
 class CarriedRows:
     """The rows of a loop that carries: `entries` are the maps that it reads, `result` the one that it makes.
 
-    In iteration k the last row of a map that is there is row `made` * k + `ahead` - 1; the last `held` rows up to that
-    are in its window, the last `made` of them new. Operators of `padded` have rows of padding where their windows lie
-    outside of the map.
+    In iteration k the last row of a map that is there is row `new_rows` * k + `ahead` - 1; the last `held` rows up to
+    that are in its window, the last `new_rows` of them new. Operators of `padded` have rows of padding where their
+    windows lie outside of the map.
     """
 
     entries: tuple[int, ...]
     result: int
     iterations: int
-    made: dict[int, int]
+    new_rows: dict[int, int]
     ahead: dict[int, int]
     held: dict[int, int]
     padded: frozenset[int]
 
     def carried(self, t: int) -> int:
         """How many rows of a map go from one iteration to the next."""
-        return self.held[t] - self.made[t]
+        return self.held[t] - self.new_rows[t]
 
     def upto(self, t: int) -> list[int]:
         """For each iteration the row behind the last one of a map that is there."""
-        return [self.made[t] * k + self.ahead[t] for k in range(self.iterations)]
+        return [self.new_rows[t] * k + self.ahead[t] for k in range(self.iterations)]
 
     def windows(self, layer: Layer, y: int) -> tuple[list[int], int]:
         """The first operand row of an operator in each iteration, however far outside of the map, and how many rows."""
-        rows = [layer.reached(end - self.made[y], end) for end in self.upto(y)]
+        rows = [layer.reached(end - self.new_rows[y], end) for end in self.upto(y)]
         return [lo for lo, _ in rows], rows[0][1] - rows[0][0]
 
     def padding(self, layer: Layer, x: int, there: int, extent: int) -> tuple[int, int]:
@@ -68,28 +68,28 @@ def carried_rows(base: CarryingLayers) -> CarriedRows:
         IllegalStripeError: the region has not one map that leaves it, or operators whose rows cannot be carried.
     """
     entries, result = base.ends()
-    made = _rows_made(base, result)
+    new_rows = _rows_made(base, result)
     padded = frozenset(op for op in base.ops if _needs_padding(base, op))
     aligned = {base.output(op) for op in base.ops if set(entries) & set(base.row_operands(op))}
-    ahead = _as_late_as_read(base, _rows_ahead(base, made, {*aligned, result}), aligned)
-    count = (base.height(result) - ahead[result]) // made[result] + 1
+    ahead = _as_late_as_read(base, _rows_ahead(base, new_rows, {*aligned, result}), aligned)
+    count = (base.height(result) - ahead[result]) // new_rows[result] + 1
     if base.region.stripes < 2 or count > _MOST_ITERATIONS:
         raise IllegalStripeError(f"a loop of {count} iterations")
-    return CarriedRows(entries, result, count, made, ahead, _rows_held(base, made, ahead), padded)
+    return CarriedRows(entries, result, count, new_rows, ahead, _rows_held(base, new_rows, ahead), padded)
 
 
 def _rows_made(base: CarryingLayers, result: int) -> dict[int, int]:
     """The rows that an iteration makes of each map, in proportion to its height."""
     rows, height = base.region.cuts[1], base.height(result)
-    made = {}
+    new_rows = {}
     for t in base.inner:
-        made[t], rest = divmod(rows * base.height(t), height)
+        new_rows[t], rest = divmod(rows * base.height(t), height)
         if rest or base.region.cuts != tuple(range(0, height + 1, rows)):
             raise IllegalStripeError(f"{base.height(t)} rows of a map do not go evenly with {rows} of {height}")
-    return made
+    return new_rows
 
 
-def _rows_ahead(base: CarryingLayers, made: dict[int, int], aligned: set[int]) -> dict[int, int]:
+def _rows_ahead(base: CarryingLayers, new_rows: dict[int, int], aligned: set[int]) -> dict[int, int]:
     """How many rows of each map are there behind iteration 0, negative where the first ones come later.
 
     Stripes of maps that are `aligned` begin at the border of the map.
@@ -100,11 +100,11 @@ def _rows_ahead(base: CarryingLayers, made: dict[int, int], aligned: set[int]) -
         if layer.kind not in ("pointwise", "window") or layer.places or layer.axes or layer.blocks:
             raise IllegalStripeError(f"{base.graph.label(op)}: its rows cannot be carried")
         inner = [x for x in base.row_operands(op) if x in base.inner]
-        if any(made[x] != made[y] * layer.stride for x in inner):
+        if any(new_rows[x] != new_rows[y] * layer.stride for x in inner):
             raise IllegalStripeError(f"{base.graph.label(op)}: its rows are not those of its operand in proportion")
-        ahead[y] = min([made[y], *(_rows_of(layer, ahead[x]) for x in inner)])
+        ahead[y] = min([new_rows[y], *(_rows_of(layer, ahead[x]) for x in inner)])
         if y in aligned:
-            ahead[y] -= ahead[y] % made[y]
+            ahead[y] -= ahead[y] % new_rows[y]
     return ahead
 
 
@@ -142,12 +142,12 @@ def _needs_padding(base: CarryingLayers, op: int) -> bool:
     return outside or layer.reach > layer.stride
 
 
-def _rows_held(base: CarryingLayers, made: dict[int, int], ahead: dict[int, int]) -> dict[int, int]:
+def _rows_held(base: CarryingLayers, new_rows: dict[int, int], ahead: dict[int, int]) -> dict[int, int]:
     """The rows of each map that its window must have, so that all rows are there when they are read."""
-    held = dict(made)
+    held = dict(new_rows)
     for op in base.ops:
         y = base.output(op)
-        first, _ = base.layers[op].reached(ahead[y] - made[y], ahead[y])
+        first, _ = base.layers[op].reached(ahead[y] - new_rows[y], ahead[y])
         for x in base.row_operands(op):
             if x in base.inner:
                 held[x] = max(held[x], ahead[x] - first)

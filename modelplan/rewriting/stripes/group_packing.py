@@ -54,8 +54,8 @@ def group_problem(
     of the problem, since the caller writes the inputs at step 0.
     """
     own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
-    found, count = [*lives, *own], groups + len(scratch)
-    rows = np.array([(g, 0, 0, -1, 0) for g in range(count)] + [tuple(s) for s in found], dtype=np.int64)
+    all_lives, count = [*lives, *own], groups + len(scratch)
+    rows = np.array([(g, 0, 0, -1, 0) for g in range(count)] + [tuple(s) for s in all_lives], dtype=np.int64)
     group, lo, hi, start, end = rows.reshape(-1, 5).T
     aligned = np.ones(len(rows), dtype=np.int64)
     aligned[:count] = alignment
@@ -67,7 +67,7 @@ def group_problem(
         end + 1,
         aligned,
         groups=np.column_stack((np.arange(len(rows)), group, lo)),
-        meetings=np.array(list(_meetings(found, count, overlaps)), dtype=np.int64).reshape(-1, 4),
+        meetings=np.array(list(_meetings(all_lives, count, overlaps)), dtype=np.int64).reshape(-1, 4),
     )
 
 
@@ -98,7 +98,7 @@ def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveByte
 
 
 def _meetings(
-    found: Sequence[LiveBytes], groups: int, overlaps: Iterable[AllowedOverlap]
+    lives: Sequence[LiveBytes], groups: int, overlaps: Iterable[AllowedOverlap]
 ) -> Iterator[tuple[int, int, int, int]]:
     """Runs that may share bytes in the step in which one is read for the last time and the other is written.
 
@@ -106,33 +106,33 @@ def _meetings(
     """
     born: dict[tuple[int, int], list[int]] = {}
     dying: dict[tuple[int, int], list[int]] = {}
-    for number, s in enumerate(found):
+    for number, s in enumerate(lives):
         born.setdefault((s.group, s.start), []).append(number)
         if s.end - s.start > 1:
             dying.setdefault((s.group, s.end - 1), []).append(number)
     for (group, step), new_runs in born.items():
-        for new, old in _overlapping(found, new_runs, dying.get((group, step), ())):
-            distance = found[new].lo - found[old].lo
+        for new, old in _overlapping(lives, new_runs, dying.get((group, step), ())):
+            distance = lives[new].lo - lives[old].lo
             yield groups + new, groups + old, distance, distance
     for allowed in overlaps:
         for new, old in product(born.get((allowed.by, allowed.step), ()), dying.get((allowed.over, allowed.step), ())):
-            a, b = found[new], found[old]
+            a, b = lives[new], lives[old]
             most = allowed.bound + a.lo - b.lo
             if a.lo - a.hi < most:
                 yield groups + new, groups + old, most if allowed.exact else a.lo - a.hi, most
 
 
 def _overlapping(
-    found: Sequence[LiveBytes], new_runs: Iterable[int], old_runs: Iterable[int]
+    lives: Sequence[LiveBytes], new_runs: Iterable[int], old_runs: Iterable[int]
 ) -> Iterator[tuple[int, int]]:
     """Pairs of a new and an old run with bytes in common; no two of either kind have any."""
-    news, olds = (sorted(runs, key=lambda number: found[number].lo) for runs in (new_runs, old_runs))
+    news, olds = (sorted(runs, key=lambda number: lives[number].lo) for runs in (new_runs, old_runs))
     first = 0
     for new in news:
-        while first < len(olds) and found[olds[first]].hi <= found[new].lo:
+        while first < len(olds) and lives[olds[first]].hi <= lives[new].lo:
             first += 1
         for old in islice(olds, first, None):
-            if found[old].lo >= found[new].hi:
+            if lives[old].lo >= lives[new].hi:
                 break
             yield new, old
 
@@ -143,8 +143,10 @@ def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
     """
-    found = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
-    if found.ended == "cancelled":
+    placement = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
+    if placement.ended == "cancelled":
         raise KeyboardInterrupt
     groups = int(problem.groups[:, 1].max(initial=-1)) + 1
-    return GroupPacking(tuple(found.offsets[:groups].tolist()), bounds.height(problem, found), found.lower_bound)
+    return GroupPacking(
+        tuple(placement.offsets[:groups].tolist()), bounds.height(problem, placement), placement.lower_bound
+    )

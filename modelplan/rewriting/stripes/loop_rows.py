@@ -89,17 +89,17 @@ def _used(
     base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows
 ) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
     """For each operand the rows of its map that the result's rows are made of, in each iteration."""
-    ops, found = base.graph.ops, {}
+    ops, operand_rows = base.graph.ops, {}
     last = ops[base.ops[-1]].outputs[0]
     wanted = {last: [(start, start + result.extent) for start in result.starts]}
     for op in reversed(base.ops):
         rows = [source_rows(layers[op], a, b) for a, b in wanted[ops[op].outputs[0]]]
         for position in layers[op].operands:
-            found[op, position] = tuple(rows)
+            operand_rows[op, position] = tuple(rows)
             x = ops[op].inputs[position]
             others = wanted.get(x, rows)
             wanted[x] = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(rows, others, strict=True)]
-    return found
+    return operand_rows
 
 
 def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRows) -> LoopRows:
@@ -140,10 +140,10 @@ def _fitting(layer: Layer, run: IterationRows) -> tuple[IterationRows, tuple[int
     ends = [(start, start + run.extent) for start in run.starts]
     least = [input_window(layer, a, b, pad=layer.paddable) for a, b in ends]
     made_of = {"grow": _enlarged, "pad": _bordered}.get(layer.kind, rows_of_window)
-    window, found = _common_window(
+    window, row_counts = _common_window(
         ends, [(w.lo, w.hi) for w in least], layer.rows_in, lambda a, b, lo, hi: made_of(layer, a, b, lo, hi)
     )
-    skipped, computed = zip(*found, strict=True)
+    skipped, computed = zip(*row_counts, strict=True)
     return window, skipped, computed[0]
 
 
@@ -161,18 +161,18 @@ def _common_window(
     shortest = max(hi - lo for lo, hi in least)
     for height in range(shortest, min(shortest + _SLACK, rows_in) + 1):
         starts: list[int] = []
-        found: list[Made] = []
+        outcomes: list[Made] = []
         for (a, b), (lo, hi) in zip(ends, least, strict=True):
             for start in range(min(lo, rows_in - height), max(-1, hi - height - 1), -1):
                 computed = made_of(a, b, start, start + height)
                 if computed is not None:
                     starts.append(start)
-                    found.append(computed)
+                    outcomes.append(computed)
                     break
             else:
                 break
         else:
-            return IterationRows(tuple(starts), height), found
+            return IterationRows(tuple(starts), height), outcomes
     raise IllegalStripeError("no window height suits all iterations")
 
 
@@ -244,10 +244,10 @@ def _cut_behind(layers: Sequence[Layer], rows: tuple[int, int], window: tuple[in
     lo, hi = window
     skip = 0
     for layer, (first, last) in zip(layers, wanted, strict=True):
-        found = rows_of_window(layer, first, last, lo, hi)
-        if found is None:
+        row_counts = rows_of_window(layer, first, last, lo, hi)
+        if row_counts is None:
             return None
-        skip, computed = found
+        skip, computed = row_counts
         lo, hi = first - skip, first - skip + computed
         if lo < 0 or hi > layer.rows_out:
             return None

@@ -18,10 +18,10 @@ def hoisted(graph: Graph, order: Sequence[int] = ()) -> list[int]:
     order = list(order or range(len(graph.ops)))
     for _ in range(len(order)):
         step = {op: place for place, op in enumerate(order)}
-        found = next(_early(graph, step), None)
-        if found is None:
+        move = next(_early(graph, step), None)
+        if move is None:
             break
-        op, place = found
+        op, place = move
         order.remove(op)
         order.insert(place, op)
     return order

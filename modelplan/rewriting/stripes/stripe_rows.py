@@ -30,7 +30,7 @@ def stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
         return _rolling(base.as_region(region))
     if not isinstance(region, HaloStripes):
         raise TypeError(f"stripes of the unknown strategy {type(region).__name__}")
-    found: list[StripeRows] = []
+    stripes: list[StripeRows] = []
     upto = dict.fromkeys(base.inner, 0)  # how far each map has been made
     last, total = base.graph.ops[base.ops[-1]].outputs[0], region.cuts[-1]
     if region.backward and (isinstance(region, KeptHalo) or base.exits != {last}):
@@ -42,11 +42,11 @@ def stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
         rows = _one_stripe(base, (total, low, high), last, upto)
         for t, (_, end) in rows.computed.items():
             upto[t] = max(upto[t], end)
-        found.append(rows)
+        stripes.append(rows)
     _check_finished(base, upto, {last} if region.backward else set())
     if not region.backward:
-        _keep_for_later(base, found)
-    return found
+        _keep_for_later(base, stripes)
+    return stripes
 
 
 def _check_finished(base: UnrolledLayers, upto: dict[int, int], but: set[int]) -> None:
@@ -82,9 +82,9 @@ def _one_stripe(base: UnrolledLayers, share: tuple[int, int, int], last: int, up
     return rows
 
 
-def _keep_for_later(base: UnrolledLayers, found: Sequence[StripeRows]) -> None:
+def _keep_for_later(base: UnrolledLayers, stripes: Sequence[StripeRows]) -> None:
     """Extends the rows kept of a map by those that a later stripe needs of it."""
-    for now, later in reversed(list(pairwise(found))):
+    for now, later in reversed(list(pairwise(stripes))):
         for t in base.inner:
             if t not in now.seen or t not in later.seen or not base.keeps(t):
                 continue
@@ -99,16 +99,16 @@ def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
         raise IllegalStripeError("stripes at the pace of the first operator count its rows")
     followers = _followers(base)
     upto = dict.fromkeys(base.inner, 0)
-    found: list[StripeRows] = []
+    stripes: list[StripeRows] = []
     step = max(b - a for a, b in pairwise(cuts))
     most = {op: -(-step * base.layers[op].rows_out // height) for op in followers}
     for end in (*cuts[1:], *([height] * len(base.ops))):
         rows = _one_tick(base, followers, most, upto, end)
         if rows.windows:
-            found.append(rows)
+            stripes.append(rows)
     _check_finished(base, upto, set())
-    _keep_for_later(base, found)
-    return found
+    _keep_for_later(base, stripes)
+    return stripes
 
 
 def _followers(base: UnrolledLayers) -> tuple[int, ...]:
