@@ -58,8 +58,8 @@ class Output:
             from modelplan.outputs.report import plain
 
             return plain(content)
-        made: str | bytes = content
-        return made
+        file_content: str | bytes = content
+        return file_content
 
     def pictures(self, answer: object, suffixes: Sequence[str]) -> list[bytes]:
         """The files of one figure, such as .map.svg and .map.png, laid out once."""
@@ -180,14 +180,14 @@ _SHOWN_AS = {
 def outputs_of(kind: str) -> dict[str, Output]:
     """The outputs of answers of the class `kind`, by suffix, in the order of the table."""
     shown_as, made_by = _SHOWN_AS.get(kind, ("", ""))
-    found: dict[str, Output] = {}
+    by_suffix: dict[str, Output] = {}
     for row in OUTPUTS:
         if row.of == kind:
-            found |= dict.fromkeys(row.suffixes, row)
+            by_suffix |= dict.fromkeys(row.suffixes, row)
         elif row.of == shown_as and row.figure:
             drawn = Output(row.suffix, kind, row.make, row.shows, made_by, figure=True)
-            found |= dict.fromkeys(row.suffixes, drawn)
-    return found
+            by_suffix |= dict.fromkeys(row.suffixes, drawn)
+    return by_suffix
 
 
 def names_of(kind: str) -> list[str]:

@@ -121,12 +121,12 @@ def folded_apart(texts: Sequence[str], width: int = LONGEST) -> list[str]:
     ['model/cel…1/gates/…l', 'model/cel…2/gates/…l']
     """
     names = [printable(text) for text in texts]
-    found = [folded(name, width) for name in names]
+    shortened = [folded(name, width) for name in names]
     groups: dict[str, set[str]] = {}
-    for name, short in zip(names, found, strict=True):
+    for name, short in zip(names, shortened, strict=True):
         groups.setdefault(short, set()).add(name)
     apart = {name: short for group in groups.values() if len(group) > 1 for name, short in _cut_apart(group, width)}
-    return [apart.get(name, short) for name, short in zip(names, found, strict=True)]
+    return [apart.get(name, short) for name, short in zip(names, shortened, strict=True)]
 
 
 def _cut_apart(names: set[str], width: int) -> Iterable[tuple[str, str]]:
@@ -161,7 +161,7 @@ def _aligned(table: Table, width: int) -> list[str]:
 
 def _narrowed(widths: Sequence[int], width: int) -> list[int]:
     """The widths of columns with the widest made narrower, one after the other, until a row fits."""
-    found = list(widths)
-    while sum(found) + 2 * (len(found) - 1) > width and max(found) > _LEAST:
-        found[found.index(max(found))] -= 1
-    return found
+    column_widths = list(widths)
+    while sum(column_widths) + 2 * (len(column_widths) - 1) > width and max(column_widths) > _LEAST:
+        column_widths[column_widths.index(max(column_widths))] -= 1
+    return column_widths

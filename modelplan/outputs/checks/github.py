@@ -21,10 +21,11 @@ def workflow_commands(findings: Findings) -> str:
         summary = "\n".join([headline(findings), *unknown_lines(findings), *_changes(findings)])
         return _command("notice", {"title": "modelplan"}, summary)
     shown = failed if len(failed) <= MOST else failed[: MOST - 1]
-    paths = [normpath(join(findings.folder, one.check.model)) for one in shown]  # from the root of the repository
+    # From the root of the repository.
+    paths = [normpath(join(findings.folder, outcome.check.model)) for outcome in shown]
     lines = [
-        _command("error", {"file": path, "title": _title(one)}, "\n".join(_lines(one)))
-        for path, one in zip(paths, shown, strict=True)
+        _command("error", {"file": path, "title": _title(outcome)}, "\n".join(_lines(outcome)))
+        for path, outcome in zip(paths, shown, strict=True)
     ]
     if rest := failed[len(shown) :]:
         names = "\n".join(outcome.check.name for outcome in rest)

@@ -52,18 +52,18 @@ def pull_request_comment(findings: Findings) -> str:
     unknown = "".join(f"\n{literal(line)}\n" for line in unknown_lines(findings))
     opening = f"{marker(findings)}\n### Memory: {literal(headline(findings))}\n{unknown}"
     blocks = [block for block in _blocks(findings) if block.rows]
-    found, dropped = [opening], 0
+    pieces, dropped = [opening], 0
     left = MOST - _NOTE - len(opening.encode()) - sum(len((b.opening + b.closing).encode()) for b in blocks)
     for block in blocks:
         kept = list(_fitting(block.rows, left))
         left -= sum(len(row.encode()) for row in kept)
         dropped += len(block.rows) - len(kept)
-        found += [block.opening, *kept, block.closing]
+        pieces += [block.opening, *kept, block.closing]
     if dropped:
-        found.append(
+        pieces.append(
             f"\n{counted(dropped, 'row')} left out: a comment holds 64 KiB. The formats text and json have all.\n"
         )
-    return "".join(found)
+    return "".join(pieces)
 
 
 def _fitting(rows: Iterable[str], size: int) -> Iterator[str]:
@@ -76,16 +76,18 @@ def _fitting(rows: Iterable[str], size: int) -> Iterator[str]:
 
 
 def _blocks(findings: Findings) -> Iterator[_Block]:
-    compared = any(one.earlier for one in findings.outcomes)
+    compared = any(outcome.earlier for outcome in findings.outcomes)
     head = _HEAD if compared else _HEAD_ALONE
-    listed = [one for one in findings.outcomes if not one.passed or one.change]
-    quiet = [one for one in findings.outcomes if one.passed and not one.change]
+    listed = [outcome for outcome in findings.outcomes if not outcome.passed or outcome.change]
+    quiet = [outcome for outcome in findings.outcomes if outcome.passed and not outcome.change]
     yield _Block(f"\n{head}", tuple(row for outcome in listed for row in _rows(outcome, compared=compared)))
     yield _Block("\n#### What changed\n", tuple(map(_change, model_changes(findings))))
     yield _Block("\n#### What would fit\n", tuple(filter(None, map(_remedy, findings.failed))))
     summary = f"\n<details><summary>{counted(len(quiet), 'check')} passed, as before</summary>\n\n{head}"
     summary = summary if compared else summary.replace(", as before", "")
-    yield _Block(summary, tuple(row for one in quiet for row in _rows(one, compared=compared)), "\n</details>\n")
+    yield _Block(
+        summary, tuple(row for outcome in quiet for row in _rows(outcome, compared=compared)), "\n</details>\n"
+    )
 
 
 def _rows(outcome: Outcome, *, compared: bool) -> Iterator[str]:

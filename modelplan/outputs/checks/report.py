@@ -45,23 +45,27 @@ def _change(change: ModelChange) -> Section:
 
 def model_changes(findings: Findings) -> Iterator[ModelChange]:
     """The models that differ from the baseline, each once."""
-    for key in dict.fromkeys(one.check.key for one in findings.outcomes):
-        own = [one for one in findings.outcomes if one.check.key == key and (one.change or one.causes)]
+    for key in dict.fromkeys(outcome.check.key for outcome in findings.outcomes):
+        own = [
+            outcome for outcome in findings.outcomes if outcome.check.key == key and (outcome.change or outcome.causes)
+        ]
         settings: dict[CheckSetting | None, Outcome] = {}
-        for one in own:
-            settings.setdefault(one.setting, one)
+        for outcome in own:
+            settings.setdefault(outcome.setting, outcome)
         causes = dict.fromkeys(cause for outcome in own for cause in outcome.causes)
         if own:
             yield ModelChange(key, tuple(settings.values()), tuple(causes))
 
 
-def arena_change(one: Outcome) -> str:
+def arena_change(outcome: Outcome) -> str:
     """The arena then and now, and for what it is."""
-    before, now = one.earlier.figures if one.earlier else None, one.figures
-    if one.earlier is None or one.setting is None or before is None or now is None:
+    before, now = outcome.earlier.figures if outcome.earlier else None, outcome.figures
+    if outcome.earlier is None or outcome.setting is None or before is None or now is None:
         return "arena n/a"
-    setting = f"ABI {one.setting.abi}, {one.setting.kernels} kernels"
-    return f"arena {before.arena:,} -> {now.arena:,} bytes ({one.change:+,}) since {one.earlier.source}; {setting}"
+    setting = f"ABI {outcome.setting.abi}, {outcome.setting.kernels} kernels"
+    return (
+        f"arena {before.arena:,} -> {now.arena:,} bytes ({outcome.change:+,}) since {outcome.earlier.source}; {setting}"
+    )
 
 
 def headline(findings: Findings) -> str:
@@ -77,7 +81,7 @@ def headline(findings: Findings) -> str:
 
 
 def _overview(findings: Findings) -> Section:
-    rows = [row for one in findings.outcomes for row in _rows(one)]
+    rows = [row for outcome in findings.outcomes for row in _rows(outcome)]
     compared = any(outcome.earlier for outcome in findings.outcomes)
     width = 6 if compared else 5
     headings = ("check", "limit", ">bytes", ">allowed", "verdict", ">arena since")[:width]
@@ -117,37 +121,37 @@ def change_of(outcome: Outcome) -> str:
     return "n/a" if outcome.change is None else f"{outcome.change:+,}" if outcome.change else "0"
 
 
-def section_of(one: Outcome) -> Section:
+def section_of(outcome: Outcome) -> Section:
     """Required, available and excess bytes, what made the model grow, and what would fit."""
-    if one.needed is None or one.problem:
-        return Section(f"{one.check.name}: not judged", (one.problem,))
-    if one.refusals:
-        remedies = (f"remedy: {remedy}" for remedy in one.needed.remedies)
-        title = f"{one.check.name}: does not run, and so does not fit"
-        return Section(title, (*one.refusals, *remedies, one.needed.basis))
-    word = "fits" if one.passed else "does not fit"
-    lines = [f"required  {human(one.needed.arena)}: {one.needed.basis}"]
-    if one.needed.session is not None:
-        lines += beside_lines(one.needed.session)
-    for judged in one.judgements:
+    if outcome.needed is None or outcome.problem:
+        return Section(f"{outcome.check.name}: not judged", (outcome.problem,))
+    if outcome.refusals:
+        remedies = (f"remedy: {remedy}" for remedy in outcome.needed.remedies)
+        title = f"{outcome.check.name}: does not run, and so does not fit"
+        return Section(title, (*outcome.refusals, *remedies, outcome.needed.basis))
+    word = "fits" if outcome.passed else "does not fit"
+    lines = [f"required  {human(outcome.needed.arena)}: {outcome.needed.basis}"]
+    if outcome.needed.session is not None:
+        lines += beside_lines(outcome.needed.session)
+    for judged in outcome.judgements:
         lines += _against(judged)
         if judged.quantity == "arena" and judged.limit is not None and not judged.passed:
-            lines += libraries_line(one.needed, judged.limit)
-    if not one.passed:
-        lines += outlook(one)
-    lines += since_lines(one)
-    return Section(f"{one.check.name}: {word}", tuple(lines), commands=remedy_lines(one))
+            lines += libraries_line(outcome.needed, judged.limit)
+    if not outcome.passed:
+        lines += outlook(outcome)
+    lines += since_lines(outcome)
+    return Section(f"{outcome.check.name}: {word}", tuple(lines), commands=remedy_lines(outcome))
 
 
 def _against(judged: Judgement) -> list[str]:
     """A measured quantity beside its limit, with the bytes left or missing."""
     if judged.quantity == "arena" and judged.limit is not None:
-        found = [f"available {human(judged.limit)}"]
+        lines = [f"available {human(judged.limit)}"]
     elif judged.size is None or judged.limit is None:
         return [f"{judged.quantity:9} n/a: {judged.reason}"]
     else:
-        found = [f"{judged.quantity:9} {human(judged.size)}, allowed {human(judged.limit)}"]
-    return [*found, f"spare     {human(-judged.excess)}" if judged.passed else f"excess    {human(judged.excess)}"]
+        lines = [f"{judged.quantity:9} {human(judged.size)}, allowed {human(judged.limit)}"]
+    return [*lines, f"spare     {human(-judged.excess)}" if judged.passed else f"excess    {human(judged.excess)}"]
 
 
 def remedy_commands(outcome: Outcome) -> str:
@@ -187,29 +191,32 @@ def _fit_command(outcome: Outcome) -> str:
 _MORE = "`modelplan explain` tries more than order and plan: stripes, int8 inputs and outputs, other kernels"
 
 
-def outlook(one: Outcome) -> list[str]:
+def outlook(outcome: Outcome) -> list[str]:
     """The least changes that would fit, or how far the best is from fitting."""
-    if one.needed is not None and one.needed.session is not None:
-        return session_outlook(one, one.needed.session)
-    if one.remedies and one.remedies[0].requirement is not None:
-        return [f"{one.remedies[0].change}: {human(one.remedies[0].requirement.arena)}"]
-    if one.others is None:
+    if outcome.needed is not None and outcome.needed.session is not None:
+        return session_outlook(outcome, outcome.needed.session)
+    if outcome.remedies and outcome.remedies[0].requirement is not None:
+        return [f"{outcome.remedies[0].change}: {human(outcome.remedies[0].requirement.arena)}"]
+    if outcome.others is None:
         return [_NO_TIME]
-    if one.needed is None or not one.others:
+    if outcome.needed is None or not outcome.others:
         return []
-    lower = lower_alternatives(one.needed, one.others)
+    lower = lower_alternatives(outcome.needed, outcome.others)
     if not lower or lower[-1].requirement is None:
-        plain_c = one.setting is not None and one.setting.runtime == C.name  # whose rows no order or plan changes
+        # Plain C, whose rows no order or plan changes.
+        plain_c = outcome.setting is not None and outcome.setting.runtime == C.name
         return [] if plain_c else ["no other order of its operators and no other plan needs less", _MORE]
     best = lower[-1].requirement
-    missing = [f"{quantity} still {human(size)} too much" for quantity, size in one.shortfalls(lower[-1]) if size > 0]
+    missing = [
+        f"{quantity} still {human(size)} too much" for quantity, size in outcome.shortfalls(lower[-1]) if size > 0
+    ]
     least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"
     return [f"{least}; nothing tried fits", _MORE]
 
 
-def session_outlook(one: Outcome, session: SessionMemory) -> list[str]:
+def session_outlook(outcome: Outcome, session: SessionMemory) -> list[str]:
     """The settings with which the session fits, or the least that settings do."""
-    fitting = one.fitting_session
+    fitting = outcome.fitting_session
     if fitting is not None:
         return [f"fits with other settings of the session: {fitting.settings}: {human(fitting.most)}"]
     if not session.others:

@@ -23,15 +23,20 @@ def limit_name(outcome: Outcome, judged: Judgement) -> str:
     return outcome.check.name + ("" if judged.quantity == "arena" else f", {judged.quantity}")
 
 
-def _rows(one: Outcome) -> Iterator[dict[str, Any]]:
-    facts = _facts(one)
-    if one.refusals:
-        yield {"name": one.check.name, "passed": False, "size": None, "sizeLimit": one.check.limits.arena} | facts
+def _rows(outcome: Outcome) -> Iterator[dict[str, Any]]:
+    facts = _facts(outcome)
+    if outcome.refusals:
+        yield {
+            "name": outcome.check.name,
+            "passed": False,
+            "size": None,
+            "sizeLimit": outcome.check.limits.arena,
+        } | facts
         return
-    for judged in one.judgements:
+    for judged in outcome.judgements:
         figures = {"size": judged.size, "sizeLimit": judged.limit, "quantity": judged.quantity}
         reason = {"reason": f"n/a: {judged.reason}"} if judged.reason else {}
-        yield {"name": limit_name(one, judged), "passed": judged.passed} | figures | facts | reason
+        yield {"name": limit_name(outcome, judged), "passed": judged.passed} | figures | facts | reason
 
 
 def _facts(outcome: Outcome) -> dict[str, Any]:

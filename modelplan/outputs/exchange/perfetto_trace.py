@@ -187,9 +187,9 @@ def _field(number: int, value: Field) -> bytes:
 
 def _varint(value: int) -> bytes:
     """A number that is not negative, seven bits in each byte, the lowest first."""
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)

@@ -36,13 +36,13 @@ def segments(region_plan: RegionPlan, number: int) -> list[Segment]:
     region = region_plan.problem.regions[number]
     low, high = free_range(region, ALIGNMENT)
     given = [(_WORDS[part.name], part) for part in _parts(region_plan) if part.region == number]
-    found: list[Segment] = [("reserved", low, _RESERVED)]
+    rows: list[Segment] = [("reserved", low, _RESERVED)]
     for words, part in given:
-        found.append((words, part.nbytes, {"facecolor": _FILLS[part.name], "edgecolor": MUTED, "linewidth": 0.4}))
-    spare = high - sum(size for _, size, _ in found)
-    found.append(("spare", spare, {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
-    found.append(("reserved", region.size - high, _RESERVED))
-    return [row for row in found if row[1]]
+        rows.append((words, part.nbytes, {"facecolor": _FILLS[part.name], "edgecolor": MUTED, "linewidth": 0.4}))
+    spare = high - sum(size for _, size, _ in rows)
+    rows.append(("spare", spare, {"facecolor": FREE, "edgecolor": MUTED, "linewidth": 0.4}))
+    rows.append(("reserved", region.size - high, _RESERVED))
+    return [row for row in rows if row[1]]
 
 
 def widths(rows: list[Segment]) -> tuple[list[float], bool]:

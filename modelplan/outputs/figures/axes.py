@@ -79,9 +79,9 @@ def levels(drawing: Drawing) -> list[Level]:
     """The lines for what is planned, lower bound and capacity; equal ones become one."""
     planned, bound, capacity = drawing.planned, drawing.lower_bound, drawing.problem.capacity
     if planned == bound:
-        found = [Level(planned, f"planned = bound\n{brief(planned)}", _line(INK, "-"))]
+        level_lines = [Level(planned, f"planned = bound\n{brief(planned)}", _line(INK, "-"))]
     else:
-        found = [
+        level_lines = [
             Level(planned, f"planned\n{brief(planned)}", _line(INK, "-")),
             Level(bound, f"lower bound\n{brief(bound)}", _line(INK, (0, (4, 3)))),
         ]
@@ -89,23 +89,23 @@ def levels(drawing: Drawing) -> list[Level]:
         at = 1.11 * tallest(drawing) if is_broken(drawing) else drawing.room
         kept = f"\nless {brief(drawing.kept)}\nkept by the runtime" if drawing.kept else ""
         scale = "\nnot to scale" if is_broken(drawing) else ""
-        found.append(Level(at, f"capacity\n{brief(capacity)}{kept}{scale}", _line(WARNING, "-", 1.6)))
-    return found
+        level_lines.append(Level(at, f"capacity\n{brief(capacity)}{kept}{scale}", _line(WARNING, "-", 1.6)))
+    return level_lines
 
 
 def bank_levels(drawing: Drawing, plot_height: float) -> list[Level]:
     """The lines where banks begin, those to scale; a name where the one below leaves the room."""
     end = tallest(drawing) * 1.03 if is_broken(drawing) else top(drawing)
     apart = LINE * top(drawing) / plot_height
-    found: list[Level] = []
+    level_lines: list[Level] = []
     named = -math.inf
     for name, start in drawing.banks:
         at = max(start, 0)
         if at < end:
             text = lettering.drawable(name) if at - named >= apart else ""
             named = at if text else named
-            found.append(Level(at, text, _line(MUTED, (0, (1, 2)))))
-    return found
+            level_lines.append(Level(at, text, _line(MUTED, (0, (1, 2)))))
+    return level_lines
 
 
 def _line(colour: str, dashes: object, width: float = 0.9) -> dict[str, Any]:
@@ -137,11 +137,11 @@ def foot_height(drawing: Drawing, per_step: float) -> float:
 # Head ----------------------------------------------------------------------------------------------------------------
 
 
-def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float, found: Sequence[Level]) -> Sheet:
+def bytes_sheet(drawing: Drawing, entries: Sequence[Entry], plot_height: float, level_lines: Sequence[Level]) -> Sheet:
     """A sheet for bytes over steps, with room for the head, the byte axis, the levels and the step axis."""
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
     left = _EDGE + _ROW + 8 + lettering.widest((text for _, text in byte_ticks(top(drawing))[0]), SMALL)
-    right = _EDGE + 8 + lettering.widest((line for level in found for line in level.text.split("\n")), SMALL)
+    right = _EDGE + 8 + lettering.widest((line for level in level_lines for line in level.text.split("\n")), SMALL)
     above = head_height(drawing, entries, width + left + right - 24)
     margins = Margins(left, right, above, foot_height(drawing, width / drawing.steps))
     return canvas.sheet(margins, width, plot_height, drawing.steps, top(drawing))
@@ -366,11 +366,11 @@ def draw_break(sheet: Sheet, x: float, y: float) -> None:
 # Levels and peak -----------------------------------------------------------------------------------------------------
 
 
-def draw_levels(sheet: Sheet, found: Sequence[Level], zorder: float = 4, apart: float = 0) -> None:
+def draw_levels(sheet: Sheet, level_lines: Sequence[Level], zorder: float = 4, apart: float = 0) -> None:
     """Lines across the plot, named at the right without touching each other: `apart` points between two names."""
-    for level in found:
+    for level in level_lines:
         sheet.axes.axhline(level.at, zorder=zorder, **level.style)
-    ordered = sorted((level for level in found if level.text), key=lambda level: level.at)
+    ordered = sorted((level for level in level_lines if level.text), key=lambda level: level.at)
     heights = [LINE * len(level.text.split("\n")) + apart for level in ordered]
     centres = spread([sheet.y(level.at) for level in ordered], heights)
     for level, centre in zip(ordered, centres, strict=True):

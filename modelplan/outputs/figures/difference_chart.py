@@ -62,7 +62,7 @@ def chart_of(difference: Difference) -> DifferenceChart:
     title = _title(difference.old, difference.new)
     lines = [line.replace("->", "→") for line in figure_lines(difference)]
     facts = lines or ["one side would not run: the curves show what it plans"]
-    facts += ["  ·  ".join(f"{one.name} {one.before} → {one.after}" for one in difference.settings)]
+    facts += ["  ·  ".join(f"{setting.name} {setting.before} → {setting.after}" for setting in difference.settings)]
     facts += [
         f"{side}: whole tensors are shown; the plan in the file keeps parts of them and needs {human(head)}"
         for side, head in parts_kept(difference)

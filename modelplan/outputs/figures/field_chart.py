@@ -95,9 +95,9 @@ def _scales(field: Field) -> Scales:
 
 
 def _sheet(field: Field, scales: Scales) -> Sheet:
-    found = ties(field)
-    rows = sum(len(tie.lines) for tie in found) + len(field.refused) + 2
-    height = max(_LEAST_HEIGHT, LINE * rows + _BETWEEN * len(found))
+    by_height = ties(field)
+    rows = sum(len(tie.lines) for tie in by_height) + len(field.refused) + 2
+    height = max(_LEAST_HEIGHT, LINE * rows + _BETWEEN * len(by_height))
     widest = max(lettering.width(_percent(decade), SMALL) for decade in (scales.least, scales.most))
     margins = Margins(
         _EDGE + _ROW + 8 + widest, _GAP + sum(_columns(field)) + 4 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM
@@ -180,11 +180,11 @@ def _entry_width(mark: Mark) -> float:
 
 def _columns(field: Field) -> tuple[float, float, float]:
     """Points for names, ratios and times of the list."""
-    found = ties(field)
-    lines = [sum(map(_entry_width, line)) for tie in found for line in tie.lines]
+    by_height = ties(field)
+    lines = [sum(map(_entry_width, line)) for tie in by_height for line in tie.lines]
     names = max([*lines, *(9 + lettering.width(name, SMALL) for name in field.refused)], default=0.0)
-    ratios = ["height/bound", *(_ratio(field, tie.lines[0][0]) for tie in found)]
-    times = ["refused", *(tie.time for tie in found)]
+    ratios = ["height/bound", *(_ratio(field, tie.lines[0][0]) for tie in by_height)]
+    times = ["refused", *(tie.time for tie in by_height)]
     return names + 4, lettering.widest(ratios, SMALL) + 6, lettering.widest(times, SMALL) + 10
 
 

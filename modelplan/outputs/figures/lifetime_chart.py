@@ -56,13 +56,13 @@ def draw(drawing: Drawing) -> Sheet:
     Cost: O(n log n), with at most 44 labels however many buffers there are.
     """
     order = in_order(drawing)
-    found = named_rows(drawing, order)
+    row_labels = named_rows(drawing, order)
     entries = [axes.Entry(text, {"facecolor": colour, "linewidth": 0}) for _, colour, text in CLASSES]
     entries.append(axes.Entry("alive at the peak", {"facecolor": "none", **canvas.AT_PEAK}))
-    sheet = _sheet(drawing, found, entries)
-    _draw_guides(sheet, drawing, found, order)
+    sheet = _sheet(drawing, row_labels, entries)
+    _draw_guides(sheet, drawing, row_labels, order)
     _draw_bars(sheet, drawing, order)
-    _write_names(sheet, found, len(order))
+    _write_names(sheet, row_labels, len(order))
     _draw_lanes(sheet, drawing)
     axes.head(sheet, drawing, "lifetimes", entries)
     axes.step_axis(sheet, drawing)
@@ -96,24 +96,24 @@ def _rows_each(rows: int) -> int:
     return max(-(-rows // _MOST_ROWS), 1)
 
 
-def _sheet(drawing: Drawing, found: list[NamedRow], entries: list[axes.Entry]) -> Sheet:
+def _sheet(drawing: Drawing, row_labels: list[NamedRow], entries: list[axes.Entry]) -> Sheet:
     width = min(max(drawing.steps * _POINTS_PER_STEP, _NARROWEST), _WIDEST)
     rows = len(drawing.problem)
     height = max(rows / _rows_each(rows), 3) * _ROW
     lanes = len(_lanes(drawing)) * _LANE + _GAP if drawing.streams else 0.0
-    names = [*(row.name for row in found), *(f"stream {stream}" for stream in _lanes(drawing))]
-    left = 12 + lettering.widest(names, SMALL) + 10 + lettering.widest((row.size for row in found), SMALL) + 8
+    names = [*(row.name for row in row_labels), *(f"stream {stream}" for stream in _lanes(drawing))]
+    left = 12 + lettering.widest(names, SMALL) + 10 + lettering.widest((row.size for row in row_labels), SMALL) + 8
     above = axes.head_height(drawing, entries, width + left)
     margins = Margins(left, 24, above, axes.foot_height(drawing, width / drawing.steps))
     top = max(len(drawing.problem), 1)
     return canvas.sheet(margins, width, height + lanes, drawing.steps, top * (1 + lanes / height))
 
 
-def _draw_guides(sheet: Sheet, drawing: Drawing, found: list[NamedRow], order: IntArray) -> None:
+def _draw_guides(sheet: Sheet, drawing: Drawing, row_labels: list[NamedRow], order: IntArray) -> None:
     """A faint ground that leads the eye from every other name to its bar."""
-    half = 0.5 if len(found) == len(order) else max(0.5, 0.5 / sheet.per_unit)
-    rows = [(len(order) - 0.5 - named.row, drawing.problem.start[order[named.row]]) for named in found[::2]]
-    ends = [sheet.steps if len(found) == len(order) else start for _, start in rows]
+    half = 0.5 if len(row_labels) == len(order) else max(0.5, 0.5 / sheet.per_unit)
+    rows = [(len(order) - 0.5 - named.row, drawing.problem.start[order[named.row]]) for named in row_labels[::2]]
+    ends = [sheet.steps if len(row_labels) == len(order) else start for _, start in rows]
     guides = [(0, middle - half, end, middle + half) for (middle, _), end in zip(rows, ends, strict=True)]
     sheet.boxes(guides, facecolor="#ededea", linewidth=0, zorder=0)
 
@@ -136,9 +136,9 @@ def _draw_bars(sheet: Sheet, drawing: Drawing, order: IntArray) -> None:
     sheet.boxes(peak, facecolor="none", rasterized=rows > canvas.DENSE, zorder=2.5, **outline)
 
 
-def _write_names(sheet: Sheet, found: list[NamedRow], rows: int) -> None:
+def _write_names(sheet: Sheet, row_labels: list[NamedRow], rows: int) -> None:
     """Beside the middle of each row; names that would touch push each other a little."""
-    upwards = found[::-1]
+    upwards = row_labels[::-1]
     middles = [sheet.y(rows - 0.5 - named.row) for named in upwards]
     heights = [LINE] * len(upwards)
     for named, y in zip(upwards, axes.spread(middles, heights), strict=True):

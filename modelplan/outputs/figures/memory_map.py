@@ -164,8 +164,8 @@ def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:
         slim = chosen & (shorter < _SLIM)
         shade = axes.darker(colour)
         for parity, tint in enumerate((shade, axes.darker(shade))):
-            found = boxes[slim & (turn == parity)]
-            sheet.boxes(found, facecolor=tint, edgecolor=tint, linewidth=0.1, rasterized=dense, zorder=2)
+            thin_boxes = boxes[slim & (turn == parity)]
+            sheet.boxes(thin_boxes, facecolor=tint, edgecolor=tint, linewidth=0.1, rasterized=dense, zorder=2)
         sheet.boxes(boxes[chosen & ~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.5, zorder=2)
     wide = drawing.at_peak & (drawing.problem.size > 0) & (shorter >= _SLIM)
     sheet.boxes(boxes[wide], facecolor="none", rasterized=dense, zorder=3.2, **canvas.AT_PEAK)
@@ -192,8 +192,8 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
     largest = np.argsort(-(width * height), kind="stable")
     chosen = [int(i) for i in largest[holds[largest]][:_MOST_LABELS]]
     forms, sizes = lettering.forms(drawing.problem.names), drawing.problem.size
-    found = (_label(forms[i], brief(int(sizes[i])).replace(".00", ""), *boxes[i].tolist()) for i in chosen)
-    return [label for label in found if label]
+    candidates = (_label(forms[i], brief(int(sizes[i])).replace(".00", ""), *boxes[i].tolist()) for i in chosen)
+    return [label for label in candidates if label]
 
 
 def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
@@ -321,7 +321,7 @@ def leaders(sheet: Sheet, drawing: Drawing, written: Sequence[Label]) -> list[Le
     named = [label for label in written if label.name]
     bare = [i for i in large.tolist() if not any(_holds(homes[i], label.x, label.y) for label in named)]
     taken = [box for label in written for box in _extents(label)]
-    found: list[Leader] = []
+    placed_leaders: list[Leader] = []
     forms = lettering.forms(drawing.problem.names)
     for i in sorted(bare, key=lambda i: (-size[i], i))[:_MOST_LEADERS]:
         text = lettering.fitting(forms[i], _LEADER_ROOM, SMALL)
@@ -331,8 +331,8 @@ def leaders(sheet: Sheet, drawing: Drawing, written: Sequence[Label]) -> list[Le
         if free is not None:
             taken.append(free)
             x, y = (free[0] + free[2]) / 2, (free[1] + free[3]) / 2
-            found.append(Leader(x, y, text, ((homes[i][0] + homes[i][2]) / 2, y)))
-    return found
+            placed_leaders.append(Leader(x, y, text, ((homes[i][0] + homes[i][2]) / 2, y)))
+    return placed_leaders
 
 
 def _holds(home: Column, x: float, y: float) -> bool:

@@ -110,7 +110,7 @@ def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
         sheet.write(_EDGE, y - line * _ROW, text, SMALL, color=MUTED, va="baseline")
     present = {kind for _, kind in moving_plan.owners}
     entries = [axes.Entry(kind, {"facecolor": COLOURS[kind], "edgecolor": MUTED, "linewidth": 0.4}) for kind in COLOURS]
-    rows = axes.legend_rows([one for one in entries if one.text in present], sheet.right)
+    rows = axes.legend_rows([entry for entry in entries if entry.text in present], sheet.right)
     axes.draw_legend(sheet, y - 3 * _ROW, rows[:1])
 
 

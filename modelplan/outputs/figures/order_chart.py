@@ -167,12 +167,12 @@ def _draw_foot(sheet: Sheet, drawing: OrderDrawing) -> None:
 def _words(drawing: OrderDrawing, per_step: float) -> list[tuple[int, str]]:
     """The moved operators whose names fit under the plan's steps without touching each other."""
     apart = stride(per_step, LINE)
-    found: list[tuple[int, str]] = []
+    labels: list[tuple[int, str]] = []
     for step, op in enumerate(drawing.order):
-        if op in drawing.moved and (not found or step - found[-1][0] >= apart):
+        if op in drawing.moved and (not labels or step - labels[-1][0] >= apart):
             words = lettering.drawable(f"{drawing.kinds[op]}  {op}")
-            found.append((step, lettering.folded(words, _WORDS, SMALL)))
-    return found
+            labels.append((step, lettering.folded(words, _WORDS, SMALL)))
+    return labels
 
 
 def _words_height(drawing: OrderDrawing) -> float:

@@ -64,13 +64,13 @@ def panels(region_plan: RegionPlan) -> tuple[Panel, ...]:
     """The regions from the bottom up, the first lowest, each as high as its used bytes ask for."""
     used = [use.low + use.region.size - use.high for use in region_plan.uses]
     whole = max(sum(used), 1)
-    found, at = [], 0.0
+    stack, at = [], 0.0
     for use, size in zip(region_plan.uses, used, strict=True):
         band = _BAND if use.high > use.low else 0.0
         room = max(_PLOT * size / whole, _LEAST if size else 0.0)
-        found.append(Panel(use, at, at + room + band, room / size if size else 0.0, band))
+        stack.append(Panel(use, at, at + room + band, room / size if size else 0.0, band))
         at += room + band + _HEAD
-    return tuple(found)
+    return tuple(stack)
 
 
 def rectangle(region_plan: RegionPlan, panel: Panel, stay: Stay) -> tuple[float, float, float, float]:
@@ -90,11 +90,11 @@ def stored_runs(region_plan: RegionPlan, number: int) -> list[tuple[int, int]]:
     if not use.stored or any(homes[stay.buffer] != number for stay in stays):
         return []
     at = use.region.reserved if use.region.reserved_at == "start" else 0
-    found = []
+    runs = []
     for low, high in sorted((stay.offset, stay.offset + int(sizes[stay.buffer])) for stay in stays):
-        found.append((at, low))
+        runs.append((at, low))
         at = max(at, high)
-    return [(low, high) for low, high in (*found, (at, use.low)) if low < high]
+    return [(low, high) for low, high in (*runs, (at, use.low)) if low < high]
 
 
 def draw(plan: RegionPlan) -> Sheet:
@@ -144,13 +144,13 @@ def _draw_panel(
     sheet.boxes([(0, panel.bottom, sheet.steps, panel.top)], facecolor=FREE, edgecolor=MUTED, linewidth=0.4)
     for kind, colour in COLOURS.items():
         boxes = [rectangle(region_plan, panel, stay) for stay in stays if region_plan.owners[stay.buffer][1] == kind]
-        found: Boxes = np.array(sorted(boxes, key=lambda box: (box[1], box[0])), dtype=np.float64).reshape(-1, 4)
-        found = found[found[:, 3] > found[:, 1]]
-        slim = np.minimum((found[:, 2] - found[:, 0]) * sheet.per_step, found[:, 3] - found[:, 1]) < _SLIM
+        corners: Boxes = np.array(sorted(boxes, key=lambda box: (box[1], box[0])), dtype=np.float64).reshape(-1, 4)
+        corners = corners[corners[:, 3] > corners[:, 1]]
+        slim = np.minimum((corners[:, 2] - corners[:, 0]) * sheet.per_step, corners[:, 3] - corners[:, 1]) < _SLIM
         for turn, shade in enumerate((colour, axes.darker(colour))):
-            thin = found[slim & (np.arange(len(found)) % 2 == turn)]
+            thin = corners[slim & (np.arange(len(corners)) % 2 == turn)]
             sheet.boxes(thin, facecolor=shade, edgecolor=shade, linewidth=0.1, zorder=2)
-        sheet.boxes(found[~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
+        sheet.boxes(corners[~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.4, zorder=2)
     for stay in stays:
         _name(sheet, region_plan, panel, stay, forms[stay.buffer])
     if panel.band:

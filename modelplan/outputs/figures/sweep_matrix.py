@@ -55,9 +55,9 @@ class SweepMatrix:
 
 def draw(matrix: SweepMatrix) -> Sheet:
     """The matrix; must run inside `canvas.style()`."""
-    found, models = matrix.findings, matrix.models
-    targets = found.targets[:_MOST_COLUMNS]
-    present = {fit.verdict for fit in found.fits}
+    findings, models = matrix.findings, matrix.models
+    targets = findings.targets[:_MOST_COLUMNS]
+    present = {fit.verdict for fit in findings.fits}
     entries = [
         Entry(words, {"facecolor": taken, "edgecolor": MUTED, "linewidth": 0.4})
         for verdict, (words, _, taken) in _LOOKS.items()
@@ -65,13 +65,13 @@ def draw(matrix: SweepMatrix) -> Sheet:
     ]
     names = [lettering.folded(lettering.drawable(Path(model).stem), _NAME, BODY) for model in models]
     left = 2 * _EDGE + max([lettering.width(name, BODY) for name in names], default=0)
-    width = max(_COLUMN * len(targets), lettering.width(_facts(found), BODY) + 2 * _EDGE - left)
+    width = max(_COLUMN * len(targets), lettering.width(_facts(findings), BODY) + 2 * _EDGE - left)
     legend = legend_rows(entries, width + left - _EDGE)
     above = 3 * _EDGE + TITLE + _LINE * (len(legend) + 3)
     rows = max(len(names), 1)
     sheet = canvas.sheet(Margins(left, _EDGE, above, _EDGE), width, _ROW * rows, width, rows)
     sheet.axes.axis("off")
-    by_place = {(fit.model, fit.target): fit for fit in found.fits}
+    by_place = {(fit.model, fit.target): fit for fit in findings.fits}
     for column, (target, size) in enumerate(targets):
         _write_target(sheet, column, target, size)
         cells = [by_place.get((model, target)) for model in models]
@@ -104,18 +104,18 @@ def _draw_cell(sheet: Sheet, column: int, top: int, fit: Fit | None, size: int) 
 
 def _head(sheet: Sheet, matrix: SweepMatrix, legend: list[list[tuple[float, Entry]]]) -> None:
     """Title, what was left out, legend."""
-    found = matrix.findings
+    findings = matrix.findings
     y = sheet.ceiling + sheet.margins.top - _EDGE - TITLE
     room = sheet.right
     title = lettering.folded(lettering.drawable(matrix.title), room / 1.15, TITLE)
     sheet.write(_EDGE, y, title, TITLE, weight="bold", va="baseline")
-    sheet.write(_EDGE, y - _LINE, lettering.folded(_facts(found), room, BODY), BODY, va="baseline")
+    sheet.write(_EDGE, y - _LINE, lettering.folded(_facts(findings), room, BODY), BODY, va="baseline")
     draw_legend(sheet, y - (_LINE + 4), legend)
 
 
-def _facts(found: SweepFindings) -> str:
+def _facts(findings: SweepFindings) -> str:
     """What the rows are, or why there is nothing to show."""
-    models, targets = len(found.models), len(found.targets)
+    models, targets = len(findings.models), len(findings.targets)
     if not targets:
         return "no target was asked for, so nothing can fit: modelplan sweep ... --targets NAME"
     some = f"the {_MOST_ROWS} that need most of " if models > _MOST_ROWS else ""

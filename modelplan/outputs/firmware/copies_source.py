@@ -89,5 +89,5 @@ def _end(moving_plan: MovingPlan, stay: int, home: int) -> str:
     """The two numbers of one end of a copy."""
     if stay < 0:
         return f"PLAN_HOMES, {home}"
-    found = moving_plan.layout.stays[stay]
-    return f"PLAN_{identifier(moving_plan.problem.regions[found.region].name).upper()}, {found.offset}"
+    end = moving_plan.layout.stays[stay]
+    return f"PLAN_{identifier(moving_plan.problem.regions[end.region].name).upper()}, {end.offset}"

@@ -338,7 +338,7 @@ def _opening(self_test: SelfTest) -> str:
 
 def _judgement(self_test: SelfTest) -> list[str]:
     """How outputs are compared."""
-    inexact = next((one for run in self_test.runs for one in run if one.means), None)
+    inexact = next((expected for run in self_test.runs for expected in run if expected.means), None)
     if inexact is None and not self_test.written:
         return ["They must be bit-equal. Results of operators are not compared: the plan keeps parts of tensors."]
     if inexact is None:
@@ -358,11 +358,13 @@ def _tables(self_test: SelfTest) -> Iterator[str]:
     counts = [main.tensors[t].elements for t in main.outputs]
     rows = []
     for number, run in enumerate(self_test.runs):
-        for i, one in enumerate(run):
-            if one.means:
-                yield f"constexpr float kMeans{number}_{i}[] = {{{', '.join(map(_float, one.means))}}};\n"
-            means = f"kMeans{number}_{i}" if one.means else "nullptr"
-            rows.append(f"{{{one.crc:#010x}u, {means}, {counts[i]}, {one.block}, {_float(one.tolerance)}}}")
+        for i, expected in enumerate(run):
+            if expected.means:
+                yield f"constexpr float kMeans{number}_{i}[] = {{{', '.join(map(_float, expected.means))}}};\n"
+            means = f"kMeans{number}_{i}" if expected.means else "nullptr"
+            rows.append(
+                f"{{{expected.crc:#010x}u, {means}, {counts[i]}, {expected.block}, {_float(expected.tolerance)}}}"
+            )
     each = len(counts)
     yield from _written(self_test)
     lines = [", ".join(rows[at : at + each]) for at in range(0, len(rows), each)]
@@ -373,8 +375,8 @@ def _tables(self_test: SelfTest) -> Iterator[str]:
 def _written(self_test: SelfTest) -> Iterator[str]:
     """What operators write, in their order."""
     rows = [
-        f"    {{{one.op}, {one.tensor}, {one.nbytes}, {{{', '.join(f'{crc:#010x}u' for crc in one.crcs)}}}}},\n"
-        for one in self_test.written
+        f"    {{{write.op}, {write.tensor}, {write.nbytes}, {{{', '.join(f'{crc:#010x}u' for crc in write.crcs)}}}}},\n"
+        for write in self_test.written
     ]
     yield f"constexpr int kWrites = {len(rows)};\n"
     yield "constexpr Written kWritten[] = {\n" + ("".join(rows) or "    {},\n") + "};\n"

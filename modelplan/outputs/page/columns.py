@@ -68,14 +68,14 @@ def shown(name: str) -> str:
 
 def _planned(views: Iterable[View], graph: Graph) -> dict[int, int]:
     """The tensors of a graph that have memory in one of the views, numbered from 0."""
-    found = {
+    tensors = {
         member.tensor
         for view in views
         if view.graph is graph
         for members in view.drawing.problem.members
         for member in members
     }
-    return {tensor: number for number, tensor in enumerate(sorted(found))}
+    return {tensor: number for number, tensor in enumerate(sorted(tensors))}
 
 
 def _graph(graph: Graph, tensors: dict[int, int]) -> dict[str, Any]:

@@ -22,15 +22,17 @@ _LABELS = ("input", "output", "activation", "state", "scratch", "weights")
 _FREE, _HOME = 0.12, 0.08
 
 
-def layout_html(made: RegionPlan | MovingPlan) -> bytes:
+def layout_html(layout_plan: RegionPlan | MovingPlan) -> bytes:
     """The page of models in several memories.
 
     Raises:
         RequestError: the plotting library is not installed.
     """
-    kinds = [kind for _, kind in made.owners]
-    view = layout_view(made.problem, made.layout, kinds, ops=made.ops, made_by=made.made_by)
-    return html_file.html(Page(made.title, f"{counted(len(view.bands), 'region')} of memory", (view,), made.made_by))
+    kinds = [kind for _, kind in layout_plan.owners]
+    view = layout_view(layout_plan.problem, layout_plan.layout, kinds, ops=layout_plan.ops, made_by=layout_plan.made_by)
+    return html_file.html(
+        Page(layout_plan.title, f"{counted(len(view.bands), 'region')} of memory", (view,), layout_plan.made_by)
+    )
 
 
 def layout_view(
@@ -114,7 +116,7 @@ def _facts(asked: RegionProblem, layout: Layout) -> tuple[tuple[str, str], ...]:
     copied = Counter[tuple[int, int]]()
     for copy in layout.copies:
         buffer = layout.copied(copy)
-        ends = (layout.stays[one].region if one >= 0 else asked.home[buffer] for one in (copy.source, copy.target))
+        ends = (layout.stays[stay].region if stay >= 0 else asked.home[buffer] for stay in (copy.source, copy.target))
         source, target = ends
         copied[source, target] += sizes[buffer]
     names = [region.name for region in asked.regions]

@@ -126,13 +126,13 @@ def _best(analysis: Analysis) -> Report:
     lines, commands = best_lines(analysis.suggestions), [f"{explain_command(analysis)}  # tries the rest"]
     untried = analysis.fit_saves_at_most
     if 100 * untried >= max(analysis.requirement.arena, 1):
-        most = max((one.saved for one in analysis.suggestions[: len(lines)]), default=0)
+        most = max((suggestion.saved for suggestion in analysis.suggestions[: len(lines)]), default=0)
         words = f"at most {untried:,} bytes less of the planned activations: stripes, which take time to try"
         words = ROWS_IN_PARTS if analysis.target.runtime.name == C.name else words
         lines.insert(0 if untried > most else len(lines), words)
         commands.insert(0, fit_command(analysis))
-    found = tuple(lines or ["nothing that takes no time to try"])
-    return [Section("What would help most", found, commands=tuple(commands))]
+    shown_lines = tuple(lines or ["nothing that takes no time to try"])
+    return [Section("What would help most", shown_lines, commands=tuple(commands))]
 
 
 def fit_command(analysis: Analysis) -> str:

@@ -92,7 +92,7 @@ def _settings(session: SessionMemory) -> Section:
     """The settings that lower a session most, with the lines that set the best of them."""
     if not session.others:
         return Section("Less by settings alone: none of those that were tried")
-    least = {one.most: one for one in reversed(session.others)}
+    least = {need.most: need for need in reversed(session.others)}
     lines = [f"{session.usual.most - most:,} bytes less: {least[most].settings}" for most in sorted(least)[:_ROWS]]
     return Section("Less by settings alone (the lines of code: modelplan explain)", tuple(lines))
 
@@ -107,10 +107,10 @@ def _advice(analysis: Analysis) -> Report:
 def _remedies(analysis: Analysis) -> list[str]:
     """The changes that are shown, most saved first: what each saves, and the commands below it."""
     rows = []
-    for one in _shown(analysis):
-        cost = "" if one.free else f" ({one.costs[0]})"
-        commands = [Pasted(f"  {' && '.join(one.commands)}")] if one.commands else []
-        rows.append((one.saved, f"{one.saved:,} bytes less: {one.name}{cost}", commands))
+    for suggestion in _shown(analysis):
+        cost = "" if suggestion.free else f" ({suggestion.costs[0]})"
+        commands = [Pasted(f"  {' && '.join(suggestion.commands)}")] if suggestion.commands else []
+        rows.append((suggestion.saved, f"{suggestion.saved:,} bytes less: {suggestion.name}{cost}", commands))
     most = analysis.fit_saves_at_most
     if most >= _worth_showing(analysis):
         how = f"up to {most:,} bytes less: order, overlaps, stripes; takes time to try"
@@ -123,12 +123,12 @@ def _remedies(analysis: Analysis) -> list[str]:
 def _shown(analysis: Analysis) -> list[Suggestion]:
     """The change that saves most of those that a command carries out, and the one of those that need more than that."""
     needed, capacity = analysis.requirement, analysis.capacity
-    long = len({(one.arena, one.head, one.tail) for one in needed.libraries}) > _LONG_TABLE
+    long = len({(library.arena, library.head, library.tail) for library in needed.libraries}) > _LONG_TABLE
     short = bool(needed.libraries) and capacity is not None and not needed.fits(capacity)
     room = _ROWS - 1 - long - short
-    worth = [one for one in analysis.suggestions if one.saved >= _worth_showing(analysis)]
-    commanded = [one for one in worth if one.commands][:1]
-    return [*commanded, *(one for one in worth if not one.commands)][:room]
+    worth = [suggestion for suggestion in analysis.suggestions if suggestion.saved >= _worth_showing(analysis)]
+    commanded = [suggestion for suggestion in worth if suggestion.commands][:1]
+    return [*commanded, *(suggestion for suggestion in worth if not suggestion.commands)][:room]
 
 
 def _worth_showing(stage: SizedFile) -> int:

@@ -46,8 +46,8 @@ def settings_section(session: SessionMemory) -> Section:
     if not session.others:
         return Section("Less by settings alone", ("none of those that were tried needs less",))
     rows = [
-        (one.settings, f"{one.first:,}", f"{one.later:,}", f"{session.usual.most - one.most:,}")
-        for one in (session.usual, *session.others)
+        (need.settings, f"{need.first:,}", f"{need.later:,}", f"{session.usual.most - need.most:,}")
+        for need in (session.usual, *session.others)
     ]
     table = Table(("settings", ">first run", ">later runs", ">less"), tuple(rows))
     title = "Less by settings alone; the least as Python"
@@ -73,9 +73,9 @@ def _libraries_table(libraries: Sequence[LibraryNeed]) -> Table | None:
     if not libraries:
         return None
     alike: dict[tuple[str, ...], list[str]] = {}
-    for one in libraries:
-        sizes = ("refused", "", "") if one.refusals else tuple(map("{:,}".format, (one.arena, one.head, one.tail)))
-        alike.setdefault(sizes, []).append(one.library)
+    for need in libraries:
+        sizes = ("refused", "", "") if need.refusals else tuple(map("{:,}".format, (need.arena, need.head, need.tail)))
+        alike.setdefault(sizes, []).append(need.library)
     rows = [(", ".join(names), *sizes) for sizes, names in alike.items()]
     return Table(("kernels", ">arena", ">head", ">tail"), tuple(rows))
 

@@ -35,12 +35,12 @@ def sections(comparison: Comparison, top: int | None = None) -> Report:
         *([f"{len(shown)} of {len(ties)} heights shown"] if len(shown) < len(ties) else []),
     ]
     cells = tuple(_cells(tie, comparison.lower_bound) for tie in [*((row,) for row in ours), *shown])
-    found = [Section(printable(comparison.title), tuple(lines), Table(HEADINGS, cells))]
+    report = [Section(printable(comparison.title), tuple(lines), Table(HEADINGS, cells))]
     if same := [line for tie in shown if len(tie) > 1 for line in _names(tie)]:
-        found.append(Section("Same height", tuple(same)))
+        report.append(Section("Same height", tuple(same)))
     if whys := [row.why for row in comparison.rows if row.height is None]:
-        found.append(Section("Refused", tuple(whys)))
-    return found
+        report.append(Section("Refused", tuple(whys)))
+    return report
 
 
 def target_remarks(answers: AllocatorAnswers) -> list[str]:

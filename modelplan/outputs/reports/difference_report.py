@@ -178,19 +178,24 @@ def parts_kept(difference: Difference) -> Iterator[tuple[str, int]]:
             yield side, head
 
 
-def _peak(found: Difference) -> Sequence[Section]:
-    differing = any(part.bytes.before != part.bytes.after for part in found.peak_parts)
+def _peak(difference: Difference) -> Sequence[Section]:
+    differing = any(part.bytes.before != part.bytes.after for part in difference.peak_parts)
     if not differing:
-        return [Section(f"{peak_title(found)}; the same is alive there", tuple(peak_lines(found)))]
+        return [Section(f"{peak_title(difference)}; the same is alive there", tuple(peak_lines(difference)))]
     headings = ("alive", "made by", ">before", ">after", ">change")
-    return [Section(peak_title(found), tuple(peak_lines(found)), Table(headings, tuple(peak_rows(found))))]
+    return [
+        Section(peak_title(difference), tuple(peak_lines(difference)), Table(headings, tuple(peak_rows(difference))))
+    ]
 
 
 # Operators ------------------------------------------------------------------------------------------------------------
 
 
 def _operators(difference: Difference) -> Sequence[Section]:
-    lines = [f"{signed(one.effect) or '0':>9}  {short_names(one.line)}" for one in own_changes(difference)[:_MOST_ROWS]]
+    lines = [
+        f"{signed(change.effect) or '0':>9}  {short_names(change.line)}"
+        for change in own_changes(difference)[:_MOST_ROWS]
+    ]
     lines += others_line(own_changes(difference)[_MOST_ROWS:])
     sections = []
     if lines:
@@ -222,9 +227,9 @@ def others_line(rest: Sequence[OpChange]) -> list[str]:
     """One line for what is not listed; nothing where all is."""
     if not rest:
         return []
-    words = [f"{sum(one.change is change for one in rest)} {change}" for change in Change]
+    words = [f"{sum(op_change.change is change for op_change in rest)} {change}" for change in Change]
     counts = ", ".join(word for word in words if not word.startswith("0 "))
-    return [f"{signed(sum(one.effect for one in rest)) or '0':>9}  [{len(rest)} others: {counts}]"]
+    return [f"{signed(sum(op_change.effect for op_change in rest)) or '0':>9}  [{len(rest)} others: {counts}]"]
 
 
 def following_lines(difference: Difference) -> list[str]:
@@ -235,13 +240,15 @@ def following_lines(difference: Difference) -> list[str]:
     sums = [
         f"{name} {became(Bytes(sum(b.before or 0 for b in column), sum(b.after or 0 for b in column)))}"
         for name, column in (
-            ("outputs", [one.outputs for one in following]),
-            ("scratch", [one.scratch for one in following]),
+            ("outputs", [change.outputs for change in following]),
+            ("scratch", [change.scratch for change in following]),
             ("kept", [change.kept for change in following]),
         )
         if any(figure.delta for figure in column)
     ]
-    most = [f"{short_names(one.label)} {signed(one.effect)}" for one in following[:_MOST_NAMED] if one.effect]
+    most = [
+        f"{short_names(change.label)} {signed(change.effect)}" for change in following[:_MOST_NAMED] if change.effect
+    ]
     largest = [f"most effect: {', '.join(most)}"] if most else []
     what = "; ".join([*sums, *largest]) or "no bytes differ"
     verb = "follows" if len(following) == 1 else "follow"

@@ -91,13 +91,18 @@ def _what_if(asked: Sequence[Compression]) -> Sequence[Section]:
 
 def _decoded_lines(asked: Sequence[Compression]) -> Iterable[str]:
     """What unpacking costs in TFLM's arena for what is saved in flash."""
-    for one in asked:
-        if one.arena_after:
-            less = one.flash_before - one.flash_after
-            more = one.arena_after - one.arena_before
-            apart = f", or {one.arena_beside:,} beside {one.region:,} of SetDecompressionMemory" if one.region else ""
+    for compression in asked:
+        if compression.arena_after:
+            less = compression.flash_before - compression.flash_after
+            more = compression.arena_after - compression.arena_before
+            apart = (
+                f", or {compression.arena_beside:,} beside {compression.region:,} of SetDecompressionMemory"
+                if compression.region
+                else ""
+            )
             yield (
-                f"{one.name} with TFLM_DECODE: arena {one.arena_after:,}, {more:+,} for {less:,} less of flash{apart}"
+                f"{compression.name} with TFLM_DECODE: arena {compression.arena_after:,},"
+                f" {more:+,} for {less:,} less of flash{apart}"
             )
 
 
@@ -111,11 +116,11 @@ def _remedy(explanation: Explanation) -> Sequence[Section]:
         return [
             Section("The least that makes it fit", (f"settings of the session: {fitting.settings}: {spare} to spare",))
         ]
-    one = explanation.remedy
-    if one is None:
+    remedy = explanation.remedy
+    if remedy is None:
         return [Section(f"Nothing that was tried fits in {human(explanation.capacity)}")]
-    spare = human(explanation.capacity - (one.arena or 0))
-    return [Section("The least that makes it fit", (f"{one.name}: {spare} to spare",), commands=one.commands)]
+    spare = human(explanation.capacity - (remedy.arena or 0))
+    return [Section("The least that makes it fit", (f"{remedy.name}: {spare} to spare",), commands=remedy.commands)]
 
 
 def peak_sections(peak: Peak) -> Report:
@@ -181,15 +186,17 @@ def _following(peak: Peak) -> Iterable[str]:
 
 def advice_sections(advice: Advice, head: int) -> Report:
     """What would help, in the order in which it was ranked, and what was tried besides."""
-    found = []
+    ranked_sections = []
     lower = Needs.NOTHING
     for most, title in _TITLES.items():
         listed = [suggestion for suggestion in advice.suggestions if lower <= suggestion.needs <= most]
         lower = Needs(min(most + 1, Needs.MODEL))
         if listed:
-            found.append(_ranked(title, listed))
-    if not found:
-        found.append(Section("What would help", (f"nothing that was tried needs less than a head of {human(head)}",)))
+            ranked_sections.append(_ranked(title, listed))
+    if not ranked_sections:
+        ranked_sections.append(
+            Section("What would help", (f"nothing that was tried needs less than a head of {human(head)}",))
+        )
     tried = list[str]()
     if advice.same:
         briefly = [f"{name} ({_BRIEFLY})" if name.startswith("stripes") else name for name in advice.same]
@@ -202,7 +209,7 @@ def advice_sections(advice: Advice, head: int) -> Report:
         tried.append(
             f"not tried, since it takes long; --seconds S tries for so long: {'; '.join(_grouped(advice.untried))}"
         )
-    return [*found, Section("Also tried", tuple(tried))] if tried else found
+    return [*ranked_sections, Section("Also tried", tuple(tried))] if tried else ranked_sections
 
 
 def _grouped(names: Iterable[str]) -> list[str]:
@@ -211,7 +218,7 @@ def _grouped(names: Iterable[str]) -> list[str]:
     for name in names:
         change, _, place = name.partition(": ")
         places.setdefault(change, []).append(place)
-    return [f"{change}: {_listed(found)}" if any(found) else change for change, found in places.items()]
+    return [f"{change}: {_listed(own_places)}" if any(own_places) else change for change, own_places in places.items()]
 
 
 def _listed(places: Sequence[str]) -> str:
@@ -222,9 +229,9 @@ def _listed(places: Sequence[str]) -> str:
 
 def _ranked(title: str, suggestions: Sequence[Suggestion]) -> Section:
     rows = [
-        (f"{number}", one.name, _bytes(one.arena), _bytes(one.saved_arena), f"{one.head:,}", f"{one.saved_head:,}",
-         _PRICES[one.needs])
-        for number, one in enumerate(suggestions, 1)
+        (f"{number}", suggestion.name, _bytes(suggestion.arena), _bytes(suggestion.saved_arena),
+         f"{suggestion.head:,}", f"{suggestion.saved_head:,}", _PRICES[suggestion.needs])
+        for number, suggestion in enumerate(suggestions, 1)
     ]  # fmt: skip
     headings = (">", "change", ">arena", ">less", ">head", ">less", "cost")
     commands = tuple(pasted(number, suggestion) for number, suggestion in enumerate(suggestions, 1))
@@ -244,9 +251,10 @@ def _bytes(value: int | None) -> str:
 def best_lines(suggestions: Sequence[Suggestion], most: int = 3) -> list[str]:
     """The first suggestions in one line each: what they save, what they are, what they cost."""
     return [
-        f"{one.saved:,} bytes less {'of the arena' if one.saved_arena is not None else 'of the activations'}:"
-        f" {one.name} ({'free' if one.free else '; '.join(one.costs)})"
-        for one in suggestions[:most]
+        f"{suggestion.saved:,} bytes less"
+        f" {'of the arena' if suggestion.saved_arena is not None else 'of the activations'}:"
+        f" {suggestion.name} ({'free' if suggestion.free else '; '.join(suggestion.costs)})"
+        for suggestion in suggestions[:most]
     ]
 
 

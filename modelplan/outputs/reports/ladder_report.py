@@ -111,14 +111,17 @@ def help_section(ladder: Ladder, goal: Goal, original: str, output: str, suggest
         return Section("No single change that is quick to try fits", commands=tuple(more))
     lines = [
         line
-        for one in suggestions[:_MOST_CHANGES]
-        for line in (f"{one.arena:,} bytes: {one.name}{_cost(one)}", *(Pasted(f"  {c}") for c in one.commands[-1:]))
+        for suggestion in suggestions[:_MOST_CHANGES]
+        for line in (
+            f"{suggestion.arena:,} bytes: {suggestion.name}{_cost(suggestion)}",
+            *(Pasted(f"  {c}") for c in suggestion.commands[-1:]),
+        )
     ]
     return Section("What would fit", tuple(lines), commands=tuple(more))
 
 
-def _cost(one: Suggestion) -> str:
-    return "" if one.free else f" ({one.costs[0]})"
+def _cost(suggestion: Suggestion) -> str:
+    return "" if suggestion.free else f" ({suggestion.costs[0]})"
 
 
 def _needs(rung: Rung, goal: Goal) -> list[str]:

@@ -16,28 +16,28 @@ def as_json(check: LayoutCheck, schema: int) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def section_of(found: Recheck, layout: str) -> Section:
+def section_of(recheck: Recheck, layout: str) -> Section:
     """The verdict, time and traffic beside those of the layout, and how full the memories are."""
-    verdict = f"does not keep {layout}" if found.reasons else f"keeps {layout}"
+    verdict = f"does not keep {layout}" if recheck.reasons else f"keeps {layout}"
     lines = [
-        f"saved     {duration(found.seconds_before)}, {found.traffic_before:,} bytes outside of the fastest memory"
+        f"saved     {duration(recheck.seconds_before)}, {recheck.traffic_before:,} bytes outside of the fastest memory"
     ]
-    if found.seconds is not None:
-        lines.append(f"now       {duration(found.seconds)}, {found.traffic:,} bytes")
-    lines += [f"worse     {reason}" if found.seconds is not None else reason for reason in found.reasons]
-    rows = tuple((name, f"{top:,}", f"{size:,}") for name, top, size in found.room)
+    if recheck.seconds is not None:
+        lines.append(f"now       {duration(recheck.seconds)}, {recheck.traffic:,} bytes")
+    lines += [f"worse     {reason}" if recheck.seconds is not None else reason for reason in recheck.reasons]
+    rows = tuple((name, f"{top:,}", f"{size:,}") for name, top, size in recheck.room)
     return Section(
-        f"{found.model}: {verdict}", tuple(lines), Table(("region", ">used", ">bytes"), rows) if rows else None
+        f"{recheck.model}: {verdict}", tuple(lines), Table(("region", ">used", ">bytes"), rows) if rows else None
     )
 
 
-def _facts(found: Recheck) -> dict[str, Any]:
+def _facts(recheck: Recheck) -> dict[str, Any]:
     """The verdict as an object."""
     return {
-        "model": found.model,
-        "fits": not found.reasons,
-        "seconds": {"before": found.seconds_before, "after": found.seconds},
-        "traffic": {"before": found.traffic_before, "after": found.traffic},
-        "regions": [{"name": name, "used": top, "size": size} for name, top, size in found.room],
-        "reasons": list(found.reasons),
+        "model": recheck.model,
+        "fits": not recheck.reasons,
+        "seconds": {"before": recheck.seconds_before, "after": recheck.seconds},
+        "traffic": {"before": recheck.traffic_before, "after": recheck.traffic},
+        "regions": [{"name": name, "used": top, "size": size} for name, top, size in recheck.room],
+        "reasons": list(recheck.reasons),
     }

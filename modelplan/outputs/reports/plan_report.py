@@ -95,7 +95,7 @@ def _parts(figures: Summary) -> Section:
 
 def _peak(figures: Summary) -> Section:
     shown, rest = figures.alive[:_MOST_ROWS], figures.alive[_MOST_ROWS:]
-    names = folded_apart([" = ".join(one.names) for one in shown])
+    names = folded_apart([" = ".join(alive.names) for alive in shown])
     rows = [
         (name, f"{alive.size:,}", f"{alive.share:.1%}", steps_words(alive.start, alive.end))
         for name, alive in zip(names, shown, strict=True)
@@ -130,8 +130,8 @@ def _schedule(plan: Plan) -> Section:
 
 def _merges(plan: Plan) -> Section:
     tensors, shown = plan.graph.tensors, plan.merges[:_MOST_ROWS]
-    merged = folded_apart([tensors[one.tensor].name for one in shown])
-    into = folded_apart([tensors[one.into].name for one in shown])
+    merged = folded_apart([tensors[merge.tensor].name for merge in shown])
+    into = folded_apart([tensors[merge.into].name for merge in shown])
     rows = [(a, b, merge.rule, f"{merge.saved:,}") for a, b, merge in zip(merged, into, shown, strict=True)]
     if len(plan.merges) > _MOST_ROWS:
         saved = sum(m.saved for m in plan.merges[_MOST_ROWS:])
@@ -153,8 +153,8 @@ def used_overlaps(plan: Plan) -> Iterator[tuple[Overlap, int]]:
 
 def _overlaps(plan: Plan, used: list[tuple[Overlap, int]]) -> Section:
     tensors, shown = plan.graph.tensors, used[:_MOST_ROWS]
-    outputs = folded_apart([tensors[one.tensor].name for one, _ in shown])
-    operands = folded_apart([tensors[one.over].name for one, _ in shown])
+    outputs = folded_apart([tensors[overlap.tensor].name for overlap, _ in shown])
+    operands = folded_apart([tensors[overlap.over].name for overlap, _ in shown])
     rows = [
         (output, operand, overlap.rule, f"{overlap.lead:,}", f"{shared:,}")
         for output, operand, (overlap, shared) in zip(outputs, operands, shown, strict=True)

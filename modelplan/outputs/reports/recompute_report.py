@@ -65,5 +65,5 @@ def as_json(curve: Curve) -> str:
         }
         for point in curve.points
     ]
-    made = {"schema": SCHEMA, "model": curve.title, "made_by": curve.made_by, "chosen": curve.chosen}
-    return json.dumps(made | {"remarks": list(curve.remarks), "points": points}, indent=1) + "\n"
+    header = {"schema": SCHEMA, "model": curve.title, "made_by": curve.made_by, "chosen": curve.chosen}
+    return json.dumps(header | {"remarks": list(curve.remarks), "points": points}, indent=1) + "\n"

@@ -18,10 +18,13 @@ SCHEMA = 1
 def sections_of(plan: SharedPlan, arenas: TflmArenas | None = None) -> list[Section]:
     """The result, the models, and what the plan takes for granted; `arenas` where TFLM runs all of them."""
     title = f"{len(plan.parts)} models in one memory"
-    found = [Section(title, tuple(_figures(plan)), _table(plan)), Section("Taken for granted", tuple(_promises(plan)))]
+    sections = [
+        Section(title, tuple(_figures(plan)), _table(plan)),
+        Section("Taken for granted", tuple(_promises(plan))),
+    ]
     if arenas:
-        found.append(Section("Arena on TFLM", tuple(_arena_lines(plan, arenas)), _libraries_table(arenas.libraries)))
-    return found
+        sections.append(Section("Arena on TFLM", tuple(_arena_lines(plan, arenas)), _libraries_table(arenas.libraries)))
+    return sections
 
 
 def _figures(plan: SharedPlan) -> Iterator[str]:
@@ -98,7 +101,8 @@ def _libraries_table(libraries: Sequence[LibraryArenas]) -> Table | None:
     if not libraries:
         return None
     rows = [
-        (one.kernels, f"{one.pinned.least:,}", f"{one.written.least:,}" if one.written else "none") for one in libraries
+        (library.kernels, f"{library.pinned.least:,}", f"{library.written.least:,}" if library.written else "none")
+        for library in libraries
     ]
     return Table(("kernels", ">with --header", ">with --files"), tuple(rows))
 
@@ -107,7 +111,7 @@ def verdict(arenas: TflmArenas | None, needed: int, capacity: int) -> str:
     """Whether the plan fits; where it does not, and no kernel library was named, with which it would."""
     words = "fits" if needed <= capacity else f"{human(needed - capacity)} too much"
     if needed > capacity and arenas and arenas.libraries:
-        fitting = [one.kernels for one in arenas.libraries if one.pinned.least <= capacity]
+        fitting = [library.kernels for library in arenas.libraries if library.pinned.least <= capacity]
         words += f"; fits with {', '.join(fitting) or 'none of the kernel libraries'}"
     return f"{human(needed)} in {human(capacity)}: {words}"
 
@@ -159,18 +163,22 @@ def _model(plan: SharedPlan, number: int) -> dict[str, Any]:
 
 
 def _arenas(arenas: TflmArenas) -> dict[str, Any]:
-    found: dict[str, Any] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
+    facts: dict[str, Any] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
     if arenas.libraries:
-        found["libraries"] = [
-            {"kernels": one.kernels, "pinned": one.pinned.least, "written": one.written and one.written.least}
-            for one in arenas.libraries
+        facts["libraries"] = [
+            {
+                "kernels": library.kernels,
+                "pinned": library.pinned.least,
+                "written": library.written and library.written.least,
+            }
+            for library in arenas.libraries
         ]
-    found["separate"] = list(arenas.separate)
+    facts["separate"] = list(arenas.separate)
     for name in ("shared", "pinned", "written"):
-        one = getattr(arenas, name)
-        found[name] = one and {"arena": one.least, "head": one.head, "tail": one.tail,
-                               "tails": {share.name: share.tail for share in one.shares}}  # fmt: skip
-    return found | ({"reason": arenas.reason} if arenas.reason else {})
+        arena = getattr(arenas, name)
+        facts[name] = arena and {"arena": arena.least, "head": arena.head, "tail": arena.tail,
+                                 "tails": {share.name: share.tail for share in arena.shares}}  # fmt: skip
+    return facts | ({"reason": arenas.reason} if arenas.reason else {})
 
 
 def as_csv(shared_plan: SharedPlan) -> str:

@@ -82,12 +82,12 @@ def as_json(curve: StreamCurve) -> str:
     if curve.chosen is not None and run is not None:
         chosen = {"memory": curve.chosen, "seconds": run.seconds, "waiting": run.waiting, "copied": run.copied,
                   "activations_copied": curve.swapped}  # fmt: skip
-    found = {
+    document = {
         "modelplan_stream": SCHEMA, "made_by": curve.made_by, "model": curve.title, "weights": curve.weights,
         "activations": curve.activations, "least": curve.least, "computing": curve.computing, "chosen": chosen,
         "curves": curves,
     }  # fmt: skip
-    return json.dumps(found, indent=1) + "\n"
+    return json.dumps(document, indent=1) + "\n"
 
 
 def as_csv(curve: StreamCurve) -> str:

@@ -39,12 +39,14 @@ def matrix(findings: SweepFindings) -> str:
     return text.getvalue()
 
 
-def _ended(found: SweepFindings) -> Section:
-    lines = [f"{status:9} {count:,}" for status, count in found.ended]
-    lines += [f"{counted(count, 'run')}: {error}" for error, count in found.errors[:_MOST]]
-    if len(found.errors) > _MOST:
-        lines.append(f"and {len(found.errors) - _MOST:,} other errors; the column `error` has them")
-    return Section(f"{found.title}: {counted(found.rows, 'run')}, {counted(len(found.models), 'model')}", tuple(lines))
+def _ended(findings: SweepFindings) -> Section:
+    lines = [f"{status:9} {count:,}" for status, count in findings.ended]
+    lines += [f"{counted(count, 'run')}: {error}" for error, count in findings.errors[:_MOST]]
+    if len(findings.errors) > _MOST:
+        lines.append(f"and {len(findings.errors) - _MOST:,} other errors; the column `error` has them")
+    return Section(
+        f"{findings.title}: {counted(findings.rows, 'run')}, {counted(len(findings.models), 'model')}", tuple(lines)
+    )
 
 
 def _targets(findings: SweepFindings) -> Section:

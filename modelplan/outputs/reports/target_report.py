@@ -30,7 +30,9 @@ def target_lines(chosen: Chosen) -> list[str]:
     if block is None:
         lines = [f"target    {device.name}: --budget BYTES states its memory for an arena; {chosen.unknown}"]
         lines += [
-            f"memory    {device.name}#{one.regions[0]} has {human(one.usable)}" for one in blocks(device) if one.usable
+            f"memory    {device.name}#{free_block.regions[0]} has {human(free_block.usable)}"
+            for free_block in blocks(device)
+            if free_block.usable
         ]
     else:
         lines = [f"target    {device.name}: {human(block.usable)} in one block, {_where(block)}"]

@@ -49,7 +49,11 @@ def schema_of(name: str) -> Schema:
 def _explain() -> Schema:
     definitions = Definitions()
     suggestion = definitions.of(explaining.Suggestion)
-    changed: Fields = {"needs": {"enum": [one.name.lower() for one in explaining.Needs]}, "name": _TEXT, "free": _FLAG}
+    changed: Fields = {
+        "needs": {"enum": [need.name.lower() for need in explaining.Needs]},
+        "name": _TEXT,
+        "free": _FLAG,
+    }
     _extend(definitions, explaining.Suggestion, changed)
     fields: Fields = {
         "model": _TEXT,
@@ -106,10 +110,17 @@ def _diff() -> Schema:
 
 
 def _compare() -> Schema:
-    made = Definitions()
-    fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": array_of(made.of(Row))}
-    more: Fields = {"kept": _INTEGER, "counted": _TEXT, "today": made.of(RuntimePlan), "target": _target(made)}
-    return _versioned("compare", comparison_report.SCHEMA, "all answers, from `compare --json`", fields, made, more)
+    definitions = Definitions()
+    fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": array_of(definitions.of(Row))}
+    more: Fields = {
+        "kept": _INTEGER,
+        "counted": _TEXT,
+        "today": definitions.of(RuntimePlan),
+        "target": _target(definitions),
+    }
+    return _versioned(
+        "compare", comparison_report.SCHEMA, "all answers, from `compare --json`", fields, definitions, more
+    )
 
 
 def _check() -> Schema:
@@ -128,8 +139,8 @@ def _check() -> Schema:
         "alternatives": array_of(alternative),
     }
     model, unread = record(sized), record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})
-    for one in (model, unread):
-        one["properties"] |= {"name": _TEXT}
+    for entry in (model, unread):
+        entry["properties"] |= {"name": _TEXT}
     number, either = {"type": "number"}, {"type": ["number", "null"]}
     pair = record({"before": number, "after": either})
     region = record({"name": _TEXT, "used": _INTEGER, "size": _INTEGER})
@@ -217,10 +228,12 @@ def _targets() -> Schema:
 
 
 def _report() -> Schema:
-    made = Definitions()
-    made.of(SweepFindings)
-    fields = made.definitions.pop(SweepFindings.__name__)["properties"]
-    return _versioned("report", sweep_report.SCHEMA, "what the rows of a sweep say, from `report --json`", fields, made)
+    definitions = Definitions()
+    definitions.of(SweepFindings)
+    fields = definitions.definitions.pop(SweepFindings.__name__)["properties"]
+    return _versioned(
+        "report", sweep_report.SCHEMA, "what the rows of a sweep say, from `report --json`", fields, definitions
+    )
 
 
 def _stream() -> Schema:
@@ -280,7 +293,7 @@ def _head(name: str, version: int, what: str) -> Schema:
 
 def _defined(definitions: Definitions) -> Schema:
     """What the schemas of types refer to, without what a plan alone has."""
-    kinds = {name: one for name, one in sorted(definitions.definitions.items()) if name != "Value"}
+    kinds = {name: definition for name, definition in sorted(definitions.definitions.items()) if name != "Value"}
     return {"$defs": kinds} if kinds else {}
 
 

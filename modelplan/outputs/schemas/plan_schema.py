@@ -113,12 +113,12 @@ class Definitions:
         if get_origin(kind) is Literal:
             return {"enum": list(get_args(kind))}
         assert get_origin(kind) in (types.UnionType, typing.Union), kind
-        return {"anyOf": [self.of(one) for one in get_args(kind)]}
+        return {"anyOf": [self.of(alternative) for alternative in get_args(kind)]}
 
     def _tuple(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
         if arguments[-1] is Ellipsis:
             return array_of(self.of(arguments[0]))
-        items = [self.of(one) for one in arguments]
+        items = [self.of(argument) for argument in arguments]
         return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
 
     def _reference(self, kind: type) -> dict[str, Any]:
@@ -151,5 +151,5 @@ class Definitions:
             fields |= {name: array_of(array_of(_INTEGER) | width) for name, width in tables.items()}
         if kind is summary.Summary:
             fields |= {"gap": _SCALARS[float], "fits": {"type": ["boolean", "null"]}}
-            fields = {SUMMARY_KEYS.get(name, name): one for name, one in fields.items()}
+            fields = {SUMMARY_KEYS.get(name, name): schema for name, schema in fields.items()}
         return fields
