@@ -88,8 +88,8 @@ def _check_region(problem: RegionProblem, layout: Layout, number: int) -> None:
     held: dict[int, list[int]] = defaultdict(list)
     for place, stay in enumerate(inside):
         held[stay.buffer].append(place)
-    pairs = [(a, b, n) for one, other, n in rows.overlaps.tolist() for a in held[one] for b in held[other]]
-    apart = [(a, b) for one, other in rows.conflicts.tolist() for a in held[one] for b in held[other]]
+    pairs = [(a, b, n) for buffer, other, n in rows.overlaps.tolist() for a in held[buffer] for b in held[other]]
+    apart = [(a, b) for buffer, other in rows.conflicts.tolist() for a in held[buffer] for b in held[other]]
     part = Problem(
         tuple(rows.names[stay.buffer] for stay in inside),
         np.array([rows.size[stay.buffer] for stay in inside], dtype=np.int64),

@@ -56,9 +56,9 @@ def convolution(library: str, bits: int, shape: Map, window: CheckedWindow) -> l
     if bits == 8 and window.kernel == (1, 1) and window.dilations == (1, 1) and window.pads == (0, 0):
         every = range(shape.out[0] * shape.image)
         parts = [every] if window.strides == (1, 1) else [range(r * columns, (r + 1) * columns) for r in rows]
-        return [one for part in parts for one in product(library, part, channels)]
+        return [kernel_round for part in parts for kernel_round in product(library, part, channels)]
     if bits == 8 and library == "cmsis-mve" and _one_row(shape, window):
-        return [one for pixels in shape.images for one in _row(shape, window, pixels)]
+        return [kernel_round for pixels in shape.images for kernel_round in _row(shape, window, pixels)]
     return im2col(shape, IM2COL_PIXELS[library])
 
 

@@ -47,7 +47,7 @@ def quick_levels(subject: Subject) -> Iterator[Verdict]:
     read parts of a tensor whose other parts are overwritten, as in models computed in stripes.
     """
     verdicts = _whole_levels(subject)
-    exact = _by_byte(subject) if any(one.outcome == "broken" for one in verdicts) else None
+    exact = _by_byte(subject) if any(verdict.outcome == "broken" for verdict in verdicts) else None
     if exact is not None:
         verdicts = [Verdict(verdict.level, "skipped", _PARTS) for verdict in verdicts]
         verdicts.append(exact)

@@ -68,7 +68,7 @@ def _first_wrong_read(program: Program, layout: AddressLayout, places: Places, m
     checked = (columns.nbytes > 0) & ~columns.constant
     seen = checked[reads.tensor]
     inputs, outputs = np.array(program.inputs, np.int64), np.array(program.outputs, np.int64)
-    found = _core.replay(
+    fault_row = _core.replay(
         len(program.steps),
         np.stack([columns.nbytes, places.start, places.planned], axis=1),
         inputs[~(columns.constant | columns.state)[inputs]],
@@ -80,7 +80,7 @@ def _first_wrong_read(program: Program, layout: AddressLayout, places: Places, m
         _move_rows(program, moves),
         _RUNS,
     )
-    return _Fault(*found.tolist()) if len(found) else None
+    return _Fault(*fault_row.tolist()) if len(fault_row) else None
 
 
 def _scratch_rows(layout: AddressLayout, steps: int) -> IntArray:

@@ -140,10 +140,10 @@ def overwritable_reads(program: Program) -> BoolArray:
     reads, operands = columns.reads, [_overwritable(program.format, kind) for kind in columns.kinds]
     allowed = np.array(operands, np.int64)[columns.kind[reads.step]]
     result = columns.result[reads.step]
-    found: BoolArray = (result >= 0) & ((allowed == _ANY) | (allowed == reads.operand))
+    overwritable: BoolArray = (result >= 0) & ((allowed == _ANY) | (allowed == reads.operand))
     for counts in (columns.elements, columns.nbytes):
-        found &= counts[reads.tensor] == counts[result]
-    return found
+        overwritable &= counts[reads.tensor] == counts[result]
+    return overwritable
 
 
 _ANY, _NONE = -1, -2

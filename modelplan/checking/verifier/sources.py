@@ -95,10 +95,11 @@ def _check_fits(plan: Plan, path: Path) -> None:
 
 def _check_made_for(plan: Plan, path: Path, model: Path) -> None:
     """Refuses a plan that was made for another file than `model`, also for an older version of it."""
-    made_for, found = plan.graph.fingerprint, fingerprint(read_model(model))
+    made_for, digest = plan.graph.fingerprint, fingerprint(read_model(model))
     if not made_for:
         raise BrokenPlanError(f"{path}: does not say which file it was made for, so not whether that is {model}")
-    if made_for != found:
+    if made_for != digest:
         raise BrokenPlanError(
-            f"{path}: was made for {plan.graph.name!r} with SHA-256 {made_for[:16]}..., but {model} has {found[:16]}..."
+            f"{path}: was made for {plan.graph.name!r} with SHA-256 {made_for[:16]}...,"
+            f" but {model} has {digest[:16]}..."
         )

@@ -95,11 +95,11 @@ def value_spans(program: Program) -> dict[int, list[tuple[int, int]]]:
     Inputs and state exist before step 0, which counts as step -1; an input that nothing reads is of no use later.
     Outputs and state last to the end. Writing a tensor again starts a new value.
     """
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_tensor: dict[int, list[tuple[int, int]]] = {}
     spans = _spans(program)
     for t, first, last in zip(spans.tensor.tolist(), spans.first.tolist(), spans.last.tolist(), strict=True):
-        found.setdefault(t, []).append((first, last))
-    return found
+        by_tensor.setdefault(t, []).append((first, last))
+    return by_tensor
 
 
 def _spans(program: Program) -> _Spans:

@@ -323,8 +323,8 @@ def _overwrites(program: Program) -> set[tuple[int, int, int]]:
     reads, rows = program.columns.reads, np.flatnonzero(overwritable_reads(program))
     index = reads.step[rows]
     ops = np.array([step.op for step in program.steps], np.int64)[index]
-    found = (ops, reads.tensor[rows], program.columns.result[index])
-    return set(zip(*(column.tolist() for column in found), strict=True))
+    columns = (ops, reads.tensor[rows], program.columns.result[index])
+    return set(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _moves_between(program: Program, step: Step, pair: set[int]) -> bool:

@@ -78,8 +78,8 @@ def _check_same_around(original: Source, rewritten: Source, host: HostSide) -> N
         if what not in after:
             raise Fault("the file", f"has no {what}, which the model has")
         if before.get(what) != after[what]:
-            found = "which the model has not" if what not in before else "and not what the model says there"
-            raise Fault("the file", f"has {what}, {found}")
+            difference = "which the model has not" if what not in before else "and not what the model says there"
+            raise Fault("the file", f"has {what}, {difference}")
 
 
 def _shown(cell: Cell, name: str) -> str:
@@ -107,8 +107,10 @@ def _check_output(catalogue: Catalogue, source: Source, cell: Cell, wanted: Cont
     if reason is not None:
         raise fault_of(catalogue, where, reason, f", and this stays in output {cell.name!r}")
     if wanted.base != content.base:
-        made = catalogue.bases[content.base].name if content.base >= 0 else "nothing"
-        raise Fault(where, f"gives {cell.label} the values of {made!r}, not of {catalogue.bases[wanted.base].name!r}")
+        base_name = catalogue.bases[content.base].name if content.base >= 0 else "nothing"
+        raise Fault(
+            where, f"gives {cell.label} the values of {base_name!r}, not of {catalogue.bases[wanted.base].name!r}"
+        )
     for axis, (a, b) in enumerate(zip(wanted.axes, content.axes, strict=True)):
         if a != b:
             first = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)

@@ -79,9 +79,9 @@ def _read_before(source: Addresses, read: Addresses, target: Addresses, write: A
     """Whether each address that is read and written is read at an earlier time."""
     order = np.argsort(target, kind="stable")
     places = np.searchsorted(target[order], source)
-    found = np.minimum(places, len(target) - 1)
-    both = target[order][found] == source
-    return bool(np.all(read[both] < write[order][found][both]))
+    nearest = np.minimum(places, len(target) - 1)
+    both = target[order][nearest] == source
+    return bool(np.all(read[both] < write[order][nearest][both]))
 
 
 def meet(source: Addresses, target: Addresses) -> bool:

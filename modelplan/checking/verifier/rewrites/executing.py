@@ -145,9 +145,11 @@ def converted_runs(
     passed = [[x if e is None else e.quantised(x) for x, e in zip(feed, host.inputs, strict=True)] for feed in feeds]
 
     def run_converted(data: bytes) -> Outputs:
-        found = run(data, passed)
-        outputs = host.outputs if data == rewritten.model.data else (None,) * len(found[0])
-        return _digests([y if e is None else e.restored(y) for y, e in zip(ys, outputs, strict=True)] for ys in found)
+        raw_outputs = run(data, passed)
+        outputs = host.outputs if data == rewritten.model.data else (None,) * len(raw_outputs[0])
+        return _digests(
+            [y if e is None else e.restored(y) for y, e in zip(ys, outputs, strict=True)] for ys in raw_outputs
+        )
 
     return lambda data: _digests(run(data, feeds)), run_converted
 
@@ -196,12 +198,12 @@ def _equal_runs(what: str, before: bytes, after: bytes, runs: Runs) -> int:
     except RefusalError as reason:
         raise Skipped(f"the model does not run by itself: {reason}") from None
     try:
-        found = runs[1](after)
+        outputs = runs[1](after)
     except OvertimeError as reason:
         raise Skipped(f"the rewritten model takes too long: {reason}") from None
     except RefusalError as reason:
         raise BrokenPlanError(f"the rewritten model does not run: {reason}") from None
-    for number, (a, b) in enumerate(zip(wanted, found, strict=True)):
+    for number, (a, b) in enumerate(zip(wanted, outputs, strict=True)):
         if a != b:
             raise BrokenPlanError(f"run {number}: {what} of the rewritten model differ from the model's")
     return len(wanted)

@@ -65,11 +65,11 @@ class HostSide:
     def __str__(self) -> str:
         sides = (("input", self.inputs), ("output", self.outputs))
         return ", ".join(
-            f"{side} {i} {one.inner.coding.dtype} with scale {one.inner.coding.scales[0]:.9g} and zero point"
-            f" {one.inner.coding.zero}"
+            f"{side} {i} {end.inner.coding.dtype} with scale {end.inner.coding.scales[0]:.9g} and zero point"
+            f" {end.inner.coding.zero}"
             for side, ends in sides
-            for i, one in enumerate(ends)
-            if one is not None
+            for i, end in enumerate(ends)
+            if end is not None
         )
 
 

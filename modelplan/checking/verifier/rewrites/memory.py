@@ -173,15 +173,15 @@ class _Memory:
         """
         if event.op.kind not in ("CONCATENATION", "PACK") or event.op.option("FusedActivationFunction"):
             return {}
-        y, start, found = self.cells[event.writes[0][0]], 0, dict[int, int]()
+        y, start, in_place = self.cells[event.writes[0][0]], 0, dict[int, int]()
         if not y.shape or prod(y.shape[: event.op.option("Axis") % len(y.shape)]) != 1:
             return {}
         for operand, (x, _) in enumerate(event.reads):
             at, there = self.layout.address.get(x), self.layout.address.get(y.number)
             if at is not None and there is not None and at == there + start and self.cells[x].coding == y.coding:
-                found[operand] = start
+                in_place[operand] = start
             start += self.sizes[x]
-        return found
+        return in_place
 
     def _writer(self, name: str) -> int:
         self.writers.append(name)
@@ -191,11 +191,11 @@ class _Memory:
         span = self._span(t)
         if span is None:
             return
-        found = self.bytes[span[0] : span[1]].reshape(*content.shape, self.width[t])
+        held_bytes = self.bytes[span[0] : span[1]].reshape(*content.shape, self.width[t])
         expected = self.prints.of_bytes(content, self.width[t])
-        wrong = found != expected
+        wrong = held_bytes != expected
         if wrong.any():
-            wrong = self.prints.first_of(found) != self.prints.first_of(expected)
+            wrong = self.prints.first_of(held_bytes) != self.prints.first_of(expected)
         wanted = self.prints.wanted(content)
         if wanted is not None:
             wrong &= wanted[..., None]
@@ -246,7 +246,9 @@ class _Memory:
         for i in steering:
             self._check(*event.reads[i], event.where)
         self._check_overlaps(event, steering)
-        moves = [found for copy in event.copies if (found := self._addresses(event, copy, masks)) is not None]
+        moves = [
+            ordered_move for copy in event.copies if (ordered_move := self._addresses(event, copy, masks)) is not None
+        ]
         self._check_moves(event, moves)
         self._use_scratch(event, writer)
         taken = [None if move.source is None else self.bytes[move.source] for move in moves]

@@ -201,7 +201,7 @@ def _on_one_base(contents: Sequence[Content], axis: int) -> list[Content] | None
     """Contents that are rows of one map along `axis`; what nothing was written to joins any map."""
     written = [content for content in contents if content.base != NOTHING]
     model = written[0] if written else contents[0]
-    found = []
+    map_rows = []
     for content in contents:
         if content.base == NOTHING and written and len(content.shape) == len(model.shape):
             rows = (UNWRITTEN,) * content.shape[axis]
@@ -209,8 +209,8 @@ def _on_one_base(contents: Sequence[Content], axis: int) -> list[Content] | None
         others = [(*c.axes[:axis], *c.axes[axis + 1 :]) for c in (content, model)]
         if content.base != model.base or others[0] != others[1]:
             return None
-        found.append(content)
-    return found
+        map_rows.append(content)
+    return map_rows
 
 
 def _split(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:

@@ -53,8 +53,8 @@ class _Backwards:
         self.wanted = {main.cells[t].number: np.ones(main.cells[t].shape, dtype=np.bool_) for t in main.outputs}
 
     def masks(self) -> list[Masks]:
-        found = [self._event(event) for event in reversed(self.trace.events)]
-        return found[::-1]
+        masks = [self._event(event) for event in reversed(self.trace.events)]
+        return masks[::-1]
 
     def _event(self, event: Event) -> Masks:
         results = [self.wanted.pop(y, None) for y, _ in event.writes]

@@ -63,8 +63,8 @@ def rewrite_levels(
     with ThreadPoolExecutor(2) as runtimes:  # TFLM runs in a process of its own, LiteRT without Python's lock
         tflm = runtimes.submit(_verdict, NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
         litert = runtimes.submit(_verdict, NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
-        found = tflm.result(), litert.result()
-    yield from found
+        verdicts = tflm.result(), litert.result()
+    yield from verdicts
 
 
 def _counted(source: Source, compared: Compared) -> str:

@@ -142,7 +142,7 @@ def surroundings_of(source: Source) -> dict[str, Hashable]:
     import tflite
 
     model = tflite.Model.GetRootAs(source.model.data, 0)
-    found: dict[str, Hashable] = {"a description": model.Description(), "a version": model.Version()}
+    surroundings: dict[str, Hashable] = {"a description": model.Description(), "a version": model.Version()}
     for i in range(model.SignatureDefsLength()):
         signature: Any = model.SignatureDefs(i)
         maps = [
@@ -150,14 +150,19 @@ def surroundings_of(source: Source) -> dict[str, Hashable]:
             for side in ("Inputs", "Outputs")
         ]
         part = source.parts[signature.SubgraphIndex()]
-        named = tuple(tuple((one.Name(), part.cells[one.TensorIndex()].name) for one in side) for side in maps)
-        found[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
+        named = tuple(
+            tuple((tensor_map.Name(), part.cells[tensor_map.TensorIndex()].name) for tensor_map in side)
+            for side in maps
+        )
+        surroundings[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
     for i in range(model.MetadataLength()):
         entry: Any = model.Metadata(i)
         if entry.Name() not in (METADATA.encode(), MADE_FOR.encode()):  # what the plan was made for goes with it
             buffer = model.Buffers(entry.Buffer())
-            found[f"metadata {_text(entry.Name())!r}"] = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
-    return found
+            surroundings[f"metadata {_text(entry.Name())!r}"] = (
+                buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
+            )
+    return surroundings
 
 
 def _text(name: bytes | None) -> str:

@@ -110,8 +110,8 @@ class _Runner:
         self.trace.outputs = [self._content(0, t) for t in main.outputs]
         ends = zip_longest(self.trace.outputs, host.outputs)
         self.trace.returned = [
-            made if end is None else self._converted(f"the program, for output {i},", made, end.inner, end.outer)
-            for i, (made, end) in enumerate(ends)
+            output if end is None else self._converted(f"the program, for output {i},", output, end.inner, end.outer)
+            for i, (output, end) in enumerate(ends)
         ]
         self.trace.values = {
             main.cells[t].number: value for t, value in self.held[0].items() if isinstance(value, Content)
@@ -130,10 +130,10 @@ class _Runner:
         sides = [replace(cell, coding=twin_of(cell.coding)) if cell.coding.scales else cell for cell in (before, after)]
         inner = content if before.coding.dtype == "float32" else self.catalogue.twin(content)
         try:
-            made = self._computed(operation, where, [Given(sides[0], inner)], [sides[1]], 0)
+            converted = self._computed(operation, where, [Given(sides[0], inner)], [sides[1]], 0)
         except Fault:
             raise refused from None
-        return self.catalogue.twin(made) if before.coding.dtype == "float32" else made
+        return self.catalogue.twin(converted) if before.coding.dtype == "float32" else converted
 
     def _part(self, number: int) -> None:
         part = self.source.parts[number]
@@ -302,8 +302,8 @@ class _Runner:
         if op.kind == "CONCATENATION":
             axis = order[op.option("Axis") % len(order)]
             op = replace(op, options=tuple((dict(op.options) | {"Axis": axis}).items()))
-        made = self._computed_as_is(op, where, turned_back, replace(output, shape=shape), position)
-        return self.catalogue.turned(made, order)
+        computed = self._computed_as_is(op, where, turned_back, replace(output, shape=shape), position)
+        return self.catalogue.turned(computed, order)
 
     def _reshaped_turned(
         self, op: Operation, where: str, given: Sequence[Given | None], output: Cell
@@ -321,8 +321,8 @@ class _Runner:
         content = self.catalogue.turned_back(x.content)
         back = Given(replace(x.cell, shape=content.shape), content)
         shaped = replace(op, options=(("NewShapeAsNumpy", shape),))
-        made = self._computed_as_is(shaped, where, [back], replace(output, shape=shape), 0)
-        return self.catalogue.turned(made, [behind.index(axis) for axis in range(len(behind))])
+        reshaped = self._computed_as_is(shaped, where, [back], replace(output, shape=shape), 0)
+        return self.catalogue.turned(reshaped, [behind.index(axis) for axis in range(len(behind))])
 
     def _turned_back(self, x: Given, back: Sequence[int]) -> Given:
         """An operand with its axes in another order; a single number has none."""
@@ -380,16 +380,18 @@ class _Runner:
         given: Sequence[Given | None],
     ) -> None:
         """Keeps where rows that the first file does not make were made first."""
-        made = self.catalogue.bases[base]
+        computed_map = self.catalogue.bases[base]
         if self.catalogue.closed is None:
             return
         readers = tuple(Reader(x.cell.label, x.content) for x in given if x is not None)
         for axis, (symbols, read) in enumerate(zip(axes, windows, strict=True)):
-            if max(symbols, default=0) < made.known[axis]:
+            if max(symbols, default=0) < computed_map.known[axis]:
                 continue
             for local, symbol in enumerate(symbols):
-                if symbol >= made.known[axis] and (axis, symbol) not in made.causes:
-                    made.causes[axis, symbol] = Cause(base, axis, where, output.label, local, read[local], readers)
+                if symbol >= computed_map.known[axis] and (axis, symbol) not in computed_map.causes:
+                    computed_map.causes[axis, symbol] = Cause(
+                        base, axis, where, output.label, local, read[local], readers
+                    )
 
     def _kept(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
@@ -437,15 +439,15 @@ class _Runner:
             reason = self.catalogue.explain(x.cell.label, x.content) if x is not None else None
             if reason is not None:
                 return fault_of(self.catalogue, where, reason, "")
-        made = self.catalogue.bases[base]
+        foreign_map = self.catalogue.bases[base]
         closed = self.catalogue.closed or 0
         alike = [other for other in self.catalogue.bases[:closed] if other.kind == op.kind]
         if not alike and is_moving(op.kind):
             return Fault(where, "puts together what is not one map of the model, or changes its type or quantisation")
         if not alike:
             raise unproved(op, "the model has no such operator")
-        nearest = max(alike, key=lambda other: len(set(other.fields) & set(made.fields)))
-        differing = [name for name, value in made.fields if (name, value) not in nearest.fields]
+        nearest = max(alike, key=lambda other: len(set(other.fields) & set(foreign_map.fields)))
+        differing = [name for name, value in foreign_map.fields if (name, value) not in nearest.fields]
         there = f"{nearest.made_by}, which makes {nearest.name!r}"
         return Fault(where, f"differs from the model's in {self._differences(differing, given)}; nearest is {there}")
 
@@ -529,8 +531,8 @@ def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, 
         return Fault(where, f"takes what is not there: {reason}{what}")
     cause = reason[0]
     if tells_channel(cause.window):
-        made = f"makes {row_words(cause.axis, [cause.local])} of {cause.output}"
-        return Fault(cause.where, f"{made} with a channel, operand 1, a bias or a scale unlike the model's{what}")
+        phrase = f"makes {row_words(cause.axis, [cause.local])} of {cause.output}"
+        return Fault(cause.where, f"{phrase} with a channel, operand 1, a bias or a scale unlike the model's{what}")
     operands = ", ".join(x.label for x in cause.readers if catalogue.bases[x.content.base].kind != "constant")
     text = f"makes {row_words(cause.axis, [cause.local])} of {cause.output} from {row_words(cause.axis, cause.window)}"
     text += f" of what is in {operands}"

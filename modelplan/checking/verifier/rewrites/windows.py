@@ -248,11 +248,11 @@ def _transposed_convolution(
         return None
     axes: list[tuple[Window, ...]] = [tuple((s,) for s in x.content.axes[0])]
     for a in (0, 1):
-        stride, taps, made = op.option(f"Stride{'HW'[a]}", 1), weights.cell.shape[1 + a], output.shape[1 + a]
+        stride, taps, extent = op.option(f"Stride{'HW'[a]}", 1), weights.cell.shape[1 + a], output.shape[1 + a]
         same = op.option("Padding") == _SAME
-        outside = -(-made // stride) if same else (made - taps) // stride + 1
-        before = max((outside - 1) * stride + taps - made, 0) // 2
-        axes.append(_scattered(x.content.axes[1 + a], stride, taps, made, before))
+        outside = -(-extent // stride) if same else (extent - taps) // stride + 1
+        before = max((outside - 1) * stride + taps - extent, 0) // 2
+        axes.append(_scattered(x.content.axes[1 + a], stride, taps, extent, before))
     axes.append(each_row(output.shape[3]))
     rest = (("operand 2", _without(x, (0, 1, 2))), ("operand 1", _everything(weights)), *_others(operands, 3))
     return WindowSpread(tuple(axes), rest)
@@ -378,16 +378,16 @@ def _permuted(_op: Operation, operands: Sequence[WindowOperand | None], _output:
 
 def _reshaped(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """RESHAPE: an axis that it leaves alone goes index by index, all others must be the same."""
-    x, groups, made = operands[0], reshaped_groups(op, [y.cell if y else None for y in operands], output), output.shape
+    x, groups, shape = operands[0], reshaped_groups(op, [y.cell if y else None for y in operands], output), output.shape
     if x is None or groups is None:
         return None
-    spread, rest = [each_row(n) for n in made], list[Hashable]()
+    spread, rest = [each_row(n) for n in shape], list[Hashable]()
     for before, behind in groups:
         if len(before) == len(behind) == 1:
             spread[behind[0]] = tuple((s,) for s in x.content.axes[before[0]])
             rest.append((before, behind))
         else:
-            rest.append((before, behind, tuple(x.content.axes[a] for a in before), tuple(made[a] for a in behind)))
+            rest.append((before, behind, tuple(x.content.axes[a] for a in before), tuple(shape[a] for a in behind)))
     return WindowSpread(tuple(spread), (("operand 0", (x.content.base, x.cell.coding, tuple(rest))),))
 
 
