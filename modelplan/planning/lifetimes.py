@@ -71,7 +71,7 @@ def contiguous_buffers(graph: Graph, problem: Problem, lists: Sequence[Sequence[
         RequestError: a tensor without a buffer, or one that others of its buffer reach beyond; names the tensor.
     """
     home = {m.tensor: (b, m.delta) for b, members in enumerate(problem.members) for m in members}
-    found = []
+    rows = []
     for tensors in lists:
         row = []
         for t in tensors:
@@ -86,8 +86,8 @@ def contiguous_buffers(graph: Graph, problem: Problem, lists: Sequence[Sequence[
                     f"contiguous: tensor {name!r} is a part of another's buffer; --alias none keeps it apart"
                 )
             row.append(b)
-        found.append(tuple(row))
-    return tuple(found)
+        rows.append(tuple(row))
+    return tuple(rows)
 
 
 class Occupancy:

@@ -89,8 +89,8 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
     """
     options = options or Options()
     runtime = configured_runtime(graph, options)
-    made, own = plan_on(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
-    return replace(made, runtime_height=bounds.height(own.problem, own.placement))
+    memory_plan, own = plan_on(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
+    return replace(memory_plan, runtime_height=bounds.height(own.problem, own.placement))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,10 @@ def measure(graph: Graph, options: Options | None = None, budget: Budget | None 
     Cost: about 0.15 ms of one processor for an operator in alias modes none and views.
     """
     chosen = options or Options()
-    made = plan_on(graph, configured_runtime(graph, chosen), chosen, budget)
-    return Footprint(bounds.height(made.problem, made.placement), made.placement.lower_bound, graph_macs(graph))
+    memory_plan = plan_on(graph, configured_runtime(graph, chosen), chosen, budget)
+    return Footprint(
+        bounds.height(memory_plan.problem, memory_plan.placement), memory_plan.placement.lower_bound, graph_macs(graph)
+    )
 
 
 def runtime_plan(graph: Graph, runtime: Runtime, offsets: tuple[int, ...] = ()) -> Plan:
@@ -145,8 +147,8 @@ def shared_buffers(graph: Graph, options: Options) -> tuple[Problem, tuple[Overl
     order = tuple(range(len(graph.ops)))
     # Which of the two sets of buffers of mode max is better shows when they are placed.
     if options.alias == "max" or tuple(graph.producers_first) != order:
-        made = plan(graph, replace(options, schedule="file"))
-        return made.problem, made.overlaps
+        memory_plan = plan(graph, replace(options, schedule="file"))
+        return memory_plan.problem, memory_plan.overlaps
     runtime = configured_runtime(graph, options)
     stored = _prepared(graph, runtime, options)
     offered = _offered(stored, alias_mode(options, runtime), runtime)
@@ -223,7 +225,7 @@ def _offered(graph: Graph, mode: str, runtime: Runtime) -> Aliases:
 def _best(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None = None) -> Plan:
     """The lowest of the plans of a graph whose scratch is known, proved."""
     best = min(_candidates(graph, runtime, options, budget), key=lambda candidate: candidate.height)
-    made = Plan(
+    memory_plan = Plan(
         graph,
         best.schedule,
         best.aliases.merges,
@@ -236,9 +238,9 @@ def _best(graph: Graph, runtime: Runtime, options: Options, budget: Budget | Non
         best.overlaps,
         streams=_streams(graph, best.schedule.order, options),
     )
-    proof.prove(plan_subject(made))
-    check_streams(made)
-    return made
+    proof.prove(plan_subject(memory_plan))
+    check_streams(memory_plan)
+    return memory_plan
 
 
 def _candidates(graph: Graph, runtime: Runtime, options: Options, budget: Budget | None) -> Iterator[_Candidate]:
@@ -265,21 +267,21 @@ def _lowest(
     budget: Budget | None,
 ) -> _Candidate:
     """The candidate of the first order that needs no more than its peak, else the lowest candidate."""
-    found = []
+    candidates = []
     for schedule in schedules:
         aliases = aliasing.take_offers(graph, offered, schedule.order, runtime)
         if options.offsets:
             aliases = aliasing.as_placed(aliases, options.offsets)
         problem, overlaps = placement_problem(graph, schedule.order, aliases, runtime, options)
         if options.joins:
-            found += _joined(graph, schedule, aliases, problem, overlaps, options, budget)
+            candidates += _joined(graph, schedule, aliases, problem, overlaps, options, budget)
         peak = int(bounds.live_bytes(problem, max(len(schedule.order), 1)).max())
         reached = replace(schedule, peak=peak, lower_bound=min(schedule.lower_bound, peak))
         placement = allocators.place(problem, options.allocator, budget)
-        found.append(_Candidate(reached, aliases, problem, placement, overlaps))
-        if not overlaps and found[-1].height <= peak:
-            return min(found, key=lambda candidate: candidate.height) if options.joins else found[-1]
-    return min(found, key=lambda candidate: candidate.height)
+        candidates.append(_Candidate(reached, aliases, problem, placement, overlaps))
+        if not overlaps and candidates[-1].height <= peak:
+            return min(candidates, key=lambda candidate: candidate.height) if options.joins else candidates[-1]
+    return min(candidates, key=lambda candidate: candidate.height)
 
 
 def _joined(
@@ -297,12 +299,12 @@ def _joined(
     groups, meetings = side_by_side.side_by_side_rows(graph, schedule.order, problem)
     if not len(groups):
         return []
-    made = replace(problem, groups=groups, meetings=meetings)
-    peak = bounds.load_bound(made)
+    joined = replace(problem, groups=groups, meetings=meetings)
+    peak = bounds.load_bound(joined)
     # The bound of the scheduler counts copies; with joins an order still holds what each operator writes.
     least = max((sum(graph.tensors[t].nbytes for t in op.writes) for op in graph.ops), default=0)
     reached = replace(schedule, peak=peak, lower_bound=min(least, peak), proof="largest results", witness=Witness())
-    return [_Candidate(reached, aliases, made, allocators.place(made, options.allocator, budget), overlaps)]
+    return [_Candidate(reached, aliases, joined, allocators.place(joined, options.allocator, budget), overlaps)]
 
 
 def placement_problem(
@@ -320,11 +322,11 @@ def placement_problem(
     if options.streams is not None:
         # What may run at the same time has no step in which only two buffers meet, and so no overlaps.
         return _with_stream_conflicts(graph, order, problem, alias_mode(options, runtime), options), ()
-    found = [
+    overlaps = [
         *overlapping.allowed_overlaps(graph, aliases, order, alias_mode(options, runtime), runtime, options.overlaps),
         *overlapping.overlaps_of_offsets(graph, order, options.offsets, runtime),
     ]
-    kept, rows = overlapping.overlap_rows(graph, order, problem, found)
+    kept, rows = overlapping.overlap_rows(graph, order, problem, overlaps)
     if options.offsets and runtime.inputs == "dying":
         rows = np.concatenate([rows, overlapping.unread_input_rows(graph, problem)])
     return replace(problem, overlaps=rows), tuple(kept)

@@ -46,7 +46,7 @@ class SessionPeak:
 
 def depth_first(sources: Sequence[Sequence[int]]) -> list[int]:
     """ONNX Runtime's default order of nodes, given by what each reads: from the last back, the latest first."""
-    read = {source for found in sources for source in found}
+    read = {source for node_sources in sources for source in node_sources}
     pending = [(place, False) for place in range(len(sources)) if place not in read]
     seen: set[int] = set()
     order = []
@@ -156,9 +156,9 @@ def reused(
         for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
             key = _key(graph, problem, i, unknown)
             dead = idle.get(key) if key[0] else []
-            found = dead.pop() if dead else []
-            found.append(i)
-            held[i] = found
+            block = dead.pop() if dead else []
+            block.append(i)
+            held[i] = block
         for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
             if problem.end[i] == step + 1:
                 idle.setdefault(_key(graph, problem, held[i][0], unknown), []).append(held[i])

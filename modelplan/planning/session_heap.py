@@ -145,7 +145,7 @@ def predicted_heap(
     runs = _Runs(heap, graph, events, pattern=pattern)
     first, *later = (runs.peak() for _ in range(3))
     held = sum(kept)
-    peaks = first[0], max(one[0] for one in later), first[1], max(one[1] for one in later)
+    peaks = first[0], max(run_peaks[0] for run_peaks in later), first[1], max(run_peaks[1] for run_peaks in later)
     return HeapNeed(*(peak - held for peak in peaks))
 
 
@@ -157,7 +157,7 @@ class _Runs:
     ) -> None:
         self.heap = heap
         self.graph = graph
-        readers = sum(max(len(found) - 1, 0) for found in graph.readers)
+        readers = sum(max(len(tensor_readers) - 1, 0) for tensor_readers in graph.readers)
         self.frame = _RUN + _VALUE * len(graph.tensors) + _READER * readers
         self.frame += _INPUT * len(graph.inputs) + _OUTPUT * len(graph.outputs)
         self.planner = PatternPlanner() if pattern else None

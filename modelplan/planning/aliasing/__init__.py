@@ -103,18 +103,18 @@ def _from_start(members: Sequence[Member]) -> tuple[Member, ...]:
 
 def positions(order: Sequence[int]) -> list[int]:
     """The step of each op."""
-    found = [0] * len(order)
+    steps = [0] * len(order)
     for step, index in enumerate(order):
-        found[index] = step
-    return found
+        steps[index] = step
+    return steps
 
 
 def planned(graph: Graph) -> list[int]:
     """The tensors that need memory at run time: inputs, state, and all that ops read or write; no constants."""
     _, used = graph.uses
     elsewhere, tensors = (Kind.CONSTANT, Kind.CAPTURED), graph.tensors
-    found = sorted({*graph.inputs, *graph.state, *used.tolist()})
-    return [t for t in found if graph.sizes[t] and tensors[t].kind not in elsewhere]
+    candidates = sorted({*graph.inputs, *graph.state, *used.tolist()})
+    return [t for t in candidates if graph.sizes[t] and tensors[t].kind not in elsewhere]
 
 
 def _views(graph: Graph, classes: Classes, mode: str, runtime: Runtime) -> Iterator[Merge]:

@@ -25,13 +25,13 @@ def parse_overlaps(text: str, graph: Graph, name: str) -> tuple[Overlap, ...]:
     if not lines or [cell.strip() for cell in lines[0]] != _HEAD:
         head = ",".join(lines[0])[:80] if lines else ""
         raise ModelError(f"{name}: line 1: found {head!r}, expected {','.join(_HEAD)}")
-    found = [_row(graph, row, f"{name}: line {number}") for number, row in enumerate(lines[1:], 2) if row]
-    pairs = [(overlap.tensor, overlap.over) for overlap in found]
+    overlaps = [_row(graph, row, f"{name}: line {number}") for number, row in enumerate(lines[1:], 2) if row]
+    pairs = [(overlap.tensor, overlap.over) for overlap in overlaps]
     for place, pair in enumerate(pairs):
         if pair in pairs[:place]:
             names = " and ".join(repr(graph.tensors[t].name) for t in pair)
             raise ModelError(f"{name}: speaks of {names} more than once")
-    return tuple(found)
+    return tuple(overlaps)
 
 
 def _row(graph: Graph, row: list[str], where: str) -> Overlap:
@@ -51,9 +51,9 @@ def _row(graph: Graph, row: list[str], where: str) -> Overlap:
 
 
 def _tensor(graph: Graph, name: str, where: str) -> int:
-    found = [t for t, tensor in enumerate(graph.tensors) if tensor.name == name]
-    if not found and name.isascii() and name.isdecimal() and len(name) < 20 and int(name) < len(graph.tensors):
+    matches = [t for t, tensor in enumerate(graph.tensors) if tensor.name == name]
+    if not matches and name.isascii() and name.isdecimal() and len(name) < 20 and int(name) < len(graph.tensors):
         return int(name)
-    if len(found) != 1:
-        raise ModelError(f"{where}: {len(found)} tensors are called {name[:80]!r}, expected 1")
-    return found[0]
+    if len(matches) != 1:
+        raise ModelError(f"{where}: {len(matches)} tensors are called {name[:80]!r}, expected 1")
+    return matches[0]

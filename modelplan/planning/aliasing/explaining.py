@@ -27,10 +27,10 @@ def tensors_called(graph: Graph, name: str) -> list[int]:
     Raises:
         RequestError: there is none.
     """
-    found = [t for t, tensor in enumerate(graph.tensors) if tensor.name == name or str(t) == name]
-    if not found:
+    matches = [t for t, tensor in enumerate(graph.tensors) if tensor.name == name or str(t) == name]
+    if not matches:
         raise RequestError(f"--why-not {name!r}: the model has no tensor of that name")
-    return found
+    return matches
 
 
 def _lines(plan: Plan, t: int) -> list[str]:

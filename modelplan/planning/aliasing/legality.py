@@ -46,17 +46,17 @@ class SharingContext:
     def facts_of(self, t: int) -> _ClassFacts:
         """The facts of the class of `t`: a class only grows at its end, so each tensor of it is looked at once."""
         home = self.classes.home[t]
-        found, members = self._facts.get(home), self.classes.members[home]
-        if found is None:
-            found = self._facts[home] = _ClassFacts()
-        while found.count < len(members):
-            member = members[found.count]
-            found.count += 1
-            found.lasts = found.lasts or _lasting(self, member) != ""
+        class_facts, members = self._facts.get(home), self.classes.members[home]
+        if class_facts is None:
+            class_facts = self._facts[home] = _ClassFacts()
+        while class_facts.count < len(members):
+            member = members[class_facts.count]
+            class_facts.count += 1
+            class_facts.lasts = class_facts.lasts or _lasting(self, member) != ""
             if self.position is not None:
                 for reader in self.graph.readers[member]:
-                    found.last_read = max(found.last_read, self.position[reader])
-        return found
+                    class_facts.last_read = max(class_facts.last_read, self.position[reader])
+        return class_facts
 
 
 def refusal(context: SharingContext, index: int, operand: int, group: str) -> str:

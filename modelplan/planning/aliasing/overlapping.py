@@ -40,8 +40,8 @@ def allowed_overlaps(
     candidates = [overlap for overlap in known if (overlap.op, overlap.over) not in replaced]
     # Of an operand that is read twice the larger lead counts, so it comes last.
     by_lead = sorted((*candidates, *declared), key=lambda overlap: overlap.lead)
-    found = {(overlap.op, overlap.over): overlap for overlap in by_lead if not refused(context, overlap)}
-    return sorted(found.values(), key=lambda overlap: position[overlap.op])
+    by_operand = {(overlap.op, overlap.over): overlap for overlap in by_lead if not refused(context, overlap)}
+    return sorted(by_operand.values(), key=lambda overlap: position[overlap.op])
 
 
 def refused(context: SharingContext, overlap: Overlap) -> str:
@@ -56,8 +56,8 @@ def kinds_with_overlaps(graph: Graph, mode: str, runtime: Runtime) -> set[str]:
     if mode not in ("safe", "max") or not runtime.library.sequential:
         return set()
     leads, proved = runtime.library.leads, runtime.sharing.front_to_back
-    found = {kind for kind in graph.kinds if leads.get(kind, facts(graph.format, kind).lead) is not None}
-    return found & proved.keys() if mode == "safe" else found
+    kinds = {kind for kind in graph.kinds if leads.get(kind, facts(graph.format, kind).lead) is not None}
+    return kinds & proved.keys() if mode == "safe" else kinds
 
 
 def kernel_overlaps(graph: Graph, index: int, mode: str, runtime: Runtime) -> Iterator[tuple[int, Overlap]]:
@@ -79,7 +79,7 @@ def _leads(graph: Graph, index: int, mode: str, runtime: Runtime) -> list[tuple[
     lead_over = runtime.library.leads.get(op.kind, row.lead)
     if mode not in ("safe", "max") or lead_over is None or not runtime.library.sequential or not alone:
         return []
-    found = []
+    leads = []
     for operand, t in enumerate(op.inputs):
         if t < 0 or graph.tensors[t].kind is not Kind.ACTIVATION:
             continue
@@ -88,8 +88,8 @@ def _leads(graph: Graph, index: int, mode: str, runtime: Runtime) -> list[tuple[
         lead = lead_over(graph, op, operand) if proved or possible else None
         if lead is not None and lead < graph.sizes[op.outputs[0]]:
             able = "was proved" if proved else "can work"
-            found.append((operand, lead, f"overlap: {op.kind} {able} front to back"))
-    return found
+            leads.append((operand, lead, f"overlap: {op.kind} {able} front to back"))
+    return leads
 
 
 def overlaps_of_offsets(
@@ -127,13 +127,13 @@ def _legal_pairs(graph: Graph, index: int, place: dict[int, int], runtime: Runti
 
 
 def overlap_rows(
-    graph: Graph, order: Sequence[int], problem: Problem, found: Iterable[Overlap]
+    graph: Graph, order: Sequence[int], problem: Problem, candidates: Iterable[Overlap]
 ) -> tuple[list[Overlap], IntArray]:
     """The overlaps whose buffers are alive together in the operator's step alone, and rows for `Problem.overlaps`.
 
     A row counts from the ends of buffers: members may lie inside theirs, and buffers are padded.
     """
-    kept, table, overlaps = list[Overlap](), list[tuple[int, int, int]](), list(found)
+    kept, table, overlaps = list[Overlap](), list[tuple[int, int, int]](), list(candidates)
     home = {m.tensor: (i, m.delta) for i, members in enumerate(problem.members if overlaps else ()) for m in members}
     position, lives = positions(order), list(zip(problem.start.tolist(), problem.end.tolist(), strict=True))
     for overlap in overlaps:

@@ -59,8 +59,10 @@ class Site:
 
 def sites(graph: Graph) -> list[Site]:
     """The joins, splits and slices whose parts are contiguous, the largest first."""
-    found = [site for index in range(len(graph.ops)) if (site := _site(graph, index) or _slice(graph, index))]
-    return sorted(found, key=lambda site: -graph.tensors[site.whole].nbytes)
+    contiguous_sites = [
+        site for index in range(len(graph.ops)) if (site := _site(graph, index) or _slice(graph, index))
+    ]
+    return sorted(contiguous_sites, key=lambda site: -graph.tensors[site.whole].nbytes)
 
 
 def _site(graph: Graph, index: int) -> Site | None:
@@ -86,5 +88,5 @@ def _site(graph: Graph, index: int) -> Site | None:
 
 
 def _slice(graph: Graph, index: int) -> Site | None:
-    found = part_of(graph, index)
-    return Site(graph, index, found.source, ((found.tensor, found.delta),), is_join=False) if found else None
+    view = part_of(graph, index)
+    return Site(graph, index, view.source, ((view.tensor, view.delta),), is_join=False) if view else None

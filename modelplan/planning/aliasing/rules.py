@@ -31,18 +31,18 @@ def kinds_with_views(graph: Graph, mode: str, runtime: Runtime) -> set[str]:
     if mode == "none":
         return set()
     rows = {kind: facts(graph.format, kind) for kind in graph.kinds}
-    found = {kind for kind, row in rows.items() if row.view is not None or row.view_if is not None}
-    return found & runtime.sharing.views if mode == "runtime" else found
+    kinds = {kind for kind, row in rows.items() if row.view is not None or row.view_if is not None}
+    return kinds & runtime.sharing.views if mode == "runtime" else kinds
 
 
 def kinds_with_overwrites(graph: Graph, mode: str, runtime: Runtime) -> set[str]:
     """The kinds of operators among which `overwrites` finds any in `mode`."""
     if mode in ("none", "views"):
         return set()
-    found = {kind for kind in graph.kinds if facts(graph.format, kind).overwrite}
+    kinds = {kind for kind in graph.kinds if facts(graph.format, kind).overwrite}
     if mode == "max":
-        return found
-    return found & (runtime.sharing.proved if mode == "safe" else runtime.sharing.overwrites).keys()
+        return kinds
+    return kinds & (runtime.sharing.proved if mode == "safe" else runtime.sharing.overwrites).keys()
 
 
 def view_of(graph: Graph, index: int, mode: str, runtime: Runtime) -> ViewRule | None:

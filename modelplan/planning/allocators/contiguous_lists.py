@@ -48,7 +48,7 @@ def _joined(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
     conflicts = number[problem.conflicts]
     overlaps = problem.overlaps.copy()
     overlaps[:, :2] = number[overlaps[:, :2]]
-    made = Problem(
+    joined = Problem(
         tuple(problem.names[i] for i in kept),
         size[kept],
         start[kept],
@@ -61,4 +61,4 @@ def _joined(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
         members=tuple(problem.members[i] for i in kept) if problem.members else (),
         kinds=tuple(problem.kinds[i] for i in kept) if problem.kinds else (),
     )
-    return made, number, delta
+    return joined, number, delta

@@ -267,22 +267,22 @@ def _run(problem: Problem, budget: Budget) -> Placement:
     start = _first_placement(problem)
     hint = None if problem.capacity is not None else start
     try:
-        found = _Model(problem, [Pool(problem.capacity)]).solve(budget, hint)
+        solution = _Model(problem, [Pool(problem.capacity)]).solve(budget, hint)
     except KeyboardInterrupt:  # while the model was built
         return replace(start, ended="cancelled")
-    if found.ended == "infeasible":
+    if solution.ended == "infeasible":
         if problem.capacity is None:
             raise RequestError("two pinned buffers that are alive together share bytes: there is no placement")
         return replace(start, ended="infeasible", lower_bound=problem.capacity + 1)
-    if len(found.offset) < len(problem):
-        return replace(start, ended=found.ended)
-    answer = Placement(found.offset, lower_bound=found.bound, ended=found.ended)
+    if len(solution.offset) < len(problem):
+        return replace(start, ended=solution.ended)
+    answer = Placement(solution.offset, lower_bound=solution.bound, ended=solution.ended)
     own, top = bounds.height(problem, answer), bounds.height(problem, start)
-    given_up = found.ended != "optimal" and np.array_equal(answer.offsets, start.offsets)
+    given_up = solution.ended != "optimal" and np.array_equal(answer.offsets, start.offsets)
     if own <= top and not given_up:
         return answer
     own_height = None if given_up else own  # of the same offsets: what it started from, not what it found
-    return replace(start, lower_bound=found.bound, ended=found.ended, own_height=own_height)
+    return replace(start, lower_bound=solution.bound, ended=solution.ended, own_height=own_height)
 
 
 ROWS = (

@@ -92,7 +92,7 @@ def orders(
     proof = "flow certificate" if answer.flow_bound == answer.lower_bound else "search"
     first = Schedule(sequence, least, min(answer.lower_bound, least), found_by, proof, answer.witness)
     yield first
-    for sequence in dict.fromkeys(with_late_unpacking(graph, one) for one in answer.alternatives):
+    for sequence in dict.fromkeys(with_late_unpacking(graph, alternative) for alternative in answer.alternatives):
         if peak(graph, sequence, aliases, runtime) == least:
             yield replace(first, order=sequence)
 

@@ -45,7 +45,7 @@ def solve(problem: OrderProblem, effort: Effort) -> OrderAnswer:
     Raises:
         ValueError: the problem contradicts itself.
     """
-    found = _core.schedule_solve(
+    outcome = _core.schedule_solve(
         instance(problem),
         method=effort.method,
         search=effort.search,
@@ -55,16 +55,16 @@ def solve(problem: OrderProblem, effort: Effort) -> OrderAnswer:
         progress=effort.progress,
     )
     return OrderAnswer(
-        tuple(found.order.tolist()),
-        tuple(tuple(other.tolist()) for other in found.alternatives),
-        found.peak,
-        found.flow_bound,
-        found.lower_bound,
-        found.found_by,
-        _witness(found),
-        found.states,
-        found.steps,
-        found.ended,
+        tuple(outcome.order.tolist()),
+        tuple(tuple(other.tolist()) for other in outcome.alternatives),
+        outcome.peak,
+        outcome.flow_bound,
+        outcome.lower_bound,
+        outcome.found_by,
+        _witness(outcome),
+        outcome.states,
+        outcome.steps,
+        outcome.ended,
     )
 
 
@@ -84,11 +84,11 @@ def instance(problem: OrderProblem) -> _core.ScheduleInstance:
     )
 
 
-def _witness(found: _core.ScheduleOutcome) -> Witness:
+def _witness(outcome: _core.ScheduleOutcome) -> Witness:
     cases = tuple(
-        FlowCase(dying, saved, tuple(Transfer(*transfer) for transfer in flow)) for dying, saved, flow in found.cases
+        FlowCase(dying, saved, tuple(Transfer(*transfer) for transfer in flow)) for dying, saved, flow in outcome.cases
     )
-    return Witness(found.critical_op, found.flow_bound, cases)
+    return Witness(outcome.critical_op, outcome.flow_bound, cases)
 
 
 def _column(values: Iterable[int]) -> IntArray:

@@ -25,9 +25,9 @@ def place_best(problem: Problem, _budget: Budget) -> Placement:
     rounded = replace(problem, size=sizes_rounded(problem))
     load, best = bounds.load_bound(rounded), None
     for order in orders(rounded):
-        found = in_order(rounded, order)
-        if best is None or bounds.height(rounded, found) < bounds.height(rounded, best):
-            best = found
+        placement = in_order(rounded, order)
+        if best is None or bounds.height(rounded, placement) < bounds.height(rounded, best):
+            best = placement
         if bounds.height(rounded, best) <= load:
             break
     assert best is not None

@@ -79,14 +79,14 @@ def runs(problem: Problem, demands: Demands | None = None, *, fixed: bool = Fals
         "outputs-then-size": np.lexsort((np.arange(len(blocks.sizes)), -blocks.sizes, -blocks.outputs)),
         "reuse-then-size": np.argsort(-blocks.sizes, kind="stable"),
     }
-    made: dict[tuple[bytes, bool, bool], Placement] = {}  # equal orders run once
-    found = []
+    placements: dict[tuple[bytes, bool, bool], Placement] = {}  # equal orders run once
+    slot_runs = []
     for single, (name, order), smallest in itertools.product((False, True), wanted.items(), (False, True)):
         key = (order.tobytes(), smallest, single)
-        if key not in made:
-            made[key] = _run_once(rounded, blocks, order, smallest=smallest, single=single, fixed=fixed)
-        found.append(SlotRun(name, smallest, single, made[key], _top(rounded, blocks, made[key])))
-    return tuple(found)
+        if key not in placements:
+            placements[key] = _run_once(rounded, blocks, order, smallest=smallest, single=single, fixed=fixed)
+        slot_runs.append(SlotRun(name, smallest, single, placements[key], _top(rounded, blocks, placements[key])))
+    return tuple(slot_runs)
 
 
 def solve(problem: Problem, demands: Demands | None = None, *, fixed: bool = False) -> Placement:

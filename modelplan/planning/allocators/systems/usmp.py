@@ -169,10 +169,10 @@ def _hill_climb(problem: Problem, budget: Budget, *, fixed: bool) -> Placement:
     most = MOST_VISITS // visits if budget.steps is None else budget.steps
     attempts = min(ATTEMPTS, max(most, 1))
     seconds = narrowing.core_limits(budget)[1]
-    found = climb(problem, fixed=fixed, attempts=attempts, seconds=seconds, seed=budget.seed)
-    if len(found.plan.offset) < len(problem):
-        return replace(narrowing.stand_in(problem), ended=found.ended)
-    return Placement(found.plan.offset, ended=found.ended, steps=found.attempts)
+    outcome = climb(problem, fixed=fixed, attempts=attempts, seconds=seconds, seed=budget.seed)
+    if len(outcome.plan.offset) < len(problem):
+        return replace(narrowing.stand_in(problem), ended=outcome.ended)
+    return Placement(outcome.plan.offset, ended=outcome.ended, steps=outcome.attempts)
 
 
 _SOURCE = "apache/tvm at fb43fc85774b, src/tir/usmp/algo/"

@@ -57,11 +57,11 @@ def _climb(problem: Problem, budget: Budget, *, restore: bool) -> Placement:
     limit = np.iinfo(np.int64).max if problem.capacity is None else problem.capacity
     steps, seconds = narrowing.core_limits(budget)
     limits = load, limit, steps, MOST_PAIRS, seconds
-    found, done, ended = _core.climb(size, start, end, step, order, *limits, restore, RANDOMNESS)
-    if len(found) < len(held):
+    held_offsets, done, ended = _core.climb(size, start, end, step, order, *limits, restore, RANDOMNESS)
+    if len(held_offsets) < len(held):
         return replace(narrowing.stand_in(problem), ended=ended)
     offsets = np.zeros(len(problem), dtype=np.int64)
-    offsets[held] = found
+    offsets[held] = held_offsets
     return Placement(offsets, ended=ended, steps=done)
 
 
