@@ -183,10 +183,10 @@ def read_contents(content: bytes, path: str, graph: Graph) -> Contents:
     """
     module = import_module(_CONTENTS[graph.format])
     try:
-        found = module.read_contents_of(content, graph)
+        contents = module.read_contents_of(content, graph)
     except (struct.error, IndexError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as problem:
         raise ModelError(f"{path}: values, options or quantisation: {' '.join(str(problem).split())[:300]}") from None
-    return cast("Contents", found)
+    return cast("Contents", contents)
 
 
 def _one_line(message: str) -> str:
@@ -202,13 +202,13 @@ def _row(path: Path) -> Loader:
     return LOADERS[suffix]
 
 
-def _refuse(path: Path, found: str) -> NoReturn:
+def _refuse(path: Path, description: str) -> NoReturn:
     """Says what the file is and which conversion leads here, or only what was expected."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        found = "a device or pipe"
+        description = "a device or pipe"
     kind = way_out(path)
     raise ModelError(
-        f"{_as_typed(path)}: {kind}" if kind else f"{path}: found {found}, expected one of {', '.join(LOADERS)}"
+        f"{_as_typed(path)}: {kind}" if kind else f"{path}: found {description}, expected one of {', '.join(LOADERS)}"
     )
 
 

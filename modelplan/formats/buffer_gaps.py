@@ -41,7 +41,7 @@ def gaps_of(cell: str, more: int) -> tuple[Gap, ...]:
     Raises:
         ValueError: the cell is no list of gaps.
     """
-    found = []
+    gaps = []
     for word in cell.split():
         match = _GAP.fullmatch(word)
         if match is None:
@@ -49,8 +49,8 @@ def gaps_of(cell: str, more: int) -> tuple[Gap, ...]:
         start, end, low, high = (int(part or 0) for part in match.groups())
         if match[3] is not None and low >= high:
             raise ValueError(f"{word!r} leaves no bytes alive: write it without @")
-        found.append(Gap(start, end + more, low, high))
-    return tuple(found)
+        gaps.append(Gap(start, end + more, low, high))
+    return tuple(gaps)
 
 
 def pieces(start: int, end: int, size: int, gaps: tuple[Gap, ...]) -> Iterator[Piece]:

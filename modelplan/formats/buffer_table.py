@@ -76,8 +76,8 @@ class BufferTable:
         by_row = self.columns.get(column)
         if by_row is None:
             return None
-        found: IntArray = np.where(by_row[self.rows] < 0, by_row[self.rows], by_row[self.rows] + self.deltas)
-        return found
+        offsets: IntArray = np.where(by_row[self.rows] < 0, by_row[self.rows], by_row[self.rows] + self.deltas)
+        return offsets
 
 
 def kept_alignment(offsets: Iterable[int], usual: int) -> int:

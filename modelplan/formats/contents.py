@@ -31,15 +31,15 @@ class Contents:
 
 def known_contents(graph: Graph) -> Contents:
     """The contents as far as the graph alone tells: memory-relevant options, no values."""
-    found: dict[int, Contents] = {}
+    by_part: dict[int, Contents] = {}
     for part in (*reversed(graph.bodies), graph):  # bodies before the operators that run them
-        found[id(part)] = Contents(
+        by_part[id(part)] = Contents(
             ("",) * len(part.tensors),
             (None,) * len(part.tensors),
             tuple(known_options(op.attributes) for op in part.ops),
-            tuple(tuple(found[id(body)] for body in op.subgraphs) for op in part.ops),
+            tuple(tuple(by_part[id(body)] for body in op.subgraphs) for op in part.ops),
         )
-    return found[id(graph)]
+    return by_part[id(graph)]
 
 
 def known_options(attributes: Settings) -> Settings:

@@ -229,7 +229,7 @@ def parsed_values(values: Iterable[str]) -> dict[str, tuple[float, ...]]:
     Raises:
         RequestError: another form, or an input that is given twice.
     """
-    found: dict[str, tuple[float, ...]] = {}
+    by_input: dict[str, tuple[float, ...]] = {}
     for text in values:
         name, equals, numbers = text.rpartition("=")
         try:
@@ -238,7 +238,7 @@ def parsed_values(values: Iterable[str]) -> dict[str, tuple[float, ...]]:
             known = ()
         if not name or not equals or not known:
             raise RequestError(f"--value {text!r}: expected INPUT=N or INPUT=N,N,... such as sr=16000")
-        if name in found:
+        if name in by_input:
             raise RequestError(f"--value {name} is given twice")
-        found[name] = known
-    return found
+        by_input[name] = known
+    return by_input

@@ -133,7 +133,7 @@ def _union(data: bytes, table: int) -> tuple[int, int]:
 
 def _planned(data: bytes, plan: int, place: str) -> dict[int, _Value]:
     """The tensors with a planned address, by the numbers of their values."""
-    found = {}
+    values = {}
     for number, entry in enumerate(tables(data, plan, _VALUES)):
         kind, tensor = _union(data, entry)
         details = position(data, tensor, _ALLOCATION) if kind == _TENSOR else 0
@@ -141,10 +141,10 @@ def _planned(data: bytes, plan: int, place: str) -> dict[int, _Value]:
             continue
         where = follow(data, details)
         offset = scalar(data, where, _OFFSET_LOW) + (scalar(data, where, _OFFSET_HIGH) << 32)
-        found[number] = _Value(
+        values[number] = _Value(
             scalar(data, where, _MEMORY), offset, _bytes_of(data, tensor, f"{place}, value {number}")
         )
-    return found
+    return values
 
 
 def _bytes_of(data: bytes, tensor: int, place: str) -> int:
@@ -186,16 +186,16 @@ def _is_true(data: bytes, table: int) -> bool:
 
 def _steps(data: bytes, plan: int, place: str) -> list[_Step]:
     """The instructions of a method, in the order of its chains."""
-    method, found = _method(data, plan), list[_Step]()
+    method, steps = _method(data, plan), list[_Step]()
     for chain in tables(data, plan, _CHAINS):
-        first, instructions = len(found), tables(data, chain, _INSTRUCTIONS)
+        first, instructions = len(steps), tables(data, chain, _INSTRUCTIONS)
         for number, instruction in enumerate(instructions):
             step = _step(data, *_union(data, instruction), method, f"{place}, instruction {number}")
             if step.jump > len(instructions):
                 raise ModelError(f"{place}, instruction {number}: jumps to {step.jump} of {len(instructions)}")
-            found.append(step if step.jump < 0 else replace(step, jump=first + step.jump))
-    computed = {v for step in found for v in step.writes}
-    return [replace(step, always=False) if step.always and step.reads[0] in computed else step for step in found]
+            steps.append(step if step.jump < 0 else replace(step, jump=first + step.jump))
+    computed = {v for step in steps for v in step.writes}
+    return [replace(step, always=False) if step.always and step.reads[0] in computed else step for step in steps]
 
 
 def _step(data: bytes, kind: int, at: int, method: _Method, place: str) -> _Step:
@@ -327,22 +327,22 @@ def _alive(views: _Views, steps: Sequence[_Step], inputs: set[int], outputs: set
     written = _settled(range(len(steps) + 1), preceding, lambda at, before: given[at] | writes[at] | before)
     alive = [r & w | new | states for r, w, new in zip(read, written, writes, strict=True)]
     alive[0] |= given[0]
-    found = [{numbers[i] for i in _ones(here)} for here in alive]
-    _keep_moved(views, steps, following, found)
-    return found
+    alive_values = [{numbers[i] for i in _ones(here)} for here in alive]
+    _keep_moved(views, steps, following, alive_values)
+    return alive_values
 
 
 def _settled(order: range, neighbours: Sequence[Sequence[int]], rule: Callable[[int, int], int]) -> list[int]:
     """For each step what `rule` makes of its number and of what holds at its neighbours, until nothing changes."""
-    found = [0] * len(order)
+    states = [0] * len(order)
     changed = True
     while changed:  # without loops in the program once, and once more to see that
         changed = False
         for at in order:
-            new = rule(at, reduce(or_, (found[one] for one in neighbours[at]), 0))
-            changed |= new != found[at]
-            found[at] = new
-    return found
+            new = rule(at, reduce(or_, (states[neighbour] for neighbour in neighbours[at]), 0))
+            changed |= new != states[at]
+            states[at] = new
+    return states
 
 
 def _ones(mask: int) -> Iterator[int]:

@@ -132,15 +132,15 @@ def _without_gaps(path: Path, table: _Table) -> tuple[_Table, IntArray, IntArray
     for row, (start, stop, size) in enumerate(whole):
         gaps = table.gaps.get(row, ())
         try:
-            found = [(p.start, p.end, p.delta, p.size) for p in pieces(start, stop, size, gaps)] if gaps else None
+            row_parts = [(p.start, p.end, p.delta, p.size) for p in pieces(start, stop, size, gaps)] if gaps else None
         except ValueError as problem:
             raise ModelError(f"{path}: row {row + 1}, column gaps: {problem}") from None
-        if found == []:
+        if row_parts == []:
             raise ModelError(f"{path}: row {row + 1}, column gaps: nothing of the buffer is ever alive")
-        found = found or [(start, stop, 0, size)]
-        parts += found
-        rows += [row] * len(found)
-        names += [table.names[row], *(f"{table.names[row]} ({k})" for k in range(2, len(found) + 1))]
+        row_parts = row_parts or [(start, stop, 0, size)]
+        parts += row_parts
+        rows += [row] * len(row_parts)
+        names += [table.names[row], *(f"{table.names[row]} ({k})" for k in range(2, len(row_parts) + 1))]
     if any(table.lists.values()):
         raise ModelError(f"{path}: columns gaps and {', '.join(table.lists)}: a row with gaps has several buffers")
     at, cells = np.array(rows), np.array(parts, np.int64).reshape(-1, 4).T
@@ -215,7 +215,7 @@ def _columns(path: Path) -> _Table:
     names: list[str] = []
     kinds: list[BufferKind] = []
     gaps: dict[int, tuple[Gap, ...]] = {}
-    found: dict[str, list[IntArray]] = {}
+    chunks: dict[str, list[IntArray]] = {}
     lists: dict[str, list[tuple[int, ...]]] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -223,7 +223,7 @@ def _columns(path: Path) -> _Table:
             headings = _headings(path, next(rows, []))
             wanted = [(i, name) for i, name in enumerate(headings) if name not in ("id", "gaps", "kind", *_LISTS)]
             lists = {name: [] for name in headings if name in _LISTS}
-            found = {name: [np.zeros(0, np.int64)] for _, name in wanted}
+            chunks = {name: [np.zeros(0, np.int64)] for _, name in wanted}
             while some := list(islice(filter(None, rows), _ROWS_AT_ONCE)):
                 _check_widths(path, some, len(headings), len(names))
                 cells = list(zip(*some, strict=True))
@@ -232,7 +232,7 @@ def _columns(path: Path) -> _Table:
                 for name, entries in lists.items():
                     entries += _entries(path, cells[headings.index(name)], name, len(names))
                 for column, name in wanted:
-                    found[name].append(_integers(path, cells[column], name, len(names)))
+                    chunks[name].append(_integers(path, cells[column], name, len(names)))
                 if "kind" in headings:
                     kinds += _kinds(path, cells[headings.index("kind")], len(names))
                 names += map(_id, cells[headings.index("id")])
@@ -240,7 +240,7 @@ def _columns(path: Path) -> _Table:
         raise ModelError(f"{path}: not a CSV table: {problem}") from None
     for name, entries in lists.items():
         _check_entries(path, name, entries, len(names))
-    numbers = {name: np.concatenate(parts) for name, parts in found.items()}
+    numbers = {name: np.concatenate(parts) for name, parts in chunks.items()}
     return _Table(tuple(names), tuple(kinds), gaps, numbers, lists)
 
 
@@ -262,8 +262,8 @@ def _check_entries(path: Path, name: str, entries: Iterable[tuple[int, ...]], ro
         if row == other or not 0 <= other < rows:
             raise ModelError(f"{path}: row {row + 1}, column {name}: found row {other + 1}, expected another of {rows}")
         if distances != sorted(distances):
-            found = ":".join(map(str, distances))
-            raise ModelError(f"{path}: row {row + 1}, column {name}: found {found}, expected least:most")
+            interval = ":".join(map(str, distances))
+            raise ModelError(f"{path}: row {row + 1}, column {name}: found {interval}, expected least:most")
 
 
 def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -344,11 +344,11 @@ def _kinds(path: Path, cells: Sequence[str], before: int) -> Iterator[BufferKind
 
 def _gaps(path: Path, cells: Sequence[str], before: int, more: int) -> dict[int, tuple[Gap, ...]]:
     """The gaps of the rows that have some."""
-    found = {}
+    by_row = {}
     for row, cell in enumerate(cells, before):
         try:
             if gaps := gaps_of(cell, more):
-                found[row] = gaps
+                by_row[row] = gaps
         except ValueError as problem:
             raise ModelError(f"{path}: row {row + 1}, column gaps: {problem}") from None
-    return found
+    return by_row

@@ -122,9 +122,9 @@ def _passed_on(module: Path, positions: Path, values: _Values) -> Iterator[list[
                 there.setdefault(name, {})[at] = index[int(number)]
     for together in _instructions_together(module):
         for at in {at for name in together for at in there.get(name, {})}:
-            found = [there[name][at] for name in together if at in there.get(name, {})]
-            if len(found) > 1:
-                yield found
+            indices = [there[name][at] for name in together if at in there.get(name, {})]
+            if len(indices) > 1:
+                yield indices
 
 
 def _instructions_together(path: Path) -> Iterator[list[str]]:
@@ -177,11 +177,11 @@ def _sets(path: Path, values: _Values, links: Iterable[list[int]]) -> Iterator[l
     for first, *others in links:
         together.add_edges_from((first, other) for other in others)
     for members in nx.connected_components(together):
-        found = sorted(members)
-        if len({(int(values.offset[i]), int(values.size[i])) for i in found}) > 1:
-            names = ", ".join(repr(values.names[i]) for i in found[:3])
+        linked = sorted(members)
+        if len({(int(values.offset[i]), int(values.size[i])) for i in linked}) > 1:
+            names = ", ".join(repr(values.names[i]) for i in linked[:3])
             raise ModelError(f"{path}: a loop or branch passes {names} on, which lie at several places")
-        yield found
+        yield linked
 
 
 def _pieces(number: int, members: list[int], start: IntArray, end: IntArray) -> Iterator[Piece]:

@@ -32,4 +32,6 @@ def _lstm(node: Any, first: Type, shape: Sequence[Extent]) -> dict[str, Type]:
     directions = 2 if "direction" in given and given["direction"].s == b"bidirectional" else 1
     last = (directions, shape[1], given["hidden_size"].i)
     shapes = ((shape[0], *last), last, last)
-    return {name: with_shape(first, made) for name, made in zip(node.output, shapes, strict=False) if name}
+    return {
+        name: with_shape(first, output_shape) for name, output_shape in zip(node.output, shapes, strict=False) if name
+    }

@@ -196,12 +196,12 @@ def _stable(
     mark = builder.model.mark()
     builder.model.trials += 1
     try:
-        found = _run(builder, body, [*start, *types], place, carried)
+        trial = _run(builder, body, [*start, *types], place, carried)
     finally:
         builder.model.trials -= 1
-    after = _out(*found)[1 : 1 + len(carried)]
+    after = _out(*trial)[1 : 1 + len(carried)]
     if all(before is None or _same(before, now) for before, now in zip(types, after, strict=True)):
-        return found
+        return trial
     builder.model.restore(mark)
     loose = [before and _loosened(before, now) for before, now in zip(types, after, strict=True)]
     return _run(builder, body, [*start, *loose], place, carried)

@@ -167,7 +167,7 @@ def replaced(known: Type, extent_of: Callable[[int, Extent], int | None]) -> Typ
     if known.shape is None:
         return known
     shape = tuple(
-        extent if isinstance(extent, int) or (found := extent_of(axis, extent)) is None else found
+        extent if isinstance(extent, int) or (replacement := extent_of(axis, extent)) is None else replacement
         for axis, extent in enumerate(known.shape)
     )
     return known if shape == known.shape else with_shape(known, shape)

@@ -28,7 +28,7 @@ def in_order(slots: IntArray, read: Callable[[IntArray], Sequence[T]]) -> Iterat
     if not len(slots):
         return
     try:
-        found = read(slots)
+        rows = read(slots)
     except DAMAGE:
         if len(slots) == 1:
             raise
@@ -36,7 +36,7 @@ def in_order(slots: IntArray, read: Callable[[IntArray], Sequence[T]]) -> Iterat
         yield from in_order(slots[:middle], read)
         yield from in_order(slots[middle:], read)
     else:
-        yield from found
+        yield from rows
 
 
 class FlatBuffer:

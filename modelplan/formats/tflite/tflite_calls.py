@@ -21,14 +21,14 @@ def inlined(tensors: list[Tensor], ops: list[Op], limits: FileLimits) -> tuple[l
     Raises:
         ValueError: more operators or tensors come out than a model may have.
     """
-    grown, made = list(tensors), list[Op]()
+    grown, flat_ops = list(tensors), list[Op]()
     held: dict[tuple[int, int], int] = {}  # (subgraph, its tensor): its number now
     for op in ops:
         if not _fits(tensors, op):
-            made.append(op)
+            flat_ops.append(op)
             continue
         body = op.subgraphs[0]
-        if len(made) + len(body.ops) > limits.operators or len(grown) + len(body.tensors) > limits.tensors:
+        if len(flat_ops) + len(body.ops) > limits.operators or len(grown) + len(body.tensors) > limits.tensors:
             most = f"{limits.operators:,} operators or {limits.tensors:,} tensors"
             raise ValueError(f"called subgraphs grow to more than {most}")
         place = dict(zip((*body.inputs, *body.outputs), (*op.inputs, *op.outputs), strict=True))
@@ -41,8 +41,8 @@ def inlined(tensors: list[Tensor], ops: list[Op], limits: FileLimits) -> tuple[l
                 continue
             place[t] = held[key] = len(grown)
             grown.append(tensor)
-        made += (_renumber(inner, place) for inner in body.ops)
-    return grown, made
+        flat_ops += (_renumber(inner, place) for inner in body.ops)
+    return grown, flat_ops
 
 
 def _renumber(op: Op, place: dict[int, int]) -> Op:

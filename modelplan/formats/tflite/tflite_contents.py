@@ -56,8 +56,8 @@ class _Reader:
         tensors = [table.Tensors(i) for i in own]
         operators = self._operators(table)
         keys = [(op.kind, op.inputs, op.outputs) for op in reversed(graph.ops)]
-        found = [operators[key].pop() if operators[key] else None for key in keys]
-        pairs = list(zip(graph.ops, reversed(found), strict=True))
+        matched = [operators[key].pop() if operators[key] else None for key in keys]
+        pairs = list(zip(graph.ops, reversed(matched), strict=True))
         return Contents(
             (*map(self._digest, tensors), *("",) * more),
             (*map(_quantisation, tensors), *(None,) * more),
@@ -117,21 +117,21 @@ def _options(op: Op, operator: Any) -> Settings:
     """Every option of an operator by the name that the schema gives it, enumerations as words where known."""
     if operator is None:
         return known_options(op.attributes)
-    found: list[tuple[str, Value]] = []
+    settings: list[tuple[str, Value]] = []
     options = options_of(operator)
     if options is not None:
         table: type = type(options)
         for field, name in _fields(table):
             value = getattr(options, field)()
             if field.endswith("AsNumpy"):
-                found.append((name, () if isinstance(value, int) else tuple(value.tolist())))
+                settings.append((name, () if isinstance(value, int) else tuple(value.tolist())))
             elif isinstance(value, bytes):
-                found.append((name, value[:200].decode("utf-8", "replace")))
+                settings.append((name, value[:200].decode("utf-8", "replace")))
             elif isinstance(value, bool | int | float):
-                found.append((name, _word(name, value)))
+                settings.append((name, _word(name, value)))
     if operator.CustomOptionsLength():
-        found.append(("custom_options", sha256(_bytes(operator.CustomOptionsAsNumpy())).hexdigest()[:16]))
-    return tuple(sorted(found))
+        settings.append(("custom_options", sha256(_bytes(operator.CustomOptionsAsNumpy())).hexdigest()[:16]))
+    return tuple(sorted(settings))
 
 
 @cache

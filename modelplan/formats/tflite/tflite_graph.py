@@ -207,13 +207,13 @@ class _Reader:
 
     def tensors(self, slots: IntArray, where: str, compressed: set[int]) -> tuple[list[TensorRow], list[Tensor]]:
         """The tensors at the slots of a vector: what it says of them, and what they are in the graph."""
-        names, found = self.file.names(slots), self.file.tensors(slots)
+        names, table_rows = self.file.names(slots), self.file.tensors(slots)
         rows, tensors = list[TensorRow](), list[Tensor]()
         for i in range(len(slots)):
             self.place = f"{where}tensor {i}"
             name = self.text(next(names))
             self.place = f"{where}tensor {i} {name[:200]!r}"
-            rows.append(next(found))
+            rows.append(next(table_rows))
             tensors.append(self.tensor(name, rows[-1], where, compressed=i in compressed))
         return rows, tensors
 
@@ -229,8 +229,8 @@ class _Reader:
             self.dims.shape(name, shape)
         if dtype in UNPLANNED and kind is not Kind.CONSTANT:
             self.unplanned.append(f"{name!r} ({dtype})")
-        found = Tensor(name, shape, dtype, kind)
-        return replace(found, stored=stored, compressed=True) if compressed else self.with_stored(found, row, stored)
+        tensor = Tensor(name, shape, dtype, kind)
+        return replace(tensor, stored=stored, compressed=True) if compressed else self.with_stored(tensor, row, stored)
 
     def shape(self, name: str, row: TensorRow, kind: Kind) -> tuple[int, ...]:
         """The extents: where the signature leaves one open the caller's, else the file's, with which runtimes start."""
@@ -248,10 +248,10 @@ class _Reader:
         for axis in open_axes:
             symbols = [f"{name}:{axis}"] + ["batch"] * (axis == 0)
             self.symbols.update(symbols)
-            found = self.dims.extent(*symbols)
-            self.bound |= found is not None
-            shape[axis] = shape[axis] if found is None else found
-            if found is None and (not self.dynamic or not self.dynamic[-1].startswith(repr(name))):
+            given_extent = self.dims.extent(*symbols)
+            self.bound |= given_extent is not None
+            shape[axis] = shape[axis] if given_extent is None else given_extent
+            if given_extent is None and (not self.dynamic or not self.dynamic[-1].startswith(repr(name))):
                 self.dynamic.append(f"{name!r} {list(signature)}")
         if min(shape, default=0) < 0:
             wanted = ",".join("N" if extent < 0 else str(extent) for extent in shape)
@@ -307,7 +307,7 @@ class _Reader:
 
     def ops(self, slots: IntArray, where: str, tensors: IntArray, rows: list[TensorRow]) -> list[Op]:
         """The operators at the slots of a vector; `tensors` and `rows` are the slots and rows of all tensors."""
-        numbers, found, ops = self.file.code_numbers(slots), self.file.operators(slots), list[Op]()
+        numbers, operators, ops = self.file.code_numbers(slots), self.file.operators(slots), list[Op]()
         scales = QuantisationScales(self.file, tensors)
         for i in range(len(slots)):
             self.place = f"{where}operator {i}"
@@ -316,7 +316,7 @@ class _Reader:
                 raise ValueError(f"found operator code {number}, expected one of {len(self.codes)}")
             code = self.codes[number]
             self.place = f"{where}operator {i} {code.kind[:200]}"
-            ops.append(self.op(code, next(found), rows, scales))
+            ops.append(self.op(code, next(operators), rows, scales))
         return ops
 
     def op(self, code: _Code, row: OperatorRow, tensors: list[TensorRow], scales: QuantisationScales) -> Op:
@@ -370,9 +370,9 @@ class _Reader:
 
     def requantises(self, scales: QuantisationScales, operands: Sequence[int]) -> tuple[tuple[str, Value], ...]:
         """Whether operands and outputs differ in scale or zero point: sharing memory may depend on it."""
-        found = {scales.of(t) for t in operands if t >= 0}
-        self.spend(sum(len(scale) + len(zero) for scale, zero in found))
-        return (("requantises", len({pair for pair in found if pair[0]}) > 1),)
+        pairs = {scales.of(t) for t in operands if t >= 0}
+        self.spend(sum(len(scale) + len(zero) for scale, zero in pairs))
+        return (("requantises", len({pair for pair in pairs if pair[0]}) > 1),)
 
 
 def _with_empty_constants(tensors: list[Tensor], ops: list[Op], inputs: tuple[int, ...]) -> list[Tensor]:
