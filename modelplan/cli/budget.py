@@ -72,21 +72,9 @@ def write_baseline(arguments: Namespace) -> int:
             raise ModelError(model_outcome.problem)
     files.write(arguments.output, baseline_document(outcomes))
     if arguments.output != "-":
-        refused = [
-            f"left out, since it does not run: {model_outcome.check.name}"
-            for model_outcome in outcomes
-            if model_outcome.refusals
-        ]
-        sizes = len(
-            {(model_outcome.check.key, model_outcome.setting) for model_outcome in outcomes if model_outcome.figures}
-        )
-        lines = (
-            (
-                f"{counted(sizes, 'figure')} of"
-                f" {counted(len({model_outcome.check.key for model_outcome in outcomes}), 'model')}"
-            ),
-            *refused,
-        )
+        refused = [f"left out, since it does not run: {o.check.name}" for o in outcomes if o.refusals]
+        sizes = len({(o.check.key, o.setting) for o in outcomes if o.figures})
+        lines = (f"{counted(sizes, 'figure')} of {counted(len({o.check.key for o in outcomes}), 'model')}", *refused)
         terminal.show([Section(arguments.output, lines)])
     return 0
 

@@ -75,21 +75,15 @@ def other_sessions(
     """The requirement with sessions of other settings; see `session_needs.with_other_settings`."""
     changed = [replace(setting, threads=asked.threads) for setting in _CHANGED]
     if memory.loaded is None:
-        changed = [
-            replace(setting, level=_AS_IN_FILE)
-            for setting in changed
-            if setting.order == "default" and setting.level == "all"
-        ]
+        plain = [setting for setting in changed if setting.order == "default" and setting.level == "all"]
+        changed = [replace(setting, level=_AS_IN_FILE) for setting in plain]
         needs = _predicted_needs(file, target, changed, asked)
     else:
         try:
             measured = _measured(file, changed, asked)
         except ModelError:
             return requirement  # the default session ran; others that do not are no advice
-        needs = [
-            _need(file, setting, measurement, memory.loaded)
-            for setting, measurement in zip(changed, measured, strict=True)
-        ]
+        needs = [_need(file, *pair, memory.loaded) for pair in zip(changed, measured, strict=True)]
     others = sorted((need for need in needs if need.most < memory.usual.most), key=lambda need: need.most)
     return replace(requirement, session=replace(memory, others=tuple(others)))
 

@@ -46,9 +46,7 @@ def _change(change: ModelChange) -> Section:
 def model_changes(findings: Findings) -> Iterator[ModelChange]:
     """The models that differ from the baseline, each once."""
     for key in dict.fromkeys(outcome.check.key for outcome in findings.outcomes):
-        own = [
-            outcome for outcome in findings.outcomes if outcome.check.key == key and (outcome.change or outcome.causes)
-        ]
+        own = [o for o in findings.outcomes if o.check.key == key and (o.change or o.causes)]
         settings: dict[CheckSetting | None, Outcome] = {}
         for outcome in own:
             settings.setdefault(outcome.setting, outcome)
@@ -207,9 +205,8 @@ def outlook(outcome: Outcome) -> list[str]:
         plain_c = outcome.setting is not None and outcome.setting.runtime == C.name
         return [] if plain_c else ["no other order of its operators and no other plan needs less", _MORE]
     best = lower[-1].requirement
-    missing = [
-        f"{quantity} still {human(size)} too much" for quantity, size in outcome.shortfalls(lower[-1]) if size > 0
-    ]
+    shortfalls = outcome.shortfalls(lower[-1])
+    missing = [f"{quantity} still {human(size)} too much" for quantity, size in shortfalls if size > 0]
     least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"
     return [f"{least}; nothing tried fits", _MORE]
 

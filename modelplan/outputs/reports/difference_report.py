@@ -183,19 +183,16 @@ def _peak(difference: Difference) -> Sequence[Section]:
     if not differing:
         return [Section(f"{peak_title(difference)}; the same is alive there", tuple(peak_lines(difference)))]
     headings = ("alive", "made by", ">before", ">after", ">change")
-    return [
-        Section(peak_title(difference), tuple(peak_lines(difference)), Table(headings, tuple(peak_rows(difference))))
-    ]
+    table = Table(headings, tuple(peak_rows(difference)))
+    return [Section(peak_title(difference), tuple(peak_lines(difference)), table)]
 
 
 # Operators ------------------------------------------------------------------------------------------------------------
 
 
 def _operators(difference: Difference) -> Sequence[Section]:
-    lines = [
-        f"{signed(change.effect) or '0':>9}  {short_names(change.line)}"
-        for change in own_changes(difference)[:_MOST_ROWS]
-    ]
+    shown = own_changes(difference)[:_MOST_ROWS]
+    lines = [f"{signed(change.effect) or '0':>9}  {short_names(change.line)}" for change in shown]
     lines += others_line(own_changes(difference)[_MOST_ROWS:])
     sections = []
     if lines:
@@ -246,9 +243,7 @@ def following_lines(difference: Difference) -> list[str]:
         )
         if any(figure.delta for figure in column)
     ]
-    most = [
-        f"{short_names(change.label)} {signed(change.effect)}" for change in following[:_MOST_NAMED] if change.effect
-    ]
+    most = [f"{short_names(c.label)} {signed(c.effect)}" for c in following[:_MOST_NAMED] if c.effect]
     largest = [f"most effect: {', '.join(most)}"] if most else []
     what = "; ".join([*sums, *largest]) or "no bytes differ"
     verb = "follows" if len(following) == 1 else "follow"

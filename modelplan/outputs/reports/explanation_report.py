@@ -95,11 +95,8 @@ def _decoded_lines(asked: Sequence[Compression]) -> Iterable[str]:
         if compression.arena_after:
             less = compression.flash_before - compression.flash_after
             more = compression.arena_after - compression.arena_before
-            apart = (
-                f", or {compression.arena_beside:,} beside {compression.region:,} of SetDecompressionMemory"
-                if compression.region
-                else ""
-            )
+            beside = f"{compression.arena_beside:,} beside {compression.region:,}"
+            apart = f", or {beside} of SetDecompressionMemory" if compression.region else ""
             yield (
                 f"{compression.name} with TFLM_DECODE: arena {compression.arena_after:,},"
                 f" {more:+,} for {less:,} less of flash{apart}"
@@ -194,9 +191,8 @@ def advice_sections(advice: Advice, head: int) -> Report:
         if listed:
             ranked_sections.append(_ranked(title, listed))
     if not ranked_sections:
-        ranked_sections.append(
-            Section("What would help", (f"nothing that was tried needs less than a head of {human(head)}",))
-        )
+        nothing = f"nothing that was tried needs less than a head of {human(head)}"
+        ranked_sections.append(Section("What would help", (nothing,)))
     tried = list[str]()
     if advice.same:
         briefly = [f"{name} ({_BRIEFLY})" if name.startswith("stripes") else name for name in advice.same]

@@ -18,10 +18,8 @@ SCHEMA = 1
 def sections_of(plan: SharedPlan, arenas: TflmArenas | None = None) -> list[Section]:
     """The result, the models, and what the plan takes for granted; `arenas` where TFLM runs all of them."""
     title = f"{len(plan.parts)} models in one memory"
-    sections = [
-        Section(title, tuple(_figures(plan)), _table(plan)),
-        Section("Taken for granted", tuple(_promises(plan))),
-    ]
+    granted = Section("Taken for granted", tuple(_promises(plan)))
+    sections = [Section(title, tuple(_figures(plan)), _table(plan)), granted]
     if arenas:
         sections.append(Section("Arena on TFLM", tuple(_arena_lines(plan, arenas)), _libraries_table(arenas.libraries)))
     return sections
@@ -166,12 +164,8 @@ def _arenas(arenas: TflmArenas) -> dict[str, Any]:
     facts: dict[str, Any] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
     if arenas.libraries:
         facts["libraries"] = [
-            {
-                "kernels": library.kernels,
-                "pinned": library.pinned.least,
-                "written": library.written and library.written.least,
-            }
-            for library in arenas.libraries
+            {"kernels": own.kernels, "pinned": own.pinned.least, "written": own.written and own.written.least}
+            for own in arenas.libraries
         ]
     facts["separate"] = list(arenas.separate)
     for name in ("shared", "pinned", "written"):

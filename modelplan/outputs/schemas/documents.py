@@ -49,11 +49,8 @@ def schema_of(name: str) -> Schema:
 def _explain() -> Schema:
     definitions = Definitions()
     suggestion = definitions.of(explaining.Suggestion)
-    changed: Fields = {
-        "needs": {"enum": [need.name.lower() for need in explaining.Needs]},
-        "name": _TEXT,
-        "free": _FLAG,
-    }
+    needs = [need.name.lower() for need in explaining.Needs]
+    changed: Fields = {"needs": {"enum": needs}, "name": _TEXT, "free": _FLAG}
     _extend(definitions, explaining.Suggestion, changed)
     fields: Fields = {
         "model": _TEXT,
@@ -110,17 +107,10 @@ def _diff() -> Schema:
 
 
 def _compare() -> Schema:
-    definitions = Definitions()
-    fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": array_of(definitions.of(Row))}
-    more: Fields = {
-        "kept": _INTEGER,
-        "counted": _TEXT,
-        "today": definitions.of(RuntimePlan),
-        "target": _target(definitions),
-    }
-    return _versioned(
-        "compare", comparison_report.SCHEMA, "all answers, from `compare --json`", fields, definitions, more
-    )
+    records = Definitions()
+    fields: Fields = {"source": _TEXT, "lower_bound": _INTEGER, "rows": array_of(records.of(Row))}
+    more: Fields = {"kept": _INTEGER, "counted": _TEXT, "today": records.of(RuntimePlan), "target": _target(records)}
+    return _versioned("compare", comparison_report.SCHEMA, "all answers, from `compare --json`", fields, records, more)
 
 
 def _check() -> Schema:
@@ -228,12 +218,10 @@ def _targets() -> Schema:
 
 
 def _report() -> Schema:
-    definitions = Definitions()
-    definitions.of(SweepFindings)
-    fields = definitions.definitions.pop(SweepFindings.__name__)["properties"]
-    return _versioned(
-        "report", sweep_report.SCHEMA, "what the rows of a sweep say, from `report --json`", fields, definitions
-    )
+    records = Definitions()
+    records.of(SweepFindings)
+    fields, words = records.definitions.pop(SweepFindings.__name__)["properties"], "what the rows of a sweep say"
+    return _versioned("report", sweep_report.SCHEMA, f"{words}, from `report --json`", fields, records)
 
 
 def _stream() -> Schema:

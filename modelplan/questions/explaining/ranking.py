@@ -141,17 +141,7 @@ def advice(
 
 def ranked(suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
     """Suggestions that keep the model and the platform first, then those that keep the model; most saved first."""
-    return tuple(
-        sorted(
-            suggestions,
-            key=lambda suggestion: (
-                class_of(suggestion.needs),
-                -suggestion.saved,
-                suggestion.needs,
-                len(suggestion.steps),
-            ),
-        )
-    )
+    return tuple(sorted(suggestions, key=lambda s: (class_of(s.needs), -s.saved, s.needs, len(s.steps))))
 
 
 def class_of(needs: Needs) -> int:

@@ -38,14 +38,11 @@ def read(text: str, name: str) -> MovingPlan:
     document = parsed(text, name, "moves", SCHEMA)
     try:
         plan = saved_plan.read(json.dumps(document.get("plan")), f"{name}: plan")
-        regions = tuple(
-            record_of(Region, region, f"regions[{i}]") for i, region in enumerate(list_of(document, "regions"))
-        )
+        rows = enumerate(list_of(document, "regions"))
+        regions = tuple(record_of(Region, region, f"regions[{i}]") for i, region in rows)
         dma = record_of(Dma, document.get("dma"), "dma")
-        hidden = [
-            typed(region_name, (str,), f"copied_only[{i}]")
-            for i, region_name in enumerate(list_of(document, "copied_only"))
-        ]
+        names = enumerate(list_of(document, "copied_only"))
+        hidden = [typed(region_name, (str,), f"copied_only[{i}]") for i, region_name in names]
         known = {key: kind for key, kind in SETTINGS.items() if key != "both_ends"}
         settings = {key: typed(document.get(key), kind, key) for key, kind in known.items()}
         layout = _layout(document, settings)

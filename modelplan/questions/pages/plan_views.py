@@ -63,12 +63,9 @@ def model_page(options: Options, graph: Graph, plan: Plan, unmodified: Plan) -> 
 
     `options` are those of the plan; `unmodified` is the plan by which the runtime runs the unmodified file.
     """
-    page_views = [
-        views.view_of(plan, "this plan", _about(plan)),
-        _file_view(unmodified),
-        *_others(options, graph, plan),
-    ]
-    return Page(graph.name, views.subtitle(plan), views.distinct(page_views), plan.made_by)
+    own = views.view_of(plan, "this plan", _about(plan))
+    page_views = views.distinct([own, _file_view(unmodified), *_others(options, graph, plan)])
+    return Page(graph.name, views.subtitle(plan), page_views, plan.made_by)
 
 
 def _file_view(unmodified: Plan) -> View:
@@ -85,10 +82,8 @@ def _file_view(unmodified: Plan) -> View:
 def explained_page(options: Options, explanation: Explanation) -> Page:
     """The page of a model with what would lower its need among the figures of each plan."""
     page = model_page(options, explanation.file.graph, explanation.plan, explanation.unmodified)
-    facts = tuple(
-        (f"{human(suggestion.saved)} less", suggestion.name)
-        for suggestion in explanation.advice.suggestions[:_MOST_SUGGESTIONS]
-    )
+    shown = explanation.advice.suggestions[:_MOST_SUGGESTIONS]
+    facts = tuple((f"{human(suggestion.saved)} less", suggestion.name) for suggestion in shown)
     return replace(page, views=tuple(replace(view, facts=(*view.facts, *facts)) for view in page.views))
 
 

@@ -100,14 +100,8 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
     multiplier, shift = quantized_multiplier(a * b / out)
     if r.op.kind == "PRELU":
         identity, identity_shift = quantized_multiplier(a / out)
-        parameters = {
-            "a_zero": a_zero,
-            "b_zero": b_zero,
-            "out_zero": out_zero,
-            "multiplier": multiplier,
-            "shift": shift,
-        }
-        return {**parameters, "identity_multiplier": identity, "identity_shift": identity_shift}
+        fields = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
+        return {**fields, "identity_multiplier": identity, "identity_shift": identity_shift}
     low, high = r.output_range(r.activation())
     zeros = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero}
     return {**zeros, "multiplier": multiplier, "shift": shift, "least": low, "most": high}

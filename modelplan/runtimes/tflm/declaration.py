@@ -45,15 +45,8 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
     arenas = [arena(model, abi, library) for library in libraries]
     whole = largest_arena(arenas)
     each = (
-        LibraryNeed(
-            library_arena.kernels,
-            libraries[library_arena.kernels],
-            library_arena.size(),
-            library_arena.head,
-            library_arena.tail,
-            refusal_lines(library_arena.refusals),
-        )
-        for library_arena in arenas
+        LibraryNeed(own.kernels, libraries[own.kernels], own.size(), own.head, own.tail, refusal_lines(own.refusals))
+        for own in arenas
     )
     return Requirement(
         whole.size(),
