@@ -205,7 +205,7 @@ INSTEAD = {
     "stepped": "subgradient_step, or the verb",
     "told": "message, words, annotations",
 }
-#: Words that no function, class or attribute is called: they fit anything.
+#: Words that nothing is called: they fit anything.
 PLACEHOLDERS = {"found", "made", "once", "one"}
 
 
@@ -223,7 +223,7 @@ def test_names_say_what_they_stand_for() -> None:
                 places.add(node.arg)
     words = {name: name.lower().lstrip("_") for name in names | places}
     assert not {f"{name}: say {INSTEAD[word]}" for name, word in words.items() if word in INSTEAD}
-    assert not {name for name in names if name.lower() in PLACEHOLDERS}
+    assert not {name for name in words if name.lower() in PLACEHOLDERS}
 
 
 def test_no_function_bears_the_name_of_a_module() -> None:

@@ -164,9 +164,5 @@ class Explanation:
         """The suggestion that fits the capacity and asks for the least; None where the file fits as it is."""
         if self.capacity is None or self.needed.fits(self.capacity):
             return None
-        fitting = [
-            suggestion
-            for suggestion in self.advice.suggestions
-            if suggestion.arena is not None and suggestion.arena <= self.capacity
-        ]
+        fitting = [s for s in self.advice.suggestions if s.arena is not None and s.arena <= self.capacity]
         return min(fitting, key=lambda suggestion: (suggestion.needs, len(suggestion.steps)), default=None)

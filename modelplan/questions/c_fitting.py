@@ -136,11 +136,8 @@ def stated_interface(file: FileModel, header: str) -> str:
     main = file.subgraphs[0]
     types = [DTYPES[main.tensors[t].type] for t in (*main.inputs, *main.outputs)]
     stated = re.findall(r"^/\* .*\] (\w+) \*/$", header, re.MULTILINE)
-    changed = [
-        interface
-        for interface, dtype in zip(stated, types, strict=False)
-        if interface != dtype and interface in INTERFACES
-    ]
+    pairs = zip(stated, types, strict=False)
+    changed = [interface for interface, dtype in pairs if interface != dtype and interface in INTERFACES]
     return changed[0] if changed else INTERFACES[0]
 
 

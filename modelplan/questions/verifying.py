@@ -91,12 +91,10 @@ def _placed(path: str, text: str, model: Path | None) -> Proof:
 
     region_plan = read(text, path)
     _check_model(path, model, [plan.graph.fingerprint for plan in region_plan.plans])
-    referee = Verdict(
-        "referee", "ok", f"{len(region_plan.layout.stays):,} stays, {len(region_plan.layout.copies):,} copies"
-    )
-    return Proof(
-        path, (referee, *(Verdict("replay", "ok", plan.graph.name) for plan in region_plan.plans)), layout=region_plan
-    )
+    stays, copies = len(region_plan.layout.stays), len(region_plan.layout.copies)
+    replays = (Verdict("replay", "ok", plan.graph.name) for plan in region_plan.plans)
+    verdicts = (Verdict("referee", "ok", f"{stays:,} stays, {copies:,} copies"), *replays)
+    return Proof(path, verdicts, layout=region_plan)
 
 
 def _moving(path: str, text: str, model: Path | None) -> Proof:

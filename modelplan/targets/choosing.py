@@ -233,11 +233,7 @@ def _block(device: Device, part: str, free_blocks: Sequence[Block]) -> tuple[Blo
     names = [region.name for region in device.regions]
     if part and part not in names:
         raise RequestError(f"{device.name} has no region {part!r}; there are: {', '.join(names) or 'none'}")
-    inside = [
-        block
-        for block in free_blocks
-        if (part in block.regions if part else block.memory != "external") and block.usable
-    ]
+    inside = [b for b in free_blocks if (part in b.regions if part else b.memory != "external") and b.usable]
     if inside:
         rank = list(CLASSES)
         return min(inside, key=lambda block: (rank.index(block.memory), -block.usable)), ""

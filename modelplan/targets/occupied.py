@@ -98,9 +98,7 @@ def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], l
         elf = ELFFile(io.BytesIO(content))
         if elf["e_type"] == "ET_REL":
             raise ModelError(f"{path}: an object file that is not linked has no addresses")
-        sections = [
-            _place(section["sh_addr"], section["sh_size"]) for section in elf.iter_sections() if _in_memory(section)
-        ]
+        sections = [_place(row["sh_addr"], row["sh_size"]) for row in elf.iter_sections() if _in_memory(row)]
         table: Any = elf.get_section_by_name(".symtab")
         named = [symbol for symbol in table.iter_symbols() if _is_arena(symbol, wanted)] if table else []
         arenas = {_place(symbol["st_value"], symbol["st_size"]) for symbol in named}

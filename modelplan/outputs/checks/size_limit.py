@@ -26,12 +26,8 @@ def limit_name(outcome: Outcome, judged: Judgement) -> str:
 def _rows(outcome: Outcome) -> Iterator[dict[str, Any]]:
     facts = _facts(outcome)
     if outcome.refusals:
-        yield {
-            "name": outcome.check.name,
-            "passed": False,
-            "size": None,
-            "sizeLimit": outcome.check.limits.arena,
-        } | facts
+        limit = outcome.check.limits.arena
+        yield {"name": outcome.check.name, "passed": False, "size": None, "sizeLimit": limit} | facts
         return
     for judged in outcome.judgements:
         figures = {"size": judged.size, "sizeLimit": judged.limit, "quantity": judged.quantity}

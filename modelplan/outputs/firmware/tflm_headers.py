@@ -38,12 +38,12 @@ def arena_header(
     that a rewrite added to the model; a comment names them. `declared` are more lines of the namespace.
     """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
-    pointer, guard, once = ABIS[parts.abi].pointer, kernels_guard(kernels), f"{namespace.upper()}_ARENA_H_"
+    pointer, guard, include_guard = ABIS[parts.abi].pointer, kernels_guard(kernels), f"{namespace.upper()}_ARENA_H_"
     built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
     return f"""\
 // Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
-#ifndef {once}
-#define {once}
+#ifndef {include_guard}
+#define {include_guard}
 {guard}
 #include <cstddef>
 
@@ -62,7 +62,7 @@ static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} byte
 {_resolver(model, added)}
 }}  // namespace {namespace}
 
-#endif  // {once}
+#endif  // {include_guard}
 """
 
 

@@ -95,8 +95,8 @@ def _decoded_lines(asked: Sequence[Compression]) -> Iterable[str]:
         if compression.arena_after:
             less = compression.flash_before - compression.flash_after
             more = compression.arena_after - compression.arena_before
-            beside = f"{compression.arena_beside:,} beside {compression.region:,}"
-            apart = f", or {beside} of SetDecompressionMemory" if compression.region else ""
+            sizes = f"{compression.arena_beside:,} beside {compression.region:,}"
+            apart = f", or {sizes} of SetDecompressionMemory" if compression.region else ""
             yield (
                 f"{compression.name} with TFLM_DECODE: arena {compression.arena_after:,},"
                 f" {more:+,} for {less:,} less of flash{apart}"

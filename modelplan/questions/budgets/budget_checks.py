@@ -250,26 +250,24 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     needed = measurements.requirement(file, runs_on, session)
     if has_sessions(file, runs_on) and needed.session is None:
         return Outcome(check, problem=f"{check.model}: {needed.basis}", exit_code=1)
-    model_outcome = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound))
-    figures = model_outcome.figures
+    judged = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound))
+    figures = judged.figures
     if figures is None:
-        return replace(model_outcome, exit_code=1)
+        return replace(judged, exit_code=1)
     target = asked.request.target
     if target is not None and target.block is None and check.limits.arena is None:
         return replace(
-            model_outcome, exit_code=2, problem=f"needs {human(figures.arena)} ({needed.basis}); {target.not_known}"
+            judged, exit_code=2, problem=f"needs {human(figures.arena)} ({needed.basis}); {target.not_known}"
         )
     if baseline is not None:
         earlier, causes = compared(baseline, check.key, file, runs_on, bound, measurements, session)
-        model_outcome = replace(model_outcome, earlier=earlier, causes=causes)
-    model_outcome = replace(model_outcome, judgements=tuple(judgements(check.limits, figures, model_outcome.earlier)))
-    if model_outcome.passed:
-        return model_outcome
-    short = any(not judgement.passed for judgement in model_outcome.judgements if judgement.quantity != "flash")
-    model_outcome = replace(
-        model_outcome, needed=with_other_settings(file, runs_on, needed, session) if short else needed
-    )
-    return replace(model_outcome, exit_code=1, others=measurements.others(file, runs_on) if short else ())
+        judged = replace(judged, earlier=earlier, causes=causes)
+    judged = replace(judged, judgements=tuple(judgements(check.limits, figures, judged.earlier)))
+    if judged.passed:
+        return judged
+    short = any(not judgement.passed for judgement in judged.judgements if judgement.quantity != "flash")
+    judged = replace(judged, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
+    return replace(judged, exit_code=1, others=measurements.others(file, runs_on) if short else ())
 
 
 Baseline = SavedFigures | Revision

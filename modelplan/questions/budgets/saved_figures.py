@@ -66,11 +66,8 @@ def _read_row(row: Mapping[str, Any]) -> tuple[tuple[str, CheckSetting], Figures
     lists = [row.get(name, []) for name in _SETTING[3:]]
     sizes = [row.get(name) for name in ("arena", "head", "flash")]
     whole = all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in sizes)
-    if (
-        not whole
-        or not all(isinstance(text, str) for text in values)
-        or not all(isinstance(texts, list) for texts in lists)
-    ):
+    typed = all(isinstance(text, str) for text in values) and all(isinstance(texts, list) for texts in lists)
+    if not whole or not typed:
         return None
     model, runtime, abi, kernels = map(str, values)
     dims, shapes = (tuple(map(str, texts)) for texts in lists)

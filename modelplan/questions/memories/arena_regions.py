@@ -23,10 +23,8 @@ def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: st
     stay in the file. Nothing but the file lies in memory that is not written; it may be copied to one that is.
     """
     arena_pair = two_arenas(model, abi, kernels)
-    sizes, rest = (
-        (arena_pair.persistent, arena_pair.non_persistent, len(model.data)),
-        arena_pair.non_persistent > arena_pair.head,
-    )
+    sizes = arena_pair.persistent, arena_pair.non_persistent, len(model.data)
+    rest = arena_pair.non_persistent > arena_pair.head
     regions, costs = region_plan.problem.regions, _costs(region_plan)
     written = [r for r, region in enumerate(regions) if region.kind != "nvm"]
     choices = product(written, written, range(len(regions)))

@@ -62,9 +62,8 @@ def read(text: str, name: str) -> RegionPlan:
             saved_plan.read(json.dumps(plan_document), f"{name}: plans[{i}]")
             for i, plan_document in enumerate(list_of(document, "plans"))
         )
-        regions = tuple(
-            record_of(Region, region, f"regions[{i}]") for i, region in enumerate(list_of(document, "regions"))
-        )
+        rows = enumerate(list_of(document, "regions"))
+        regions = tuple(record_of(Region, region, f"regions[{i}]") for i, region in rows)
         stays = tuple(record_of(Stay, stay, f"stays[{i}]") for i, stay in enumerate(list_of(document, "stays")))
         copies = tuple(record_of(Copy, copy, f"copies[{i}]") for i, copy in enumerate(list_of(document, "copies")))
         settings = {key: typed(document.get(key), kind, key) for key, kind in SETTINGS.items()}

@@ -30,7 +30,7 @@ from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo, Stripe
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Extra work so far, the regions so far, and whether the last of them ends here, so that its results are in pieces.
-_Found = tuple[int, tuple[StripedRegion, ...], bool]
+_Partial = tuple[int, tuple[StripedRegion, ...], bool]
 #: Numbers of stripes that are tried for a region.
 _STRIPES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 28, 32, 48, 64)
 #: Places between operators where regions may begin and end.
@@ -215,7 +215,7 @@ class OnnxSearch:
         has a `price` in work.
         """
         places = self._places(target)
-        after: dict[int, _Found] = {0: (0, (), False)}
+        after: dict[int, _Partial] = {0: (0, (), False)}
         heavy = [index for index, load in enumerate(self.loads) if load > target]
         for place in range(len(self.graph.ops)):
             if place not in after:
@@ -323,6 +323,6 @@ class OnnxSearch:
         yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps), program.copied)
 
 
-def _keep(after: dict[int, _Found], end: int, candidate: _Found) -> None:
+def _keep(after: dict[int, _Partial], end: int, candidate: _Partial) -> None:
     if end not in after or candidate[0] < after[end][0]:
         after[end] = candidate

@@ -22,7 +22,7 @@ _SLACK = 12
 _MOST_TILES = 512
 
 #: What is known of the rows that a window makes.
-Made = TypeVar("Made")
+RowFacts = TypeVar("RowFacts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +151,8 @@ def _common_window(
     ends: Sequence[tuple[int, int]],
     least: Sequence[tuple[int, int]],
     rows_in: int,
-    made_of: Callable[[int, int, int, int], Made | None],
-) -> tuple[IterationRows, list[Made]]:
+    made_of: Callable[[int, int, int, int], RowFacts | None],
+) -> tuple[IterationRows, list[RowFacts]]:
     """The lowest windows of one height of which each makes its rows `ends`, and what `made_of` says of each.
 
     A window holds the rows `least`, and is moved up from there; `made_of(a, b, lo, hi)` is None where the window
@@ -161,7 +161,7 @@ def _common_window(
     shortest = max(hi - lo for lo, hi in least)
     for height in range(shortest, min(shortest + _SLACK, rows_in) + 1):
         starts: list[int] = []
-        outcomes: list[Made] = []
+        outcomes: list[RowFacts] = []
         for (a, b), (lo, hi) in zip(ends, least, strict=True):
             for start in range(min(lo, rows_in - height), max(-1, hi - height - 1), -1):
                 computed = made_of(a, b, start, start + height)

@@ -150,18 +150,14 @@ def surroundings_of(source: Source) -> dict[str, Hashable]:
             for side in ("Inputs", "Outputs")
         ]
         part = source.parts[signature.SubgraphIndex()]
-        named = tuple(
-            tuple((tensor_map.Name(), part.cells[tensor_map.TensorIndex()].name) for tensor_map in side)
-            for side in maps
-        )
+        named = tuple(tuple((row.Name(), part.cells[row.TensorIndex()].name) for row in side) for side in maps)
         surroundings[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
     for i in range(model.MetadataLength()):
         entry: Any = model.Metadata(i)
         if entry.Name() not in (METADATA.encode(), MADE_FOR.encode()):  # what the plan was made for goes with it
             buffer = model.Buffers(entry.Buffer())
-            surroundings[f"metadata {_text(entry.Name())!r}"] = (
-                buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
-            )
+            payload = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
+            surroundings[f"metadata {_text(entry.Name())!r}"] = payload
     return surroundings
 
 

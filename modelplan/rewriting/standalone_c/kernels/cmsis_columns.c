@@ -11,9 +11,7 @@
 
 struct cmsis_columns_VARIANT_params {
     const int8_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
-    const int32_t *bias;
-    const int32_t *multiplier;
-    const int32_t *shift;
+#include "library_scales.part"
 #include "convolution_fields.part"
     int32_t dilation_height;
     int32_t dilation_width;

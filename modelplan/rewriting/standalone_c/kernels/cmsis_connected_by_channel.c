@@ -8,12 +8,7 @@ static void cmsis_connected_by_channel_VARIANT(const struct cmsis_connected_by_c
     const cmsis_nn_context context = {(void *)p->bias, 0}; /* Helium's kernel begins its sums with these */
     const cmsis_nn_fc_params range = {0, 0, p->out_zero, {p->least, p->most}};
     const cmsis_nn_per_channel_quant_params scales = {(int32_t *)p->multiplier, (int32_t *)p->shift};
-    const cmsis_nn_dims in_dims = {out_rows * p->lines, 1, 1, p->in_channels};
-    const cmsis_nn_dims filter = {p->in_channels, 1, 1, p->out_channels};
-    const cmsis_nn_dims bias = {1, 1, 1, p->out_channels};
-    const cmsis_nn_dims out_dims = {out_rows * p->lines, 1, 1, p->out_channels};
-    (void)rows;
-    (void)above;
+#include "connected_dims.part"
     (void)arm_fully_connected_per_channel_s8(&context, &range, &scales, &in_dims, in, &filter, p->weights,
                                              &bias, p->bias, &out_dims, out);
 }

@@ -1,12 +1,8 @@
 struct cmsis_depthwise_VARIANT_params {
     const int8_t *weights; /* [kernel_height, kernel_width, in_channels * depth_multiplier] */
-    const int32_t *bias;
-    const int32_t *multiplier;
-    const int32_t *shift;
+#include "library_scales.part"
 #include "depthwise_fields.part"
-    int32_t dilation_height;
-    int32_t dilation_width;
-    int32_t pad_left;
+#include "dilation_fields.part"
 #include "range_fields.part"
 };
 

@@ -1,9 +1,5 @@
 struct cmsis_softmax_VARIANT_params {
-    int32_t lines; /* in a row */
-    int32_t channels;
-    int32_t multiplier;
-    int32_t shift;
-    int32_t least; /* difference from the largest number of a line that counts */
+#include "library_softmax_fields.part"
 };
 
 static void cmsis_softmax_VARIANT(const struct cmsis_softmax_VARIANT_params *p, const int8_t *in, int32_t rows,

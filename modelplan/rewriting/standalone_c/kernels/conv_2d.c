@@ -1,13 +1,9 @@
 /* uses: window, dot_VARIANT, constant_dot_VARIANT, clamp, requantise_sum, sum_of */
 struct conv_2d_VARIANT_params {
     const weight_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels / groups] */
-    const sum_t *bias;       /* what in_zero adds to each channel is taken off */
-    const int32_t *multiplier;
-    const int8_t *shift;
+#include "folded_scales.part"
 #include "convolution_fields.part"
-    int32_t dilation_height;
-    int32_t dilation_width;
-    int32_t pad_left;
+#include "dilation_fields.part"
     int32_t groups;
 #include "range_fields.part"
 };

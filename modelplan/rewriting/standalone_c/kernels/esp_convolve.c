@@ -1,8 +1,6 @@
 struct esp_convolve_VARIANT_params {
     const int8_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels / groups] */
-    const int32_t *bias;
-    const int32_t *multiplier;
-    const int32_t *shift;
+#include "library_scales.part"
 #include "convolution_fields.part"
     int32_t pad_left;
     int32_t groups;

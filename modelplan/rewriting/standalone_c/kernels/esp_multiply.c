@@ -1,10 +1,6 @@
 struct esp_multiply_VARIANT_params {
     int32_t elements; /* of a row */
-    int32_t a_zero;
-    int32_t b_zero;
-    int32_t out_zero;
-    int32_t multiplier;
-    int32_t shift;
+#include "product_fields.part"
     int32_t least;
     int32_t most;
 };

@@ -6,9 +6,7 @@ struct float_convolution_VARIANT_params {
     const sum_t *bias;
     int32_t depthwise;
 #include "convolution_fields.part"
-    int32_t dilation_height;
-    int32_t dilation_width;
-    int32_t pad_left;
+#include "dilation_fields.part"
     int32_t groups;
     float least;
     float most;

@@ -2,11 +2,7 @@
 /* Products of quantised numbers. */
 struct multiply_VARIANT_params {
 #include "pair_fields.part"
-    int32_t a_zero;
-    int32_t b_zero;
-    int32_t out_zero;
-    int32_t multiplier;
-    int32_t shift;
+#include "product_fields.part"
     int32_t least;
     int32_t most;
 };

@@ -2,9 +2,7 @@
 /* A convolution with windows of one pixel, of whose result only the mean of each channel is kept. */
 struct pooled_conv_2d_VARIANT_params {
     const weight_t *weights; /* [out_channels, in_channels] */
-    const sum_t *bias;       /* what in_zero adds to each channel is taken off */
-    const int32_t *multiplier;
-    const int8_t *shift;
+#include "folded_scales.part"
     int32_t pixels;
     int32_t in_channels;
     int32_t out_channels;

@@ -2,11 +2,7 @@
 /* Quantised numbers, negative ones times a slope. */
 struct prelu_VARIANT_params {
 #include "pair_fields.part"
-    int32_t a_zero;
-    int32_t b_zero;
-    int32_t out_zero;
-    int32_t multiplier;
-    int32_t shift;
+#include "product_fields.part"
     int32_t identity_multiplier;
     int32_t identity_shift;
 };
