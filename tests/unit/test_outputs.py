@@ -35,7 +35,7 @@ def test_same_plan_same_bytes(suffix: str) -> None:
 @pytest.mark.slow
 def test_rendering_calls_no_planner(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = a_plan()
-    for module, name in ((pipeline, "_plan"), (schedulers, "orders"), (allocators, "place")):
+    for module, name in ((pipeline, "plan_on"), (schedulers, "orders"), (allocators, "place")):
         monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("an output plans"))
     for suffix in outputs_of("Plan"):
         assert render(answer, suffix)
