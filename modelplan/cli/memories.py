@@ -60,8 +60,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    sources = {name: path for name in names_of("RegionPlan") if (path := getattr(arguments, name))}
-    files.check_outputs([arguments.json, arguments.csv, *arguments.draw, *sources.values()], arguments.models)
+    sources = {name: path for name in names_of("RegionPlan") if (path := getattr(arguments, name)) is not None}
+    outputs = [arguments.json, arguments.csv, *sources.values()]
+    files.check_outputs([*outputs, *arguments.draw], arguments.models)
     figures = figures_asked(arguments, "RegionPlan")
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
@@ -79,10 +80,10 @@ def run(arguments: Namespace) -> int:
         arguments.macs_per_second,
     )
     plan = place_in_memories(request)
-    contents = {path: render(plan, name) for name, path in sources.items()}
-    for path, content in contents.items():  # all of them are made before one is written, since they may be refused
+    contents = [(path, render(plan, name)) for name, path in sources.items()]
+    for path, content in contents:  # all of them are made before one is written, since they may be refused
         files.write(path, content)
     write_outputs(arguments, plan, figures)
-    if "-" not in (arguments.json, arguments.csv, *contents):
+    if "-" not in outputs:
         terminal.show(sections_of(plan))
     return 0
