@@ -46,23 +46,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "models", metavar="MODEL", nargs="*", help="a .tflite or .onnx file; none: the project's budgets"
     )
-    parser.add_argument(
-        "--budget",
-        "--capacity",
-        metavar="BYTES",
-        help="such as 64KiB or 1MiB (default: the largest block of the target)",
-    )
-    parser.add_argument(
-        "--growth",
-        metavar="LIMIT",
-        help="by how much the arena may grow since the baseline: bytes, or a share such as 5%%",
-    )
-    parser.add_argument(
-        "--layout",
-        metavar="FILE",
-        help="a layout of `memories --json`, with --spill too: does MODEL still fit its memories, in no more time and"
-        " traffic (--growth 5%% allows more)",
-    )
+    _add_limits(parser)
     parser.add_argument("--config", metavar="FILE", help="the file with the budgets, in place of the nearest")
     parser.add_argument(
         "--baseline",
@@ -87,6 +71,26 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_target(parser)
     model_options.add_session(parser)
     parser.add_argument("--json", metavar="FILE", help="the verdicts as one JSON object; - for standard output")
+
+
+def _add_limits(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--budget",
+        "--capacity",
+        metavar="BYTES",
+        help="such as 64KiB or 1MiB (default: the largest block of the target)",
+    )
+    parser.add_argument(
+        "--growth",
+        metavar="LIMIT",
+        help="by how much the arena may grow since the baseline: bytes, or a share such as 5%%",
+    )
+    parser.add_argument(
+        "--layout",
+        metavar="FILE",
+        help="a layout of `memories --json`, with --spill too: does MODEL still fit its memories, in no more time and"
+        " traffic (--growth 5%% allows more)",
+    )
 
 
 def run(arguments: Namespace) -> int:

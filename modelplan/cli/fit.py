@@ -54,25 +54,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--objective", choices=("arena", "head"), default="arena", help="bytes to minimise (default: the whole arena)"
     )
-    parser.add_argument(
-        "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
-    )
-    words = "the kernel library (default: the target's, else as the file says, else all)"
-    model_options.add_kernels(parser, words, choices=(*KERNELS, "portable"))
-    model_options.add_target(parser)
-    parser.add_argument(
-        "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
-    )
-    parser.add_argument(
-        "--max-macs", metavar="PERCENT", help="extra multiply-accumulates (default: 10%%; .onnx: 25%%; plain C: none)"
-    )
-    parser.add_argument(
-        "--max-time",
-        metavar="PERCENT",
-        help="extra time of an invocation, estimated for reference kernels (default: 15%%; plain C: none)",
-    )
-    parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
-    parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
+    _add_build(parser)
+    _add_limits(parser)
     parser.add_argument(
         "--without",
         metavar="RUNG,...",
@@ -96,6 +79,33 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="OUT may take the place of MODEL")
     fit_c.configure(parser)
     fit_onnx.configure(parser)
+
+
+def _add_build(parser: ArgumentParser) -> None:
+    """Declares what says how the runtime is built."""
+    parser.add_argument(
+        "--abi", choices=ABI_NAMES, help="32 or 64: any ABI of that width (default: the target's, else 32)"
+    )
+    words = "the kernel library (default: the target's, else as the file says, else all)"
+    model_options.add_kernels(parser, words, choices=(*KERNELS, "portable"))
+    model_options.add_target(parser)
+    parser.add_argument(
+        "--tflm", metavar="VERSION", help="the TFLM that will run it: a day like 2025-11-10, or 0.dev20251110"
+    )
+
+
+def _add_limits(parser: ArgumentParser) -> None:
+    """Declares what a rewritten file may take more."""
+    parser.add_argument(
+        "--max-macs", metavar="PERCENT", help="extra multiply-accumulates (default: 10%%; .onnx: 25%%; plain C: none)"
+    )
+    parser.add_argument(
+        "--max-time",
+        metavar="PERCENT",
+        help="extra time of an invocation, estimated for reference kernels (default: 15%%; plain C: none)",
+    )
+    parser.add_argument("--max-ops", metavar="N", type=int, help="operators of the file")
+    parser.add_argument("--max-flash", metavar="BYTES", help="bytes of the file")
 
 
 def run(arguments: Namespace) -> int:

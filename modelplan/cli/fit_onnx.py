@@ -63,8 +63,8 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
         raise RequestError(f"{arguments.output}: expected a name that ends in .onnx")
     request = _request(arguments, max_macs)
     ladder = fit_onnx(request, progress)
-    rungs = [*report.first_section(ladder), report.rungs_section(request, ladder)]
-    terminal.show([*rungs, *report.verdict(request, ladder, arguments.output)])
+    sections = [*report.first_section(ladder), report.rungs_section(request, ladder)]
+    terminal.show([*sections, *report.verdict(request, ladder, arguments.output)])
     if ladder.chosen is None:
         return 1
     if ladder.chosen.model is None:

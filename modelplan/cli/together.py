@@ -33,26 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "models", metavar="[NAME=]MODEL", nargs="+", help=".tflite or .onnx files; NAME: without ending"
     )
-    group = parser.add_argument_group("how they run")
-    model_options.add_repeated(
-        group,
-        "--in-turn",
-        "A,B,...",
-        "of these models never two are active at the same time; `all` stands for all; repeatable",
-    )
-    model_options.add_repeated(
-        group,
-        "--pipeline",
-        "A:OUT=B:IN",
-        "output OUT of A is input IN of B, by name or number (neither where there is but one); repeatable",
-    )
-    model_options.add_repeated(
-        group,
-        "--keep",
-        "A:TENSOR",
-        "an input or output whose bytes nothing else uses, so that it outlives other runs; A:inputs and A:outputs"
-        " stand for all; repeatable",
-    )
+    _add_relation(parser)
     model_options.add_runtime(parser)
     parser.add_argument("--alias", metavar="MODE", help="what one model's tensors share; on tflm as for pack")
     model_options.add_allocator(parser)
@@ -73,6 +54,30 @@ def configure(parser: ArgumentParser) -> None:
         help="for TFLM: the models with the addresses inside (offline plans, which TFLM takes)",
     )
     add_draw(outputs, "SharedPlan")
+
+
+def _add_relation(parser: ArgumentParser) -> None:
+    """Adds who takes turns, what is handed on, and what is kept."""
+    group = parser.add_argument_group("how they run")
+    model_options.add_repeated(
+        group,
+        "--in-turn",
+        "A,B,...",
+        "of these models never two are active at the same time; `all` stands for all; repeatable",
+    )
+    model_options.add_repeated(
+        group,
+        "--pipeline",
+        "A:OUT=B:IN",
+        "output OUT of A is input IN of B, by name or number (neither where there is but one); repeatable",
+    )
+    model_options.add_repeated(
+        group,
+        "--keep",
+        "A:TENSOR",
+        "an input or output whose bytes nothing else uses, so that it outlives other runs; A:inputs and A:outputs"
+        " stand for all; repeatable",
+    )
 
 
 def run(arguments: Namespace) -> int:
