@@ -102,7 +102,7 @@ def solve(problem: Problem, demands: Demands | None = None, *, fixed: bool = Fal
     offsets = np.zeros(len(problem), dtype=np.int64)
     top = 0
     if len(rows):
-        best = _choose(runs(_part(problem, rows), _renumbered(demands, rows), fixed=fixed))
+        best = _choose(runs(problem.part(rows), _renumbered(demands, rows), fixed=fixed))
         offsets[rows] = best.placement.offsets
         top = best.height
     unit = _unit(problem)
@@ -128,16 +128,6 @@ def _unit(problem: Problem) -> int:
 def _rounded(problem: Problem) -> Problem:
     unit = _unit(problem)
     return replace(problem, size=-(-problem.size // unit) * unit, overlaps=np.zeros((0, 3), dtype=np.int64))
-
-
-def _part(problem: Problem, rows: IntArray) -> Problem:
-    number = np.full(len(problem), -1, dtype=np.int64)
-    number[rows] = np.arange(len(rows))
-    conflicts = number[problem.conflicts]
-    conflicts = conflicts[(conflicts >= 0).all(axis=1)]
-    p = problem
-    names = tuple(p.names[i] for i in rows)
-    return Problem(names, p.size[rows], p.start[rows], p.end[rows], p.alignment[rows], conflicts=conflicts)
 
 
 def _renumbered(demands: Demands, rows: IntArray) -> Demands:
