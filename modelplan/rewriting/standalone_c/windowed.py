@@ -159,19 +159,7 @@ def convolution(r: OperatorReader) -> COperator:
     groups, rest = divmod(r.input(0).shape[3], depth)
     fits = groups > 0 and not rest and not channels % groups and r.output().shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
-    multiplier, shift = channel_multipliers(r, 0)
-    parameters: Parameters = {
-        "weights": const_table("weights", "int8_t", weights),
-        "bias": folded_bias(r, weights.astype(np.int64).sum((1, 2, 3)), variant),
-        "multiplier": multiplier,
-        "shift": shift,
-        **windowed_geometry(r, high, wide),
-        "out_channels": channels,
-        "dilation_height": high.dilation,
-        "dilation_width": wide.dilation,
-        "groups": groups,
-        **_rescaling(r),
-    }
+    parameters = _convolved(r, weights, 0, variant, high, wide) | {"out_channels": channels, "groups": groups}
     return windowed_operator(r, "conv_2d", variant, high, parameters)
 
 
@@ -184,19 +172,26 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
     factor, rest = divmod(channels, r.input(0).shape[3])
     fits = not rest and factor > 0 and r.output().shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
-    multiplier, shift = channel_multipliers(r, 3)
-    parameters: Parameters = {
+    parameters = _convolved(r, weights, 3, variant, high, wide) | {"depth_multiplier": factor}
+    return windowed_operator(r, "depthwise_conv_2d", variant, high, parameters)
+
+
+def _convolved(
+    r: OperatorReader, weights: npt.NDArray[np.int8], axis: int, variant: str, high: MapAxis, wide: MapAxis
+) -> Parameters:
+    """What both convolutions have; the channels of the result lie along `axis` of the weights."""
+    multiplier, shift = channel_multipliers(r, axis)
+    others = tuple(other for other in range(4) if other != axis)
+    return {
         "weights": const_table("weights", "int8_t", weights),
-        "bias": folded_bias(r, weights.astype(np.int64).sum((0, 1, 2)), variant),
+        "bias": folded_bias(r, weights.astype(np.int64).sum(others), variant),
         "multiplier": multiplier,
         "shift": shift,
         **windowed_geometry(r, high, wide),
-        "depth_multiplier": factor,
         "dilation_height": high.dilation,
         "dilation_width": wide.dilation,
         **_rescaling(r),
     }
-    return windowed_operator(r, "depthwise_conv_2d", variant, high, parameters)
 
 
 def fully_connected(r: OperatorReader) -> COperator:
