@@ -46,8 +46,8 @@ class RegionProblem:
         seconds: for each step how long its operator computes when all operands arrive in time.
         dma: what copies.
         copied_only: regions that copies reach and operators do not (a host's memory); contents there wait.
-        reader: what runs the operators, by which `allowed` was told; empty: it reaches all regions.
-        macs_per_second: by which `seconds` was told; None: operators take no time beside their accesses.
+        reader: what runs the operators, on which `allowed` depends; empty: it reaches all regions.
+        macs_per_second: on which `seconds` depend; None: operators take no time beside their accesses.
 
     Raises:
         ValueError: columns of different length, or an index out of range.

@@ -123,9 +123,7 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     places = _field_places(fields, field_count, length + root - root_at, copied)
     if max(places) > _FARTHEST:
         _check_known(fields, max(places))
-        made_anew = (schema.MODEL_BUFFERS, schema.MODEL_METADATA)
-        others = [number for number, offset in enumerate(fields) if offset and number not in made_anew]
-        return _front(model, replaced, name, payload, others)
+        return _front(model, replaced, name, payload, _copied(fields))
     front = bytearray(length)
     front[4:8] = model[4:8]
     _put(front, 0, "<I", root_at)
@@ -144,6 +142,12 @@ def _front(model: bytes, replaced: list[int], name: str, payload: bytes, copied:
     _put(front, text_at, f"<I{len(text)}s", len(text) - 1, text)
     _put(front, payload_at - 4, f"<I{len(payload)}s", len(payload), payload)
     return bytes(front)
+
+
+def _copied(fields: Sequence[int]) -> list[int]:
+    """The fields that the old root has, but the two that are made anew."""
+    made_anew = (schema.MODEL_BUFFERS, schema.MODEL_METADATA)
+    return [number for number, offset in enumerate(fields) if offset and number not in made_anew]
 
 
 def _check_known(fields: Sequence[int], distance: int) -> None:

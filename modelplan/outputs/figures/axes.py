@@ -390,7 +390,7 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     blocks: list[tuple[list[int], float]] = []
     for i in range(len(wanted)):
         members, bottom = [i], wanted[i] - heights[i] / 2
-        while blocks and blocks[-1][1] + sum(heights[i] for i in blocks[-1][0]) > bottom:
+        while blocks and blocks[-1][1] + sum(heights[k] for k in blocks[-1][0]) > bottom:
             members = blocks.pop()[0] + members
             bottom = _resting(members, wanted, heights)
         blocks.append((members, bottom))

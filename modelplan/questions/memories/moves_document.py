@@ -43,8 +43,7 @@ def read(text: str, name: str) -> MovingPlan:
         dma = record_of(Dma, document.get("dma"), "dma")
         names = enumerate(list_of(document, "copied_only"))
         hidden = [typed(region_name, (str,), f"copied_only[{i}]") for i, region_name in names]
-        known = {key: kind for key, kind in SETTINGS.items() if key != "both_ends"}
-        settings = {key: typed(document.get(key), kind, key) for key, kind in known.items()}
+        settings = {key: typed(document.get(key), kind, key) for key, kind in SETTINGS.items() if key != "both_ends"}
         layout = _layout(document, settings)
     except ValueError as problem:
         raise ModelError(f"{name}: {problem}") from None

@@ -102,8 +102,10 @@ def spill(request: SpillRequest) -> MovingPlan:
     from modelplan.questions.memories.moving import moving_plan, moving_problem
 
     _check_copied_only(request)
-    plan, where = model_plan(request), (request.regions, request.dma, request.copied_only)
-    asked = moving_problem(plan, *where, request.reader, request.macs_per_second)
+    plan = model_plan(request)
+    asked = moving_problem(
+        plan, request.regions, request.dma, request.copied_only, request.reader, request.macs_per_second
+    )
     return moving_plan(plan, asked, request.method, request.seconds)
 
 

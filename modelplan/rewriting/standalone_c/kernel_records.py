@@ -55,22 +55,25 @@ class AxisWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class RowOperand:
+    """A tensor that is computed or fed, as an operator reads it: so many `rows` of `row_bytes` bytes each.
+
+    `window` says which rows a row of the result reads; None: all of them.
+    """
+
+    tensor: int
+    rows: int
+    row_bytes: int
+    window: AxisWindow | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RowResult:
     """A tensor that an operator computes, as so many `rows` of `row_bytes` bytes each."""
 
     tensor: int
     rows: int
     row_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RowOperand(RowResult):
-    """A tensor that is computed or fed, as an operator reads it; `window` says which rows a row of the result reads.
-
-    None: all of them.
-    """
-
-    window: AxisWindow | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -67,11 +67,8 @@ def _cmsis_nn(name: str, path: cmsis_nn.Path, note: str) -> KernelSet:
     return KernelSet(name, cmsis_nn.operators(path), _CMSIS, note, _ARM, leads=cmsis_nn_leads(path))
 
 
-def _esp_nn(name: str, own: Mapping[str, Operator], note: str, leads: Mapping[str, Lead] | None = None) -> KernelSet:
-    return KernelSet(name, own, "ESP-NN 1.2.3", note, _ESPRESSIF, leads=leads, aligned=VECTOR_KINDS)
-
-
-_ESP_NN = _esp_nn("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN on the ESP32-S3", S3_LEADS)
+_ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3", _ESPRESSIF,
+                    leads=S3_LEADS, aligned=VECTOR_KINDS)  # fmt: skip
 
 #: The libraries by name. `esp-nn` is the newest ESP-NN here; a name with a version stays with that version.
 LIBRARIES: dict[str, KernelSet] = {
@@ -83,10 +80,21 @@ LIBRARIES: dict[str, KernelSet] = {
         _cmsis_nn("cmsis-mve", cmsis_nn.MVE, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
         replace(_ESP_NN, name="esp-nn"),
         _ESP_NN,
-        replace(_esp_nn("esp-nn@1.1.0", esp_nn.V1_1_0, "ESP-NN of 2024 on the ESP32-S3"), release="ESP-NN 1.1.0"),
-        replace(
-            _esp_nn("esp-nn-generic", esp_nn.GENERIC, "ESP-NN on chips without kernels of their own", GENERIC_LEADS),
-            aligned=frozenset(),
+        KernelSet(
+            "esp-nn@1.1.0",
+            esp_nn.V1_1_0,
+            "ESP-NN 1.1.0",
+            "ESP-NN of 2024 on the ESP32-S3",
+            _ESPRESSIF,
+            aligned=VECTOR_KINDS,
+        ),
+        KernelSet(
+            "esp-nn-generic",
+            esp_nn.GENERIC,
+            "ESP-NN 1.2.3",
+            "ESP-NN on chips without kernels of their own",
+            _ESPRESSIF,
+            leads=GENERIC_LEADS,
         ),
     )
 }
