@@ -156,6 +156,7 @@ def test_tflm_s_arenas_are_put_where_operators_wait_least(tmp_path: Path) -> Non
         (("--region", "a:64KiB", "--region", "flash:4KiB,read=1MB/s"), 1, "weights do not fit in flash of 4,096"),
         (("--region", "a:64KiB", "--draw", "x.gif"), 2, "the name must end in .svg, .png, .pdf"),
         (("--region", "a:64KiB", "--linker", "x.ld"), 2, "region a has no address"),
+        (("--region", "a:64KiB", "--header", ""), 2, "cannot write : it is a folder"),
         (("--region", "a:64KiB", "--macs-per-second", "-3"), 2, "expected more than 0"),
         (("--region", "a:64KiB", "--macs-per-second", "nan"), 2, "expected more than 0"),
         (("--region", "a:64KiB", "--seconds", "nan"), 2, "a budget cannot be negative, nor NaN"),
