@@ -58,7 +58,7 @@ def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), v
     return ModelFile(path, read_model(path), graph)
 
 
-def opened(request: Asked) -> tuple[Asked, ModelFile, Target]:
+def open_on_target(request: Asked) -> tuple[Asked, ModelFile, Target]:
     """The request with the ABI and the kernels of its target, the file, and the runtime and ABI that it is sized for.
 
     Raises:

@@ -21,7 +21,7 @@ from modelplan.model import Alternative
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.copied_processes import result_from_copy
-from modelplan.questions.alternatives import alternatives, opened, order_options, unmodified_requirement
+from modelplan.questions.alternatives import alternatives, open_on_target, order_options, unmodified_requirement
 from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
 from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
@@ -75,7 +75,7 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     """
     asked = session_asked(request)
     begin_measuring(request)
-    request, file, target = opened(request)
+    request, file, target = open_on_target(request)
     requirement = sized_by_session(file, target, unmodified_requirement(file, target), asked)
     request = with_deciding_kernels(request, requirement)
     runs_on = target_of(request, file.graph)

@@ -62,12 +62,12 @@ def compare(request: CompareRequest) -> AllocatorAnswers:
 
 def problem_source(request: CompareRequest) -> ProblemSource:
     """The problem in the file, or that of the plan which `analyze` makes of the model with the same options."""
-    from modelplan.questions.alternatives import opened, unmodified_requirement
+    from modelplan.questions.alternatives import open_on_target, unmodified_requirement
 
     if is_table(request.path):
         table = load_table(request.path, request.part)
         return ProblemSource(table.problem, planner=table.planner, planned=stated(table.problem, table)[0])
-    request, file, target = opened(request)
+    request, file, target = open_on_target(request)
     requirement = unmodified_requirement(file, target)
     unlimited = replace(request, target=None, capacity=None)  # heights are compared without a limit
     plan = pipeline.plan(file.graph, planning_options(with_deciding_kernels(unlimited, requirement), file.graph))

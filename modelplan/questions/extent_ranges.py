@@ -9,7 +9,7 @@ from itertools import product
 
 from modelplan.answers.analysis import ExtentRow, ExtentTable
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import opened, unmodified_requirement
+from modelplan.questions.alternatives import open_on_target, unmodified_requirement
 from modelplan.questions.model_request import ModelRequest
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session
 
@@ -53,7 +53,7 @@ def sized_for_ranges(request: ModelRequest) -> ExtentTable:
     rows = []
     for extents in combinations:
         bound = (f"{symbol}={extent}" for symbol, extent in zip(ranges, extents, strict=True))
-        asked, file, target = opened(replace(request, dims=(*others, *bound)))
+        asked, file, target = open_on_target(replace(request, dims=(*others, *bound)))
         needed = unmodified_requirement(file, target)
         rows.append(ExtentRow(extents, sized_by_session(file, target, needed, session_asked(asked))))
     return ExtentTable(request.path, tuple(ranges), tuple(rows), request.available)

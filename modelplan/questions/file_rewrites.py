@@ -14,7 +14,7 @@ from modelplan.model import Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError
-from modelplan.questions.alternatives import load_file, opened, unmodified_requirement, with_proved_plan
+from modelplan.questions.alternatives import load_file, open_on_target, unmodified_requirement, with_proved_plan
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.rewriting import packing, reordering
 from modelplan.rewriting.packing import Packing
@@ -36,7 +36,7 @@ def reorder(request: ModelRequest) -> ReorderedFile:
         ModelError: the file cannot be read.
         RequestError: the file cannot be reordered, or the request names what there is not.
     """
-    request, file, target = opened(request)
+    request, file, target = open_on_target(request)
     needed = with_proved_plan(file, target)
     options = planning_options(with_deciding_kernels(request, needed), file.graph)
     options = replace(options, precedences=reordering.file_precedences(file.content, file.graph))

@@ -12,7 +12,7 @@ from modelplan.model import Plan
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.alternatives import opened, planned_by_itself
+from modelplan.questions.alternatives import open_on_target, planned_by_itself
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
 from modelplan.questions.model_request import ModelRequest, planning_options
@@ -66,7 +66,7 @@ def diff(
 
 
 def _side(path: str | Path, runtime: str | None, kernels: str | None, abi: str | None) -> Side:
-    request, file, target = opened(ModelRequest(str(path), runtime=runtime, kernels=kernels))
+    request, file, target = open_on_target(ModelRequest(str(path), runtime=runtime, kernels=kernels))
     return side_of(file, replace(target, abi=abi or USUAL_ABI), session=session_asked(request))
 
 
@@ -115,7 +115,7 @@ def _requested_side(request: ModelRequest, *, planned: bool) -> Side:
     session = None if planned else session_asked(request)
     if session:
         begin_measuring(request)
-    request, file, target = opened(request)
+    request, file, target = open_on_target(request)
     asked = _asks_for_plan(request)
     plan = pipeline.plan(file.graph, planning_options(request, file.graph)) if asked else None
     side = side_of(file, target, plan=plan, session=session, settings=_settings(request), capacity=request.available)

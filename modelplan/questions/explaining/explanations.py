@@ -11,7 +11,7 @@ from modelplan.answers.explanation import Advice, Compression, Explanation
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.reporting import Report, report_nothing
-from modelplan.questions.alternatives import opened, unmodified_requirement
+from modelplan.questions.alternatives import open_on_target, unmodified_requirement
 from modelplan.questions.explaining.compressing import compressed_weights, compression
 from modelplan.questions.explaining.decoded_files import arena_of_compressed
 from modelplan.questions.explaining.peaks import peak_of
@@ -68,7 +68,7 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
     asked = session_asked(request)
     deadline = None if request.seconds is None else time.monotonic() + request.seconds
     begin_measuring(request)
-    request, file, target = opened(request)
+    request, file, target = open_on_target(request)
     requirement = unmodified_requirement(file, target)
     request = with_deciding_kernels(request, requirement)
     runs_on = target_of(request, file.graph)
