@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from modelplan.cli import parser_of
 from modelplan.cli.command_table import COMMANDS, MODES
 
-PAGES = Path(__file__).resolve().parent.parent / "docs" / "pages"
 
-
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The text of a page as the site shows it."""
+def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
+    """The text of a page as the site shows it. `files` are those that this build copies: a page drawn later is none."""
     if page.file.src_uri == "pages.md":
-        markdown += "".join(map(embedded, sorted(PAGES.glob("*.html")))) or "\nThis build has none.\n"
+        drawn = [PurePosixPath(name) for name in sorted(files.src_uris) if name.startswith("pages/")]
+        markdown += "".join(map(embedded, drawn)) or "\nThis build has none.\n"
     if page.file.src_uri == "options.md":
         markdown += "".join(map(helped, [*COMMANDS, *(mode.module for mode in MODES if not mode.first)]))
     return re.sub(r"\[([^\]]+)\]\(\.\./[^)]+\)", r"`\1`", markdown)
@@ -30,7 +29,7 @@ def helped(command: str) -> str:
     return f"\n## {parser.prog}\n\n```text\n{parser.format_help()}```\n"
 
 
-def embedded(path: Path) -> str:
+def embedded(path: PurePosixPath) -> str:
     """A heading, a link and a frame for a page."""
-    frame = f'<iframe src="pages/{path.name}" title="{path.stem}" style="width:100%;height:80vh;border:0"></iframe>'
-    return f"\n## {path.stem}\n\n[Open it alone](pages/{path.name})\n\n{frame}\n"
+    frame = f'<iframe src="{path}" title="{path.stem}" style="width:100%;height:80vh;border:0"></iframe>'
+    return f"\n## {path.stem}\n\n[Open it alone]({path})\n\n{frame}\n"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,6 +51,17 @@ def test_no_page_is_too_long_to_be_read_at_once() -> None:
 def test_every_page_stands_in_the_site() -> None:
     listed = re.findall(r"^ +- .*: (\S+\.md)$|^  - .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(name for pair in listed for name in pair if name) == [page.name for page in PAGES]
+
+
+def test_the_site_embeds_the_pages_that_it_copies_and_no_others() -> None:
+    """Another build may draw pages into docs/ while this one runs."""
+    hook = runpy.run_path(str(ROOT / ".ci" / "docs_hooks.py"))["on_page_markdown"]
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="pages.md"))
+    files = SimpleNamespace(src_uris={"pages.md": None, "index.md": None, "pages/b.html": None, "pages/a.html": None})
+    frames = re.findall(r"\[Open it alone\]\((.*?)\)|<iframe src=\"(.*?)\"", hook("# Pages", page=page, files=files))
+    assert frames == [("pages/a.html", ""), ("", "pages/a.html"), ("pages/b.html", ""), ("", "pages/b.html")]
+    del files.src_uris["pages/a.html"], files.src_uris["pages/b.html"]
+    assert hook("# Pages", page=page, files=files).endswith("This build has none.\n")
 
 
 def test_the_api_page_has_every_public_name() -> None:
