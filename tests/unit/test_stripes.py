@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelplan.model import Graph, Kind, Op, Tensor
+from modelplan.model import Graph, Kind, Op, Tensor, bounds
 from modelplan.ops.tflite import OPERATORS
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite import costs, placing
@@ -185,6 +185,24 @@ def test_stripes_are_packed_so_that_the_replay_holds(region: StripedRegion) -> N
     packing = pack(placing.problem_of(program, overlaps, 16), 300)
     replay_steps(program, packing, overlaps)
     assert packing.height >= packing.load >= two_convolutions().tensors[2].nbytes
+
+
+@pytest.mark.parametrize("region", WAYS)
+def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_needs(region: StripedRegion) -> None:
+    program = striped_program(two_convolutions(), (0, 1), [region])
+    asked: list[int] = []
+
+    def worth(needed: int) -> bool:
+        asked.append(needed)
+        return True
+
+    whole = placing.problem_of(program, OVERLAPS, 16, worth=worth)
+    lasting, load = asked
+    assert 0 < lasting <= load == bounds.load_bound(whole) <= pack(whole, 300).height
+    left_out = placing.problem_of(program, OVERLAPS, 16, worth=lambda _: False)
+    assert len(left_out) == len(whole)
+    assert (len(left_out.meetings), len(whole.meetings) > 0) == (0, True)
+    assert bounds.load_bound(left_out) >= lasting
 
 
 def carried_program(rows: int) -> TfliteProgram:

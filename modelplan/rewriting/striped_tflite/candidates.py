@@ -7,9 +7,11 @@ swept; the most promising plans are built and packed, and the best is refined.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate
+from math import inf
 from sys import maxsize
 
 from modelplan.model import Graph, Kind
@@ -96,6 +98,7 @@ class Space:
         self._loads = self._live_bytes()
         self.live = [self._peak(step) for step in range(len(order))]
         self.peaks = [live + prices.scratch(op) for live, op in zip(self.live, order, strict=True)]
+        self.region = cache(self._region)
 
     def axis_of(self, op: int) -> int:
         """The axis that an operator is cut along: the height, or the width where the height of its maps is 1."""
@@ -143,6 +146,16 @@ class Space:
                 x = tensors[t].nbytes
                 best = min(best, total - x - y + (max(x, y) if exact else max(y, lead + x)))
         return best
+
+    def _region(self, first: int, last: int) -> tuple[AnyLayers, int] | None:
+        """Operators [first, last] as one stripe, and the bytes that live across them; None where they have no rows."""
+        axis = self.axis_of(self.order[last])
+        height = self.graph.tensors[self.graph.ops[self.order[last]].outputs[0]].shape[axis]
+        try:
+            base = region_layers(self.graph, self.order, StripedRegion(first, last, axis, (0, height)))
+        except IllegalStripeError:
+            return None
+        return base, self.across(first, last, base.inner.union(*map(base.row_operands, base.ops)))
 
     def across(self, first: int, last: int, touched: frozenset[int]) -> int:
         """Bytes that live through steps [first, last] without being touched there."""
@@ -284,15 +297,9 @@ def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[AnyLayers,
 
 
 def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[tuple[AnyLayers, int]]:
-    graph, axis = space.graph, space.axis_of(space.order[last])
-    height = graph.tensors[graph.ops[space.order[last]].outputs[0]].shape[axis]
-    try:
-        base = region_layers(graph, space.order, StripedRegion(first, last, axis, (0, height)))
-    except IllegalStripeError:
-        return
-    across = space.across(first, last, base.inner.union(*map(base.row_operands, base.ops)))
-    if across + max(_ends(base)) < ceiling:
-        yield base, across
+    region = space.region(first, last)
+    if region and region[1] + max(_ends(region[0])) < ceiling:
+        yield region
 
 
 def _ends(base: AnyLayers) -> tuple[int, int]:
@@ -388,27 +395,23 @@ def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
     return kept
 
 
-def cheapest(space: Space, candidates: Sequence[Candidate], target: int, price: float) -> Choice | None:
+def cheapest(space: Space, ending: Mapping[int, Sequence[Candidate]], target: int, price: float) -> Choice | None:
     """The plan of least kept bytes (plus `price` for each nanosecond) whose parts need at most `target`.
 
-    Cost: O(steps + candidates).
+    `ending` are the candidates by their last operator. Cost: O(steps + candidates).
     """
-    ending: dict[int, list[Candidate]] = {}
-    for c in candidates:
-        if c.peak <= target:
-            ending.setdefault(c.region.last, []).append(c)
-    best: list[tuple[float, tuple[Candidate, ...]] | None] = [(0.0, ())]
+    costs = [0.0]
+    chosen: list[tuple[Candidate, ...]] = [()]  # of the operators before each step
     for step, peak in enumerate(space.peaks):
-        options = []
-        before = best[step]
-        if peak <= target and before is not None:
-            options.append(before)
+        least, last = costs[step] if peak <= target else inf, None
         for c in ending.get(step, ()):
-            start = best[c.region.first]
-            if start is not None:
-                options.append((start[0] + c.tail + price * max(c.time, 0), (*start[1], c)))
-        best.append(min(options, key=lambda option: option[0], default=None))
-    return choice_of(space, best[-1][1]) if best[-1] is not None else None
+            if c.peak <= target:
+                cost = costs[c.region.first] + c.tail + price * max(c.time, 0)
+                if cost < least:
+                    least, last = cost, c
+        costs.append(least)
+        chosen.append((*chosen[last.region.first], last) if last else chosen[step])
+    return choice_of(space, chosen[-1]) if costs[-1] < inf else None
 
 
 def choice_of(space: Space, chosen: Sequence[Candidate]) -> Choice:
@@ -434,11 +437,14 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
     levels = sorted({c.peak for c in candidates} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
         levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
+    ending: dict[int, list[Candidate]] = {}
+    for c in candidates:
+        ending.setdefault(c.region.last, []).append(c)
     kept: dict[tuple[StripedRegion, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
     for target in levels:
         for price in (0.0, 1e4, 1e5, 1e6, 1e8):
-            choice = cheapest(space, candidates, target, price / max(1, whole))
+            choice = cheapest(space, ending, target, price / max(1, whole))
             if choice is None:
                 break
             if choice.macs <= most_macs and choice.time <= most_time:

@@ -286,7 +286,7 @@ class _Estimate:
         """For each operator the rows of map `t` alive while it runs (its output left out), and after it."""
         base, inner, height = self.base, t in self.base.inner, self.tensors[t].shape[self.axis]
         readers = [r for r in base.graph.readers[t] if r in base.layers]
-        if inner and not base.keeps(t):
+        if inner and t not in base.kept:
             return self.alive_in_stripe(t, readers)
         turned = any(base.layers[r].places for r in readers)  # rows that lie all over the map
         kept = turned or t in base.exits or (not inner and _read_later(base, t))

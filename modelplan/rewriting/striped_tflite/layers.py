@@ -327,9 +327,12 @@ def region_layers(graph: Graph, order: Sequence[int], region: Strategy) -> Regio
 
 
 def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:
+    known: dict[int, Layer | str] = graph.memoised(("layers", axis, tiled), dict)
     layers = {}
     for index in ops:
-        layer = layer_of(graph, index, axis, tiled=tiled)
+        if index not in known:
+            known[index] = layer_of(graph, index, axis, tiled=tiled)
+        layer = known[index]
         if isinstance(layer, str):
             raise IllegalStripeError(f"{graph.label(index)}: {layer}")
         layers[index] = layer

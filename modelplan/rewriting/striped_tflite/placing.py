@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
-from modelplan.model import Graph, Kind, Problem, Runtime
+from modelplan.model import Graph, Kind, Problem, Runtime, bounds
 from modelplan.planning.aliasing.legality import unlike
 from modelplan.planning.aliasing.overlapping import kernel_overlaps
 from modelplan.planning.aliasing.rules import overwrites
@@ -41,15 +41,17 @@ def problem_of(
     overlaps: KernelOverlaps,
     alignment: int,
     scratch: Sequence[tuple[int, int]] = (),
-    worth: Callable[[Problem], bool] = lambda _: True,
+    worth: Callable[[int], bool] = lambda _: True,
 ) -> Problem:
     """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`.
 
-    Where it is not `worth` it, what has to be apart from working buffers is left out.
+    Where it is not `worth` it to need as many bytes as are alive at once, less is told apart.
     """
     lives, allowed = byte_lives(list(accesses(program, telling=True))), allowed_overlaps(program, overlaps)
-    problem = group_problem(lives, program.groups, alignment, allowed, scratch)
-    return apart_from_scratch(problem, len(scratch), _whole_values(program)) if worth(problem) else problem
+    problem = group_problem(lives, program.groups, alignment, allowed, scratch, worth)
+    if not worth(bounds.load_bound(problem)):
+        return problem
+    return apart_from_scratch(problem, len(scratch), _whole_values(program))
 
 
 def _whole_values(program: TfliteProgram) -> Iterator[LiveBytes]:
@@ -130,7 +132,8 @@ def allowed_overlaps(program: TfliteProgram, overlaps: KernelOverlaps) -> Iterat
     for number, step in placed_steps(program):
         if id(step) not in known:
             known[id(step)] = list(_step_overlaps(program, step, overlaps)) if step.kind != "WHILE" else []
-        yield from (overlap._replace(step=number) for overlap in known[id(step)])
+        for over, by, _, bound, exact in known[id(step)]:
+            yield AllowedOverlap(over, by, number, bound, exact)
 
 
 def _step_overlaps(program: TfliteProgram, step: TfliteStep, overlaps: KernelOverlaps) -> Iterator[AllowedOverlap]:

@@ -202,7 +202,7 @@ class ModelOnTarget:
         self,
         program: TfliteProgram,
         overlaps: placing.KernelOverlaps,
-        worth: Callable[[Problem], bool] = lambda _: True,
+        worth: Callable[[int], bool] = lambda _: True,
     ) -> Problem:
         """The packing problem with the working buffers of the kernels; `worth` as in `placing.problem_of`."""
         scratch = placing.scratch_of(program, self.runtime, self._known_steps(program.graph).scratch)

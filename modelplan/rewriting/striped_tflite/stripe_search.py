@@ -238,7 +238,7 @@ class StripeSearch:
         """A plan packed at length, and its score."""
         program = self._program(regions)
         packing = self._packed(self.model.problem_of(program, self.overlaps), self.goal.effort.answer)
-        return self._score(program, packing.height), packing
+        return self._score(self._arena(program), packing.height), packing
 
     def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
@@ -308,37 +308,37 @@ class StripeSearch:
             program = self._program(regions)
         except IllegalStripeError:
             return Trial()
-        if not self._allowed(program) or (below is not None and self._score(program, 0) >= below):
+        arena = self._arena(program)
+
+        def beats(height: int) -> bool:
+            return below is None or self._score(arena, height) < below
+
+        if not beats(0) or not self._allowed(program):
             return Trial()
-
-        def beats(problem: Problem) -> bool:
-            return below is None or self._score(program, bounds.load_bound(problem)) < below
-
         problem = self.model.problem_of(program, self.overlaps, beats)
-        if not beats(problem):
+        if not beats(bounds.load_bound(problem)):
             return Trial(None, len(problem))
         packing = self._packed(problem, self.goal.effort.glance)
-        near = below is None or self._score(program, int(_NEAR * packing.height)) < below
-        if near and packing.height > packing.load:
+        if beats(int(_NEAR * packing.height)) and packing.height > packing.load:
             packing = _lowest(packing, self._packed(problem, self.goal.effort.look))
-        score, arena = self._score(program, packing.height), self._arena(program, packing.height)
         macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
-        point = Point(arena, packing.height, macs, len(program.steps), time)
-        return Trial(PackedPlan(regions, packing, score, point), len(problem))
+        point = Point(arena(packing.height), packing.height, macs, len(program.steps), time)
+        return Trial(PackedPlan(regions, packing, self._score(arena, packing.height), point), len(problem))
 
     def _packed(self, problem: Problem, tries: int) -> GroupPacking:
         """The lowest packing that was found in so many tries, of a large problem in fewer, down to a third."""
         tries = max(tries // 3, min(tries, tries * _LARGE // max(1, len(problem))))
         return pack(problem, tries, seed=self.goal.seed)
 
-    def _score(self, program: TfliteProgram, height: int) -> int:
-        """The bytes of the objective that a program of a height is expected to need."""
-        return height if self.goal.objective == "head" else self._arena(program, height)
+    def _score(self, arena: Callable[[int], int], height: int) -> int:
+        """The bytes of the objective that a program of this arena is expected to need with a packing of a height."""
+        return height if self.goal.objective == "head" else arena(height)
 
-    def _arena(self, program: TfliteProgram, height: int) -> int:
-        """The arena that the program's file is expected to need."""
+    def _arena(self, program: TfliteProgram) -> Callable[[int], int]:
+        """The arena that the program's file is expected to need, for the height of a packing."""
         kept = self.tail + costs.kept_bytes(program, self.model.bits)
-        return kept + max(height, costs.planning_bytes(program, self.model.bits))
+        planning = costs.planning_bytes(program, self.model.bits)
+        return lambda height: kept + max(height, planning)
 
     def _improve(self, workers: Workers) -> None:
         """Local search from the best plan.

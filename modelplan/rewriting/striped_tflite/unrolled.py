@@ -130,7 +130,7 @@ class _Stripes(StripeLowering):
     def _stays_uncut(self, y: int) -> bool:
         """Whether every reader of a map takes its computed rows, surplus ones included."""
         readers = self.graph.readers[y]
-        if not self.trim_late or self.base.keeps(y):
+        if not self.trim_late or y in self.base.kept:
             return False
         return len(readers) == 1 and len(self.base.row_operands(readers[0])) == 1 and self._takes(readers[0], y)
 

@@ -6,7 +6,7 @@ next one. The packing is a `Problem` with groups, placed and refereed like any o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import NamedTuple
@@ -46,12 +46,14 @@ def group_problem(
     alignment: int | Sequence[int],
     overlaps: Iterable[AllowedOverlap],
     scratch: Sequence[tuple[int, int]] = (),
+    worth: Callable[[int], bool] = lambda _: True,
 ) -> Problem:
     """The packing problem of so many groups: a buffer for each run of bytes with one life.
 
     `scratch` are working buffers of kernels, (step, bytes); each is a group behind the others. The first buffers are
     empty, one at the base of each group, with its alignment: that of all, or a list. A step of the program is the next
-    of the problem, since the caller writes the inputs at step 0.
+    of the problem, since the caller writes the inputs at step 0. Where it is not `worth` it to need as many bytes as
+    last from a step to the next, what may share bytes is left out.
     """
     own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
     all_lives, count = [*lives, *own], groups + len(scratch)
@@ -60,15 +62,27 @@ def group_problem(
     aligned = np.ones(len(rows), dtype=np.int64)
     aligned[:count] = alignment
     names = [f"group {g}" for g in range(count)]
-    return Problem(
+    problem = Problem(
         tuple(names[g] for g in group.tolist()),
         hi - lo,
         start + 1,
         end + 1,
         aligned,
         groups=np.column_stack((np.arange(len(rows)), group, lo)),
-        meetings=np.array(list(_meetings(all_lives, count, overlaps)), dtype=np.int64).reshape(-1, 4),
     )
+    if not worth(_lasting_bytes(problem)):
+        return problem
+    meetings = np.array(list(_meetings(all_lives, count, overlaps)), dtype=np.int64).reshape(-1, 4)
+    return replace(problem, meetings=meetings)
+
+
+def _lasting_bytes(problem: Problem) -> int:
+    """The most bytes that are alive in a step and in the next one: of those no two meet, so no packing needs less."""
+    lasting = problem.end - problem.start > 1
+    change = np.zeros(int(problem.end.max(initial=0)) + 1, dtype=np.int64)
+    np.add.at(change, problem.start[lasting], problem.size[lasting])
+    np.add.at(change, problem.end[lasting] - 1, -problem.size[lasting])
+    return int(change.cumsum().max())
 
 
 def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveBytes]) -> Problem:

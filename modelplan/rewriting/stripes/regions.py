@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
@@ -159,9 +160,11 @@ class RegionLayers(Generic[StrategyT]):
     across: dict[int, Layer] = field(default_factory=dict)
     axes: dict[int, int] = field(default_factory=dict)
 
-    def keeps(self, t: int) -> bool:
-        """Whether rows of a map of the region are kept for the next stripe, as those of its results are."""
-        return t in self.exits or self.region.keeps_rows_of(self.graph.producers[self.origin.get(t, t)])
+    @cached_property
+    def kept(self) -> frozenset[int]:
+        """The maps of the region whose rows are kept for the next stripe, as those of its results are."""
+        producers = {t: self.graph.producers[self.origin.get(t, t)] for t in self.inner}
+        return self.exits | {t for t, op in producers.items() if self.region.keeps_rows_of(op)}
 
     def height(self, t: int) -> int:
         """How many rows a value has."""
@@ -169,7 +172,11 @@ class RegionLayers(Generic[StrategyT]):
 
     def row_operands(self, op: int) -> list[int]:
         """The values that an operator reads row by row."""
-        return [self.graph.ops[op].inputs[position] for position in self.layers[op].operands]
+        return self._row_operands[op]
+
+    @cached_property
+    def _row_operands(self) -> dict[int, list[int]]:
+        return {op: [self.graph.ops[op].inputs[at] for at in layer.operands] for op, layer in self.layers.items()}
 
     def output(self, op: int) -> int:
         """The value that an operator makes."""

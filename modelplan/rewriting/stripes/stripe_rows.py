@@ -68,7 +68,7 @@ def _one_stripe(base: UnrolledLayers, share: tuple[int, int, int], last: int, up
             height = layer.rows_out
             whole = height if high == total else -(-height * high // total) if y not in wanted else hi
             lo, hi = min(lo, upto[y]), max(hi, whole)
-        start = max(lo, upto[y]) if base.keeps(y) else lo
+        start = max(lo, upto[y]) if y in base.kept else lo
         if start >= hi:
             rows.seen[y] = (lo, hi)
             continue
@@ -86,7 +86,7 @@ def _keep_for_later(base: UnrolledLayers, stripes: Sequence[StripeRows]) -> None
     """Extends the rows kept of a map by those that a later stripe needs of it."""
     for now, later in reversed(list(pairwise(stripes))):
         for t in base.inner:
-            if t not in now.seen or t not in later.seen or not base.keeps(t):
+            if t not in now.seen or t not in later.seen or t not in base.kept:
                 continue
             lo, hi = now.seen[t]
             now.seen[t] = (min(lo, later.seen[t][0]), hi)
