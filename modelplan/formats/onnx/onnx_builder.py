@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from modelplan.formats.dims import Dims, value_option
 from modelplan.formats.limits import Tally
 from modelplan.formats.onnx import onnx_fold as fold
 from modelplan.formats.onnx.onnx_contrib import DOMAIN, contributed
+from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
 from modelplan.formats.onnx.onnx_types import (
@@ -34,6 +35,9 @@ from modelplan.ops import facts
 from modelplan.primitives.dtypes import UNPLANNED
 from modelplan.primitives.errors import RequestError
 
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto, TensorProto
+
 #: Nodes that give another result each time although their inputs never change.
 RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 #: Domains whose operators have no effects beside their outputs.
@@ -48,7 +52,8 @@ _NUMBERS = {
 }  # fmt: skip
 _MOST_GIVEN = 4096
 
-Array = np.ndarray[Any, Any]
+_Result = TypeVar("_Result")
+_Given = TypeVarTuple("_Given")
 
 
 class NodeMark(NamedTuple):
@@ -77,9 +82,9 @@ class Model:
     dims: Dims
     stored: dict[tuple[str, tuple[int, ...]], int]
     walked: Tally
-    add_control: Callable[[GraphBuilder, Any, tuple[int, ...], str], None]
+    add_control: Callable[[GraphBuilder, NodeProto, tuple[int, ...], str], None]
     fingerprint: str = ""
-    parts: list[Any] = field(default_factory=list)
+    parts: list[GraphProto] = field(default_factory=list)
     claims: dict[int, dict[str, Type]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     contradicted: list[str] = field(default_factory=list)
@@ -108,7 +113,7 @@ class Model:
 class _Source:
     """A node that computes constants; their values are computed when first asked for."""
 
-    node: Any
+    node: NodeProto
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -116,7 +121,7 @@ class _Source:
 class GraphBuilder:
     """Tensors and operators of one graph; names are looked up here first, then in the graph around it."""
 
-    def __init__(self, model: Model, proto: Any, parent: GraphBuilder | None = None, place: str = "") -> None:
+    def __init__(self, model: Model, proto: GraphProto, parent: GraphBuilder | None = None, place: str = "") -> None:
         self.model = model
         self.proto = proto
         self.parent = parent
@@ -173,7 +178,7 @@ class GraphBuilder:
         self.values[t] = np.resize(np.array(numbers), tensor.shape).astype(_NUMBERS[tensor.dtype])
         self.steady.add(t)
 
-    def walk(self, proto: Any) -> None:
+    def walk(self, proto: GraphProto) -> None:
         """Adds the initialisers and nodes of `proto`, a graph or a branch in place of its If."""
         for tensor in proto.initializer:
             t = self.add(tensor.name, tensor_type(tensor.data_type, tuple(tensor.dims)), "initialiser", Kind.CONSTANT)
@@ -185,7 +190,7 @@ class GraphBuilder:
             place = f"{self.place}node {number} {node.op_type}" + (f" {node.name!r}" if node.name else "")
             self._node(node, place)
 
-    def read_hints(self, proto: Any) -> dict[str, Type]:
+    def read_hints(self, proto: GraphProto) -> dict[str, Type]:
         """The types that the file and onnx's inference give for the values of `proto`."""
         hints: dict[str, Type] = {}
         for value in (*proto.input, *proto.value_info, *proto.output):
@@ -199,7 +204,7 @@ class GraphBuilder:
                 raise ValueError(f"{self.place}value {name!r}: {problem}") from None
         return hints
 
-    def _at(self, place: str, function: Any, *arguments: Any) -> Any:
+    def _at(self, place: str, function: Callable[[*_Given], _Result], *arguments: *_Given) -> _Result:
         """What the function returns; a ValueError gets the place in front."""
         try:
             return function(*arguments)
@@ -317,7 +322,7 @@ class GraphBuilder:
             if t >= 0:
                 self.values[t] = values[position] if values and position < len(values) else None
 
-    def _referenced(self, node: Any, inputs: Sequence[int], known: Type | None) -> Sequence[Array | None] | None:
+    def _referenced(self, node: NodeProto, inputs: Sequence[int], known: Type | None) -> Sequence[Array | None] | None:
         """The outputs by onnx's reference, where the inputs have values and the result is small."""
         values = [self.value(i) if i >= 0 else None for i in inputs]
         shape = known.extents if known else None
@@ -329,7 +334,7 @@ class GraphBuilder:
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
-    def _node(self, node: Any, place: str) -> None:
+    def _node(self, node: NodeProto, place: str) -> None:
         self.model.walked.add("operators")
         inputs = tuple(self.find(name, place) if name else -1 for name in node.input)
         if bodies_of(node):
@@ -357,7 +362,7 @@ class GraphBuilder:
         """Whether one of `inputs` depends on an open extent."""
         return any(self.types[i].is_open or i in self.unsure for i in inputs if i >= 0)
 
-    def _add_constants(self, node: Any, inputs: tuple[int, ...], types: list[Type | None], place: str) -> None:
+    def _add_constants(self, node: NodeProto, inputs: tuple[int, ...], types: list[Type | None], place: str) -> None:
         """Adds the outputs of a node whose result never changes; where an extent is open, the value gives it."""
         self.model.folded += node.op_type != "Constant"
         values: Sequence[Array | None] = ()
@@ -372,20 +377,20 @@ class GraphBuilder:
         source = _Source(node, inputs, tuple(outputs))
         self.sources.update({t: source for t in outputs if t >= 0})
 
-    def _is_constant(self, node: Any, inputs: tuple[int, ...]) -> bool:
+    def _is_constant(self, node: NodeProto, inputs: tuple[int, ...]) -> bool:
         """Whether the outputs are known before the model runs."""
         if node.domain not in PURE or node.op_type in RANDOM or (self.model.unfolded and node.op_type != "Constant"):
             return False
         return self._tells_extents(node, inputs) or all(self._known_before(i) for i in inputs if i >= 0)
 
-    def _tells_extents(self, node: Any, inputs: tuple[int, ...]) -> bool:
+    def _tells_extents(self, node: NodeProto, inputs: tuple[int, ...]) -> bool:
         """Whether a node tells extents that are known."""
         if node.op_type not in ("Shape", "Size") or node.domain or not inputs or inputs[0] < 0:
             return False
         known = self.types[inputs[0]]
         return not known.is_open and known.dtype not in UNPLANNED
 
-    def _is_steady(self, node: Any, inputs: tuple[int, ...]) -> bool:
+    def _is_steady(self, node: NodeProto, inputs: tuple[int, ...]) -> bool:
         """Whether a node that runs computes the same result in every run, so that shapes may depend on it."""
         if node.domain not in PURE or node.op_type in RANDOM or -1 in inputs:
             return False
@@ -400,7 +405,7 @@ class GraphBuilder:
         return self.tensors[t].kind is Kind.CONSTANT
 
     def output_types(
-        self, node: Any, inputs: tuple[int, ...], place: str, *, follows: bool = False
+        self, node: NodeProto, inputs: tuple[int, ...], place: str, *, follows: bool = False
     ) -> list[Type | None]:
         """The types of the outputs: from the file, else from onnx's inference for this node and its constant inputs.
 
@@ -435,7 +440,7 @@ class GraphBuilder:
             self.model.contradicted.append(f"{name!r} {written(claim)} for {written(known)}")
             return known
 
-    def _inferred(self, node: Any, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
+    def _inferred(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
         import onnx
 
         version = self.model.opsets.get(node.domain)
@@ -461,14 +466,14 @@ class GraphBuilder:
         }
         return self._completed(node, inputs, known, version)
 
-    def _data(self, node: Any, inputs: tuple[int, ...]) -> dict[str, Any]:
+    def _data(self, node: NodeProto, inputs: tuple[int, ...]) -> dict[str, TensorProto]:
         """The values of small constant inputs, in onnx's form."""
         from onnx import numpy_helper
 
         values = {name: self.value(i) for name, i in zip(node.input, inputs, strict=True) if i >= 0}
         return {name: numpy_helper.from_array(value, name) for name, value in values.items() if value is not None}
 
-    def _check_reflection(self, node: Any, inputs: tuple[int, ...], place: str) -> None:
+    def _check_reflection(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
         """Refuses a Pad that mirrors more elements than there are; onnx's inference lets it pass, runtimes do not."""
         attributes, shape = dict(_attributes(node)), self.types[inputs[0]].extents
         if attributes.get("mode") != "reflect" or shape is None:
@@ -481,7 +486,9 @@ class GraphBuilder:
         if isinstance(amounts, (list, tuple)) and (problem := _mirrored_beyond(shape, axes, amounts)):
             raise ImpossibleError(f"{place}: {problem}")
 
-    def _completed(self, node: Any, inputs: tuple[int, ...], types: dict[str, Type], version: int) -> dict[str, Type]:
+    def _completed(
+        self, node: NodeProto, inputs: tuple[int, ...], types: dict[str, Type], version: int
+    ) -> dict[str, Type]:
         """Adds the type of a Dropout's mask: the operator's definition gives it, onnx's inference leaves it out."""
         mask = node.output[1] if node.op_type == "Dropout" and len(node.output) > 1 else ""
         if mask and (mask not in types or types[mask].is_open):
@@ -489,7 +496,9 @@ class GraphBuilder:
             types[mask] = data if version < 10 else tensor_type(_BOOL, data.shape)
         return types
 
-    def op(self, node: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], bodies: tuple[Graph, ...] = ()) -> None:
+    def op(
+        self, node: NodeProto, inputs: tuple[int, ...], outputs: tuple[int, ...], bodies: tuple[Graph, ...] = ()
+    ) -> None:
         """Appends the node as an operator with the attributes and operand values that its facts need."""
         kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         version = self.model.opsets.get(node.domain, 1)
@@ -542,7 +551,7 @@ def _is_never(source: _Source) -> bool:
     return source.node.op_type in ("Less", "Greater") and len(set(source.inputs)) == 1 and min(source.inputs) >= 0
 
 
-def _attributes(node: Any) -> tuple[tuple[str, Value], ...]:
+def _attributes(node: NodeProto) -> tuple[tuple[str, Value], ...]:
     """The small attributes of a node in the file's order: numbers, short texts, short lists of numbers."""
     attributes: list[tuple[str, Value]] = []
     for a in node.attribute:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelplan.formats.contents import Contents, known_contents, known_options
 from modelplan.formats.limits import FileLimits
 from modelplan.formats.onnx.onnx_functions import bodies_of, graphs_of, inlined
 from modelplan.model import Graph, Kind, Op, Value
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 #: The bodies of an If in the order in which a graph has them.
 _BRANCHES = ("then_branch", "else_branch")
@@ -38,9 +41,9 @@ def read_contents_of(data: bytes, graph: Graph) -> Contents:
 class _Scope:
     """The values and nodes that a graph and what lies in it name; where two share a name the outer one counts."""
 
-    def __init__(self, proto: Any) -> None:
-        self.stored: dict[str, Any] = {}
-        self.nodes: dict[str, Any] = {}
+    def __init__(self, proto: GraphProto) -> None:
+        self.stored: dict[str, TensorProto | SparseTensorProto] = {}
+        self.nodes: dict[str, NodeProto] = {}
         self.digests: dict[str, str] = {}
         for part in graphs_of(proto):
             for tensor in part.initializer:
@@ -65,7 +68,7 @@ class _Scope:
             tuple(_bodies(op, node) for op, node in zip(graph.ops, nodes, strict=True)),
         )
 
-    def _node(self, graph: Graph, op: Op) -> Any:
+    def _node(self, graph: Graph, op: Op) -> NodeProto | None:
         """The node that became an operator; None where its results have other names in the file."""
         node = next((self.nodes.get(graph.tensors[t].name) for t in op.writes), None)
         return node if node is not None and op.kind.endswith(node.op_type) else None
@@ -98,7 +101,7 @@ def _hashed(content: bytes) -> str:
     return sha256(content).hexdigest()[:16]
 
 
-def _content(tensor: Any) -> bytes:
+def _content(tensor: TensorProto | SparseTensorProto) -> bytes:
     """The values of a TensorProto or SparseTensorProto as bytes; of values in another file their place in it."""
     import onnx
 
@@ -111,7 +114,7 @@ def _content(tensor: Any) -> bytes:
     return tensor.raw_data or bytes(onnx.numpy_helper.to_array(tensor).tobytes())
 
 
-def _attributes(node: Any) -> Iterator[tuple[str, Value]]:
+def _attributes(node: NodeProto) -> Iterator[tuple[str, Value]]:
     """The attributes of a node that are no bodies."""
     import onnx
 
@@ -136,7 +139,7 @@ def _listed(values: list[Any]) -> Value:
     return _hashed(repr(plain).encode())
 
 
-def _bodies(op: Op, node: Any) -> tuple[Contents, ...]:
+def _bodies(op: Op, node: NodeProto | None) -> tuple[Contents, ...]:
     """The contents of the bodies that an operator runs."""
     parts = [] if node is None else bodies_of(node)
     if node is not None and node.op_type == "If":

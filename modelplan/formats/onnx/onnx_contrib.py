@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx.onnx_types import Extent, Type, with_shape
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 DOMAIN = "com.microsoft"
 #: Operators whose first output has the type of their first input.
@@ -14,7 +17,7 @@ _LIKE_INPUT = {
 }  # fmt: skip
 
 
-def contributed(node: Any, types: Sequence[Type | None]) -> dict[str, Type]:
+def contributed(node: NodeProto, types: Sequence[Type | None]) -> dict[str, Type]:
     """The types of outputs by name, as far as the operator's text settles them; `types` are those of the inputs."""
     first = types[0] if types else None
     if first is None or first.shape is None:
@@ -24,7 +27,7 @@ def contributed(node: Any, types: Sequence[Type | None]) -> dict[str, Type]:
     return _lstm(node, first, first.shape) if node.op_type == "DynamicQuantizeLSTM" and len(first.shape) == 3 else {}
 
 
-def _lstm(node: Any, first: Type, shape: Sequence[Extent]) -> dict[str, Type]:
+def _lstm(node: NodeProto, first: Type, shape: Sequence[Extent]) -> dict[str, Type]:
     """All hidden states, the last hidden state and the last cell state, as LSTM gives them."""
     given = {attribute.name: attribute for attribute in node.attribute}
     if "hidden_size" not in given:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx.onnx_builder import GraphBuilder
 from modelplan.formats.onnx.onnx_functions import bodies_of
@@ -15,10 +15,13 @@ from modelplan.formats.onnx.onnx_types import Extent, ImpossibleError, Type, rea
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import UNPLANNED
 
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, NodeProto
+
 _INT64, _BOOL = 7, 9
 
 
-def add_control(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def add_control(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
     """Adds a node with bodies to the graph of `builder`.
 
     Raises:
@@ -29,15 +32,16 @@ def add_control(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place
     add(builder, node, inputs, place)
 
 
-def _body(node: Any, name: str, place: str) -> Any:
+def _body(node: NodeProto, name: str, place: str) -> GraphProto:
     for attribute in node.attribute:
         if attribute.name == name and attribute.HasField("g"):
-            return attribute.g
+            body: GraphProto = attribute.g
+            return body
     raise ValueError(f"{place}: found no body {name!r}")
 
 
 def _run(
-    builder: GraphBuilder, body: Any, types: Sequence[Type | None], place: str, outer: Sequence[int] = ()
+    builder: GraphBuilder, body: GraphProto, types: Sequence[Type | None], place: str, outer: Sequence[int] = ()
 ) -> tuple[GraphBuilder, Graph]:
     """The body as a graph, its inputs of the given types where those are known.
 
@@ -59,7 +63,7 @@ def _run(
 
 def _finish(
     builder: GraphBuilder,
-    node: Any,
+    node: NodeProto,
     inputs: tuple[int, ...],
     types: Sequence[Type | None],
     children: Iterable[tuple[GraphBuilder, Graph]],
@@ -91,7 +95,7 @@ def _out(child: GraphBuilder, graph: Graph) -> list[Type]:
 # -- If ------------------------------------------------------------------------------------------------------
 
 
-def _add_if(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_if(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
     bodies = [_body(node, name, place) for name in ("then_branch", "else_branch")]
     for body in bodies:
         if len(body.output) != len(node.output):
@@ -115,7 +119,7 @@ def _add_if(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: st
 
 
 def _tried_branches(
-    builder: GraphBuilder, bodies: Sequence[Any], place: str
+    builder: GraphBuilder, bodies: Sequence[GraphProto], place: str
 ) -> tuple[list[tuple[GraphBuilder, Graph]], dict[str, str]]:
     """The branches as graphs, and why those that no input of these extents can pass are none."""
     children, refused = [], {}
@@ -129,7 +133,7 @@ def _tried_branches(
     return children, refused
 
 
-def _inline(builder: GraphBuilder, node: Any, body: Any, place: str) -> None:
+def _inline(builder: GraphBuilder, node: NodeProto, body: GraphProto, place: str) -> None:
     """Adds the nodes of the branch in place of the If; its outputs get the If's names, its other names stay inside."""
     hints, claims, where = builder.hints, builder.claims, builder.place
     builder.index, builder.place = builder.index.new_child(), f"{place}: "
@@ -165,7 +169,7 @@ def _most(a: Sequence[Extent], b: Sequence[Extent]) -> tuple[Extent, ...]:
 # -- Loop ----------------------------------------------------------------------------------------------------
 
 
-def _add_loop(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_loop(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
     body = _body(node, "body", place)
     carried = [builder.types[t] if t >= 0 else None for t in inputs[2:]]
     if len(body.output) != len(node.output) + 1 or len(body.output) < len(carried) + 1:
@@ -185,7 +189,7 @@ def _add_loop(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: 
 
 
 def _stable(
-    builder: GraphBuilder, body: Any, start: list[Type], carried: Sequence[int], place: str
+    builder: GraphBuilder, body: GraphProto, start: list[Type], carried: Sequence[int], place: str
 ) -> tuple[GraphBuilder, Graph]:
     """The body as a graph, its carried values of a size that no iteration changes, or open."""
     types = [builder.types[t] if t >= 0 else None for t in carried]
@@ -243,7 +247,7 @@ def _stacked(known: Type, axis: int, extent: int | None) -> Type:
 # -- Scan ----------------------------------------------------------------------------------------------------
 
 
-def _add_scan(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_scan(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
     given = {a.name: a for a in node.attribute}
     count = given["num_scan_inputs"].i if "num_scan_inputs" in given else 0
     lead = None
@@ -272,7 +276,7 @@ def _add_scan(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: 
     _finish(builder, node, inputs, types, [children], place)
 
 
-def _axes(attribute: Any, count: int) -> list[int]:
+def _axes(attribute: AttributeProto | None, count: int) -> list[int]:
     axes = list(attribute.ints) if attribute is not None else []
     return [*axes, *[0] * (count - len(axes))][:count]
 
@@ -294,7 +298,7 @@ def _without(known: Type, axis: int, place: str) -> Type:
 # -- others --------------------------------------------------------------------------------------------------
 
 
-def _add_other(builder: GraphBuilder, node: Any, inputs: tuple[int, ...], place: str) -> None:
+def _add_other(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
     """SequenceMap and custom operators: bodies over elements, sizes from the file or onnx's inference."""
     elements = [_element(builder.types[t]) if t >= 0 else None for t in inputs]
     children = [

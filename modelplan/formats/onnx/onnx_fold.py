@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
 
 #: A value with more elements than this decides no shape.
 MOST_ELEMENTS = 1024
@@ -16,8 +19,10 @@ MOST_EVALUATIONS = 8192
 #: Operators whose output shape depends on values; the bound on their elements from those of their inputs.
 _NO_LARGER = {"NonZero", "Unique", "Compress"}
 
+Array = np.ndarray[Any, Any]
 
-def stored(tensor: Any) -> np.ndarray[Any, Any] | None:
+
+def stored(tensor: TensorProto) -> Array | None:
     """The value of a TensorProto, None where it is too large, external, or text."""
     from onnx import TensorProto, numpy_helper
 
@@ -28,7 +33,7 @@ def stored(tensor: Any) -> np.ndarray[Any, Any] | None:
     return np.asarray(numpy_helper.to_array(tensor))
 
 
-def attribute_value(node: Any) -> np.ndarray[Any, Any] | None:
+def attribute_value(node: NodeProto) -> Array | None:
     """The value of a Constant node."""
     for attribute in node.attribute:
         if attribute.name == "value":
@@ -40,7 +45,7 @@ def attribute_value(node: Any) -> np.ndarray[Any, Any] | None:
     return None
 
 
-def shape_value(node: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def shape_value(node: NodeProto, shape: tuple[int, ...]) -> Array:
     """The result of Shape or Size for an input of `shape`."""
     if node.op_type == "Size":
         return np.array(int(np.prod(shape, dtype=object)) if shape else 1, np.int64)
@@ -48,7 +53,7 @@ def shape_value(node: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return np.array(shape[slice(given.get("start"), given.get("end"))], np.int64)
 
 
-def is_small(node: Any, inputs: list[np.ndarray[Any, Any] | None], shape: tuple[int, ...] | None) -> bool:
+def is_small(node: NodeProto, inputs: list[Array | None], shape: tuple[int, ...] | None) -> bool:
     """Whether the result is known to be small before it is computed. `shape` is the output's where that is known."""
     if shape is not None:
         return all(0 <= extent <= MOST_ELEMENTS for extent in shape) and int(np.prod(shape)) <= MOST_ELEMENTS
@@ -60,9 +65,7 @@ def is_small(node: Any, inputs: list[np.ndarray[Any, Any] | None], shape: tuple[
     return delta != 0 and np.isfinite((limit - start) / delta) and ceil((limit - start) / delta) <= MOST_ELEMENTS
 
 
-def evaluated(
-    node: Any, inputs: list[np.ndarray[Any, Any] | None], opsets: dict[str, int]
-) -> list[np.ndarray[Any, Any] | None] | None:
+def evaluated(node: NodeProto, inputs: list[Array | None], opsets: dict[str, int]) -> list[Array | None] | None:
     """The outputs of one node by onnx's reference implementation, None where it has none or fails."""
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
@@ -81,5 +84,5 @@ def evaluated(
     return [_array(outputs.get(name)) for name in node.output]
 
 
-def _array(value: Any) -> np.ndarray[Any, Any] | None:
+def _array(value: object) -> Array | None:
     return np.asarray(value) if isinstance(value, np.ndarray | np.generic | int | float) else None

@@ -7,8 +7,9 @@ inputs then end with what the body reads from outside.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.formats.dims import Dims, is_symbol
 from modelplan.formats.files import fingerprint, read_model
@@ -22,6 +23,9 @@ from modelplan.formats.onnx.onnx_types import Type, dtype_name, is_known, plain,
 from modelplan.model import Graph
 from modelplan.primitives.dtypes import UNPLANNED, nbytes
 from modelplan.primitives.errors import ModelError
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 #: Initialisers with more bytes than this are weights, whose values decide no shape.
 WEIGHT_BYTES = 1 << 16
@@ -61,7 +65,7 @@ def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
     return asked(problem, still_open if problem.operators <= _MOST_TRIED else None)
 
 
-def _parsed(path: Path) -> Any:
+def _parsed(path: Path) -> ModelProto:
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -79,7 +83,7 @@ def read_unfolded(path: Path, dims: Dims) -> Graph:
     return _graph(path, _parsed(path), dims, unfolded=True)
 
 
-def _graph(path: Path, proto: Any, dims: Dims, *, unfolded: bool = False) -> Graph:
+def _graph(path: Path, proto: ModelProto, dims: Dims, *, unfolded: bool = False) -> Graph:
     content = read_model(path)
     limits = FileLimits.of(len(content))
     parts = [part for owner in (proto.graph, *proto.functions) for part in graphs_of(owner)]
@@ -107,7 +111,7 @@ def _graph(path: Path, proto: Any, dims: Dims, *, unfolded: bool = False) -> Gra
     return graph
 
 
-def _check_opsets(proto: Any, parts: list[Any]) -> None:
+def _check_opsets(proto: ModelProto, parts: Sequence[GraphProto | FunctionProto]) -> None:
     """Writes the standard domain as "" everywhere and makes sure that its version is one that onnx knows."""
     import onnx
 
@@ -125,7 +129,7 @@ def _check_opsets(proto: Any, parts: list[Any]) -> None:
                 node.domain = ""
 
 
-def _drop_weights(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
+def _drop_weights(graphs: list[GraphProto]) -> dict[tuple[str, tuple[int, ...]], int]:
     """Checks the size of every initialiser and drops the data of weights; returns those that are not `nbytes`."""
     stored = {}
     for graph in graphs:
@@ -142,7 +146,7 @@ def _drop_weights(graphs: list[Any]) -> dict[tuple[str, tuple[int, ...]], int]:
     return stored
 
 
-def _stored_bytes(tensor: Any) -> int | None:
+def _stored_bytes(tensor: TensorProto) -> int | None:
     """Bytes that the file holds for an initialiser, None where that is what its type and shape say."""
     import onnx
 
@@ -167,7 +171,7 @@ def _length(place: str, text: str) -> int:
     return int(text)
 
 
-def _bound(graphs: list[Any], dims: Dims) -> set[str]:
+def _bound(graphs: list[GraphProto], dims: Dims) -> set[str]:
     """Replaces the symbols that the caller binds in all graphs; returns all symbols of the file."""
     symbols = set()
     for value in graphs[0].input:
@@ -188,7 +192,7 @@ def _bound(graphs: list[Any], dims: Dims) -> set[str]:
     return symbols
 
 
-def _declared(value: Any) -> list[int | str] | None:
+def _declared(value: ValueInfoProto) -> list[int | str] | None:
     """The shape that the file declares for an input, None where it says no rank."""
     tensor_type = value.type.tensor_type
     if not tensor_type.HasField("shape"):
@@ -197,7 +201,7 @@ def _declared(value: Any) -> list[int | str] | None:
     return [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or "?" for d in dims]
 
 
-def _tensor_types(proto: Any) -> list[Any]:
+def _tensor_types(proto: TypeProto | None) -> list[TypeProto.Tensor]:
     tensor_types = []
     while proto is not None:
         kind = proto.WhichOneof("value")
@@ -207,7 +211,7 @@ def _tensor_types(proto: Any) -> list[Any]:
     return tensor_types
 
 
-def _inferred(proto: Any, model: Model) -> Any:
+def _inferred(proto: ModelProto, model: Model) -> ModelProto:
     """The model with the types that onnx infers; `model.claims` takes what the file says of computed values.
 
     Without onnx's own data propagation, which allocates as much memory as a damaged extent says: the builder
@@ -229,7 +233,7 @@ def _inferred(proto: Any, model: Model) -> Any:
     return inferred
 
 
-def _taken_claims(graph: Any, opsets: dict[str, int]) -> dict[str, Type]:
+def _taken_claims(graph: GraphProto, opsets: dict[str, int]) -> dict[str, Type]:
     """Takes from the graph what it says of the shapes of computed values, but for operators that onnx does not know.
 
     Such shapes are often those of the run that the model was exported from.
@@ -246,7 +250,7 @@ def _taken_claims(graph: Any, opsets: dict[str, int]) -> dict[str, Type]:
     return {name: claim for name, claim in claims.items() if claim is not None}
 
 
-def _claim(value: Any) -> Type | None:
+def _claim(value: ValueInfoProto) -> Type | None:
     if not value.type.WhichOneof("value"):
         return None
     proto = type(value.type)()

@@ -5,12 +5,15 @@ Each check refuses a kind of damage with which that was seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Sized
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.formats.limits import MOST_AXES, FileLimits, Tally
 from modelplan.formats.onnx.onnx_functions import bodies_of
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 #: Attributes that number axes, and those that count something of which there is at least one.
 _AXES = {"axis", "axes", "batch_axis", "time_axis", "perm", "scan_input_axes", "scan_output_axes", "batch_dims"}
@@ -35,7 +38,7 @@ _MOST = 2**31 - 1
 _MOST_SEEN = 20_000_000
 
 
-def check_counts(graphs: list[Any], limits: FileLimits) -> None:
+def check_counts(graphs: Sequence[GraphProto | FunctionProto], limits: FileLimits) -> None:
     """Checks how many operators, values and bodies there are in graphs and functions.
 
     Raises:
@@ -56,7 +59,7 @@ def check_counts(graphs: list[Any], limits: FileLimits) -> None:
         raise ValueError(f"found {bodies:,} bodies and {values:,} values that they may see: too many")
 
 
-def check_inference(model: Any, graphs: list[Any]) -> None:
+def check_inference(model: ModelProto, graphs: Sequence[GraphProto]) -> None:
     """Checks that a model is for inference: nothing in it computes gradients or changes weights."""
     trains = "training_info" if len(model.training_info) else ""
     for node in (node for graph in graphs for node in graph.node):
@@ -70,7 +73,7 @@ def check_inference(model: Any, graphs: list[Any]) -> None:
         )
 
 
-def check_nodes(graphs: list[Any], opsets: dict[str, int]) -> None:
+def check_nodes(graphs: Sequence[GraphProto], opsets: dict[str, int]) -> None:
     """Checks names, operands and attributes of a graph, the first of `graphs`, and of its bodies, the others."""
     _check_names(graphs[0], set(), "")
     lengths = _lengths(graphs)
@@ -87,7 +90,7 @@ def check_nodes(graphs: list[Any], opsets: dict[str, int]) -> None:
                 raise ValueError(f"{place}: found num_outputs {attribute.i} for {len(node.output)} outputs")
 
 
-def _lengths(graphs: list[Any]) -> dict[str, int]:
+def _lengths(graphs: Sequence[GraphProto]) -> dict[str, int]:
     """The extent of every vector that the file declares; refuses tensors of more axes than numpy supports."""
     lengths: dict[str, int] = {}
     for graph in graphs:
@@ -103,13 +106,13 @@ def _lengths(graphs: list[Any]) -> dict[str, int]:
     return lengths
 
 
-def _rank(name: str, dims: Any) -> int:
+def _rank(name: str, dims: Sized) -> int:
     if len(dims) > MOST_AXES:
         raise ValueError(f"{name[:200]!r}: found {len(dims)} axes, expected at most {MOST_AXES}")
     return len(dims)
 
 
-def _check_names(graph: Any, known: set[str], place: str) -> None:
+def _check_names(graph: GraphProto, known: set[str], place: str) -> None:
     """Checks that every name is written once, before it is read. `known` are the outer names; it is left as it was."""
     given = {value.name for value in graph.input}
     initial = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
@@ -140,7 +143,7 @@ def _check_known(names: Iterable[str], known: set[str], where: str) -> None:
             raise ValueError(f"{where}: reads {name[:200]!r}, which nothing before it writes")
 
 
-def _check_operands(node: Any, opsets: dict[str, int], place: str) -> None:
+def _check_operands(node: NodeProto, opsets: dict[str, int], place: str) -> None:
     """Checks that all operands that the operator requires are there."""
     needed = _operand_counts(node.op_type, node.domain, opsets.get(node.domain, 0))
     if needed is None:
@@ -165,7 +168,7 @@ def _operand_counts(kind: str, domain: str, version: int) -> tuple[int, int, tup
     return schema.min_input, schema.max_input, tuple(i for i, p in enumerate(schema.inputs) if p.option == option)
 
 
-def _check_attribute(attribute: Any, place: str) -> None:
+def _check_attribute(attribute: AttributeProto, place: str) -> None:
     values = list(attribute.ints) or ([attribute.i] if attribute.HasField("i") else [])
     if attribute.name in _AXES and any(abs(value) > MOST_AXES for value in values):
         raise ValueError(f"{place}: found {attribute.name} {values[:8]}, expected axes within {MOST_AXES}")

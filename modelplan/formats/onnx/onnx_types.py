@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.primitives.dtypes import BITS, UNPLANNED
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TypeProto
 
 #: An extent is a number, a symbol of the file, or None.
 Extent = int | str | None
@@ -27,7 +30,7 @@ class Type:
 
     dtype: str
     shape: tuple[Extent, ...] | None
-    proto: Any
+    proto: TypeProto
     extents: tuple[int, ...] | None = field(init=False)
     is_open: bool = field(init=False)
 
@@ -59,7 +62,7 @@ def _has_schema(kind: str, domain: str, version: int) -> bool:
     return bool(onnx.defs.has(kind, max_inclusive_version=version, domain=domain))
 
 
-def is_known(node: Any, opsets: dict[str, int]) -> bool:
+def is_known(node: NodeProto, opsets: dict[str, int]) -> bool:
     """Whether onnx knows the operator, and so infers the types of what it gives."""
     return node.domain in opsets and _has_schema(node.op_type, node.domain, opsets[node.domain])
 
@@ -84,7 +87,7 @@ def dtype_name(number: int) -> str:
     return name
 
 
-def read_type(proto: Any) -> Type:
+def read_type(proto: TypeProto) -> Type:
     """The type behind a TypeProto; an optional tensor is as large as the tensor.
 
     Raises:
@@ -108,7 +111,7 @@ def read_type(proto: Any) -> Type:
     return Type(names[kind], (), proto)
 
 
-def _shape(tensor_type: Any) -> tuple[Extent, ...]:
+def _shape(tensor_type: TypeProto.Tensor) -> tuple[Extent, ...]:
     shape: list[Extent] = []
     for dim in tensor_type.shape.dim:
         if not dim.HasField("dim_value"):
