@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ import numpy.typing as npt
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram
 from modelplan.rewriting.striped_onnx.writing import with_nodes
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 Outputs = Sequence[Sequence[npt.NDArray[Any]]]
 
@@ -85,7 +88,7 @@ class _Part:
     rows: tuple[int, int] = (0, 0)
 
 
-def first_difference(reading: Reading, program: OnnxProgram, files: tuple[Any, Any], run: Run) -> str:
+def first_difference(reading: Reading, program: OnnxProgram, files: tuple[ModelProto, ModelProto], run: Run) -> str:
     """The first node whose values differ, and which of its rows, in words.
 
     `files` are the model and the new file as protobufs, `run` runs one. Nothing may differ where other kernels run only
@@ -132,7 +135,7 @@ def _groups(program: OnnxProgram, parts: Sequence[_Part]) -> Iterator[list[_Part
         yield group
 
 
-def _telling(proto: Any, names: Sequence[str] | Mapping[str, None]) -> bytes:
+def _telling(proto: ModelProto, names: Sequence[str] | Mapping[str, None]) -> bytes:
     """The file with these values as its outputs."""
     model = with_nodes(proto, proto.graph.node)
     del model.graph.output[:]

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.rewriting.striped_onnx.writing import node_reads, with_nodes
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto
 
 #: Operators that a session folds into the convolution before them.
 _FOLDED = frozenset({"BatchNormalization", "Mul", "Add"})
@@ -23,7 +26,7 @@ _MOST_BYTES = 1 << 30
 _ELEMENT = 8
 
 
-def with_fused(proto: Any, optimized: Any, folder: Path) -> Any | None:
+def with_fused(proto: ModelProto, optimized: ModelProto, folder: Path) -> ModelProto | None:
     """The file with such convolutions as in `optimized`, what a session wrote of it into a folder.
 
     None where there are none, or where the weights are too large for one file.
@@ -43,13 +46,13 @@ def with_fused(proto: Any, optimized: Any, folder: Path) -> Any | None:
     return _replaced(proto, fused, [_loaded(weights[name], folder) for name in sorted(wanted)])
 
 
-def _replaces(maker: Mapping[str, Any], fused: Any) -> bool:
+def _replaces(maker: Mapping[str, NodeProto], fused: NodeProto) -> bool:
     """Whether a node of a session stands for several nodes of the file that end in a convolution."""
     node = maker.get(fused.output[0])
     if node is None:
         return False
     if fused.op_type == "QLinearConv":
-        return bool(node.op_type == "QuantizeLinear")
+        return node.op_type == "QuantizeLinear"
     if fused.op_type != "Conv" or node.op_type not in _FOLDED:
         return False
     while node is not None and node.op_type in _FOLDED:
@@ -57,7 +60,7 @@ def _replaces(maker: Mapping[str, Any], fused: Any) -> bool:
     return node is not None
 
 
-def _loaded(tensor: Any, folder: Path) -> Any:
+def _loaded(tensor: TensorProto, folder: Path) -> TensorProto:
     """The tensor with its numbers, which may stand in a file of their own."""
     import onnx
 
@@ -68,11 +71,11 @@ def _loaded(tensor: Any, folder: Path) -> Any:
     return tensor
 
 
-def _replaced(proto: Any, fused: Mapping[str, Any], weights: list[Any]) -> Any:
+def _replaced(proto: ModelProto, fused: Mapping[str, NodeProto], weights: list[TensorProto]) -> ModelProto:
     """The file with these nodes in place of those that make the same values, without what nothing reads any more."""
     nodes = [fused.get(node.output[0], node) if node.output else node for node in proto.graph.node]
     read = {value.name for value in proto.graph.output}
-    kept: list[Any] = []
+    kept: list[NodeProto] = []
     for node in reversed(nodes):
         if not read.isdisjoint(node.output):
             kept.insert(0, node)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil, isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -46,6 +46,9 @@ from modelplan.runtimes.ort.measuring import (
     time_in_turn,
     write_optimized,
 )
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
@@ -148,7 +151,7 @@ def climb(path: str, graph: Graph, goal: OnnxGoal, progress: Report) -> OnnxLadd
 class _Source:
     """A form of the model's file, what stripes need to know of it, and the search for its regions."""
 
-    proto: Any
+    proto: ModelProto
     reading: Reading
     search: OnnxSearch | None = None
 
@@ -156,14 +159,14 @@ class _Source:
 class _Climb:
     def __init__(self, path: str, graph: Graph, goal: OnnxGoal, progress: Report, folder: Path) -> None:
         self.path, self.graph, self.goal, self.say, self.folder = path, graph, goal, progress, folder
-        self.proto: Any = parsed(path)
+        self.proto = parsed(path)
         self.values = parsed_values(goal.values)
         self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
         self.ladder = OnnxLadder()
         self.original: Measured | None = None
         self.blocked: dict[str, str] = {}
 
-    def _reading(self, proto: Any, graph: Graph, copies: frozenset[str] = frozenset()) -> Reading:
+    def _reading(self, proto: ModelProto, graph: Graph, copies: frozenset[str] = frozenset()) -> Reading:
         """What stripes need to know of a form of the file; a session keeps `copies` too."""
         return reading_of(proto, graph, None if self.kept is None else self.kept | copies, self.blocked)
 
@@ -344,12 +347,12 @@ class _Climb:
         self.proto = fused
         return self._reading(fused, self._graph_of(fused))
 
-    def _graph_of(self, proto: Any) -> Graph:
+    def _graph_of(self, proto: ModelProto) -> Graph:
         """The graph of a form of the file, its inputs bound as the model's are."""
         with self._draft(write_bound(proto, self.shapes)) as path:
             return load_model(path, values=self.goal.values)
 
-    def _hoisted(self, proto: Any, reading: Reading) -> Iterator[_Source]:
+    def _hoisted(self, proto: ModelProto, reading: Reading) -> Iterator[_Source]:
         """The model with size-reducing operators as early as possible, where that changes the order."""
         order = hoisted(reading.graph)
         if order != sorted(order) and not reading.apart:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.ops import facts
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.writing import with_nodes
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
 
 #: Operators between two readers of a value from which on the second one counts as late.
 _FAR = 12
@@ -76,7 +79,7 @@ def _makers(reading: Reading, t: int, share: float) -> tuple[int, ...]:
     return tuple(sorted(makers))
 
 
-def with_copies(proto: Any, reading: Reading, skips: Sequence[Skip]) -> tuple[Any, dict[str, str]]:
+def with_copies(proto: ModelProto, reading: Reading, skips: Sequence[Skip]) -> tuple[ModelProto, dict[str, str]]:
     """The file with nodes that make these values again before their late readers, and the origin of each new value.
 
     ONNX Runtime makes one of two nodes that are the same, so copies of convolutions name the extent of their window
@@ -102,7 +105,7 @@ def with_copies(proto: Any, reading: Reading, skips: Sequence[Skip]) -> tuple[An
     return model, origin
 
 
-def _copied(node: Any, renamed: dict[str, str], name: str, reading: Reading, index: int) -> Any:
+def _copied(node: NodeProto, renamed: dict[str, str], name: str, reading: Reading, index: int) -> NodeProto:
     """A copy of a node that reads and makes renamed values."""
     import onnx
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,15 +10,18 @@ from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
 from modelplan.rewriting.striped_onnx.remaking import free_name
 from modelplan.rewriting.striped_onnx.writing import with_nodes
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
 
-def with_slices(proto: Any, reading: Reading) -> Any | None:
+
+def with_slices(proto: ModelProto, reading: Reading) -> ModelProto | None:
     """The file with a Slice for each output of its Splits, of the same name; None where it has no Split.
 
     A Slice copies the bytes that the Split copies, so outputs are the same. Splits inside of bodies and functions stay.
     """
     shapes = {tensor.name: tensor.shape for tensor in reading.graph.tensors}
     taken = set(reading.names)
-    nodes: list[Any] = []
+    nodes: list[NodeProto] = []
     for node in proto.graph.node:
         split = node.op_type == "Split" and node.domain in ("", "ai.onnx")
         if split and all(name in shapes for name in node.output):
@@ -28,7 +31,7 @@ def with_slices(proto: Any, reading: Reading) -> Any | None:
     return None if len(nodes) == len(proto.graph.node) else with_nodes(proto, nodes)
 
 
-def _slices(node: Any, shapes: dict[str, tuple[int, ...]], opset: int, taken: set[str]) -> list[Any]:
+def _slices(node: NodeProto, shapes: dict[str, tuple[int, ...]], opset: int, taken: set[str]) -> list[NodeProto]:
     """The nodes in place of one Split."""
     from onnx import numpy_helper
     from onnx.helper import make_node as make

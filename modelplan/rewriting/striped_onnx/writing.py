@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, is_valid, margins
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep
 
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
 #: Constants of more elements than this decide nothing about rows.
 _MOST_ELEMENTS = 1024
 #: Numbers that the name of a constant shows.
@@ -34,7 +37,7 @@ _BEHIND_ALL = 2**31 - 1
 _RESHAPE_OPERANDS = 5
 
 
-def parsed(path: str | Path) -> Any:
+def parsed(path: str | Path) -> ModelProto:
     """The file as a protobuf, without what it keeps in other files."""
     import onnx
 
@@ -42,13 +45,16 @@ def parsed(path: str | Path) -> Any:
 
 
 def reading_of(
-    proto: Any, graph: Graph, kept: frozenset[str] | None = None, blocked: Mapping[str, str] = MappingProxyType({})
+    proto: ModelProto,
+    graph: Graph,
+    kept: frozenset[str] | None = None,
+    blocked: Mapping[str, str] = MappingProxyType({}),
 ) -> Reading:
     """What stripes need to know of a file beyond its graph.
 
     `kept` are the values of a session, where that is known, `blocked` those that it computes in blocks of channels.
     """
-    values = {tensor.name: tensor for tensor in proto.graph.initializer}
+    values: dict[str, TensorProto] = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
         if node.op_type == "Constant":
             values.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
@@ -63,7 +69,7 @@ def reading_of(
     def constant(name: str) -> npt.NDArray[Any] | None:
         import onnx
 
-        tensor: Any = values.get(name)
+        tensor = values.get(name)
         if tensor is None or int(np.prod(tensor.dims)) > _MOST_ELEMENTS:
             return None
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
@@ -77,12 +83,12 @@ def reading_of(
     return Reading(graph, constant, opset, frozenset(names), apart, gone, chains_in_blocks(graph, blocked))
 
 
-def _names(part: Any) -> set[str]:
+def _names(part: GraphProto) -> set[str]:
     names = {value.name for value in (*part.input, *part.initializer)}
     return names | {name for node in part.node for name in (*node.output, node.name)}
 
 
-def _kind(node: Any) -> str:
+def _kind(node: NodeProto | None) -> str:
     """A node's operator as graphs name it."""
     if node is None:
         return ""
@@ -90,7 +96,7 @@ def _kind(node: Any) -> str:
 
 
 def write_striped_onnx(
-    proto: Any, reading: Reading, program: OnnxProgram, *, unnamed: bool = False, known_tail: bool = False
+    proto: ModelProto, reading: Reading, program: OnnxProgram, *, unnamed: bool = False, known_tail: bool = False
 ) -> bytes:
     """The file with the program in place of its nodes.
 
@@ -104,7 +110,7 @@ def write_striped_onnx(
     return _Writer(proto, reading, program).write(unnamed=unnamed, known_tail=known_tail)
 
 
-def with_nodes(proto: Any, nodes: Sequence[Any]) -> Any:
+def with_nodes(proto: ModelProto, nodes: Sequence[NodeProto]) -> ModelProto:
     """A copy of a file with these nodes in its graph."""
     model = type(proto)()
     model.CopyFrom(proto)
@@ -113,7 +119,7 @@ def with_nodes(proto: Any, nodes: Sequence[Any]) -> Any:
     return model
 
 
-def write_bound(proto: Any, shapes: Mapping[str, Sequence[int]]) -> bytes:
+def write_bound(proto: ModelProto, shapes: Mapping[str, Sequence[int]]) -> bytes:
     """The file with these shapes written into its inputs."""
     model = with_nodes(proto, proto.graph.node)
     for value in model.graph.input:
@@ -124,13 +130,13 @@ def write_bound(proto: Any, shapes: Mapping[str, Sequence[int]]) -> bytes:
 
 
 class _Writer:
-    def __init__(self, proto: Any, reading: Reading, program: OnnxProgram) -> None:
+    def __init__(self, proto: ModelProto, reading: Reading, program: OnnxProgram) -> None:
         import onnx
 
         self.onnx = onnx
         self.proto, self.reading, self.program = proto, reading, program
         self.maker = {name: node for node in proto.graph.node for name in node.output if name}
-        self.nodes: list[Any] = []
+        self.nodes: list[NodeProto] = []
         self.there: set[int] = set()
         self.constants: dict[tuple[int, ...], str] = {}
         self.taken = set(program.taken)
@@ -180,7 +186,7 @@ class _Writer:
                 node = copy
             self.nodes.append(node)
 
-    def _describe(self, graph: Any, *, unnamed: bool) -> None:
+    def _describe(self, graph: GraphProto, *, unnamed: bool) -> None:
         """Extents of the inputs as they were read, and types of values that are still there and still so."""
         shapes = {tensor.name: tensor.shape for tensor in self.reading.graph.tensors}
         weights = {tensor.name for tensor in graph.initializer}
@@ -225,7 +231,7 @@ class _Writer:
                 self._bring(name(t))
             self.nodes.append(self._striped(step))
 
-    def _own(self, step: OnnxStep) -> Any:
+    def _own(self, step: OnnxStep) -> NodeProto:
         """Writes a Slice or a Concat of rows."""
         make = self.onnx.helper.make_node
         inputs, output = [self.program.name(t) for t in step.inputs], self.program.name(step.outputs[0])
@@ -246,7 +252,7 @@ class _Writer:
             return make("Gather", [*inputs, rows], [output], name, axis=step.axis)
         return make("Slice", [*inputs, rows, *map(self._constant, ([hi], [step.axis]))], [output], name)
 
-    def _slice(self, value: str, output: str, name: str, numbers: dict[str, Any]) -> Any:
+    def _slice(self, value: str, output: str, name: str, numbers: dict[str, Any]) -> NodeProto:
         """A Slice by known numbers, starts, ends and at times axes."""
         make = self.onnx.helper.make_node
         if self.reading.opset < SLICE_OPERANDS:
@@ -275,12 +281,12 @@ class _Writer:
         )
         return delayed
 
-    def _striped(self, step: OnnxStep) -> Any:
+    def _striped(self, step: OnnxStep) -> NodeProto:
         """A copy of the operator's node for a stripe."""
         graph, shape, output = self.reading.graph, self.program.shape(step.outputs[0]), step.outputs[0]
         above, below = step.padding or (0, 0)
         op = graph.ops[step.source]
-        node = type(self.proto.graph.node[0])()
+        node: NodeProto = type(self.proto.graph.node[0])()
         node.CopyFrom(self.maker[graph.tensors[op.outputs[0]].name])
         node.name = self._new(self.program.name(output))
         node.input[:] = [self.program.name(t) for t in step.inputs]
@@ -300,7 +306,7 @@ class _Writer:
             node.input[3] = self._constant(shape)
         return node
 
-    def _pad(self, node: Any, step: OnnxStep, above: int, below: int) -> None:
+    def _pad(self, node: NodeProto, step: OnnxStep, above: int, below: int) -> None:
         op, rank = self.reading.graph.ops[step.source], len(self.program.shape(step.outputs[0]))
         old = self.reading.opset < PAD_OPERANDS
         given_pads = dict(op.attributes).get("pads") if old else self.reading.constant(op, 1)
@@ -308,7 +314,7 @@ class _Writer:
         pads[step.axis], pads[rank + step.axis] = above, below
         self._give(node, "pads", 1, pads, PAD_OPERANDS)
 
-    def _slice_from_first(self, node: Any, step: OnnxStep) -> None:
+    def _slice_from_first(self, node: NodeProto, step: OnnxStep) -> None:
         """Lets a Slice begin at the first row of its operand, which begins where the stripe does."""
         op, rank = self.reading.graph.ops[step.source], len(self.program.shape(step.outputs[0]))
         old = self.reading.opset < SLICE_OPERANDS
@@ -324,14 +330,14 @@ class _Writer:
             self._give(node, "starts", 1, starts, SLICE_OPERANDS)
             self._give(node, "ends", 2, ends, SLICE_OPERANDS)
 
-    def _give(self, node: Any, name: str, place: int, numbers: Sequence[int], since: int) -> None:
+    def _give(self, node: NodeProto, name: str, place: int, numbers: Sequence[int], since: int) -> None:
         """Gives a node numbers, as an operand from the opset `since` on, before as an attribute."""
         if self.reading.opset < since:
             self._set(node, name, list(numbers))
         else:
             node.input[place] = self._constant(numbers)
 
-    def _set(self, node: Any, name: str, value: list[int] | None) -> None:
+    def _set(self, node: NodeProto, name: str, value: list[int] | None) -> None:
         """Gives an attribute another value, or takes it away."""
         others = [a for a in node.attribute if a.name != name]
         del node.attribute[:]
@@ -361,7 +367,7 @@ class _Writer:
         return name
 
 
-def node_reads(node: Any) -> list[str]:
+def node_reads(node: NodeProto) -> list[str]:
     """What a node and the nodes in its bodies read."""
     reads = list(node.input)
     for attribute in node.attribute:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.model import Graph
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ValueInfoProto
 
 
 def unknown_tensors(path: str, graph: Graph) -> frozenset[int]:
@@ -35,18 +38,18 @@ def has_bodies(path: str) -> bool:
     return any(attribute.HasField("g") or attribute.graphs for node in nodes for attribute in node.attribute)
 
 
-def _is_computed(graph: Any) -> bool:
+def _is_computed(graph: GraphProto) -> bool:
     """Whether a Slice takes numbers that the model computes, as those of kept rows do."""
     constants = {tensor.name for tensor in graph.initializer}
     constants.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
     return any(x and x not in constants for node in graph.node if node.op_type == "Slice" for x in node.input[1:])
 
 
-def _known(graph: Any, symbols: set[str]) -> set[str]:
+def _known(graph: GraphProto, symbols: set[str]) -> set[str]:
     return {value.name for value in (*graph.input, *graph.output, *graph.value_info) if _is_known(value, symbols)}
 
 
-def _is_known(value: Any, symbols: set[str]) -> bool:
+def _is_known(value: ValueInfoProto, symbols: set[str]) -> bool:
     """Whether each extent has a number or a symbol of the inputs; the inference makes up others."""
     kind = value.type.tensor_type
     known = all(dim.HasField("dim_value") or (dim.dim_param in symbols - {""}) for dim in kind.shape.dim)
