@@ -6,17 +6,20 @@ LiteRT ends the process on some models that it cannot run, so the interpreter ha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from modelplan.checking.verifier.random_inputs import random_array
 from modelplan.primitives.answering import answer_questions
 
+Array = npt.NDArray[Any]
 
-def answer(asked: tuple[Any, ...]) -> Any:
+
+def answer(asked: tuple[Any, ...]) -> object:
     """The outputs of a model for given inputs, or what `run_model` gives."""
     if len(asked) != 2:
         return run_model(asked)
@@ -25,7 +28,7 @@ def answer(asked: tuple[Any, ...]) -> Any:
     return [_returned(interpreter, feed) for feed in feeds]
 
 
-def run_model(asked: tuple[bytes, int, int, tuple[int, ...]]) -> tuple[tuple[str, ...], dict[int, Any]]:
+def run_model(asked: tuple[bytes, int, int, tuple[int, ...]]) -> tuple[tuple[str, ...], dict[int, Array]]:
     """Digests of the outputs and the values of tensors, for a model, a number of rounds, a seed and tensors."""
     model, rounds, seed, tensors = asked
     interpreter = _interpreter(model, kept=bool(tensors))
@@ -44,21 +47,21 @@ def _interpreter(model: bytes, *, kept: bool = False) -> Any:
     return interpreter
 
 
-def _invoked(interpreter: Any, feeds: Sequence[Any]) -> str:
+def _invoked(interpreter: Any, feeds: Sequence[Array]) -> str:
     digest = hashlib.sha256()
     for output in _returned(interpreter, feeds):
         digest.update(output.tobytes())
     return digest.hexdigest()
 
 
-def _returned(interpreter: Any, feeds: Sequence[Any]) -> list[Any]:
+def _returned(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
     for details, array in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(details["index"], array)
     interpreter.invoke()
     return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]
 
 
-def _feeds(interpreter: Any, seed: int, rounds: int) -> Iterator[list[Any]]:
+def _feeds(interpreter: Any, seed: int, rounds: int) -> Iterator[list[Array]]:
     """One array of random values for each input; with more than one round also the least, 0 and the greatest."""
     rng, inputs = np.random.default_rng(seed), interpreter.get_input_details()
     for _ in range(rounds):
@@ -67,7 +70,7 @@ def _feeds(interpreter: Any, seed: int, rounds: int) -> Iterator[list[Any]]:
         yield [_constant(x, extreme) for x in inputs]
 
 
-def _constant(details: Any, extreme: int) -> Any:
+def _constant(details: Mapping[str, Any], extreme: int) -> Array:
     kind = np.dtype(details["dtype"])
     if kind.kind in "fb" or kind.itemsize >= 4:
         return np.full(details["shape"], max(extreme, 0) if kind.kind != "f" else extreme, dtype=kind)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 
-def random_array(dtype: Any, shape: Any, rng: np.random.Generator) -> npt.NDArray[Any]:
+def random_array(dtype: npt.DTypeLike, shape: Sequence[int], rng: np.random.Generator) -> npt.NDArray[Any]:
     """Random values of a type: wide integers stay 0 or 1, because models use them as indices."""
     kind = np.dtype(dtype)
     if kind.kind == "f":

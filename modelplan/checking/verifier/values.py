@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from modelplan.checking.verifier.subject import Subject
 from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.formats.files import read_model
 from modelplan.primitives.errors import BrokenPlanError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 Bytes = npt.NDArray[np.uint8]
 Golden = Mapping[int, Bytes]
@@ -159,7 +162,7 @@ def _wanted(program: Program) -> list[int]:
     return sorted(t for t in used if program.values[t].role == "activation" and program.values[t].nbytes)
 
 
-def _raw(array: Any) -> Bytes:
+def _raw(array: npt.NDArray[Any]) -> Bytes:
     return np.frombuffer(np.ascontiguousarray(array).tobytes(), dtype=np.uint8)
 
 
@@ -181,7 +184,7 @@ def _onnx(program: Program, model: Path, seed: int) -> tuple[str, Golden]:
     return source, {t: _raw(named[name]) for t, name in numbers.items()}
 
 
-def _feeds(program: Program, proto: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+def _feeds(program: Program, proto: ModelProto, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
     from onnx.helper import tensor_dtype_to_np_dtype
 
     shapes = {name: value.shape for name, value in zip(program.names, program.values, strict=True)}
@@ -193,7 +196,7 @@ def _feeds(program: Program, proto: Any, rng: np.random.Generator) -> dict[str, 
     }
 
 
-def _reference(proto: Any, feeds: dict[str, Any]) -> dict[str, Any]:
+def _reference(proto: ModelProto, feeds: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     from onnx.reference import ReferenceEvaluator
 
     try:
@@ -202,7 +205,7 @@ def _reference(proto: Any, feeds: dict[str, Any]) -> dict[str, Any]:
         raise Skipped(f"onnx's reference evaluator cannot run the model: {problem}; {INSTALL}") from None
 
 
-def _runtime(proto: Any, feeds: dict[str, Any]) -> dict[str, Any]:
+def _runtime(proto: ModelProto, feeds: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     import onnx
     import onnxruntime
 
