@@ -198,7 +198,7 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int:
         return process.wait()
 
 
-def answer_questions(answer: Callable[[Any], Any], *, isolated: bool = False) -> None:
+def answer_questions(answer: Callable[[Any], object], *, isolated: bool = False) -> None:
     """Answers each question that comes in by the standard input, until it ends; an error is told by its last line.
 
     With `isolated` each is answered in a copy of this process, so that none sees what another one left behind; where
@@ -226,7 +226,7 @@ def _end_as(copy: int) -> None:
         os._exit(code)
 
 
-def _reply(answer: Callable[[Any], Any], question: object, answers: IO[bytes]) -> None:
+def _reply(answer: Callable[[Any], object], question: object, answers: IO[bytes]) -> None:
     try:
         reply = False, answer(question)
     except Exception as problem:  # noqa: BLE001  told to the process that asked

@@ -34,13 +34,13 @@ class Workers:
     """
 
     def __init__(
-        self, processes: int, prepare: Callable[..., Mapping[str, Callable[..., Any]]], *arguments: Any
+        self, processes: int, prepare: Callable[..., Mapping[str, Callable[..., object]]], *arguments: object
     ) -> None:
         count = processes - 1 if sys.executable else 0
         self._workers = [_Worker(prepare, arguments) for _ in range(count)]
 
     def map(
-        self, name: str, arguments: Sequence[tuple[Any, ...]], own: Callable[..., Any]
+        self, name: str, arguments: Sequence[tuple[object, ...]], own: Callable[..., object]
     ) -> Generator[Any, None, None]:
         """The result of a task for each of many arguments, in their order; `own` carries it out in this process.
 
@@ -64,9 +64,9 @@ class Workers:
 class _Shared:
     """A queue of tasks that several threads take from, with the results."""
 
-    def __init__(self, arguments: Sequence[tuple[Any, ...]]) -> None:
+    def __init__(self, arguments: Sequence[tuple[object, ...]]) -> None:
         self.arguments, self.next, self.changed = arguments, 0, Condition()
-        self.results: dict[int, Any] = {}
+        self.results: dict[int, object] = {}
         self.left: list[int] = []
 
     def take(self) -> int | None:
@@ -79,7 +79,7 @@ class _Shared:
             self.next += 1
             return self.next - 1
 
-    def put(self, index: int, result: Any) -> None:
+    def put(self, index: int, result: object) -> None:
         with self.changed:
             self.results[index] = result
             self.changed.notify_all()
@@ -94,7 +94,7 @@ class _Shared:
         with self.changed:
             self.next, self.left = len(self.arguments), []
 
-    def wait_for(self, index: int, own: Callable[..., Any]) -> Any:
+    def wait_for(self, index: int, own: Callable[..., object]) -> Any:
         """The result of a task; until it is there this thread carries out others."""
         while True:
             with self.changed:
@@ -111,11 +111,13 @@ class _Shared:
 class _Worker:
     """A process that carries out one task at a time."""
 
-    def __init__(self, prepare: Callable[..., Mapping[str, Callable[..., Any]]], arguments: tuple[Any, ...]) -> None:
+    def __init__(
+        self, prepare: Callable[..., Mapping[str, Callable[..., object]]], arguments: tuple[object, ...]
+    ) -> None:
         self.free = Lock()
         self.process = AnsweringProcess(*_PROGRAM)
         self.process.start()
-        self.preparation: Any = prepare, arguments
+        self.preparation: object = prepare, arguments
 
     def work(self, name: str, tasks: _Shared) -> None:
         """Carries out tasks until none are left or the process fails at one, which returns to the queue."""
@@ -136,9 +138,9 @@ class _Worker:
 
 def carry_out_tasks() -> None:
     """Is given what prepares the tasks, then tasks by their names."""
-    tasks: dict[str, Callable[..., Any]] = {}
+    tasks: dict[str, Callable[..., object]] = {}
 
-    def answer(question: tuple[Any, tuple[Any, ...]]) -> Any:
+    def answer(question: tuple[Any, tuple[Any, ...]]) -> object:
         name, arguments = question
         if not callable(name):
             return tasks[name](*arguments)

@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, pairwise, product
-from typing import Any
 
 from modelplan.model import Graph, Problem, bounds
 from modelplan.primitives.workers import Workers
@@ -158,7 +157,7 @@ class StripeSearch:
             self.interrupted = True
         return list(self._packed_rungs(workers, self._answering()))
 
-    def tasks(self) -> dict[str, Callable[..., Any]]:
+    def tasks(self) -> dict[str, Callable[..., object]]:
         """The tasks that worker processes carry out for the search, by name."""
         return {
             "price": partial(candidates.striped_candidates, self.space),
@@ -523,7 +522,7 @@ class StripeSearch:
 
 def _prepared(
     data: bytes, graph: Graph, name: str, goal: Goal, whole: Folded, order: tuple[int, ...], before: Graph
-) -> dict[str, Callable[..., Any]]:
+) -> dict[str, Callable[..., object]]:
     """The tasks of a search of the same model in another process."""
     return StripeSearch(ModelOnTarget(data, graph, name, goal, before=before), whole, order).tasks()
 
