@@ -5,10 +5,13 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelplan.formats.unpacking import STANDARD_INPUT, standard_input, unwrapped
 from modelplan.primitives.errors import ModelError
+
+if TYPE_CHECKING:
+    from mmap import mmap
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -60,6 +63,6 @@ def read_toml_table(path: str | Path) -> dict[str, Any]:
         raise ModelError(f"{path}: not TOML: a number has too many digits") from None
 
 
-def fingerprint(content: Any) -> str:
+def fingerprint(content: bytes | mmap) -> str:
     """The SHA-256 of a file's bytes in hexadecimal, which a plan keeps of the model that it was made for."""
     return sha256(content).hexdigest()

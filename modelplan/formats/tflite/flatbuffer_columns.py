@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from modelplan.model import IntArray
+
+if TYPE_CHECKING:
+    from mmap import mmap
 
 T = TypeVar("T")
 
@@ -42,7 +45,7 @@ def in_order(slots: IntArray, read: Callable[[IntArray], Sequence[T]]) -> Iterat
 class FlatBuffer:
     """The bytes of a flatbuffer."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: bytes | mmap) -> None:
         self.data = data
         self.size = len(data)
 

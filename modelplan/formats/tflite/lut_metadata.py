@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, FlatBuffer, TableColumns
 from modelplan.formats.tflite.tflite_tables import guarded, metadata_entries, metadata_payload
+
+if TYPE_CHECKING:
+    from mmap import mmap
 
 _NAME = "COMPRESSION_METADATA"
 #: Fields of the metadata's tables, and the one version of them.
@@ -32,7 +35,7 @@ class LutMetadata(NamedTuple):
 
 
 @guarded
-def lut_metadata(model: bytes) -> LutMetadata | None:
+def lut_metadata(model: bytes | mmap) -> LutMetadata | None:
     """The metadata of compressed weights that TFLM obeys; None where the file has none.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, FlatBuffer, TableColumns, in_order
 from modelplan.formats.tflite.tflite_tables import vtable
 from modelplan.model import IntArray
+
+if TYPE_CHECKING:
+    from mmap import mmap
 
 #: The longest table of options that is compared with others by its bytes.
 _MOST_COMPARED = 256
@@ -87,7 +90,7 @@ class TfliteFile:
     Its methods raise `flatbuffer_columns.DAMAGE` where a part of the file is damaged.
     """
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: bytes | mmap) -> None:
         self.flatbuffer = FlatBuffer(data)
         self.root = self.flatbuffer.root()
         self.options = OptionTables(data)
@@ -267,7 +270,7 @@ class QuantisationScales:
 class OptionTables:
     """Makes one object for all tables of options of a file that hold the same numbers."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: bytes | mmap) -> None:
         self.data = data
         self._tables: dict[tuple[str, int, bytes], Any] = {}
         self._lengths: dict[int, int] = {}

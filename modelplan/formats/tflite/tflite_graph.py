@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from modelplan.formats.dims import Dims
 from modelplan.formats.files import fingerprint, read_model
@@ -57,7 +57,7 @@ def read(path: Path, dims: Dims) -> Graph:
     return graph
 
 
-def _content(path: Path) -> Any:
+def _content(path: Path) -> bytes | mmap.mmap:
     """The bytes of the file, as pages of it where they need not be unpacked."""
     if is_wrapped(path):
         return read_model(path)
@@ -76,7 +76,7 @@ class _Code(NamedTuple):
 class _Reader:
     """Makes the Graph; `place` is what it reads, for messages; `budget` bounds the work by the file's size."""
 
-    def __init__(self, data: Any, dims: Dims) -> None:
+    def __init__(self, data: bytes | mmap.mmap, dims: Dims) -> None:
         self.data = data
         self.dims = dims
         self.place = "subgraphs"
@@ -85,7 +85,7 @@ class _Reader:
         self.codes: list[_Code] = []
         self.graphs: dict[int, Graph] = {}
         self.path: list[int] = []
-        self.attributes: dict[Any, tuple[tuple[str, Value], ...]] = {}  # by table of options
+        self.attributes: dict[object, tuple[tuple[str, Value], ...]] = {}  # by table of options
         self.symbols: set[str] = set()
         self.bound = False  # whether the caller's word was taken for any extent
         self.dynamic: list[str] = []
@@ -333,14 +333,14 @@ class _Reader:
         self.place = place
         return Op("", code.kind, row.inputs, row.outputs, values, code.version, bodies)
 
-    def settings(self, kind: str, row: OperatorRow, options: Any) -> tuple[tuple[str, Value], ...]:
+    def settings(self, kind: str, row: OperatorRow, options: object) -> tuple[tuple[str, Value], ...]:
         if kind in SIZED_BY_OPTIONS:
             return custom_attributes(self.file.content(row.custom_start, row.custom_length))
         if options not in self.attributes:
             self.attributes[options] = attributes(options)
         return self.attributes[options]
 
-    def bodies(self, kind: str, options: Any) -> tuple[int, ...]:
+    def bodies(self, kind: str, options: object) -> tuple[int, ...]:
         """The subgraphs that the operator runs each time. What runs once before all else is planned apart."""
         indices = body_indices(kind, options) if kind in BODIES else ()
         if kind == "CALL_ONCE":

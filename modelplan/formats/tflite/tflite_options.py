@@ -28,7 +28,7 @@ _MOST_CUSTOM_BYTES = 4096
 _MOST_BRANCHES = 1024
 
 
-def attributes(options: Any, longest_text: int | None = 200) -> tuple[tuple[str, Value], ...]:
+def attributes(options: object, longest_text: int | None = 200) -> tuple[tuple[str, Value], ...]:
     """The attributes of an operator that decide about memory, from its table of options; long texts are cut."""
     if options is None:
         return ()
@@ -48,7 +48,7 @@ def _numbers_of(table: type) -> tuple[tuple[Any, str], ...]:
     return tuple((getattr(table, field), name) for field, name in _FIELDS.items() if hasattr(table, field))
 
 
-def body_indices(kind: str, options: Any) -> tuple[int, ...]:
+def body_indices(kind: str, options: object) -> tuple[int, ...]:
     """The numbers of the subgraphs that an operator with a table of options runs.
 
     Raises:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.primitives.errors import ModelError
+
+if TYPE_CHECKING:
+    from mmap import mmap
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,19 +35,19 @@ def guarded(work: Callable[P, T]) -> Callable[P, T]:
     return run
 
 
-def u32(data: bytes, at: int) -> int:
+def u32(data: bytes | mmap, at: int) -> int:
     """The unsigned number of 32 bits at position `at`."""
     if at < 0:
         raise IndexError(f"position {at}")
     return int(struct.unpack_from("<I", data, at)[0])
 
 
-def follow(data: bytes, at: int) -> int:
+def follow(data: bytes | mmap, at: int) -> int:
     """The position to which the offset stored at `at` points."""
     return at + u32(data, at)
 
 
-def root_table(data: bytes) -> int:
+def root_table(data: bytes | mmap) -> int:
     """The position of the model's own table.
 
     Raises:
@@ -55,7 +58,7 @@ def root_table(data: bytes) -> int:
     return follow(data, 0)
 
 
-def vtable(data: bytes, table: int) -> tuple[int, ...]:
+def vtable(data: bytes | mmap, table: int) -> tuple[int, ...]:
     """The field map of a table: for each field number its distance from the table, 0 where absent."""
     at = table - struct.unpack_from("<i", data, table)[0]
     if at < 0:
@@ -64,25 +67,25 @@ def vtable(data: bytes, table: int) -> tuple[int, ...]:
     return struct.unpack_from(f"<{max(size // 2 - 2, 0)}H", data, at + 4)
 
 
-def field(data: bytes, table: int, number: int) -> int:
+def field(data: bytes | mmap, table: int, number: int) -> int:
     """The position of a field, 0 where the table does not carry it."""
     fields = vtable(data, table)
     return table + fields[number] if number < len(fields) and fields[number] else 0
 
 
-def child(data: bytes, table: int, number: int) -> int:
+def child(data: bytes | mmap, table: int, number: int) -> int:
     """The position that a field of a table, vector or string leads to, 0 where the table does not carry it."""
     at = field(data, table, number)
     return follow(data, at) if at else 0
 
 
-def scalar(data: bytes, table: int, number: int) -> int:
+def scalar(data: bytes | mmap, table: int, number: int) -> int:
     """The value of a field of 32 bits, 0 where the table does not carry it."""
     at = field(data, table, number)
     return u32(data, at) if at else 0
 
 
-def slots(data: bytes, table: int, number: int) -> list[int]:
+def slots(data: bytes | mmap, table: int, number: int) -> list[int]:
     """The positions of the elements of a vector field of offsets, none where it is absent."""
     vector = child(data, table, number)
     if not vector:
@@ -93,12 +96,12 @@ def slots(data: bytes, table: int, number: int) -> list[int]:
     return [vector + 4 + 4 * i for i in range(count)]
 
 
-def tables(data: bytes, table: int, number: int) -> list[int]:
+def tables(data: bytes | mmap, table: int, number: int) -> list[int]:
     """The positions of the tables in a vector field, none where it is absent."""
     return [follow(data, slot) for slot in slots(data, table, number)]
 
 
-def byte_range(data: bytes, table: int, number: int) -> tuple[int, int]:
+def byte_range(data: bytes | mmap, table: int, number: int) -> tuple[int, int]:
     """The position and the length of a byte vector or string field; (0, 0) where it is absent."""
     vector = child(data, table, number)
     if not vector:
@@ -108,7 +111,7 @@ def byte_range(data: bytes, table: int, number: int) -> tuple[int, int]:
     return vector + 4, u32(data, vector)
 
 
-def metadata_entries(data: bytes, name: str) -> list[int]:
+def metadata_entries(data: bytes | mmap, name: str) -> list[int]:
     """The numbers of the metadata entries called `name`."""
     entries = []
     for number, entry in enumerate(tables(data, root_table(data), schema.MODEL_METADATA)):
@@ -118,7 +121,7 @@ def metadata_entries(data: bytes, name: str) -> list[int]:
     return entries
 
 
-def metadata_payload(data: bytes, entry: int) -> tuple[int, int]:
+def metadata_payload(data: bytes | mmap, entry: int) -> tuple[int, int]:
     """The position and the length of the payload of a metadata entry."""
     root = root_table(data)
     table = tables(data, root, schema.MODEL_METADATA)[entry]
