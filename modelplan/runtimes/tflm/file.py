@@ -238,7 +238,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.file = TfliteFile(data)
-        self.checked: dict[Any, Any] = {}  # by table of options the first one with the same values
+        self.checked: dict[object, Any] = {}  # by table of options the first one with the same values
         self.alike: dict[tuple[object, ...], Any] = {}  # the first table of options by its values
         self.custom: dict[bytes, dict[str, Any] | None] = {}
 
@@ -285,7 +285,7 @@ class _Reader:
         options = self._custom_options(row) if custom else self._options(self.file.options.of(row))
         return FileOp(kind, row.inputs, row.outputs, _calls(kind, options), options, custom, row.intermediates)
 
-    def _options(self, options: Any) -> Any:
+    def _options(self, options: object) -> Any:
         """The table of options, or the first one of the file with the same values where numbers are all that it holds.
 
         Each field is read once: a damaged one is refused here and not where it is used.
@@ -333,7 +333,7 @@ def _mapping(content: bytes) -> dict[str, Any] | None:
     return options if isinstance(options, dict) else None
 
 
-def _calls(kind: str, options: Any) -> tuple[int, ...]:
+def _calls(kind: str, options: object) -> tuple[int, ...]:
     """The subgraphs that TFLM plans at this operator."""
     if options is None or kind not in _CALLING:
         return ()

@@ -10,15 +10,20 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tflite_micro.python.tflite_micro import runtime
 
 from modelplan.primitives.answering import answer_questions
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def answer(asked: tuple[Any, ...]) -> Any:
+    Array = NDArray[Any]
+
+
+def answer(asked: tuple[Any, ...]) -> object:
     """The digests of random runs, or the values of given ones; the last argument is the choice of either function."""
     name, *arguments, chosen = asked
     return run_model(*arguments, extremes=chosen) if name == "digests" else run_given(*arguments, kept=chosen)
@@ -26,7 +31,7 @@ def answer(asked: tuple[Any, ...]) -> Any:
 
 def run_given(
     model: bytes, runs: list[list[bytes]], tensors: list[int], form: str, *, kept: bool
-) -> list[tuple[list[Any], list[Any]]]:
+) -> list[tuple[list[Array], list[int | bytes]]]:
     """The outputs of each run, of which the bytes of every input are given, and the CRC-32 of each of `tensors`.
 
     With the form "bytes" all bytes of them instead. `kept`: every tensor has memory of its own; without it tensors that
@@ -42,8 +47,8 @@ def run_given(
 
 
 def _values(
-    interpreter: Any, inputs: Iterator[bytes], tensors: list[int], remember: Callable[[bytes], Any]
-) -> tuple[list[Any], list[Any]]:
+    interpreter: Any, inputs: Iterator[bytes], tensors: list[int], remember: Callable[[bytes], int | bytes]
+) -> tuple[list[Array], list[int | bytes]]:
     outputs = _outputs(interpreter, lambda details: _given(details, next(inputs)))
     return outputs, [remember(interpreter.GetTensor(t, 0)["tensor_data"].tobytes()) for t in tensors]
 
@@ -59,14 +64,14 @@ def run_model(model: bytes, arena: int, rounds: int, seed: int, *, extremes: boo
     return digests[1:]
 
 
-def _invoke(interpreter: Any, values: Callable[[Any], Any]) -> str:
+def _invoke(interpreter: Any, values: Callable[[Any], Array]) -> str:
     digest = hashlib.sha256()
     for output in _outputs(interpreter, values):
         digest.update(output.tobytes())
     return digest.hexdigest()
 
 
-def _outputs(interpreter: Any, values: Callable[[Any], Any]) -> list[Any]:
+def _outputs(interpreter: Any, values: Callable[[Any], Array]) -> list[Array]:
     """The outputs of one run, whose inputs are made from their details in order."""
     for index, details in enumerate(_details(interpreter.get_input_details)):
         interpreter.set_input(values(details), index)
@@ -74,7 +79,7 @@ def _outputs(interpreter: Any, values: Callable[[Any], Any]) -> list[Any]:
     return [interpreter.get_output(index) for index, _ in enumerate(_details(interpreter.get_output_details))]
 
 
-def _details(get: Any) -> list[Any]:
+def _details(get: Callable[[int], Any]) -> list[Any]:
     """All details in order; the package gives no count, but raises IndexError after the last."""
     details: list[Any] = []
     while True:
@@ -84,7 +89,7 @@ def _details(get: Any) -> list[Any]:
             return details
 
 
-def _given(details: Any, content: bytes) -> Any:
+def _given(details: Any, content: bytes) -> Array:
     return np.frombuffer(content, np.dtype(details["dtype"])).reshape(details["shape"])
 
 

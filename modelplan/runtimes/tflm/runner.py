@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelplan.primitives.answering import NoAnswerError, ask_isolated
 from modelplan.primitives.errors import ModelError, RequestError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 INSTALL = "pip install --pre 'modelplan[tflm]'"
 
@@ -84,7 +87,7 @@ def run_tflm(
 
 def tflm_values(
     model: bytes, inputs: Sequence[Sequence[bytes]], tensors: Sequence[int] | None = None, seconds: float = 120
-) -> list[tuple[list[Any], list[int]]]:
+) -> list[tuple[list[npt.NDArray[Any]], list[int]]]:
     """The outputs of each run, of which `inputs` has the bytes of every input, and the CRC-32 of each of `tensors`.
 
     Tensors are those of the main subgraph; where some are named, even none, each has memory of its own. Nothing is
@@ -95,20 +98,20 @@ def tflm_values(
         RefusalError: TFLM does not accept the model, crashes, or takes longer than `seconds`.
     """
     question = ("values", model, [list(run) for run in inputs], list(tensors or ()), "crc", tensors is not None)
-    values: list[tuple[list[Any], list[int]]] = _asked(question, seconds)[0]
+    values: list[tuple[list[npt.NDArray[Any]], list[int]]] = _asked(question, seconds)[0]
     return values
 
 
 def tflm_contents(
     model: bytes, inputs: Sequence[Sequence[bytes]], tensors: Sequence[int], seconds: float = 120
-) -> list[tuple[list[Any], list[bytes]]]:
+) -> list[tuple[list[npt.NDArray[Any]], list[bytes]]]:
     """The outputs of each run, and all bytes of each of `tensors`, as `tflm_values` gives their CRC-32."""
     question = ("values", model, [list(run) for run in inputs], list(tensors), "bytes", True)
-    values: list[tuple[list[Any], list[bytes]]] = _asked(question, seconds)[0]
+    values: list[tuple[list[npt.NDArray[Any]], list[bytes]]] = _asked(question, seconds)[0]
     return values
 
 
-def _asked(question: tuple[Any, ...], seconds: float) -> tuple[Any, str]:
+def _asked(question: tuple[object, ...], seconds: float) -> tuple[Any, str]:
     """What the process answers, and what TFLM logged."""
     if not installed():
         raise RequestError(f"tflite-micro is not installed; install it with: {INSTALL}")

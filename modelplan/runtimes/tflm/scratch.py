@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from modelplan.formats.tflite.tflite_file import Quantization
 from modelplan.formats.tflite.tflite_options import attributes
@@ -226,6 +226,6 @@ def _options(model: FileModel, op: FileOp) -> Options:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _known_options(file: SameBytes) -> dict[Any, Options]:  # noqa: ARG001 - the key
+def _known_options(file: SameBytes) -> dict[object, Options]:  # noqa: ARG001 - the key
     """The cache of a file's option tables, which edits of its graph keep."""
     return {}
