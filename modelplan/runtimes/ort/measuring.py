@@ -298,7 +298,7 @@ def start() -> None:
     _process.start()
 
 
-def _answer(request: dict[str, Any], seconds: float = _SECONDS) -> Any:
+def _answer(request: Mapping[str, object], seconds: float = _SECONDS) -> Any:
     """What ONNX Runtime, in a process of its own, answers to a request."""
     try:
         with _one_at_a_time:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     #: Bytes in aligned blocks, and in all.
     Bytes = NDArray[np.int64]
+    #: What is asked, by its names.
+    Request = dict[str, Any]
 
 _TYPES = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
@@ -49,7 +51,7 @@ _IDENTITY = (
 )
 
 
-def _session(request: dict[str, Any]) -> tuple[Any, Any]:
+def _session(request: Request) -> tuple[Any, Any]:
     """The session that the request's settings ask for, and the options of its runs."""
     import onnxruntime
 
@@ -79,13 +81,13 @@ def _session(request: dict[str, Any]) -> tuple[Any, Any]:
 
 def _feeds(
     inputs: Any, shapes: dict[str, list[int]], number: int, values: dict[str, list[float]] | None = None
-) -> dict[str, Any]:
+) -> dict[str, NDArray[Any]]:
     """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down; `values` are given."""
     feeds = {}
     for position, value in enumerate(inputs):
         if value.type not in _TYPES:
             raise SystemExit(f"input {value.name!r} is a {value.type}, expected a tensor of numbers")
-        dtype: Any = np.dtype(_TYPES[value.type])
+        dtype: np.dtype[Any] = np.dtype(_TYPES[value.type])
         shape = shapes[value.name]
         random = np.random.default_rng([max(number, 0), position])
         if value.name in (values or {}):
@@ -102,7 +104,7 @@ def _feeds(
     return feeds
 
 
-def _extreme(dtype: Any, number: float, name: str) -> Any:
+def _extreme(dtype: np.dtype[Any], number: float, name: str) -> float:
     if dtype.kind == "f":
         return number
     if dtype.itemsize > 1 or dtype.kind == "b":
@@ -119,7 +121,7 @@ def _shift_addresses(draw: int) -> None:
         libc.malloc(ctypes.c_size_t(48 * (number % 7 + 1)))
 
 
-def _library() -> Any:
+def _library() -> ctypes.CDLL:
     """The allocation trace, which counts from here on."""
     _load_bindings()
     library = ctypes.CDLL(None)
@@ -142,12 +144,12 @@ def _load_bindings() -> None:
     session.run_with_ort_values(["y"], {"x": values[0]}, onnxruntime.RunOptions())
 
 
-def _live(library: Any) -> Bytes:
+def _live(library: ctypes.CDLL) -> Bytes:
     """The bytes that are allocated now: in aligned blocks, which hold tensors, and in all."""
     return np.array([library.trace_live(0), library.trace_live(1)])
 
 
-def _session_bytes(request: dict[str, Any], library: Any) -> Bytes:
+def _session_bytes(request: Request, library: ctypes.CDLL) -> Bytes:
     """What a session holds without an arena, whose free room in chunks would hide bytes that runs take.
 
     What stays when it ends belongs to the process: its first session makes tables for all.
@@ -159,7 +161,9 @@ def _session_bytes(request: dict[str, Any], library: Any) -> Bytes:
     return with_session - _live(library)
 
 
-def _run_peaks(session: Any, feeds: dict[str, Any], run: Any, runs: int, library: Any) -> tuple[list[Bytes], float]:
+def _run_peaks(
+    session: Any, feeds: dict[str, Any], run: Any, runs: int, library: ctypes.CDLL
+) -> tuple[list[Bytes], float]:
     """The most that is allocated in each run, and the seconds of the quickest of the later ones.
 
     Outputs stay in the session's own blocks, as in a program in C++.
@@ -176,7 +180,7 @@ def _run_peaks(session: Any, feeds: dict[str, Any], run: Any, runs: int, library
     return peaks, min(seconds[1:] or seconds)
 
 
-def _measured(request: dict[str, Any]) -> dict[str, Any]:
+def _measured(request: Request) -> dict[str, object]:
     """The bytes of a first run and of later ones above what a loaded session needs, and the time of the quickest."""
     import onnxruntime
 
@@ -209,7 +213,7 @@ def _measured(request: dict[str, Any]) -> dict[str, Any]:
     return measurements
 
 
-def _each_measured(request: dict[str, Any]) -> list[dict[str, Any]]:
+def _each_measured(request: Request) -> list[dict[str, object]]:
     """What `_measured` tells of each of several settings, one session after the other.
 
     Another session comes first: what the first of a process leaves behind is none's need.
@@ -219,7 +223,7 @@ def _each_measured(request: dict[str, Any]) -> list[dict[str, Any]]:
     return [_measured({**request, "settings": settings}) for settings in request["several"]]
 
 
-def _optimized(request: dict[str, Any]) -> dict[str, Any]:
+def _optimized(request: Request) -> dict[str, object]:
     """The names of the values that a session has once it has optimized the graph, which it writes to a file.
 
     `blocked` are those that kernels compute in blocks of channels, with the operator of each; one whose name ends in +
@@ -243,7 +247,7 @@ def _optimized(request: dict[str, Any]) -> dict[str, Any]:
     return {"values": [name for node in graph.node for name in node.output if name], "blocked": blocked}
 
 
-def _timed(request: dict[str, Any]) -> dict[str, Any]:
+def _timed(request: Request) -> dict[str, object]:
     """CPU seconds of runs of several models in turn, a list for each."""
     sessions = [_session({**request, "model": model}) for model in request["models"]]
     feeds = [_feeds(session.get_inputs(), request["shapes"], 0, request["values"]) for session, _ in sessions]
@@ -257,12 +261,12 @@ def _timed(request: dict[str, Any]) -> dict[str, Any]:
 
 
 #: What answers a request that has this key.
-_ACTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+_ACTS: dict[str, Callable[[Request], object]] = {
     "models": _timed, "optimized": _optimized, "several": _each_measured,
 }  # fmt: skip
 
 
-def _answered(request: dict[str, Any]) -> Any:
+def _answered(request: Request) -> object:
     """The answer to a request, which a process of its own gives."""
     reading, writing = os.pipe()
     process = os.fork()
@@ -281,7 +285,7 @@ def _answered(request: dict[str, Any]) -> Any:
     return answer
 
 
-def _answer_and_exit(request: dict[str, Any], to: int) -> None:
+def _answer_and_exit(request: Request, to: int) -> None:
     answer = next((act for key, act in _ACTS.items() if key in request), _measured)
     status = 1
     try:
@@ -289,7 +293,7 @@ def _answer_and_exit(request: dict[str, Any], to: int) -> None:
             resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
         os.chdir(request["folder"])  # it may have changed since the server was started
         try:
-            sent: tuple[str, Any] = "", answer(request)
+            sent: tuple[str, object] = "", answer(request)
         except BaseException as problem:  # noqa: BLE001 - told to the process that asked
             sent = traceback.format_exception_only(problem)[-1].strip() or repr(problem), None
         with os.fdopen(to, "wb") as pipe:
