@@ -9,11 +9,14 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelplan.formats.files import read_bytes, read_text
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.targets.device import ARENA_ALIGNMENT, Block, Device, Interval, Region, blocks, linked_kind, without
+
+if TYPE_CHECKING:
+    from elftools.elf.sections import Section, Symbol
 
 INSTALL = "pip install 'modelplan[targets]'"
 #: The symbol that counts as the arena where none is named and the program has it.
@@ -109,7 +112,7 @@ def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], l
     return sections, sorted(arenas)
 
 
-def _in_memory(section: Any) -> bool:
+def _in_memory(section: Section) -> bool:
     """Whether a section is allocated; what each thread has of its own without content takes no addresses."""
     allocated, of_threads = section["sh_flags"] & 0x2, section["sh_flags"] & 0x400
     return bool(allocated and section["sh_size"] and not (of_threads and section["sh_type"] == "SHT_NOBITS"))
@@ -119,7 +122,7 @@ def _place(start: int, size: int) -> Interval:
     return Interval(start, start + size)
 
 
-def _is_arena(symbol: Any, wanted: str) -> bool:
+def _is_arena(symbol: Symbol, wanted: str) -> bool:
     kind: str = symbol["st_info"]["type"]
     return kind == "STT_OBJECT" and symbol["st_size"] > 0 and bears_name(symbol.name, wanted)
 

@@ -14,7 +14,7 @@ from modelplan.targets.device import Region, is_external
 
 _YES_NO = {"yes": True, "no": False}
 #: What may follow the size, each with the field that it sets and how its value is read.
-KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+KEYS: dict[str, tuple[str, Callable[[str], object]]] = {
     "read": ("read_bandwidth", parse_rate),
     "write": ("write_bandwidth", parse_rate),
     "rate": ("bandwidth", parse_rate),
@@ -70,13 +70,13 @@ def parse_region(text: str, known: Sequence[Region] = ()) -> Region:
         raise RequestError(f"--region {text}: {problem}") from None
 
 
-def _extent(text: str, words: str) -> dict[str, Any]:
+def _extent(text: str, words: str) -> dict[str, int]:
     """The size and, behind an @, the address."""
     size, at, base = words.partition("@")
     if not size:
         raise RequestError(f"--region {text}: no size; expected NAME:SIZE[@BASE], like sram:256KiB")
     try:
-        facts: dict[str, Any] = {"size": parse_bytes(size)}
+        facts = {"size": parse_bytes(size)}
         if at:
             facts["base"] = int(base, 0)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -41,20 +42,20 @@ def read_toml(path: str) -> Device:
         raise ModelError(f"{path}: {problem}") from None
 
 
-def _region(path: str, table: dict[str, Any]) -> Region:
+def _region(path: str, table: Mapping[str, object]) -> Region:
     for key in ("name", "size"):
         if key not in table:
             raise ModelError(f"{path}: region {table.get('name', '?')} has no {key}")
     return Region(**_checked(path, f"region {table['name']}", Region, table))
 
 
-def _engine(path: str, table: dict[str, Any]) -> Dma:
+def _engine(path: str, table: Mapping[str, object]) -> Dma:
     if table.get("channels", 1) == 0:
         raise ModelError(f"{path}: dma: channels is 0; leave [dma] out where the processor copies")
     return Dma(**{"channels": 1} | _checked(path, "dma", Dma, table))
 
 
-def _checked(path: str, what: str, kind: type, table: dict[str, Any]) -> dict[str, Any]:
+def _checked(path: str, what: str, kind: type, table: Mapping[str, object]) -> dict[str, Any]:
     """The fields of a record that a table states, each of the type that it has to be."""
     known = {field.name: str(field.type) for field in fields(kind)}
     for key, value in table.items():
