@@ -17,7 +17,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.model import Alternative
@@ -244,7 +244,7 @@ def available(text: str | None, chosen: Chosen) -> list[str]:
     return [*model_options.target_lines(chosen), *stated]
 
 
-def as_json(outcome: Outcome) -> dict[str, Any]:
+def as_json(outcome: Outcome) -> dict[str, object]:
     """The outcome as an object."""
     check, needed, limit = outcome.check, outcome.needed, outcome.check.limits.arena
     if needed is None:
@@ -265,7 +265,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _alternative(alternative: Alternative, remedies: Sequence[Alternative]) -> dict[str, Any]:
+def _alternative(alternative: Alternative, remedies: Sequence[Alternative]) -> dict[str, object]:
     needed = alternative.requirement
     figures = {"required": needed.arena, "head": needed.head, "fits": alternative in remedies} if needed else {}
     commands: Sequence[str] = alternative.commands

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import ModuleType
 
 from modelplan.cli import files
 from modelplan.cli.command_table import COMMANDS
@@ -36,7 +36,8 @@ def run(arguments: Namespace) -> int:
         import shtab
     except ImportError:
         raise RequestError("completion needs shtab: pip install 'modelplan[completion]'") from None
-    device: dict[str, Any] = {"choices": list(DEVICES)}  # in fish: the library has no way to say names and files there
+    # In fish: the library has no way to say names and files there.
+    device: dict[str, object] = {"choices": list(DEVICES)}
     if arguments.shell == "bash":
         device = {"choices": [*DEVICES, shtab.Choice("file")]}
     elif arguments.shell == "zsh":
@@ -46,7 +47,9 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def all_commands(parser_of: Callable[..., ArgumentParser], shtab: Any, device: Mapping[str, Any]) -> ArgumentParser:
+def all_commands(
+    parser_of: Callable[..., ArgumentParser], shtab: ModuleType, device: Mapping[str, object]
+) -> ArgumentParser:
     """One parser for all commands, whose arguments tell `shtab` what they name; `device` is how they tell a device."""
     parser = ArgumentParser(prog="modelplan")
     parser.add_argument("-V", "--version", action="store_true", help="the version and the build")
@@ -74,7 +77,9 @@ def _known(command: str) -> dict[str, Sequence[str]]:
     return known | plural
 
 
-def _mark(parser: ArgumentParser, shtab: Any, device: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> None:
+def _mark(
+    parser: ArgumentParser, shtab: ModuleType, device: Mapping[str, object], known: Mapping[str, Sequence[str]]
+) -> None:
     for action in parser._actions:  # noqa: SLF001 - argparse has no other list of its arguments
         if isinstance(action, _SubParsersAction):
             for inner in action.choices.values():

@@ -212,7 +212,7 @@ def target_lines(chosen: Chosen | None) -> list[str]:
     return target_report.target_lines(chosen)
 
 
-def target_facts(chosen: Chosen | None) -> dict[str, Any]:
+def target_facts(chosen: Chosen | None) -> dict[str, object]:
     """The target for a JSON document, under the key `target`; nothing without a target."""
     if chosen is None:
         return {}

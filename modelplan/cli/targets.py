@@ -11,7 +11,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import Any
 
 from modelplan.cli import files, model_options, terminal
 from modelplan.outputs.report import Section
@@ -98,7 +97,7 @@ def shown(arguments: Namespace, devices: Sequence[Device]) -> list[Section]:
     return sections
 
 
-def as_json(device: Device) -> dict[str, Any]:
+def as_json(device: Device) -> dict[str, object]:
     """The device with its blocks as an object."""
     free_blocks = [asdict(block) | {"usable": block.usable} for block in blocks(device)]
     block = usual_block(device)

@@ -233,7 +233,7 @@ class Problem:
             number += 1
         return rows_of(rows, 3)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:

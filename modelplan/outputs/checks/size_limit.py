@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.answers.check_outcomes import Findings, Judgement, Outcome
 
@@ -23,7 +22,7 @@ def limit_name(outcome: Outcome, judged: Judgement) -> str:
     return outcome.check.name + ("" if judged.quantity == "arena" else f", {judged.quantity}")
 
 
-def _rows(outcome: Outcome) -> Iterator[dict[str, Any]]:
+def _rows(outcome: Outcome) -> Iterator[dict[str, object]]:
     facts = _facts(outcome)
     if outcome.refusals:
         limit = outcome.check.limits.arena
@@ -35,11 +34,16 @@ def _rows(outcome: Outcome) -> Iterator[dict[str, Any]]:
         yield {"name": limit_name(outcome, judged), "passed": judged.passed} | figures | facts | reason
 
 
-def _facts(outcome: Outcome) -> dict[str, Any]:
+def _facts(outcome: Outcome) -> dict[str, object]:
     """What holds for all limits of a model."""
     figures = asdict(outcome.figures) if outcome.figures else {}
     setting = {key: value for key, value in asdict(outcome.setting).items() if value} if outcome.setting else {}
-    facts: dict[str, Any] = {"model": outcome.check.model, "target": outcome.check.target or None, **setting, **figures}
+    facts: dict[str, object] = {
+        "model": outcome.check.model,
+        "target": outcome.check.target or None,
+        **setting,
+        **figures,
+    }
     if outcome.refusals:
         facts["reason"] = " ".join(outcome.refusals)
     if outcome.earlier:

@@ -40,7 +40,7 @@ def render(plan: Plan) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _plain(value: Any, numbers: Mapping[int, int] = MappingProxyType({})) -> Any:
+def _plain(value: object, numbers: Mapping[int, int] = MappingProxyType({})) -> Any:
     """Dataclasses as objects, tuples and columns as lists; `numbers` stand for the bodies of operators, by their id."""
     if type(value) in _LEAVES:  # most values, and so before all else
         return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from modelplan.answers.region_layout import Stay
 from modelplan.answers.region_plan import RegionPlan, TflmArena
@@ -152,8 +151,8 @@ def executorch_ids(plan: RegionPlan) -> str:
             ids[number] = len(sizes)
             sizes.append(first + size)
             memories.append({"mem_id": ids[number], "region": region.name, "base": region.base, "size": first + size})
-    tensors: list[dict[str, Any]] = []
-    constants: list[dict[str, Any]] = []
+    tensors: list[dict[str, object]] = []
+    constants: list[dict[str, object]] = []
     for stay in plan.layout.stays:
         owner, kind = plan.owners[stay.buffer]
         if stay.region not in ids:

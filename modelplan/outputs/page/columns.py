@@ -78,7 +78,7 @@ def _planned(views: Iterable[View], graph: Graph) -> dict[int, int]:
     return {tensor: number for number, tensor in enumerate(sorted(tensors))}
 
 
-def _graph(graph: Graph, tensors: dict[int, int]) -> dict[str, Any]:
+def _graph(graph: Graph, tensors: dict[int, int]) -> dict[str, object]:
     """Tensors with memory and operators of a graph; of what an operator reads besides there are the types."""
     types, kinds = Words(), Words()
     rows = [graph.tensors[t] for t in tensors]
@@ -103,7 +103,7 @@ def _type(tensor: Tensor) -> str:
     return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
 
 
-def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[str, Any]:
+def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[str, object]:
     drawing = view.drawing
     problem = drawing.problem
     tensors = planned[number] if number >= 0 else {}
@@ -143,7 +143,7 @@ def _view(view: View, number: int, planned: Sequence[dict[int, int]]) -> dict[st
     }
 
 
-def _needs(view: View) -> dict[str, Any]:
+def _needs(view: View) -> dict[str, object]:
     """What a plan needs against what there is, and what is drawn beside its buffers."""
     drawing = view.drawing
     return {
@@ -164,7 +164,7 @@ def _needs(view: View) -> dict[str, Any]:
     }
 
 
-def _field(page: Page) -> dict[str, Any] | None:
+def _field(page: Page) -> dict[str, object] | None:
     """The answers of all allocators, lowest first."""
     if page.field is None:
         return None

@@ -6,7 +6,6 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.answers.comparison import OURS, AllocatorAnswers, Comparison, Row
 from modelplan.outputs.report import Report, Section, Table, printable
@@ -63,7 +62,7 @@ def target_remarks(answers: AllocatorAnswers) -> list[str]:
 def as_json(answers: AllocatorAnswers) -> str:
     """The answers as JSON: every row, none folded."""
     comparison, source = answers.comparison, answers.source
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "schema": SCHEMA,
         "source": comparison.title,
         "lower_bound": comparison.lower_bound,

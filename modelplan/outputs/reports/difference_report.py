@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.answers.model_difference import Bytes, Change, Difference, Named, OpChange, PeakPart
 from modelplan.outputs.report import Report, Section, Table, folded
@@ -293,7 +292,7 @@ def as_json(difference: Difference) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _side(difference: Difference, which: int) -> dict[str, Any]:
+def _side(difference: Difference, which: int) -> dict[str, object]:
     return {
         "refusals": difference.refusals[which],
         "capacity": difference.capacities[which],
@@ -306,7 +305,7 @@ def _figure(figure: Bytes) -> dict[str, int | None]:
     return {"before": figure.before, "after": figure.after, "delta": figure.delta}
 
 
-def _change(change: OpChange) -> dict[str, Any]:
+def _change(change: OpChange) -> dict[str, object]:
     columns = ("outputs", "scratch", "kept", "weights", "in_peak", "live")
     return {
         "change": change.change.value,

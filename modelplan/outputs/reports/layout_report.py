@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from modelplan.answers.moving_layout import LayoutCheck, Recheck
 from modelplan.outputs.report import Section, Table
@@ -31,7 +30,7 @@ def section_of(recheck: Recheck, layout: str) -> Section:
     )
 
 
-def _facts(recheck: Recheck) -> dict[str, Any]:
+def _facts(recheck: Recheck) -> dict[str, object]:
     """The verdict as an object."""
     return {
         "model": recheck.model,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from modelplan.answers.moving_layout import MovingPlan
 from modelplan.answers.region_layout import Copy, Stay
@@ -99,7 +98,7 @@ def as_json(plan: MovingPlan) -> str:
         "seconds": run.seconds, "waiting": run.waiting, "without_overlap": plan.blocking, "floor": plan.floor,
         "memory": plan.cost, "relaxed": plan.relaxed, "begins": list(run.begins),
     }  # fmt: skip
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "schema": SCHEMA,
         "kind": "moves",
         "made_by": plan.made_by,
@@ -122,13 +121,13 @@ def as_json(plan: MovingPlan) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _stay(moving_plan: MovingPlan, stay: Stay) -> dict[str, Any]:
+def _stay(moving_plan: MovingPlan, stay: Stay) -> dict[str, object]:
     rows = moving_plan.problem.problem
     about = {"name": rows.names[stay.buffer], "size": int(rows.size[stay.buffer])}
     return dataclasses.asdict(stay) | about | {"in": moving_plan.problem.regions[stay.region].name}
 
 
-def _copy(moving_plan: MovingPlan, copy: Copy, times: tuple[int, float, float]) -> dict[str, Any]:
+def _copy(moving_plan: MovingPlan, copy: Copy, times: tuple[int, float, float]) -> dict[str, object]:
     buffer, source, target = ends_of(moving_plan, copy)
     rows, (channel, begin, end) = moving_plan.problem.problem, times
     about = {"name": rows.names[buffer], "bytes": int(rows.size[buffer]), "from": source, "to": target}

@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import io
 import json
-from typing import Any
 
 from modelplan.answers.region_plan import RegionPlan, RegionUse
 from modelplan.outputs.exchange import json_plan
@@ -103,7 +102,7 @@ def _arena_lines(region_plan: RegionPlan) -> list[str]:
 def as_json(region_plan: RegionPlan) -> str:
     """All of it: plans of the models, regions, where every buffer lies; `region_document.read` reads it back."""
     layout = region_plan.layout
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "schema": SCHEMA,
         "kind": "memories",
         "made_by": region_plan.made_by,
@@ -123,12 +122,12 @@ def as_json(region_plan: RegionPlan) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _figures(region_plan: RegionPlan, use: RegionUse) -> dict[str, Any]:
+def _figures(region_plan: RegionPlan, use: RegionUse) -> dict[str, object]:
     return {"use": {"arena": _arena(region_plan, use), "free": use.free, "buffers": use.buffers, "most": use.most,
                     "read": use.read, "written": use.written, "seconds": use.seconds}}  # fmt: skip
 
 
-def _stay(region_plan: RegionPlan, number: int) -> dict[str, Any]:
+def _stay(region_plan: RegionPlan, number: int) -> dict[str, object]:
     stay, rows = region_plan.layout.stays[number], region_plan.problem.problem
     about = {"name": rows.names[stay.buffer], "size": int(rows.size[stay.buffer])}
     return dataclasses.asdict(stay) | about | {"kind": region_plan.owners[stay.buffer][1]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
 from modelplan.outputs.exchange import buffers_csv as problem_csv
@@ -114,11 +113,13 @@ def verdict(arenas: TflmArenas | None, needed: int, capacity: int) -> str:
     return f"{human(needed)} in {human(capacity)}: {words}"
 
 
-def as_json(shared_plan: SharedPlan, arenas: TflmArenas | None = None, facts: Mapping[str, Any] | None = None) -> str:
+def as_json(
+    shared_plan: SharedPlan, arenas: TflmArenas | None = None, facts: Mapping[str, object] | None = None
+) -> str:
     """All of it, every buffer with its offset; `facts` are further keys."""
     relation = shared_plan.relation
     names = relation.names
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "schema": SCHEMA,
         "made_by": shared_plan.made_by,
         "height": shared_plan.height,
@@ -143,12 +144,12 @@ def as_json(shared_plan: SharedPlan, arenas: TflmArenas | None = None, facts: Ma
     return json.dumps(document | dict(facts or {}), indent=1, ensure_ascii=True) + "\n"
 
 
-def _end(shared_plan: SharedPlan, model: int, tensor: int) -> dict[str, Any]:
+def _end(shared_plan: SharedPlan, model: int, tensor: int) -> dict[str, object]:
     part = shared_plan.parts[model]
     return {"model": part.name, "tensor": tensor, "name": part.graph.tensors[tensor].name}
 
 
-def _model(plan: SharedPlan, number: int) -> dict[str, Any]:
+def _model(plan: SharedPlan, number: int) -> dict[str, object]:
     """One model with its buffers, in steps from its own first one."""
     part = plan.parts[number]
     buffers = [
@@ -160,8 +161,8 @@ def _model(plan: SharedPlan, number: int) -> dict[str, Any]:
     return about | {"alone": part.alone, "first_step": plan.starts[number], "steps": part.steps, "buffers": buffers}
 
 
-def _arenas(arenas: TflmArenas) -> dict[str, Any]:
-    facts: dict[str, Any] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
+def _arenas(arenas: TflmArenas) -> dict[str, object]:
+    facts: dict[str, object] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
     if arenas.libraries:
         facts["libraries"] = [
             {"kernels": own.kernels, "pinned": own.pinned.least, "written": own.written and own.written.least}

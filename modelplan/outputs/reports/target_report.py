@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import brief, counted, human
@@ -51,7 +50,7 @@ def target_lines(chosen: Chosen) -> list[str]:
     return [*lines, *(f"note      {remark}" for remark in device.remarks)]
 
 
-def target_facts(chosen: Chosen) -> dict[str, Any]:
+def target_facts(chosen: Chosen) -> dict[str, object]:
     """The target and its block as an object."""
     return {
         "name": chosen.device.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from modelplan.answers import explanation as explaining
 from modelplan.answers import model_difference as differences
@@ -23,12 +22,11 @@ from modelplan.outputs.reports import (
     target_report,
 )
 from modelplan.outputs.reports import explanation_report as explanation
-from modelplan.outputs.schemas.plan_schema import Definitions, array_of, head, plan_schema, record
+from modelplan.outputs.schemas.plan_schema import Definitions, Schema, array_of, head, plan_schema, record
 from modelplan.outputs.schemas.region_schema import moves_schema, region_schema
 from modelplan.questions.budgets import saved_figures
 from modelplan.targets.device import Block, Device
 
-Schema = dict[str, Any]
 Fields = Mapping[str, Schema]
 
 _INTEGER: Schema = {"type": "integer"}

@@ -21,7 +21,11 @@ from modelplan.outputs.exchange.json_plan import ELSEWHERE, SUMMARY_KEYS
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def array_of(items: dict[str, Any]) -> dict[str, Any]:
+#: A schema in JSON Schema.
+Schema = dict[str, Any]
+
+
+def array_of(items: Schema) -> Schema:
     """The schema of a list whose items have one schema."""
     return {"type": "array", "items": items}
 
@@ -29,12 +33,12 @@ def array_of(items: dict[str, Any]) -> dict[str, Any]:
 #: Columns of a problem that are tables: integers in each row.
 _TABLES = {"overlaps": 3, "conflicts": 2, "groups": 3, "meetings": 4}
 _INTEGER = {"type": "integer"}
-_SCALARS: dict[Any, dict[str, Any]] = {
+_SCALARS: dict[object, Schema] = {
     bool: {"type": "boolean"}, int: _INTEGER, float: {"type": "number"}, str: {"type": "string"},
     type(None): {"type": "null"},
 }  # fmt: skip
 #: Fields of an operator that stand otherwise in the document than in its type.
-_OF_OPERATORS: dict[str, dict[str, Any]] = {
+_OF_OPERATORS: dict[str, Schema] = {
     "attributes": array_of(
         {"type": "array", "prefixItems": [_SCALARS[str], {"$ref": "#/$defs/Value"}], "items": False, "minItems": 2}
     ),
@@ -44,7 +48,7 @@ _OF_OPERATORS: dict[str, dict[str, Any]] = {
 _ABSENT = {(Requirement, "session")}
 
 
-def plan_schema() -> dict[str, Any]:
+def plan_schema() -> Schema:
     """The schema of a plan in JSON; `$id` and the field `schema` carry the version of the document.
 
     Fields may be added without a new version, so that unknown ones are allowed; one that changes its meaning or goes
@@ -65,7 +69,7 @@ def plan_schema() -> dict[str, Any]:
     return head("plan", SCHEMA, what) | record(properties) | kept
 
 
-def head(name: str, version: int, what: str, title: str = "") -> dict[str, Any]:
+def head(name: str, version: int, what: str, title: str = "") -> Schema:
     """The first fields of the schema of a document: its dialect, its name with the version, and what it is."""
     return {
         "$schema": DIALECT,
@@ -75,7 +79,7 @@ def head(name: str, version: int, what: str, title: str = "") -> dict[str, Any]:
     }
 
 
-def record(properties: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def record(properties: Mapping[str, Schema]) -> Schema:
     """The schema of an object that has all these fields."""
     return {"type": "object", "required": list(properties), "properties": dict(properties)}
 
@@ -84,7 +88,7 @@ class Definitions:
     """Schemas of types, by their names, as `dataclasses.asdict` writes them; each stands once and is referred to."""
 
     def __init__(self) -> None:
-        self.definitions: dict[str, Any] = {
+        self.definitions: dict[str, Schema] = {
             "Value": {
                 "description": "The value of an attribute.",
                 "type": ["boolean", "number", "string", "array"],
@@ -92,7 +96,7 @@ class Definitions:
             }
         }
 
-    def of(self, kind: Any) -> dict[str, Any]:
+    def of(self, kind: Any) -> Schema:
         """The schema of a type, as a reference where it is a record."""
         if kind in _SCALARS:
             return _SCALARS[kind]
@@ -115,13 +119,13 @@ class Definitions:
         assert get_origin(kind) in (types.UnionType, typing.Union), kind
         return {"anyOf": [self.of(alternative) for alternative in get_args(kind)]}
 
-    def _tuple(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    def _tuple(self, arguments: tuple[Any, ...]) -> Schema:
         if arguments[-1] is Ellipsis:
             return array_of(self.of(arguments[0]))
         items = [self.of(argument) for argument in arguments]
         return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
 
-    def _reference(self, kind: type) -> dict[str, Any]:
+    def _reference(self, kind: type) -> Schema:
         name = kind.__name__
         if name not in self.definitions:
             self.definitions[name] = {}  # so that a type that holds itself ends here
@@ -134,7 +138,7 @@ class Definitions:
             }
         return {"$ref": f"#/$defs/{name}"}
 
-    def _fields(self, kind: type) -> dict[str, Any]:
+    def _fields(self, kind: type) -> dict[str, Schema]:
         """The fields of a record as the document has them."""
         hints = typing.get_type_hints(kind, vars(nouns) | vars(summary) | vars(sys.modules[kind.__module__]))
         skipped = ELSEWHERE if kind in (Graph, Plan) else ()

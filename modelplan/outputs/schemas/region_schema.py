@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from modelplan.answers.region_layout import Copy, Stay
 from modelplan.answers.region_plan import TflmArena
 from modelplan.outputs.reports import moves_report
 from modelplan.outputs.reports.region_report import SCHEMA
-from modelplan.outputs.schemas.plan_schema import Definitions, array_of, head, plan_schema, record
+from modelplan.outputs.schemas.plan_schema import Definitions, Schema, array_of, head, plan_schema, record
 from modelplan.targets.device import Dma, Region
 
 _UNITS = "Sizes are bytes, lifetimes are steps, times seconds."
 
 
-def region_schema() -> dict[str, Any]:
+def region_schema() -> Schema:
     """The schema of a layout in JSON; `$id` and the field `schema` carry the version of the document.
 
     The plans of the models stand in it as documents of their own, with the schema of plans under `$defs`.
     """
     definitions = Definitions()
     number, text = {"type": "number"}, {"type": "string"}
-    properties: dict[str, Any] = {
+    properties: dict[str, Schema] = {
         "schema": {"const": SCHEMA, "description": "The version of the document."},
         "kind": {"const": "memories"},
         "made_by": text,
@@ -41,14 +39,14 @@ def region_schema() -> dict[str, Any]:
     return title | record(properties) | _with_plans(definitions)
 
 
-def moves_schema() -> dict[str, Any]:
+def moves_schema() -> Schema:
     """The schema of a layout that moves in JSON, likewise; channel -1 of a copy is the processor."""
     definitions = Definitions()
     number, text, count = {"type": "number"}, {"type": "string"}, {"type": "integer"}
     figures = ("seconds", "waiting", "without_overlap", "floor", "memory", "relaxed")
-    times: dict[str, Any] = dict.fromkeys(figures, number) | {"begins": array_of(number)}
+    times: dict[str, Schema] = dict.fromkeys(figures, number) | {"begins": array_of(number)}
     timed = {"required": ["channel", "begin", "end"], "properties": {"channel": count, "begin": number, "end": number}}
-    properties: dict[str, Any] = {
+    properties: dict[str, Schema] = {
         "schema": {"const": moves_report.SCHEMA, "description": "The version of the document."},
         "kind": {"const": "moves"},
         **dict.fromkeys(("made_by", "model", "method", "ended", "reader"), text),
@@ -69,6 +67,6 @@ def moves_schema() -> dict[str, Any]:
     return title | record(properties) | _with_plans(definitions)
 
 
-def _with_plans(definitions: Definitions) -> dict[str, Any]:
+def _with_plans(definitions: Definitions) -> Schema:
     """What the schemas of types refer to, and the schema of plans."""
     return {"$defs": dict(sorted(definitions.definitions.items())) | {"PlanDocument": plan_schema()}}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ C_TYPES = {
 _LEAST = {"int32_t": "(-2147483647 - 1)", "int64_t": "(-INT64_C(9223372036854775807) - 1)"}
 
 
-def number(value: Any, ctype: str) -> str:
+def number(value: float, ctype: str) -> str:
     """A number of a C type as a literal.
 
     >>> number(-128, "int8_t"), number(0.1, "float"), number(-2**31, "int32_t")
