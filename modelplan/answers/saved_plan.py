@@ -23,7 +23,7 @@ SCHEMA = 5
 #: `fits` of the summary counted the planned part alone.
 _OLDER = (2, 3, 4)
 #: Fields that were added to a type, and what they are in a document without them.
-_ADDED: dict[type, dict[str, Any]] = {
+_ADDED: dict[type, dict[str, object]] = {
     nouns.Graph: {"fingerprint": "", "source": ""}, nouns.Placement: {"found_by": "", "own_height": None},
     nouns.Problem: {"groups": [], "meetings": [], "contiguous": []}, Plan: {"banks": [], "streams": []},
     nouns.Requirement: {"session": None},
@@ -102,7 +102,7 @@ def _check(plan: Plan) -> None:
         raise ValueError("plan.problem.members holds a tensor twice")
 
 
-def _build(kind: Any, value: Any, where: str, bodies: Mapping[int, Graph]) -> Any:
+def _build(kind: Any, value: object, where: str, bodies: Mapping[int, Graph]) -> Any:
     """The object of type `kind` whose fields the JSON value holds; `bodies` are the graphs that it may name."""
     if kind is Runtime:
         return _build_runtime(value, where)
@@ -124,7 +124,7 @@ def _build(kind: Any, value: Any, where: str, bodies: Mapping[int, Graph]) -> An
     return _expect(kind, value, where)
 
 
-def _build_dataclass(kind: type, value: Any, where: str, bodies: Mapping[int, Graph]) -> Any:
+def _build_dataclass(kind: type, value: object, where: str, bodies: Mapping[int, Graph]) -> Any:
     if kind is Graph and isinstance(value, int):
         if value not in bodies:
             raise ValueError(f"{where} is {value}, expected a body behind the one that runs it")
@@ -134,7 +134,7 @@ def _build_dataclass(kind: type, value: Any, where: str, bodies: Mapping[int, Gr
 
 
 def _build_fields(
-    kind: type, names: Collection[str], value: Any, where: str, bodies: Mapping[int, Graph]
+    kind: type, names: Collection[str], value: object, where: str, bodies: Mapping[int, Graph]
 ) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
     fields = _expect(dict, value, where)
@@ -161,7 +161,7 @@ def _build_runtime(value: Any, where: str) -> Runtime:
 
 
 def _build_tuple(
-    arguments: tuple[Any, ...], items: list[Any], where: str, bodies: Mapping[int, Graph]
+    arguments: tuple[Any, ...], items: list[object], where: str, bodies: Mapping[int, Graph]
 ) -> tuple[Any, ...]:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         return tuple(_build(arguments[0], item, f"{where}[{i}]", bodies) for i, item in enumerate(items))
@@ -171,7 +171,7 @@ def _build_tuple(
     return tuple(_build(kind, item, f"{where}[{i}]", bodies) for i, (kind, item) in pairs)
 
 
-def _build_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
+def _build_union(arguments: tuple[Any, ...], value: object, where: str) -> Any:
     """Unions hold None, scalars, tuples of such, or a record: the value itself says which."""
     if value is None and type(None) in arguments:
         return None
@@ -186,7 +186,7 @@ def _build_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
     return value
 
 
-def _expect(kind: type, value: Any, where: str) -> Any:
+def _expect(kind: type, value: object, where: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"{where} is {value!r:.60}, expected {kind.__name__}")
     return value

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from modelplan.formats.dims import parsed
 from modelplan.formats.files import read_model
@@ -22,6 +22,8 @@ from modelplan.primitives.errors import ModelError, RequestError, did_you_mean
 if TYPE_CHECKING:
     from modelplan.formats.buffer_table import BufferTable
     from modelplan.formats.contents import Contents
+
+_Loaded = TypeVar("_Loaded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def is_table(path: str | Path) -> bool:
     return _row(Path(path)).table
 
 
-def _read(path: Path, row: Loader, read: Callable[[ModuleType], Any]) -> Any:
+def _read(path: Path, row: Loader, read: Callable[[ModuleType], _Loaded]) -> _Loaded:
     """What `read` reads with the loader's module, after a look at the first bytes; its errors on one line."""
     head = _head(path)
     if not row.matches(head):

@@ -65,7 +65,7 @@ def with_budget(text: str, prefix: str, row: Mapping[str, str | Sequence[str]]) 
     return edited
 
 
-def _is(text: str, wanted: Mapping[str, Any]) -> bool:
+def _is(text: str, wanted: Mapping[str, object]) -> bool:
     try:
         return tomllib.loads(text) == wanted
     except tomllib.TOMLDecodeError:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from modelplan.answers.check_outcomes import Growth, Limits
 from modelplan.formats.files import read_toml_table
@@ -113,7 +112,7 @@ def _prefix(path: Path) -> str:
     return "tool.modelplan." if path.name == SHARED else ""
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path) -> dict[str, object]:
     try:
         return read_toml_table(path)
     except ModelError as problem:
@@ -121,13 +120,13 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise RequestError(f"{problem}" if wrong else f"cannot read {problem}") from None
 
 
-def _shared_table(document: Mapping[str, Any]) -> Any:
+def _shared_table(document: Mapping[str, object]) -> object:
     """What pyproject.toml holds for modelplan; None where it holds nothing."""
     tool = document.get("tool")
     return tool.get("modelplan") if isinstance(tool, dict) else None
 
 
-def _row(path: Path, number: int, table: Mapping[str, Any]) -> BudgetRow:
+def _row(path: Path, number: int, table: Mapping[str, object]) -> BudgetRow:
     name = table.get("name")
     place = f"{path}: budget {number}" + (f" {name!r}" if isinstance(name, str) else "")
     for key in table:
@@ -145,7 +144,7 @@ def _row(path: Path, number: int, table: Mapping[str, Any]) -> BudgetRow:
     return BudgetRow(place, "".join(name), models, targets, limits, texts, of_models)
 
 
-def _of_models(place: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _of_models(place: str, table: Mapping[str, object]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The options that a budget states in a table by model."""
     for key in _PER_MODEL:
         stated = table.get(key)
@@ -155,7 +154,7 @@ def _of_models(place: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str,
             yield from ((key, pattern, _texts(place, f"{key}.{pattern}", texts)) for pattern, texts in stated.items())
 
 
-def _texts(place: str, key: str, value: Any) -> tuple[str, ...]:
+def _texts(place: str, key: str, value: object) -> tuple[str, ...]:
     several = key.partition(".")[0] in _TEXTS
     texts = value if several and isinstance(value, list) else [value]
     expected = "text or a list of texts" if several else "text"
@@ -164,7 +163,7 @@ def _texts(place: str, key: str, value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _limits(place: str, table: Mapping[str, Any]) -> Limits:
+def _limits(place: str, table: Mapping[str, object]) -> Limits:
     sizes = {key: _size(place, key, table[key]) for key in _BYTES if key in table}
     growth = table.get("growth")
     if growth is not None and (isinstance(growth, bool) or not isinstance(growth, int | str)):
@@ -175,7 +174,7 @@ def _limits(place: str, table: Mapping[str, Any]) -> Limits:
         raise RequestError(f"{place}: growth: {problem}") from None
 
 
-def _size(place: str, key: str, value: Any) -> int:
+def _size(place: str, key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise RequestError(f"{place}: {key} is {value!r}, expected bytes such as '64KiB'")
     try:

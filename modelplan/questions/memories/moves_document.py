@@ -64,7 +64,7 @@ def read(text: str, name: str) -> MovingPlan:
     return MovingPlan(plan, asked, layout, run, 0.0, floor, cost, 0.0, method, made_by, owners)
 
 
-def _layout(document: dict[str, Any], settings: dict[str, Any]) -> Layout:
+def _layout(document: dict[str, object], settings: dict[str, Any]) -> Layout:
     """The stays, the copies and the times that they promise."""
     stays = tuple(record_of(Stay, stay, f"stays[{i}]") for i, stay in enumerate(list_of(document, "stays")))
     moved = list_of(document, "copies")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from modelplan.answers import saved_plan
 from modelplan.answers.region_layout import Copy, Layout, Stay
@@ -13,12 +14,14 @@ from modelplan.answers.region_plan import RegionPlan
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.memories.asking import owners_of, region_problem
 from modelplan.questions.memories.region_planning import prove
-from modelplan.targets.device import Region
+from modelplan.targets.device import Dma, Region
 
 #: The version that is read.
 SCHEMA = 1
 #: Types of numbers in a document.
 NUMBERS = (int, float)
+
+Record = TypeVar("Record", Region, Dma, Stay, Copy)
 
 
 def kind_of(text: str) -> str:
@@ -27,7 +30,7 @@ def kind_of(text: str) -> str:
     return match[1] if match else ""
 
 
-def parsed(text: str, name: str, kind: str, schema: int) -> dict[str, Any]:
+def parsed(text: str, name: str, kind: str, schema: int) -> dict[str, object]:
     """The JSON object in `text`.
 
     Raises:
@@ -97,7 +100,7 @@ SETTINGS: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def list_of(document: dict[str, Any], key: str) -> list[Any]:
+def list_of(document: Mapping[str, object], key: str) -> list[Any]:
     """The list under a key.
 
     Raises:
@@ -109,7 +112,7 @@ def list_of(document: dict[str, Any], key: str) -> list[Any]:
     return value
 
 
-def typed(value: Any, kinds: tuple[type, ...], where: str) -> Any:
+def typed(value: object, kinds: tuple[type, ...], where: str) -> Any:
     """The value, which is of one of the types.
 
     Raises:
@@ -126,7 +129,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def record_of(kind: Any, value: Any, where: str) -> Any:
+def record_of(kind: type[Record], value: object, where: str) -> Record:
     """The record whose fields an object holds; other keys are figures that follow from them.
 
     Raises:
@@ -134,7 +137,7 @@ def record_of(kind: Any, value: Any, where: str) -> Any:
     """
     if not isinstance(value, dict):
         raise ValueError(f"{where} is {type(value).__name__}, expected an object")
-    facts = {}
+    facts: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         if field.name not in value:
             raise ValueError(f"{where} has no {field.name}")

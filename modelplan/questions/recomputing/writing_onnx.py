@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from modelplan.model import Graph
 from modelplan.primitives.errors import RequestError
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 
 def write_repeated(content: bytes, model: Graph, again: Graph, origins: Sequence[int]) -> bytes:
@@ -25,11 +28,11 @@ def write_repeated(content: bytes, model: Graph, again: Graph, origins: Sequence
         raise RequestError("only .onnx files are written with repeated operators")
     import onnx
 
-    file: Any = onnx.load_model_from_string(content)
+    file = onnx.load_model_from_string(content)
     nodes = {tuple(name for name in node.output if name): node for node in file.graph.node}
     if any(op.subgraphs for op in model.ops) or any(a.HasField("g") for n in file.graph.node for a in n.attribute):
         raise RequestError("a file with bodies is not written with repeated operators")
-    new_nodes: list[Any] = []
+    new_nodes: list[NodeProto] = []
     there = {tensor.name for tensor in file.graph.input} | {tensor.name for tensor in file.graph.initializer} | {""}
     there |= {tensor.values.name for tensor in file.graph.sparse_initializer}
     producers = {name: node for outputs, node in nodes.items() for name in outputs}
@@ -65,7 +68,7 @@ def _names(model: Graph, tensors: Sequence[int], again: Graph, others: Sequence[
     return {model.tensors[a].name: again.tensors[b].name for a, b in pairs if a >= 0}
 
 
-def _add_folded(name: str, producers: dict[str, Any], there: set[str], nodes: list[Any]) -> None:
+def _add_folded(name: str, producers: dict[str, NodeProto], there: set[str], nodes: list[NodeProto]) -> None:
     """Adds the nodes before `name` that the plan does not run, because their results are known before."""
     pending = [name]
     while pending:

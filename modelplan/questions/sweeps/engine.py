@@ -46,7 +46,7 @@ class Cluster:
     scheduler: str = ""
 
 
-def records(runs: Iterable[SweepRun], cluster: Cluster, timeout: float) -> Iterator[list[dict[str, Any]]]:
+def records(runs: Iterable[SweepRun], cluster: Cluster, timeout: float) -> Iterator[list[dict[str, object]]]:
     """The rows of all runs as records, a batch at a time in whatever order they are done.
 
     Memory holds the runs of one window, however long the table is.
@@ -131,7 +131,7 @@ def version_here() -> str:
     return __version__
 
 
-def _rows(client: Any, runs: Iterable[SweepRun], timeout: float) -> Iterator[list[dict[str, Any]]]:
+def _rows(client: Any, runs: Iterable[SweepRun], timeout: float) -> Iterator[list[dict[str, object]]]:
     """Keeps the window full and yields what is done."""
     waiting = _batches(runs)
     most = _AHEAD * max(sum(client.nthreads().values()), 1)
@@ -161,10 +161,10 @@ def _batches(runs: Iterable[SweepRun]) -> Iterator[list[SweepRun]]:
             yield batch
 
 
-def _outcome(future: Any, batch: Sequence[SweepRun]) -> list[dict[str, Any]] | None:
+def _outcome(future: Any, batch: Sequence[SweepRun]) -> list[dict[str, object]] | None:
     """The rows of a task that ended; None where its runs have to be asked one by one."""
     if future.status == "finished":
-        rows: list[dict[str, Any]] = future.result()
+        rows: list[dict[str, object]] = future.result()
         return rows
     problem = future.exception() if future.status == "error" else None
     if isinstance(problem, KilledWorker):

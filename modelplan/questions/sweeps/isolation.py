@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.questions.sweeps.rows import SweepRow, row_of
@@ -26,14 +25,14 @@ class Runner(AnsweringProcess):
     def __init__(self) -> None:
         super().__init__(*_RUNNER)
 
-    def row(self, run: SweepRun, timeout: float, *, again: bool = True) -> dict[str, Any]:
+    def row(self, run: SweepRun, timeout: float, *, again: bool = True) -> dict[str, object]:
         """The row of a run as a record: that of the process, or how the process ended.
 
         A process is stopped after `timeout` seconds by the clock. Where a signal from outside ended it, such as that of
         a system without memory, the run is tried once more.
         """
         try:
-            row: dict[str, Any] = self.ask((run, timeout), timeout)
+            row: dict[str, object] = self.ask((run, timeout), timeout)
         except NoAnswerError as problem:
             if again and not problem.late and -(problem.code or 0) in _FROM_OUTSIDE:
                 return self.row(run, timeout, again=False)
@@ -53,7 +52,7 @@ def _ending(run: SweepRun, problem: NoAnswerError, timeout: float) -> SweepRow:
     return row_of(run, "crashed", f"the process ended by {how}")
 
 
-def rows_of(records: Sequence[dict[str, Any]], timeout: float) -> list[dict[str, Any]]:
+def rows_of(records: Sequence[dict[str, object]], timeout: float) -> list[dict[str, object]]:
     """The rows of some runs, both as records: what a worker of a cluster does."""
     if not hasattr(_OF_THREAD, "runner"):
         _OF_THREAD.runner = Runner()

@@ -29,7 +29,7 @@ def measure_runs() -> None:
     _warm_up()
     memo = Memo()
 
-    def row(asked: tuple[SweepRun, float]) -> dict[str, Any]:
+    def row(asked: tuple[SweepRun, float]) -> dict[str, object]:
         run, timeout = asked
         _end_after(_BACKSTOP * timeout)
         record = asdict(measured(run, memo))

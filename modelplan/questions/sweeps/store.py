@@ -93,7 +93,7 @@ class Results:
         pairs = (zip(batch["key"].to_pylist(), batch["status"].to_pylist(), strict=True) for batch in batches)
         return Keys(key for batch in pairs for key, status in batch if key and status not in without)
 
-    def append(self, records: Iterable[dict[str, Any]]) -> None:
+    def append(self, records: Iterable[dict[str, object]]) -> None:
         """Writes rows, so that no kill can take them away."""
         _write(pa.Table.from_pylist(list(records), SCHEMA), self.parts / f"{self._next:010}.parquet")
         self._next += 1
