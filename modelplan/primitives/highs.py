@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def is_there() -> bool:
     return tuple(int(part) for part in parts[:2]) >= _LEAST
 
 
-def modules() -> tuple[Any, Any]:
+def modules() -> tuple[ModuleType, ModuleType]:
     """The modules scipy.optimize and scipy.sparse.
 
     Raises:

@@ -36,7 +36,7 @@ def run_model(asked: tuple[bytes, int, int, tuple[int, ...]]) -> tuple[tuple[str
     return digests, {t: interpreter.get_tensor(t) for t in tensors}
 
 
-def _interpreter(model: bytes, *, kept: bool = False) -> Any:
+def _interpreter(model: bytes, *, kept: bool = False) -> Interpreter:
     """The reference kernels on a model; `kept`: every tensor has memory of its own."""
     interpreter = Interpreter(
         model_content=model,
@@ -47,21 +47,21 @@ def _interpreter(model: bytes, *, kept: bool = False) -> Any:
     return interpreter
 
 
-def _invoked(interpreter: Any, feeds: Sequence[Array]) -> str:
+def _invoked(interpreter: Interpreter, feeds: Sequence[Array]) -> str:
     digest = hashlib.sha256()
     for output in _returned(interpreter, feeds):
         digest.update(output.tobytes())
     return digest.hexdigest()
 
 
-def _returned(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
+def _returned(interpreter: Interpreter, feeds: Sequence[Array]) -> list[Array]:
     for details, array in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(details["index"], array)
     interpreter.invoke()
     return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]
 
 
-def _feeds(interpreter: Any, seed: int, rounds: int) -> Iterator[list[Array]]:
+def _feeds(interpreter: Interpreter, seed: int, rounds: int) -> Iterator[list[Array]]:
     """One array of random values for each input; with more than one round also the least, 0 and the greatest."""
     rng, inputs = np.random.default_rng(seed), interpreter.get_input_details()
     for _ in range(rounds):

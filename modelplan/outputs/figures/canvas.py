@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.path import Path
+    from matplotlib.transforms import Transform
 
 Boxes = npt.NDArray[np.float64]
 #: Left, lower, right and upper border in points.
@@ -166,7 +167,7 @@ class Sheet:
         self.figure.add_artist(Rectangle((x, y), 10, 7, transform=self._points, **style))
 
     @property
-    def _points(self) -> Any:
+    def _points(self) -> Transform:
         from matplotlib.transforms import Affine2D
 
         return Affine2D().scale(1 / _POINTS) + self.figure.dpi_scale_trans

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def spread(problem: Problem, pools: Sequence[Pool], budget: Budget | None = None
     return _Model(problem, pools).solve(budget or Budget(steps=STEPS), None)
 
 
-def _ortools() -> Any:
+def _ortools() -> ModuleType:
     try:
         from ortools.sat.python import cp_model
     except ImportError:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import groupby, islice
-from typing import Any
 
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
@@ -22,7 +21,7 @@ from modelplan.questions.sweeps.run_table import SweepRun
 
 try:
     import dask
-    from distributed import Client, KilledWorker, LocalCluster, as_completed
+    from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
     from distributed.comm import connect
     from distributed.security import Security
 except ImportError:
@@ -65,7 +64,7 @@ def records(runs: Iterable[SweepRun], cluster: Cluster, timeout: float) -> Itera
 
 
 @contextmanager
-def _client(cluster: Cluster) -> Iterator[Any]:
+def _client(cluster: Cluster) -> Iterator[Client]:
     """A client of the cluster; processes of this machine end with it."""
     if cluster.scheduler:
         _require_scheduler(cluster)
@@ -76,7 +75,7 @@ def _client(cluster: Cluster) -> Iterator[Any]:
             yield client
 
 
-def _local_cluster(cluster: Cluster) -> Any:
+def _local_cluster(cluster: Cluster) -> LocalCluster:
     """Processes of this machine; they are started anew where one of them is killed while it starts."""
     for left in reversed(range(_STARTS)):
         try:
@@ -114,7 +113,7 @@ def _name(cluster: Cluster) -> str:
     return f"--scheduler {cluster.scheduler}" if cluster.scheduler else "the local cluster"
 
 
-def _require_workers(client: Any, cluster: Cluster) -> None:
+def _require_workers(client: Client, cluster: Cluster) -> None:
     """Checks that there are workers, all with this version of modelplan."""
     client.wait_for_workers(1, timeout=_WAIT)
     for worker, version in client.run(version_here, on_error="return").items():
@@ -131,7 +130,7 @@ def version_here() -> str:
     return __version__
 
 
-def _rows(client: Any, runs: Iterable[SweepRun], timeout: float) -> Iterator[list[dict[str, object]]]:
+def _rows(client: Client, runs: Iterable[SweepRun], timeout: float) -> Iterator[list[dict[str, object]]]:
     """Keeps the window full and yields what is done."""
     waiting = _batches(runs)
     most = _AHEAD * max(sum(client.nthreads().values()), 1)
@@ -161,7 +160,7 @@ def _batches(runs: Iterable[SweepRun]) -> Iterator[list[SweepRun]]:
             yield batch
 
 
-def _outcome(future: Any, batch: Sequence[SweepRun]) -> list[dict[str, object]] | None:
+def _outcome(future: Future, batch: Sequence[SweepRun]) -> list[dict[str, object]] | None:
     """The rows of a task that ended; None where its runs have to be asked one by one."""
     if future.status == "finished":
         rows: list[dict[str, object]] = future.result()

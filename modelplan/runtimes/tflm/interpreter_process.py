@@ -47,7 +47,10 @@ def run_given(
 
 
 def _values(
-    interpreter: Any, inputs: Iterator[bytes], tensors: list[int], remember: Callable[[bytes], int | bytes]
+    interpreter: runtime.Interpreter,
+    inputs: Iterator[bytes],
+    tensors: list[int],
+    remember: Callable[[bytes], int | bytes],
 ) -> tuple[list[Array], list[int | bytes]]:
     outputs = _outputs(interpreter, lambda details: _given(details, next(inputs)))
     return outputs, [remember(interpreter.GetTensor(t, 0)["tensor_data"].tobytes()) for t in tensors]
@@ -64,14 +67,14 @@ def run_model(model: bytes, arena: int, rounds: int, seed: int, *, extremes: boo
     return digests[1:]
 
 
-def _invoke(interpreter: Any, values: Callable[[Any], Array]) -> str:
+def _invoke(interpreter: runtime.Interpreter, values: Callable[[Any], Array]) -> str:
     digest = hashlib.sha256()
     for output in _outputs(interpreter, values):
         digest.update(output.tobytes())
     return digest.hexdigest()
 
 
-def _outputs(interpreter: Any, values: Callable[[Any], Array]) -> list[Array]:
+def _outputs(interpreter: runtime.Interpreter, values: Callable[[Any], Array]) -> list[Array]:
     """The outputs of one run, whose inputs are made from their details in order."""
     for index, details in enumerate(_details(interpreter.get_input_details)):
         interpreter.set_input(values(details), index)
