@@ -62,6 +62,18 @@ def test_a_dense_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: Ca
         load(path)
 
 
+def test_bodies_see_what_stands_before_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Four bodies that see the two inputs, two of them another result too; behind the chain they see that as well."""
+    monkeypatch.setattr(onnx_guards, "_MOST_SEEN", 4 * 2 + 2)
+    branches, chain = dense.branches(2), dense.chain(20)
+    ends = [dense.X, dense.CONDITION], [dense.value("y0", [4])]
+    (tmp_path / "a.onnx").write_bytes(dense.onnx_file([*branches, *chain], *ends))
+    load(tmp_path / "a.onnx")
+    (tmp_path / "a.onnx").write_bytes(dense.onnx_file([*chain, *branches], *ends))
+    with pytest.raises(ModelError, match="bodies that see 90 outer values"):
+        load(tmp_path / "a.onnx")
+
+
 @pytest.mark.slow
 def test_more_functions_than_onnx_inlines(tmp_path: Path) -> None:
     (tmp_path / "a.onnx").write_bytes(dense.onnx_functions(10_001))

@@ -123,7 +123,7 @@ def onnx_chosen_branches(n: int) -> bytes:
 
 
 def onnx_branches_that_see_much(n: int) -> bytes:
-    return onnx_file([*chain(n), *branches(n // 900 + 1)], [X, CONDITION], [value("y0", [4])])
+    return onnx_file([*chain(n), *branches(n // 3400 + 1)], [X, CONDITION], [value("y0", [4])])
 
 
 def onnx_branches_that_read_much(n: int) -> bytes:
@@ -231,8 +231,8 @@ CASES: dict[Callable[[int], bytes], tuple[int, int]] = {
     onnx_axes: (64, 2_400_000),
     onnx_weight_axes: (64, 4_900_000),
     onnx_attributes: (700_000, 0),
-    onnx_branches: (1400, 80_000),
-    onnx_chosen_branches: (1400, 80_000),
+    onnx_branches: (1499, 80_000),
+    onnx_chosen_branches: (1499, 80_000),
     onnx_branches_that_see_much: (90_000, 400_000),
     onnx_branches_that_read_much: (1700, 5000),
     onnx_loops_in_loops: (30, 0),
