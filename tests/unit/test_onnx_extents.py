@@ -88,6 +88,16 @@ def test_a_large_model_is_asked_for_letters(tmp_path: Path, monkeypatch: pytest.
     assert refusal(path).endswith("give numbers: --shape x=N,N")
 
 
+def test_a_model_of_many_open_values_is_asked_for_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from modelplan.formats.onnx import onnx_graph as loader
+
+    monkeypatch.setattr(loader, "_MOST_TRIED", 2)
+    (tmp_path / "two.onnx").write_bytes(dense.onnx_symbols(2))
+    assert "the model accepts, for example: --dim s0=1 " in refusal(tmp_path / "two.onnx")
+    (tmp_path / "three.onnx").write_bytes(dense.onnx_symbols(3))
+    assert refusal(tmp_path / "three.onnx").endswith("give numbers: --dim s0=N --dim s1=N --dim s2=N")
+
+
 @pytest.mark.parametrize("extent", [-1, -7])
 def test_an_extent_below_zero_is_open_as_in_onnx_runtime(tmp_path: Path, extent: int) -> None:
     path = saved(tmp_path, [make_node("Relu", ["x"], ["y"])], [info("x", [extent, 3])], [info("y", [extent, 3])])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Initialisers with more bytes than this are weights, whose values decide no shape.
 WEIGHT_BYTES = 1 << 16
-#: A model with more operators than this is not read again to find extents that it accepts.
+#: A model with more operators or open values than this is not read again to find extents that it accepts.
 _MOST_TRIED = 5_000
 
 
@@ -62,7 +62,7 @@ def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
             return list(found.values)
         return []
 
-    return asked(problem, still_open if problem.operators <= _MOST_TRIED else None)
+    return asked(problem, still_open if max(problem.operators, len(problem.values)) <= _MOST_TRIED else None)
 
 
 def _parsed(path: Path) -> ModelProto:
