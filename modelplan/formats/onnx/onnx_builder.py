@@ -215,10 +215,11 @@ class GraphBuilder:
 
     def find(self, name: str, place: str) -> int:
         """The tensor called `name`; one from outside becomes a captured tensor of this graph."""
-        if name in self.index:
+        try:
             return self.index[name]
-        if self.parent is None:
-            raise ValueError(f"{place}: reads {name!r}, which nothing before it writes")
+        except KeyError:
+            if self.parent is None:
+                raise ValueError(f"{place}: reads {name!r}, which nothing before it writes") from None
         outer = self.parent.find(name, place)
         source = self.parent.tensors[outer]
         kind = Kind.CONSTANT if source.kind is Kind.CONSTANT else Kind.CAPTURED
@@ -411,17 +412,17 @@ class GraphBuilder:
 
         Nothing is inferred from an extent for which the model will be refused anyway.
         """
-        hints = [self.hints.get(name) for name in node.output]
+        names = list(node.output)
+        types = [self.hints.get(name) for name in names]
         lost = follows and self.model.open and not self.model.trials
-        if all(known and (lost or not known.is_open) for known, name in zip(hints, node.output, strict=True) if name):
-            return [self.claimed(name, known, place) for name, known in zip(node.output, hints, strict=True)]
-        inferred = self._inferred(node, inputs, place)
-        where = place[len(self.place) :]
-        types = [
-            self._at(f"{where}: {name!r}", merged, inferred.get(name), known) if name else None
-            for name, known in zip(node.output, hints, strict=True)
-        ]
-        return [self.claimed(name, known, place) for name, known in zip(node.output, types, strict=True)]
+        if not all(known and (lost or not known.is_open) for known, name in zip(types, names, strict=True) if name):
+            inferred = self._inferred(node, inputs, place)
+            where = place[len(self.place) :]
+            types = [
+                self._at(f"{where}: {name!r}", merged, inferred.get(name), known) if name else None
+                for name, known in zip(names, types, strict=True)
+            ]
+        return [self.claimed(name, known, place) for name, known in zip(names, types, strict=True)]
 
     def claimed(self, name: str, known: Type | None, place: str) -> Type | None:
         """The types of outputs from the operators, completed by those the file states; remarks contradictions.

@@ -100,7 +100,7 @@ def _graph(path: Path, proto: ModelProto, dims: Dims, *, unfolded: bool = False)
     symbols = _bound(parts, dims)
     limited = Tally(limits, times=2)
     model = Model(opsets, dims, stored, limited, add_control, fingerprint(content), unfolded=unfolded)
-    builder = GraphBuilder(model, _inferred(proto, model).graph)
+    builder = GraphBuilder(model, _inferred(proto, parts, model).graph)
     try:
         graph = builder.graph(path.stem)
     except OpenExtentsError:
@@ -175,16 +175,17 @@ def _bound(graphs: list[GraphProto], dims: Dims) -> set[str]:
     """Replaces the symbols that the caller binds in all graphs; returns all symbols of the file."""
     symbols = set()
     for value in graphs[0].input:
-        dims.imply(value.name, _declared(value))
+        if value.name in dims.shapes:
+            dims.imply(value.name, _declared(value))
     for graph in graphs:
         for value in (*graph.input, *graph.output, *graph.value_info):
             for tensor_type in _tensor_types(value.type):
                 for axis, dim in enumerate(tensor_type.shape.dim):
                     if dim.HasField("dim_value") and dim.dim_value >= 0:
                         continue
-                    symbol = dim.dim_param if is_symbol(dim.dim_param) else f"{value.name}:{axis}"
-                    symbols.add(symbol)
-                    extent = dims.extent(dim.dim_param or symbol, f"{value.name}:{axis}")
+                    name, place = dim.dim_param, f"{value.name}:{axis}"
+                    symbols.add(name if is_symbol(name) else place)
+                    extent = dims.extent(name or place, place)
                     if extent is not None:
                         dim.dim_value = extent
                     elif dim.HasField("dim_value"):
@@ -211,7 +212,7 @@ def _tensor_types(proto: TypeProto | None) -> list[TypeProto.Tensor]:
     return tensor_types
 
 
-def _inferred(proto: ModelProto, model: Model) -> ModelProto:
+def _inferred(proto: ModelProto, parts: Sequence[GraphProto], model: Model) -> ModelProto:
     """The model with the types that onnx infers; `model.claims` takes what the file says of computed values.
 
     Without onnx's own data propagation, which allocates as much memory as a damaged extent says: the builder
@@ -219,7 +220,7 @@ def _inferred(proto: ModelProto, model: Model) -> ModelProto:
     """
     import onnx
 
-    claims = [_taken_claims(part, model.opsets) for part in graphs_of(proto.graph)]
+    claims = [_taken_claims(part, model.opsets) for part in parts]
     infer = onnx.shape_inference.infer_shapes
     try:
         inferred = infer(proto, strict_mode=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: An extent is a number, a symbol of the file, or None.
 Extent = int | str | None
+_NUMBERS = frozenset((int,))
 
 
 class ImpossibleError(ValueError):
@@ -35,9 +36,8 @@ class Type:
     is_open: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        numbers = tuple(extent for extent in self.shape or () if isinstance(extent, int))
-        closed = self.shape is not None and len(numbers) == len(self.shape)
-        object.__setattr__(self, "extents", numbers if closed else None)
+        closed = self.shape is not None and _NUMBERS.issuperset(map(type, self.shape))
+        object.__setattr__(self, "extents", self.shape if closed else None)
         object.__setattr__(self, "is_open", not closed and self.dtype not in UNPLANNED)
 
 
@@ -95,8 +95,8 @@ def read_type(proto: TypeProto) -> Type:
     """
     kind = proto.WhichOneof("value")
     if kind == "tensor_type":
-        dtype = dtype_name(proto.tensor_type.elem_type)
-        return Type(dtype, _shape(proto.tensor_type) if proto.tensor_type.HasField("shape") else None, proto)
+        tensor = proto.tensor_type
+        return Type(dtype_name(tensor.elem_type), _shape(tensor) if tensor.HasField("shape") else None, proto)
     if kind == "optional_type" and proto.optional_type.elem_type.WhichOneof("value") == "tensor_type":
         inner = read_type(proto.optional_type.elem_type)
         return Type(inner.dtype, inner.shape, proto)
