@@ -7,6 +7,7 @@ import pytest
 import tflite
 
 from modelplan import Graph, Op, Tensor
+from modelplan.checking.verifier import safe_overlap, semantics
 from modelplan.ops import facts
 from modelplan.ops import onnx as onnx_table
 from modelplan.ops import tflite as tflite_table
@@ -57,6 +58,19 @@ def test_a_row_has_what_its_other_facts_need(table: dict[str, OpFacts]) -> None:
     assert [kind for kind, row in table.items() if row.weights and not row.macs] == []
     assert [kind for kind, row in table.items() if row.overwrite_if and not row.overwrite] == []
     assert [kind for kind, row in table.items() if (row.group in ("join", "split")) != bool(row.parts)] == []
+
+
+@pytest.mark.parametrize(("form", "table"), [("tflite", tflite_table.OPERATORS), ("onnx", onnx_table.OPERATORS)])
+def test_the_verifier_knows_what_may_be_overwritten(form: str, table: dict[str, OpFacts]) -> None:
+    """By tables of its own: it takes what planning does, and has no row that planning does not know."""
+    planned = {kind: set(row.overwrite) for kind, row in table.items() if row.overwrite}
+    first, every, other = semantics.FIRST_OPERAND[form], semantics.ANY_OPERAND[form], semantics.OTHER_OPERAND
+    allowed = {kind: {0} for kind in first} | {kind: {operand} for kind, operand in other.items() if kind in table}
+    assert planned.keys() == allowed.keys() | every
+    assert {kind: operands for kind, operands in planned.items() if not operands <= allowed.get(kind, operands)} == {}
+    rows = {kind for kind in planned if table[kind].group in ("row", "update")}
+    assert rows
+    assert not rows & safe_overlap.POINTWISE
 
 
 def test_an_unknown_operator_shares_nothing() -> None:

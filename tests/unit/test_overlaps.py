@@ -17,15 +17,16 @@ from modelplan import BrokenPlanError, Graph, ModelError, Op, Placement, Problem
 from modelplan.answers.saved_plan import read
 from modelplan.answers.summary import summary
 from modelplan.checking.verifier.addresses import AddressLayout
+from modelplan.checking.verifier.esp_nn import needed_multiple
 from modelplan.checking.verifier.program import Program, graph_program
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.safe_overlap import least_lead
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import check_declared, plan_subject, table_subject
 from modelplan.cli import main
-from modelplan.model import Kind
+from modelplan.model import KernelLibrary, Kind
 from modelplan.model.bounds import load_bound
-from modelplan.ops import facts
+from modelplan.ops import facts, tflite
 from modelplan.outputs.exchange.json_plan import render
 from modelplan.outputs.report import plain
 from modelplan.outputs.reports import plan_report as text
@@ -369,6 +370,13 @@ def test_both_derivations_of_esp_nn_agree(kernels: str) -> None:
     assert len(several) > 600
     for case in several:
         lead_under(kernels, overlap_sweep.graph_of(case))
+
+
+@pytest.mark.parametrize("library", TFLM.libraries, ids=lambda library: library.name)
+def test_the_verifier_knows_which_maps_must_be_aligned(library: KernelLibrary) -> None:
+    kinds = {kind for kind in tflite.OPERATORS if needed_multiple(library.name, kind) > 1}
+    assert kinds == library.aligned
+    assert {needed_multiple(library.name, kind) for kind in kinds} <= {TFLM.alignment}
 
 
 def test_a_pointwise_convolution_of_esp_nn_reads_channels_left_over_again() -> None:

@@ -29,7 +29,9 @@ _VIEWS = {
 _JOINS = {"tflite": {"CONCATENATION", "PACK"}, "onnx": {"Concat"}}
 _SPLITS = {"tflite": {"SPLIT", "SPLIT_V", "UNPACK"}, "onnx": {"Split"}}
 
-ELEMENTWISE = {
+#: Operators that may write output 0 over operand 0 where both have the same elements. What needs more than one element
+#: of an operand for one of the output stands in `safe_overlap.py` too.
+FIRST_OPERAND = {
     "tflite": {
         "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGICAL_NOT",
         "LOGISTIC", "NEG", "RELU", "RELU_0_TO_1", "RELU_N1_TO_1", "RELU6", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT",
@@ -42,17 +44,17 @@ ELEMENTWISE = {
     "onnx": {
         "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Clip", "Cos",
         "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg",
-        "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus",
-        "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Cast", "CastLike", "BatchNormalization",
-        "Bernoulli", "IsNaN", "IsInf", "RotaryEmbedding",
+        "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
+        "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Cast", "CastLike",
+        "BatchNormalization", "Bernoulli", "IsNaN", "IsInf", "RotaryEmbedding",
         "Softmax", "LogSoftmax", "Hardmax", "LayerNormalization", "RMSNormalization", "GroupNormalization",
         "InstanceNormalization", "MeanVarianceNormalization", "LpNormalization",
         "ScatterElements", "Scatter", "ScatterND", "TensorScatter", "CumSum", "CumProd", "Trilu", "PRelu",
         "com.microsoft.BiasGelu", "com.microsoft.FastGelu", "com.microsoft.QuickGelu",
     },
 }  # fmt: skip
-"""Operators that may write output 0 over operand 0 where both have the same elements."""
 
+#: Operators that may write output 0 over any operand with the same elements as the output; as above.
 ANY_OPERAND = {
     "tflite": {
         "ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE",
@@ -67,17 +69,14 @@ ANY_OPERAND = {
         "LessOrEqual", "com.microsoft.SkipLayerNormalization",
     },
 }  # fmt: skip
-"""Operators that may write output 0 over any operand with the same elements as the output."""
 
-
-_ONE_OPERAND = {
+#: Operators that may write output 0 over one operand other than the first.
+OTHER_OPERAND = {
     "STABLEHLO_CLAMP": 1,
     "com.microsoft.FusedConv": 3,
     "com.microsoft.NhwcFusedConv": 3,
     "com.microsoft.NchwcConv": 3,
 }
-"""Operators that may write output 0 over one operand other than the first."""
-
 
 OPAQUE = "ethos-u"
 
@@ -153,7 +152,7 @@ def _overwritable(form: str, kind: str) -> int:
     """The operand that a kind of operator may write output 0 over; `_ANY` of them, or `_NONE`."""
     if kind in ANY_OPERAND[form]:
         return _ANY
-    return 0 if kind in ELEMENTWISE[form] else _ONE_OPERAND.get(kind, _NONE)
+    return 0 if kind in FIRST_OPERAND[form] else OTHER_OPERAND.get(kind, _NONE)
 
 
 def is_opaque(step: Step) -> bool:

@@ -1,1 +1,1 @@
-"""Files for other programs."""
+"""Files that other programs read, of a plan in one memory."""

@@ -1,4 +1,7 @@
-"""Which rule of which mode lets an output share an operand's bytes: the operator's facts and the runtime's."""
+"""Which rule of which mode lets an output share an operand's bytes.
+
+The rules themselves are data: the operator's row in `ops/` and the runtime's `Sharing` in `runtimes/`.
+"""
 
 from __future__ import annotations
 

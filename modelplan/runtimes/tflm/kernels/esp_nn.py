@@ -54,6 +54,9 @@ class EspWindow:
 Size = Callable[[EspWindow], int]
 
 _NO_BIAS = "no bias, which ESP-NN looks at"
+#: Bytes of a padded map that a depthwise convolution copies as a whole; where outputs may lie depends on it too
+#: (`esp_nn_overlap.py`).
+COPIED_WHOLE = 40 * 1024
 
 
 def _pointwise(w: EspWindow, margin: int) -> int:
@@ -130,7 +133,7 @@ def _square_1_2(w: EspWindow) -> int:
             return weights + 16
         whole = w.padded(rows, columns) * w.inputs
         strip = (w.size[1] + columns) * 3 * w.inputs
-        return weights + (whole if whole <= 40 * 1024 else strip) + 16
+        return weights + (whole if whole <= COPIED_WHOLE else strip) + 16
     if w.inputs < 12:
         return 2 * (weights + w.pixels * w.inputs) + 32
     channels = rounded_up(w.inputs, 16)

@@ -22,13 +22,14 @@ from itertools import pairwise
 from modelplan.model import Graph, Op, Tensor
 from modelplan.ops import safe_overlap
 from modelplan.ops.conditions import number, result, source
+from modelplan.runtimes.tflm.kernels.esp_nn import COPIED_WHOLE
 
 #: Operators with vector kernels, which read and write maps at multiples of 16 bytes; they drop the lower address bits.
 VECTOR_KINDS = frozenset(
     {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "MUL", "MAX_POOL_2D", "AVERAGE_POOL_2D", "SOFTMAX"}
 )
-#: Pixels of a pointwise convolution at a time, channels of a depthwise one, and bytes that it copies as a whole.
-_PIXELS, _CHANNELS, _COPIED = 8, 16, 40 * 1024
+#: Pixels of a pointwise convolution at a time, channels of a depthwise one.
+_PIXELS, _CHANNELS = 8, 16
 
 
 def _convolved(graph: Graph, op: Op, operand: int) -> int | None:
@@ -70,7 +71,7 @@ def _is_read_first(op: Op, x: Tensor, y: Tensor) -> bool:
         return False
     if not any(behind):
         return x.shape[3] == _CHANNELS
-    return (x.shape[1] + behind[0]) * (x.shape[2] + behind[1]) * x.shape[3] <= _COPIED
+    return (x.shape[1] + behind[0]) * (x.shape[2] + behind[1]) * x.shape[3] <= COPIED_WHOLE
 
 
 def _connected(graph: Graph, op: Op, operand: int) -> int | None:
