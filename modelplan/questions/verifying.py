@@ -14,7 +14,7 @@ from modelplan.checking.verifier.c_execution import execute_c, interface_of
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
-from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import milliseconds
@@ -158,9 +158,4 @@ def _run_beside_tflm(request: VerifyRequest, model: FileModel, path: Path) -> Ve
     """The verdict of what a file in plain C computes."""
     if request.quick:
         return Verdict(C_LEVEL, "skipped", "--quick: no kernel was run")
-    try:
-        return Verdict(C_LEVEL, "ok", *execute_c(model, path, request.seed))
-    except BrokenPlanError as problem:
-        return Verdict(C_LEVEL, "broken", str(problem))
-    except Skipped as reason:
-        return Verdict(C_LEVEL, "skipped", str(reason))
+    return verdict_of(C_LEVEL, lambda: execute_c(model, path, request.seed))

@@ -314,8 +314,8 @@ class _RowReplay:
         self.rows += 1
         read: list[Span] = []
         for operand, rule in zip(call.reads, rules, strict=True):
-            wanted = self._whole(operand) if rule is None else self._window(call, operand, rule, row)
-            for first, address, count in wanted:
+            whole = [(0, operand.address, self._size(operand.tensor))]
+            for first, address, count in whole if rule is None else self._window(call, operand, rule, row):
                 self._expect(operand.tensor, first, address, count)
                 read.append((address, address + count))
         for write in call.writes:
@@ -349,9 +349,6 @@ class _RowReplay:
             if self._size(r.tensor) == size and r.address <= read[0] <= read[1] <= r.address + size
         ]
         return op.kind in POINTWISE and len(same) > 0 and result[0] <= read[0] and read[1] - read[0] == result[1]
-
-    def _whole(self, operand: RowsRead) -> Iterator[tuple[int, int, int]]:
-        yield 0, operand.address, self._size(operand.tensor)
 
     def _window(self, call: KernelCall, operand: RowsRead, rule: RowReads, row: int) -> Iterator[tuple[int, int, int]]:
         """(first byte, address, bytes) of what a row of the result reads of an operand, as the kernel looks for it."""

@@ -17,6 +17,10 @@ INSTALL = "pip install 'modelplan[verify]'"
 _PROGRAM = ("-m", "modelplan.checking.verifier.litert_process")
 #: Characters of LiteRT's reason that are quoted.
 _LONGEST = 120
+#: How long a model may take.
+_SECONDS = 120
+
+Array = npt.NDArray[np.generic]
 
 
 class LiteRTError(Exception):
@@ -28,39 +32,29 @@ def litert_installed() -> bool:
     return find_spec("ai_edge_litert") is not None
 
 
-def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = 120) -> tuple[str, ...]:
+def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = _SECONDS) -> tuple[str, ...]:
     """A digest of all outputs for each of `rounds` random inputs, and for the least, 0 and the greatest values.
 
     Raises:
         LiteRTError: LiteRT does not accept the model, crashes, or takes longer than `seconds`.
     """
-    return _run(model, rounds, seed, (), seconds)[0]
+    digests: tuple[str, ...] = _asked((model, rounds, seed, ()), seconds)[0]
+    return digests
 
 
-def litert_given(
-    model: bytes, feeds: Sequence[Sequence[npt.NDArray[np.generic]]], seconds: float = 120
-) -> list[list[npt.NDArray[np.generic]]]:
+def litert_given(model: bytes, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """The outputs of each run, of which `feeds` has every input."""
-    values: list[list[npt.NDArray[np.generic]]] = _asked((model, feeds), seconds)
+    values: list[list[Array]] = _asked((model, feeds))
     return values
 
 
-def litert_tensors(
-    model: bytes, tensors: Sequence[int], seed: int, seconds: float = 120
-) -> Mapping[int, npt.NDArray[np.generic]]:
+def litert_tensors(model: bytes, tensors: Sequence[int], seed: int) -> Mapping[int, Array]:
     """The values of `tensors` by their numbers, each in memory of its own, for one random input."""
-    return _run(model, 1, seed, tensors, seconds)[1]
+    values: dict[int, Array] = _asked((model, 1, seed, tuple(tensors)))[1]
+    return values
 
 
-def _run(
-    model: bytes, rounds: int, seed: int, tensors: Sequence[int], seconds: float
-) -> tuple[tuple[str, ...], dict[int, npt.NDArray[np.generic]]]:
-    answer: tuple[tuple[str, ...], dict[int, npt.NDArray[np.generic]]]
-    answer = _asked((model, rounds, seed, tuple(tensors)), seconds)
-    return answer
-
-
-def _asked(question: tuple[object, ...], seconds: float) -> Any:
+def _asked(question: tuple[object, ...], seconds: float = _SECONDS) -> Any:
     try:
         return ask_isolated(_PROGRAM, question, seconds)[0]
     except NoAnswerError as problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.replay import replay
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import Subject, check_declared
-from modelplan.checking.verifier.verdicts import Executed, Skipped
+from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def quick_levels(subject: Subject) -> Iterator[Verdict]:
 
 
 def _whole_levels(subject: Subject) -> list[Verdict]:
-    static = _verdict(NAMES[0], lambda: _static(subject))
+    static = verdict_of(NAMES[0], lambda: _static(subject))
     if static.outcome == "broken" and not (_inside(subject) and _has_room(subject)):
         # A file may claim extents without end, and the replay follows each row.
         return [static, Verdict(NAMES[1], "skipped", "a tensor is larger than the bytes that there are for it")]
-    return [static, _verdict(NAMES[1], lambda: f"{replay(subject.program, subject.layout)} steps in two runs")]
+    return [static, verdict_of(NAMES[1], lambda: f"{replay(subject.program, subject.layout)} steps in two runs")]
 
 
 def _has_room(subject: Subject) -> bool:
@@ -102,21 +102,11 @@ def deep_levels(
     if parts:
         yield Verdict(NAMES[2], "skipped", _PARTS)
     else:
-        yield _verdict(NAMES[2], lambda: replay_values(subject, model, seed))
-    yield _verdict(NAMES[3], lambda: execute(subject, write_plan, seed))
+        yield verdict_of(NAMES[2], lambda: replay_values(subject, model, seed))
+    yield verdict_of(NAMES[3], lambda: execute(subject, write_plan, seed))
 
 
 def _static(subject: Subject) -> str:
     lives = check_static(subject.program, subject.layout)
     check_declared(subject)
     return f"{lives} lifetimes apart or allowed to share"
-
-
-def _verdict(level: str, run: Callable[[], str | Executed]) -> Verdict:
-    try:
-        said = run()
-        return Verdict(level, "ok", *said) if isinstance(said, Executed) else Verdict(level, "ok", said)
-    except BrokenPlanError as problem:
-        return Verdict(level, "broken", str(problem))
-    except Skipped as reason:
-        return Verdict(level, "skipped", str(reason))

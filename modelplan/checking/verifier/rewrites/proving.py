@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from modelplan.answers.proof import Verdict
@@ -11,7 +11,7 @@ from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort, execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
-from modelplan.checking.verifier.verdicts import Executed, Skipped
+from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.units import counted
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -56,13 +56,13 @@ def rewrite_levels(
         yield Verdict(NAMES[0], "unproved", str(reason))
         return
     yield Verdict(NAMES[0], "ok", _counted(after, compared))
-    verdict = _verdict(NAMES[1], lambda: _replayed(after, compared, kernels))
+    verdict = verdict_of(NAMES[1], lambda: _replayed(after, compared, kernels), (BrokenPlanError, Fault))
     yield verdict
     if effort is None or verdict.outcome != "ok":
         return
     with ThreadPoolExecutor(2) as runtimes:  # TFLM runs in a process of its own, LiteRT without Python's lock
-        tflm = runtimes.submit(_verdict, NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
-        litert = runtimes.submit(_verdict, NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
+        tflm = runtimes.submit(verdict_of, NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
+        litert = runtimes.submit(verdict_of, NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
         verdicts = tflm.result(), litert.result()
     yield from verdicts
 
@@ -90,13 +90,3 @@ def _replayed(source: Source, compared: Compared, kernels: str) -> str:
     by = "the file's plan" if replay.planned else "TFLM's own planner"
     loops = f", {counted(replay.loops, 'loop')} with one address for each value" if replay.loops else ""
     return f"{replay.arena:,} bytes placed by {by}, {counted(replay.operators, 'run')} of operators and copies{loops}"
-
-
-def _verdict(level: str, run: Callable[[], str | Executed]) -> Verdict:
-    try:
-        said = run()
-        return Verdict(level, "ok", *said) if isinstance(said, Executed) else Verdict(level, "ok", said)
-    except (BrokenPlanError, Fault) as problem:
-        return Verdict(level, "broken", str(problem))
-    except Skipped as reason:
-        return Verdict(level, "skipped", str(reason))
