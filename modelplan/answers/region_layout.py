@@ -7,6 +7,7 @@ one stay to the next. Without copies each buffer has one stay, which lasts as lo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -93,6 +94,12 @@ class RegionProblem:
             totals[access.step, access.buffer] = read + access.read, written + access.written
         return totals
 
+    def ends(self, copy: Copy, stays: Sequence[Stay]) -> tuple[int, int, int]:
+        """The buffer of a copy between some of the stays, and the regions it leads from and to."""
+        buffer = stays[copy.source if copy.source >= 0 else copy.target].buffer
+        source, target = (stays[end].region if end >= 0 else self.home[buffer] for end in (copy.source, copy.target))
+        return buffer, source, target
+
 
 @dataclass(frozen=True, slots=True)
 class Stay:
@@ -156,6 +163,14 @@ class Layout:
     def copied(self, copy: Copy) -> int:
         """The buffer whose content a copy carries."""
         return self.stays[copy.source if copy.source >= 0 else copy.target].buffer
+
+
+def region_heights(problem: RegionProblem, layout: Layout) -> list[int]:
+    """For each region the end of its highest stay."""
+    heights = [0] * len(problem.regions)
+    for stay in layout.stays:
+        heights[stay.region] = max(heights[stay.region], stay.offset + int(problem.problem.size[stay.buffer]))
+    return heights
 
 
 def free_range(region: Region, alignment: int) -> tuple[int, int]:

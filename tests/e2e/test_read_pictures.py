@@ -17,6 +17,7 @@ from commands import run
 from matplotlib.lines import Line2D
 
 from modelplan.answers.drawing import of_plan, of_shared
+from modelplan.answers.region_layout import region_heights
 from modelplan.outputs.figures import (
     canvas,
     field_chart,
@@ -30,7 +31,6 @@ from modelplan.outputs.figures import (
 )
 from modelplan.outputs.figures.canvas import Sheet
 from modelplan.outputs.reports import comparison_report
-from modelplan.outputs.reports.moves_report import region_heights
 from modelplan.primitives.units import human
 from modelplan.questions.analyzing import AnalyzeRequest, analyze
 from modelplan.questions.comparing_allocators import CompareRequest, compare
@@ -166,7 +166,7 @@ def test_the_map_of_contents_that_move(name: str, corpus: Path) -> None:
     boxes = rectangles(sheet)
     marks = sorted((y, text) for x, y, text in texts(sheet) if x > sheet.right)
     scales = [(low, high, size_of(text)) for (low, zero), (high, text) in pairwise(marks) if zero == "0"][::-1]
-    drawn = [number for number, height in enumerate(region_heights(plan)) if height]
+    drawn = [number for number, height in enumerate(region_heights(plan.problem, plan.layout)) if height]
     sizes = plan.problem.problem.size.tolist()
     for stay in sorted(document["stays"], key=lambda one: -sizes[one["buffer"]])[:MOST]:
         low, high, top = scales[drawn.index(stay["region"])]

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from modelplan.answers.moving_layout import MovingPlan
-from modelplan.answers.region_layout import Copy, Stay
+from modelplan.answers.region_layout import Copy, Stay, region_heights
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, Margins, Sheet
 from modelplan.outputs.figures.region_map import COLOURS, STORED, step_ticks
-from modelplan.outputs.reports.moves_report import region_heights
 from modelplan.primitives.units import brief, counted, human, milliseconds
 
 _EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
@@ -41,7 +40,7 @@ class _Bands:
     """
 
     def __init__(self, moving_plan: MovingPlan) -> None:
-        self.tops = [max(top, 1) for top in region_heights(moving_plan)]
+        self.tops = [max(top, 1) for top in region_heights(moving_plan.problem, moving_plan.layout)]
         layout, homes = moving_plan.layout, moving_plan.problem.home
         ends = [(c.source, c.target) for c in layout.copies if min(c.source, c.target) < 0]
         self.stored = {homes[layout.stays[max(pair)].buffer] for pair in ends}
@@ -101,7 +100,7 @@ def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
     copies = counted(len(moving_plan.layout.copies), "copy")
     facts = f"{times}  ·  {copies}, {human(run.copied)}"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
-    thin = brief(int(max(region_heights(moving_plan)) * _LARGE))
+    thin = brief(int(max(region_heights(moving_plan.problem, moving_plan.layout)) * _LARGE))
     legend = (
         "box: a content in a memory; dark edge: it is copied; hatched: contents that are only copied from there",
         f"arrow: a copy, from its issue to the step that needs it; upright: between two steps; thin: below {thin}",
@@ -118,7 +117,7 @@ def _region(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, number: int) -
     floor = bands.floors[number]
     box = (0, floor, sheet.steps, floor + bands.heights[number])
     sheet.boxes([box], facecolor=FREE, edgecolor=FAINT, linewidth=0.5, zorder=0)
-    if region_heights(moving_plan)[number]:
+    if region_heights(moving_plan.problem, moving_plan.layout)[number]:
         for offset in (0, bands.tops[number]):
             y = sheet.margins.bottom + bands.y(number, offset)
             sheet.line((sheet.right, sheet.right + 3), (y, y), color=MUTED, linewidth=0.5)
@@ -132,8 +131,8 @@ def _region(sheet: Sheet, moving_plan: MovingPlan, bands: _Bands, number: int) -
 
 def _facts(plan: MovingPlan, number: int) -> tuple[str, str, str]:
     """What stands beside a region."""
-    region, used = plan.problem.regions[number], region_heights(plan)[number]
-    home = sum(int(size) for size, at in zip(plan.problem.problem.size, plan.problem.home, strict=True) if at == number)
+    region, used = plan.problem.regions[number], region_heights(plan.problem, plan.layout)[number]
+    home = plan.problem.stored[number]
     kept = f"home of {brief(home)}" if home else "no stays"
     return region.name, f"{brief(used)} used" if used else kept, f"of {brief(region.size)}"
 
@@ -143,11 +142,12 @@ def _draw_stored(sheet: Sheet, plan: MovingPlan, bands: _Bands, number: int) -> 
     if number not in bands.stored:
         return
     low, high = bands.home(number)
-    kept = sum(int(size) for size, at in zip(plan.problem.problem.size, plan.problem.home, strict=True) if at == number)
     sheet.boxes([(0, low, sheet.steps, high)], zorder=2, **STORED)
     background = {"facecolor": STORED["facecolor"], "edgecolor": "none", "pad": 2.0}
     x, y = sheet.x(sheet.steps / 2), sheet.margins.bottom + (low + high) / 2
-    sheet.write(x, y, f"stored here   {brief(kept)}", SMALL, ha="center", va="center", bbox=background)
+    sheet.write(
+        x, y, f"stored here   {brief(plan.problem.stored[number])}", SMALL, ha="center", va="center", bbox=background
+    )
 
 
 def _stay(

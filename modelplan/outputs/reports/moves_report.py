@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from modelplan.answers.moving_layout import MovingPlan
-from modelplan.answers.region_layout import Copy, Stay
+from modelplan.answers.region_layout import Copy, Stay, region_heights
 from modelplan.outputs.exchange import json_plan
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import counted, human, milliseconds
@@ -45,17 +45,9 @@ def _times(plan: MovingPlan) -> Iterator[str]:
         yield f"relaxation     {milliseconds(plan.relaxed)}, gap {plan.cost / plan.relaxed - 1:.2%}"
 
 
-def region_heights(moving_plan: MovingPlan) -> list[int]:
-    """For each region the end of its highest stay."""
-    tops = [0] * len(moving_plan.problem.regions)
-    for stay in moving_plan.layout.stays:
-        tops[stay.region] = max(tops[stay.region], stay.offset + int(moving_plan.problem.problem.size[stay.buffer]))
-    return tops
-
-
 def _regions(moving_plan: MovingPlan) -> Table:
-    rows = []
-    for number, (region, top) in enumerate(zip(moving_plan.problem.regions, region_heights(moving_plan), strict=True)):
+    rows, tops = [], region_heights(moving_plan.problem, moving_plan.layout)
+    for number, (region, top) in enumerate(zip(moving_plan.problem.regions, tops, strict=True)):
         stays = sum(stay.region == number for stay in moving_plan.layout.stays)
         read, written = moving_plan.simulated.read[number], moving_plan.simulated.written[number]
         rows.append((region.name, f"{region.size:,}", f"{top:,}", f"{stays:,}", f"{read:,}", f"{written:,}"))
@@ -80,18 +72,14 @@ def _op(moving_plan: MovingPlan, step: int) -> str:
 
 def ends_of(moving_plan: MovingPlan, copy: Copy) -> tuple[int, str, str]:
     """The buffer of a copy and the names of the regions it leads from and to."""
-    stays, regions = moving_plan.layout.stays, moving_plan.problem.regions
-    buffer = moving_plan.layout.copied(copy)
-    home = moving_plan.problem.home[buffer]
-    source = regions[stays[copy.source].region if copy.source >= 0 else home].name
-    target = regions[stays[copy.target].region if copy.target >= 0 else home].name
-    return buffer, source, target
+    buffer, source, target = moving_plan.problem.ends(copy, moving_plan.layout.stays)
+    return buffer, moving_plan.problem.regions[source].name, moving_plan.problem.regions[target].name
 
 
 def as_json(plan: MovingPlan) -> str:
     """All of it: the model's plan, regions, engine, stays, copies with times; `moves_document.read` reads it back."""
     problem, run = plan.problem, plan.simulated
-    tops = region_heights(plan)
+    tops = region_heights(problem, plan.layout)
     used = [{"use": {"arena": top, "read": read, "written": written}}
             for top, read, written in zip(tops, run.read, run.written, strict=True)]  # fmt: skip
     times = {

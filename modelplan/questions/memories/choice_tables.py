@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import gcd, lcm
 
 import numpy as np
@@ -34,6 +35,11 @@ class Tables:
     def steps(self) -> int:
         """How many steps count."""
         return int(self.end.max(initial=0))
+
+    @cached_property
+    def scale(self) -> float:
+        """What costs are divided by, so that they are about 1: the largest."""
+        return float(self.cost[np.isfinite(self.cost)].max(initial=0.0)) or 1.0
 
     def cost_of(self, choice: IntArray) -> float:
         """The seconds of a choice: a region for each buffer."""

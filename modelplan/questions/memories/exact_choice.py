@@ -59,7 +59,7 @@ def exact_choice(
         RequestError: SciPy is missing or too old.
     """
     optimize, matrix, lower, upper, allowed = _program(tables, cuts, 0 if taken is None else taken)
-    scale = _scale(tables)
+    scale = tables.scale
     cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
     limits = {"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": 0.0}
     with highs.silent():
@@ -100,7 +100,7 @@ def linear_choice(tables: Tables) -> LinearChoice | None:
         RequestError: SciPy is missing or too old.
     """
     optimize, matrix, right, upper = _balances(tables)
-    count, scale = tables.cost.size, _scale(tables)
+    count, scale = tables.cost.size, tables.scale
     shape = len(tables.room), tables.steps
     cost = np.zeros(len(upper))
     cost[:count] = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale
@@ -143,11 +143,6 @@ def _balances(tables: Tables) -> tuple[Any, Any, FloatArray, FloatArray]:
     room = np.minimum(tables.room, 1).astype(np.float64)
     upper = np.concatenate([np.isfinite(tables.cost).astype(np.float64).ravel(), np.repeat(room, steps)])
     return optimize, matrix, right, upper
-
-
-def _scale(tables: Tables) -> float:
-    """What costs are divided by, so that they are about 1."""
-    return float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
 
 
 def _program(

@@ -151,9 +151,9 @@ class _Ahead:
         leaving = [c.source != HOME and self.stays[c.source].region == quick for c in self.copies]
         by_due = sorted(range(len(self.copies)), key=lambda n: (self.copies[n].due, not leaving[n]))
         for number in by_due:
-            if not copied_by_engine(self.problem, tuple(self.stays), self.copies[number]):
+            if not copied_by_engine(self.problem, self.stays, self.copies[number]):
                 continue
-            left = copy_takes(self.problem, tuple(self.stays), self.copies[number])
+            left = copy_takes(self.problem, self.stays, self.copies[number])
             left = self._issue_earlier(number, left)
             if left > 0 and leaving[number]:
                 self._end_later(number, left)

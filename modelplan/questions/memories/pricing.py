@@ -36,31 +36,28 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
 
     Cost: O(rounds * (buffers + steps) * regions), less than 10 seconds for 10,000 buffers.
     """
-    scale = float(tables.cost[np.isfinite(tables.cost)].max(initial=0.0)) or 1.0
     best = _better(tables, _greedy_choice(tables, tables.cost), _greedy_choice(tables, tables.cost, by_size=True))
     large = (len(tables.cost) + tables.steps) * len(tables.room) > _MOST_COLUMNS
     linear = None if large else exact_choice.linear_choice(tables)
     if linear is None:
-        best, bound, reduced = _subgradient_choice(tables, best, scale)
+        best, bound, reduced = _subgradient_choice(tables, best)
         if best is not None:
             best = chosen_in_parts(tables, _improve(tables, best), reduced, bound, bound * _CLOSE)
         return best, max(bound, 0.0)
     if linear.bound == np.inf:
         return None, linear.bound
-    return _from_linear(tables, best, linear, scale), max(linear.bound, 0.0)
+    return _from_linear(tables, best, linear), max(linear.bound, 0.0)
 
 
-def _from_linear(
-    tables: Tables, best: IntArray | None, linear: exact_choice.LinearChoice, scale: float
-) -> IntArray | None:
+def _from_linear(tables: Tables, best: IntArray | None, linear: exact_choice.LinearChoice) -> IntArray | None:
     """The choice from `best`, the linear relaxation and subgradient steps, improved by HiGHS in parts."""
     reduced, goal = _reduced_costs(tables, linear.prices), linear.bound * _CLOSE
     for share in (0.0, 1.0):
-        best = _better(tables, best, _greedy_choice(tables, reduced - share * scale * linear.share))
+        best = _better(tables, best, _greedy_choice(tables, reduced - share * tables.scale * linear.share))
     best = None if best is None else _improve(tables, best)
     if tables.cost.size <= _MOST_AGAIN and (best is None or tables.cost_of(best) > goal):
         # Prices of another kind lead to other choices.
-        other = _subgradient_choice(tables, None, scale)[0]
+        other = _subgradient_choice(tables, None)[0]
         best = _better(tables, best, None if other is None else _improve(tables, other))
         best = exact_choice.exact_choice(tables, nodes=_NODES_OF_FIRST).choice if best is None else best
     if best is None:
@@ -69,11 +66,9 @@ def _from_linear(
     return chosen_in_parts(tables, best, reduced, value, goal)
 
 
-def _subgradient_choice(
-    tables: Tables, best: IntArray | None, scale: float
-) -> tuple[IntArray | None, float, FloatArray]:
+def _subgradient_choice(tables: Tables, best: IntArray | None) -> tuple[IntArray | None, float, FloatArray]:
     """The best choice, the bound and the reduced costs that subgradient steps find."""
-    prices = np.zeros((len(tables.room), tables.steps))
+    prices, scale = np.zeros((len(tables.room), tables.steps)), tables.scale
     pace, waited, bound, kept = 1.0, 0, -np.inf, tables.cost
     for number in range(_ROUNDS):
         reduced = _reduced_costs(tables, prices)

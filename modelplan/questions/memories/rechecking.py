@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, Recheck
+from modelplan.answers.region_layout import region_heights
 from modelplan.answers.region_plan import RegionPlan
 from modelplan.formats import load_model
 from modelplan.formats.files import read_text
@@ -160,7 +161,5 @@ def _traffic(layout: RegionPlan | MovingPlan) -> int:
 
 def _room(layout: RegionPlan | MovingPlan) -> tuple[tuple[str, int, int], ...]:
     """For each region its name, the end of its highest stay, and its size."""
-    sizes, tops = layout.problem.problem.size, [0] * len(layout.problem.regions)
-    for stay in layout.layout.stays:
-        tops[stay.region] = max(tops[stay.region], stay.offset + int(sizes[stay.buffer]))
+    tops = region_heights(layout.problem, layout.layout)
     return tuple((region.name, top, region.size) for region, top in zip(layout.problem.regions, tops, strict=True))

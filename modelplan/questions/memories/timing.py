@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay, Timetable
@@ -38,23 +39,15 @@ def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:
     return Timetable(tuple(begins), tuple(times), clock)
 
 
-def copy_takes(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> float:
+def copy_takes(problem: RegionProblem, stays: Sequence[Stay], copy: Copy) -> float:
     """The duration of one copy in seconds."""
-    buffer, source, target = _ends(problem, stays, copy)
+    buffer, source, target = problem.ends(copy, stays)
     return copy_seconds(problem, int(problem.problem.size[buffer]), source, target)
 
 
-def copied_by_engine(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> bool:
+def copied_by_engine(problem: RegionProblem, stays: Sequence[Stay], copy: Copy) -> bool:
     """Whether the engine does the copy, and not the processor."""
-    return engine_copies(problem, *_ends(problem, stays, copy)[1:])
-
-
-def _ends(problem: RegionProblem, stays: tuple[Stay, ...], copy: Copy) -> tuple[int, int, int]:
-    """The buffer of a copy, and the regions it leads from and to."""
-    ends = [stays[end] if end >= 0 else None for end in (copy.source, copy.target)]
-    buffer = next(stay.buffer for stay in ends if stay is not None)
-    source, target = (problem.home[buffer] if stay is None else stay.region for stay in ends)
-    return buffer, source, target
+    return engine_copies(problem, *problem.ends(copy, stays)[1:])
 
 
 def step_seconds(problem: RegionProblem, layout: Layout) -> list[float]:
