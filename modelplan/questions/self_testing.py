@@ -99,9 +99,12 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
         raise ModelError(f"{model.name}: no self-test, for TFLM would not run it: {reasons}")
     _check_comparable(model, kernels)
     feeds = [generated_inputs(model, seed, run) for run in range(_RUNS)]
+    unconverted = [
+        [x if e is None else e.passed_before(x) for x, e in zip_longest(feed, host.inputs)] for feed in feeds
+    ]
     exact = all(map(_is_exact, (original, model)))
     try:
-        outputs = [run for run, _ in tflm_values(planner.without_plan(original.data), _as_passed(feeds, host))]
+        outputs = [run for run, _ in tflm_values(planner.without_plan(original.data), unconverted)]
         outputs = [[y if e is None else e.quantised(y) for y, e in zip_longest(run, host.outputs)] for run in outputs]
         written = _written(model, feeds, outputs, seen=exact and _keeps_whole_tensors(model, kernels))
     except RefusalError as problem:
@@ -150,11 +153,6 @@ def _written(
 def _keeps_whole_tensors(model: FileModel, kernels: str) -> bool:
     """Whether every operator finds and leaves whole tensors: plans of stripes let others have the parts of no use."""
     return planner.read_plan(model) is None or keeps_whole_tensors(offline_subject(model, kernels))
-
-
-def _as_passed(feeds: Sequence[Sequence[bytes]], host: HostSide) -> list[list[bytes]]:
-    """Inputs of a model whose program converts, as they are before that."""
-    return [[x if e is None else e.passed_before(x) for x, e in zip_longest(feed, host.inputs)] for feed in feeds]
 
 
 def _interface(model: FileModel, host: HostSide) -> list[list[tuple[int, int]]]:

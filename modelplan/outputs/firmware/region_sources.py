@@ -27,7 +27,10 @@ def c_header(region_plan: RegionPlan) -> str:
         "",
         "#include <stdint.h>",
     ]
-    names = _identifiers(region_plan)
+    names = [
+        f"MODELPLAN_{_word(_name(region_plan, stay)).upper()[-60:].strip('_')}_{stay.buffer}"
+        for stay in region_plan.layout.stays
+    ]
     words = [_word(region.name) for region in region_plan.problem.regions]
     if len(set(words)) < len(words):
         raise RequestError(f"two regions have one name in C: {', '.join(words)}")
@@ -174,13 +177,6 @@ def executorch_ids(plan: RegionPlan) -> str:
 
 def _name(region_plan: RegionPlan, stay: Stay) -> str:
     return region_plan.problem.problem.names[stay.buffer]
-
-
-def _identifiers(plan: RegionPlan) -> list[str]:
-    """A macro's name for each stay: its buffer's name and number."""
-    return [
-        f"MODELPLAN_{_word(_name(plan, stay)).upper()[-60:].strip('_')}_{stay.buffer}" for stay in plan.layout.stays
-    ]
 
 
 def _word(text: str) -> str:

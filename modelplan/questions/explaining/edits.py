@@ -128,27 +128,20 @@ def compacted(graph: Graph, model: FileModel | None, gone: frozenset[int]) -> tu
         return graph, model
     kept = [t for t in range(len(graph.tensors)) if t not in gone]
     number = {old: new for new, old in enumerate(kept)} | {-1: -1}
-    return _numbered_graph(graph, kept, number), model and _numbered_file(model, kept, number)
 
+    def new(tensors: Sequence[int]) -> tuple[int, ...]:
+        return tuple(number[t] for t in tensors)
 
-def _numbered_graph(graph: Graph, kept: Sequence[int], number: Mapping[int, int]) -> Graph:
-    new = _renumbering(number)
-    ops = (replace(op, inputs=new(op.inputs), outputs=new(op.outputs)) for op in graph.ops)
+    ops = tuple(replace(op, inputs=new(op.inputs), outputs=new(op.outputs)) for op in graph.ops)
     tensors = tuple(graph.tensors[t] for t in kept)
-    return replace(graph, tensors=tensors, ops=tuple(ops), inputs=new(graph.inputs), outputs=new(graph.outputs))
-
-
-def _numbered_file(model: FileModel, kept: Sequence[int], number: Mapping[int, int]) -> FileModel:
-    new = _renumbering(number)
+    graph = replace(graph, tensors=tensors, ops=ops, inputs=new(graph.inputs), outputs=new(graph.outputs))
+    if model is None:
+        return graph, None
     (main,) = model.subgraphs
-    ops = (
+    file_ops = tuple(
         replace(op, inputs=new(op.inputs), outputs=new(op.outputs), intermediates=new(op.intermediates))
         for op in main.ops
     )
-    tensors = tuple(main.tensors[t] for t in kept)
-    changed = FileSubgraph(tensors, tuple(ops), new(main.inputs), new(main.outputs))
-    return replace(model, subgraphs=(changed,))
-
-
-def _renumbering(number: Mapping[int, int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
-    return lambda tensors: tuple(number[t] for t in tensors)
+    listed = tuple(main.tensors[t] for t in kept)
+    changed = FileSubgraph(listed, file_ops, new(main.inputs), new(main.outputs))
+    return graph, replace(model, subgraphs=(changed,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,10 +96,7 @@ class _Buffers:
         for buffer in plan.problem:
             stays = any(plan.graph.tensors[m.tensor].kind is Kind.STATE for m in buffer.members)
             start, end = (0, steps) if stays else (buffer.start + offset, buffer.end + offset)
-            row = Buffer(
-                name + buffer.name, buffer.size, start, end, buffer.alignment, None, buffer.members, buffer.kind
-            )
-            self._add(row, constant=False)
+            self._add(replace(buffer, name=name + buffer.name, start=start, end=end, pin=None), constant=False)
         for index in self._apart():
             tensor, align = plan.graph.tensors[index], plan.runtime.alignment
             size = tensor.file_bytes

@@ -126,12 +126,8 @@ def _away_from_zero(value: np.float32) -> np.float32:
     return np.float32(math.floor(float(value) + 0.5) if value >= 0 else math.ceil(float(value) - 0.5))
 
 
-def reciprocal_of_sum(value: int) -> int:
-    """1 / (1 + x) for x from 0 to 1, all with 31 bits behind the point, by Newton's division."""
-    return _newton(value, lambda x: 2**31 - 1 if x > 2**30 - 1 else x * 2)
-
-
 def _newton(value: int, finish: Callable[[int], int]) -> int:
+    """Newton's division by 1 + x for x from 0 to 1; `finish` makes of the quotient what is asked for."""
     half = (value + 2**31) // 2
     x = 1515870810 + high_product(half, -1010580540)
     for _ in range(3):
@@ -147,7 +143,8 @@ def logistic_of(value: int, integer_bits: int) -> int:
     """
     if value == 0:
         return 1 << 30
-    positive = reciprocal_of_sum(exponential(-abs(value), integer_bits))
+    # 1 / (1 + e) of e = exp(-|x|), with 31 bits behind the point
+    positive = _newton(exponential(-abs(value), integer_bits), lambda x: _MOST if x > 2**30 - 1 else x * 2)
     return positive if value > 0 else _MOST - positive
 
 

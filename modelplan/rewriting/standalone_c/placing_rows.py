@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from modelplan.model.c_program import (
     CProgram,
@@ -298,20 +298,14 @@ def _based(steps: Sequence[Step], bases: Sequence[int]) -> Iterator[Step]:
     """The steps with addresses in the buffer."""
     for step in steps:
         if isinstance(step, KernelCall):
-            reads = tuple(
-                RowsRead(r.tensor, r.value, r.first, r.rows, r.above, bases[r.value] + r.address, r.left, r.width)
-                for r in step.reads
-            )
-            writes = tuple(
-                RowsWritten(w.tensor, w.value, w.first, w.rows, bases[w.value] + w.address) for w in step.writes
-            )
+            reads = tuple(replace(read, address=bases[read.value] + read.address) for read in step.reads)
+            writes = tuple(replace(write, address=bases[write.value] + write.address) for write in step.writes)
             scratch = bases[step.scratch] if step.scratch >= 0 else -1
-            yield KernelCall(step.operator, reads, writes, step.columns, scratch)
+            yield replace(step, reads=reads, writes=writes, scratch=scratch)
         elif isinstance(step, ValueShift):
-            base = bases[step.value]
-            yield ValueShift(step.value, base + step.address, base + step.to, step.nbytes)
+            yield replace(step, address=bases[step.value] + step.address, to=bases[step.value] + step.to)
         else:
-            yield RowsArrival(step.value, bases[step.value] + step.address, step.nbytes)
+            yield replace(step, address=bases[step.value] + step.address)
 
 
 def joined(steps: Iterator[Step], graph: StagedGraph) -> Iterator[Step]:
@@ -338,17 +332,15 @@ def _both(a: Step, b: Step, graph: StagedGraph) -> KernelCall | None:
         if then.address - first.address != (then.first - first.first) * row_bytes:
             return None
         rows = max(first.first + first.rows, then.first + then.rows) - first.first
-        reads.append(RowsRead(first.tensor, first.value, first.first, rows, first.above, first.address))
+        reads.append(replace(first, rows=rows))
     writes = []
     for written, more in zip(a.writes, b.writes, strict=True):
         if more.address - written.address != written.rows * graph.rows.shape(written.tensor).row_bytes:
             return None
-        writes.append(
-            RowsWritten(written.tensor, written.value, written.first, written.rows + more.rows, written.address)
-        )
+        writes.append(replace(written, rows=written.rows + more.rows))
     if not graph.rows.operators[a.operator].in_order and not _apart(reads, writes, graph):
         return None
-    return KernelCall(a.operator, tuple(reads), tuple(writes), None, a.scratch)
+    return replace(a, reads=tuple(reads), writes=tuple(writes))
 
 
 def _apart(reads: Sequence[RowsRead], writes: Sequence[RowsWritten], graph: StagedGraph) -> bool:

@@ -18,7 +18,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.rewriting.standalone_c.c_text import C_TYPES
 from modelplan.rewriting.standalone_c.kernel_records import COperator, rows_of
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
-from modelplan.runtimes.tflm.file import FileModel, FileTensor
+from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.planner import without_plan
 from modelplan.runtimes.tflm.runner import tflm_contents
@@ -113,10 +113,6 @@ def _times(program: CProgram, model: FileModel) -> dict[int, npt.NDArray[np.uint
     return times
 
 
-def _pixel_bytes(tensor: FileTensor) -> int:
-    return tensor.nbytes // max(prod(tensor.shape[:-1]), 1)
-
-
 def expected_c_runs(
     model: FileModel, operators: Mapping[int, COperator], program: CProgram, seed: int = 0, runs: int = 3
 ) -> tuple[CExpectedRun, ...]:
@@ -133,8 +129,10 @@ def expected_c_runs(
     feeds = [generated_inputs(model, seed, run) for run in range(runs)]
     expected_runs, times = [], {t: counts.ravel() for t, counts in _times(program, model).items()}
     for outputs, contents in tflm_contents(without_plan(model.data), feeds, tensors):
-        pairs = zip(tensors, contents, strict=True)
-        hashes = {t: pixel_hashes(c, _pixel_bytes(main.tensors[t]), times.get(t)) for t, c in pairs}
+        hashes = {}
+        for t, content in zip(tensors, contents, strict=True):
+            pixel_bytes = main.tensors[t].nbytes // max(prod(main.tensors[t].shape[:-1]), 1)
+            hashes[t] = pixel_hashes(content, pixel_bytes, times.get(t))
         expected_runs.append(CExpectedRun(tuple(pixel_hashes(o.tobytes(), o.nbytes) for o in outputs), hashes))
     return tuple(expected_runs)
 

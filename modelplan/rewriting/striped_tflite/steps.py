@@ -221,7 +221,9 @@ def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[Memor
     for tick, step, iteration, passed in _executed(program):
         if telling and passed is not None:
             if step.starts:
-                yield from _of_ends(program, passed, _of_step(program, tick, step, iteration))
+                # Accesses to maps that the loop reads and makes change from iteration to iteration, others do not.
+                ends = {program.group_offsets[t].group for t in passed.ends}
+                yield from (a for a in _of_step(program, tick, step, iteration) if a.group in ends)
             continue
         if step.starts or step.kind == "WHILE":
             yield from _of_step(program, tick, step, iteration)
@@ -232,12 +234,6 @@ def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[Memor
             yield MemoryAccess(group, lo, hi, tick, writes, value)
     for t in program.graph.outputs:
         yield from _whole(program, t, tick + 1, writes=False)
-
-
-def _of_ends(program: TfliteProgram, loop: TfliteLoop, all_accesses: Iterator[MemoryAccess]) -> Iterator[MemoryAccess]:
-    """The accesses to maps that a loop reads and makes, which change from iteration to iteration."""
-    ends = {program.group_offsets[t].group for t in loop.ends}
-    return (access for access in all_accesses if access.group in ends)
 
 
 def _whole(program: TfliteProgram, value: int, step: int, *, writes: bool) -> Iterator[MemoryAccess]:

@@ -8,7 +8,7 @@ every tensor on the list; numbers of tensors in what stays are changed where the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from modelplan.formats.tflite.flatbuffer_tables import (
@@ -162,7 +162,8 @@ class _Writer:
         values, subgraphs = [*self.number, *(_NO_VALUE,) * kept], [front.at(other) for other in self.others]
         for loop in loops:
             for steps, outputs in (((loop.condition,), loop.condition.outputs), (loop.body, loop.outputs)):
-                number = _numbered_values((*loop.inputs, *(t for s in steps for t in (*s.inputs, *s.outputs))))
+                used = dict.fromkeys((*loop.inputs, *(t for s in steps for t in (*s.inputs, *s.outputs))))
+                number = {t: i for i, t in enumerate(t for t in used if t >= 0)}
                 subgraphs.append(self._part(number, steps, loop.inputs, outputs))
                 values += number
         main = self._main()
@@ -400,11 +401,6 @@ class _Writer:
             at = field(self.model, buffer, 1)
             if at and struct.unpack_from("<Q", self.model, at)[0] > 1:
                 raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
-
-
-def _numbered_values(values: Iterable[int]) -> dict[int, int]:
-    """A number for each value of a subgraph, in the order in which they come up."""
-    return {t: i for i, t in enumerate(dict.fromkeys(t for t in values if t >= 0))}
 
 
 def added_kinds(program: TfliteProgram, model: Graph) -> Sequence[str]:

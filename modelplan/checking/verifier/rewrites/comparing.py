@@ -40,7 +40,10 @@ def compare_rows(original: Source, rewritten: Source) -> Compared:
     pieces = max((base.uses for base in catalogue.bases), default=0)
     catalogue.close()
     second = trace_run(rewritten, catalogue, host)
-    _check_not_swapped(original, rewritten, pieces, max((base.uses for base in catalogue.bases), default=0))
+    if pieces > 1 >= max((base.uses for base in catalogue.bases), default=0):  # a model is in one piece
+        raise RequestError(
+            f"{original.name} is computed in stripes and {rewritten.name} is not: were the two files swapped?"
+        )
     for position, (wanted, content) in enumerate(zip(first.outputs, second.returned, strict=True)):
         cell = rewritten.parts[0].cells[rewritten.parts[0].outputs[position]]
         _check_output(catalogue, rewritten, cell, wanted, content)
@@ -87,14 +90,6 @@ def _shown(cell: Cell, name: str) -> str:
         return f"{getattr(cell, name)!r}"
     coding = cell.coding
     return f"{coding.dtype}, scales {list(coding.scales)}, zero points {list(coding.zero_points)}"
-
-
-def _check_not_swapped(original: Source, rewritten: Source, before: int, after: int) -> None:
-    """A model is in one piece; where only the first file is in stripes, the two were given in the wrong order."""
-    if before > 1 and after <= 1:
-        raise RequestError(
-            f"{original.name} is computed in stripes and {rewritten.name} is not: were the two files swapped?"
-        )
 
 
 def _check_output(catalogue: Catalogue, source: Source, cell: Cell, wanted: Content, content: Content) -> None:

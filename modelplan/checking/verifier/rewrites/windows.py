@@ -340,13 +340,12 @@ def _multiplied(_op: Operation, operands: Sequence[WindowOperand | None], output
     return WindowSpread((*axes, *(each_row(n) for n in output.shape[-2:])), rest)
 
 
-def _connected(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
+def _connected(op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
     """FULLY_CONNECTED that keeps the axes of its operand: all along the last one, for each other index by itself."""
-    x, last = operands[0], len(output.shape) - 1
-    if x is None or last < 1 or x.content.shape[:-1] != output.shape[:-1]:
+    x = operands[0]
+    if x is None or len(output.shape) < 2 or x.content.shape[:-1] != output.shape[:-1]:
         return None
-    axes = (*(tuple((s,) for s in axis) for axis in x.content.axes[:-1]), each_row(output.shape[-1]))
-    return WindowSpread(axes, (("operand 0", _without(x, range(last))), *_others(operands, 1)))
+    return _along_last(op, operands, output)
 
 
 def _averaged(_op: Operation, operands: Sequence[WindowOperand | None], output: Cell) -> WindowSpread | None:
