@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from modelplan.ops import facts
 from modelplan.rewriting.striped_onnx.layers import Reading
+from modelplan.rewriting.striped_onnx.unrolled_nodes import free_name
 from modelplan.rewriting.striped_onnx.writing import with_nodes
 
 if TYPE_CHECKING:
@@ -123,11 +124,3 @@ def _copied(node: NodeProto, renamed: dict[str, str], name: str, reading: Readin
         del copy.attribute[:]
         copy.attribute.extend(others)
     return copy
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """The name, made longer where it is taken; it is taken from then on."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

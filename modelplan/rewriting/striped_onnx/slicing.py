@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
-from modelplan.rewriting.striped_onnx.remaking import free_name
+from modelplan.rewriting.striped_onnx.unrolled_nodes import free_name
 from modelplan.rewriting.striped_onnx.writing import with_nodes
 
 if TYPE_CHECKING:

@@ -21,6 +21,14 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow,
 from modelplan.runtimes.ort import ORT
 
 
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, made longer where it is taken; it is taken from then on."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class OnnxStep(StripedStep):
     """One node: an unsplit operator of the graph or one in a stripe, or a Slice, Concat or Identity that is added.
@@ -63,10 +71,7 @@ class OnnxProgram(StripedProgram[OnnxStep]):
 
     def add_rows(self, name: str, t: int, shape: tuple[int, ...]) -> int:
         """Adds a value of some rows of a value of the model, which gets a new name."""
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        value = self.add(AddedValue(name, t, shape))
+        value = self.add(AddedValue(free_name(name, self.taken), t, shape))
         self.sizes[value] = self._bytes(t, shape)
         return value
 

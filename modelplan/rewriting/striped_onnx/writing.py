@@ -22,7 +22,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
 from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, is_valid, margins
-from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep
+from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep, free_name
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -360,11 +360,7 @@ class _Writer:
         return self.constants[key]
 
     def _new(self, name: str) -> str:
-        name = f"{name}_node" if name in self.values else name
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name
+        return free_name(f"{name}_node" if name in self.values else name, self.taken)
 
 
 def node_reads(node: NodeProto) -> list[str]:

@@ -80,7 +80,7 @@ def _session(request: Request) -> tuple[Any, Any]:
 
 
 def _feeds(
-    inputs: Any, shapes: dict[str, list[int]], number: int, values: dict[str, list[float]] | None = None
+    inputs: Any, shapes: dict[str, list[int]], number: int, values: dict[str, list[float]]
 ) -> dict[str, NDArray[Any]]:
     """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down; `values` are given."""
     feeds = {}
@@ -90,8 +90,8 @@ def _feeds(
         dtype: np.dtype[Any] = np.dtype(_TYPES[value.type])
         shape = shapes[value.name]
         random = np.random.default_rng([max(number, 0), position])
-        if value.name in (values or {}):
-            feeds[value.name] = np.resize(np.array((values or {})[value.name]).astype(dtype), shape)
+        if value.name in values:
+            feeds[value.name] = np.resize(np.array(values[value.name]).astype(dtype), shape)
         elif number < 0:
             feeds[value.name] = np.full(shape, _extreme(dtype, *_EXTREMES[-1 - number]), dtype)
         elif dtype.kind == "f":

@@ -474,16 +474,18 @@ class _Runner:
         Source: while.cc and kernel_util.cc of tflite-micro.
         """
         condition, body = self._called(op)
-        self._pass(op, [(op.subgraph, t) for t in op.inputs], [(condition, t) for t in self._entered(condition)])
-        self._pass(op, [(op.subgraph, t) for t in op.inputs], [(op.subgraph, t) for t in op.outputs])
+        parts = self.source.parts
+        operands, outputs = [(op.subgraph, t) for t in op.inputs], [(op.subgraph, t) for t in op.outputs]
+        tested = [(condition, t) for t in parts[condition].inputs]
+        self._pass(op, operands, tested)
+        self._pass(op, operands, outputs)
         self.iteration.append(0)
         while self._goes_on(op, condition):
             self.iteration[-1] += 1
-            outputs = [(op.subgraph, t) for t in op.outputs]
-            self._pass(op, outputs, [(body, t) for t in self._entered(body)])
+            self._pass(op, outputs, [(body, t) for t in parts[body].inputs])
             self._part(body)
-            self._pass(op, [(body, t) for t in self.source.parts[body].outputs], outputs)
-            self._pass(op, outputs, [(condition, t) for t in self._entered(condition)])
+            self._pass(op, [(body, t) for t in parts[body].outputs], outputs)
+            self._pass(op, outputs, tested)
         self.trace.iterations[body] += self.iteration.pop()
 
     def _called(self, op: Operation) -> tuple[int, int]:
@@ -497,9 +499,6 @@ class _Runner:
         if len(counts) != 1 or len(parts[condition].outputs) != 1:
             raise Fault(op.label, "hands over another number of values than its subgraphs take")
         return condition, body
-
-    def _entered(self, number: int) -> tuple[int, ...]:
-        return self.source.parts[number].inputs
 
     def _goes_on(self, op: Operation, condition: int) -> bool:
         self._part(condition)
