@@ -203,10 +203,8 @@ def chosen_target(arguments: Namespace) -> Chosen | None:
     return choose_target(target_options(arguments))
 
 
-def target_lines(chosen: Chosen | None) -> list[str]:
-    """Lines that name the target and the block of its memory that is meant; none without a target."""
-    if chosen is None:
-        return []
+def target_lines(chosen: Chosen) -> list[str]:
+    """Lines that name the target and the block of its memory that is meant."""
     from modelplan.outputs.reports import target_report  # here, so that a command without a target does not wait for it
 
     return target_report.target_lines(chosen)

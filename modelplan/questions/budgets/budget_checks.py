@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,8 +143,10 @@ def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
     """The checks of one budget: each model with each target."""
     models = list(matched(file, row))
     for target in row.targets or (None,):
-        with _name_place(row.place):
+        try:
             chosen = choose_target(_target_request(row, target, file.path.parent))
+        except ModelPlanError as problem:
+            raise type(problem)(f"{row.place}: {problem}") from None
         arena = row.limits.arena if row.limits.arena is not None or chosen is None else chosen.known_budget
         for path, key in models:
             name = _name(row, key, target, len(models))
@@ -198,15 +199,6 @@ def _target_path(target: str, folder: Path) -> str:
     if not head and colon:
         return f"from:{folder / path}"
     return str(folder / target) if target.partition("#")[0].endswith(".toml") else target
-
-
-@contextmanager
-def _name_place(place: str) -> Iterator[None]:
-    """Puts the place of a budget in front of what is wrong with it."""
-    try:
-        yield
-    except ModelPlanError as problem:
-        raise type(problem)(f"{place}: {problem}" if place else str(problem)) from None
 
 
 def baseline_of(text: str | None, folder: Path) -> Baseline | None:
