@@ -17,9 +17,9 @@ class Ejector {
  public:
   Ejector(const Units& units, std::uint64_t seed);
 
-  // Tries to bring all units below `limit` in at most `moves` placements and about so many looks, `loose` of them anew
-  // whether they fit or not; true if it did, else `bases` stay.
-  bool lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves, std::int64_t looks);
+  // Tries to bring all units below `limit` in at most `moves` placements, `loose` of them anew whether they fit or
+  // not; true if it did, else `bases` stay.
+  bool lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves);
 
   // Looks at units and forbidden distances so far.
   std::int64_t work() const { return work_; }

@@ -209,10 +209,9 @@ class Search {
   using Ranked = std::pair<std::int64_t, Array<std::size_t>>;
 
   // Pushes units out of the way until those at the top fit below it. The step down is halved where it fails; where the
-  // smallest one fails, some units are placed anew at the same height. A call counts as many tries as it takes time; it
-  // may take as many as are left, or `kLeast`, without which it comes to nothing.
+  // smallest one fails, some units are placed anew at the same height. A call counts as many tries as it takes time.
   void lower() {
-    constexpr std::int64_t kMoves = 40, kLeast = 400, kMost = 1'000'000;
+    constexpr std::int64_t kMoves = 40;
     constexpr std::size_t kLoose = 20;
     Ejector ejector(packer_.units(), options_.seed);
     std::int64_t step = 1;
@@ -220,12 +219,11 @@ class Search {
     const std::int64_t moves = kMoves * static_cast<std::int64_t>(packer_.used().size());
     std::int64_t down = round_up(std::max((height_ - bound_) / 4, step), step);
     while (!done(options_.tries) && !signal_.poll(tries())) {
-      const std::int64_t looks = std::clamp(options_.tries - tries(), kLeast, kMost) * packer_.whole() / kDearer;
-      if (ejector.lower(bases_, std::max(height_ - down, bound_), 0, moves, looks)) {
+      if (ejector.lower(bases_, std::max(height_ - down, bound_), 0, moves)) {
         height_ = packer_.height(bases_);
       } else if (down > step) {
         down = round_up(down / 2, step);
-      } else if (ejector.lower(bases_, height_, 1 + packer_.used().size() / kLoose, moves, looks)) {
+      } else if (ejector.lower(bases_, height_, 1 + packer_.used().size() / kLoose, moves)) {
         height_ = packer_.height(bases_);
         down = 8 * step;
       }
