@@ -94,8 +94,11 @@ class RegionProblem:
             totals[access.step, access.buffer] = read + access.read, written + access.written
         return totals
 
-    def ends(self, copy: Copy, stays: Sequence[Stay]) -> tuple[int, int, int]:
-        """The buffer of a copy between some of the stays, and the regions it leads from and to."""
+    def route(self, copy: Copy, stays: Sequence[Stay]) -> tuple[int, int, int]:
+        """The buffer that a copy carries, the region that it reads and the one that it writes.
+
+        `stays` are those that its source and its target number.
+        """
         buffer = stays[copy.source if copy.source >= 0 else copy.target].buffer
         source, target = (stays[end].region if end >= 0 else self.home[buffer] for end in (copy.source, copy.target))
         return buffer, source, target

@@ -150,7 +150,7 @@ class _Run:
         self._run()
 
     def result(self) -> Simulation:
-        copied = sum(int(self.problem.problem.size[self.layout.copied(copy)]) for copy in self.layout.copies)
+        copied = sum(int(self.problem.problem.size[self.buffer_of(copy)]) for copy in self.layout.copies)
         traffic = tuple(self.read), tuple(self.written)
         return Simulation(self.now, tuple(self.begins), tuple(self.times), *traffic, copied, self.waited)
 
@@ -177,6 +177,10 @@ class _Run:
             if version is not None and version != self.version[buffer]:
                 home = self.problem.regions[self.problem.home[buffer]].name
                 raise BrokenPlanError(f"{_name(self.problem, buffer)}: what changed is never written back to {home}")
+
+    def buffer_of(self, copy: Copy) -> int:
+        """The buffer whose content a copy carries."""
+        return self.layout.stays[copy.source if copy.source >= 0 else copy.target].buffer
 
     def _copies(self, step: int) -> None:
         """Completes the copies that are due, makes new stays known, issues the copies of the step."""
@@ -221,7 +225,7 @@ class _Run:
 
     def _leave(self, number: int, copy: Copy, step: int) -> int:
         """Reads the version of the content that a copy finds at its source."""
-        buffer = self.layout.copied(copy)
+        buffer = self.buffer_of(copy)
         version = self.at_home[buffer] if copy.source < 0 else self.holds[copy.source]
         if version is None:
             where = "home" if copy.source < 0 else _place(self.problem, self.layout.stays[copy.source])
@@ -234,7 +238,7 @@ class _Run:
     def _arrive(self, number: int, version: int) -> None:
         """Stores the version that a copy carries at its target."""
         copy = self.layout.copies[number]
-        buffer = self.layout.copied(copy)
+        buffer = self.buffer_of(copy)
         size, home = int(self.problem.problem.size[buffer]), self.problem.home[buffer]
         self.read[home if copy.source < 0 else self.layout.stays[copy.source].region] += size
         self.written[home if copy.target < 0 else self.layout.stays[copy.target].region] += size
@@ -275,7 +279,7 @@ class _Run:
 
     def _regions_of(self, copy: Copy) -> tuple[Region, Region]:
         """The regions that a copy reads and writes."""
-        home, regions, stays = self.problem.home[self.layout.copied(copy)], self.problem.regions, self.layout.stays
+        home, regions, stays = self.problem.home[self.buffer_of(copy)], self.problem.regions, self.layout.stays
         first, second = (home if end < 0 else stays[end].region for end in (copy.source, copy.target))
         return regions[first], regions[second]
 
@@ -285,7 +289,7 @@ class _Run:
 
     def seconds_of(self, copy: Copy) -> float:
         """How long a copy takes by itself."""
-        size = int(self.problem.problem.size[self.layout.copied(copy)])
+        size = int(self.problem.problem.size[self.buffer_of(copy)])
         if size == 0:
             return 0.0
         source, target = self._regions_of(copy)
@@ -329,7 +333,7 @@ class _Run:
         if self._filling(there[0]):
             raise BrokenPlanError(f"{what} while a copy writes to it")
         flying = (self.layout.copies[number] for number in self.flying)
-        if any(copy.source in there and self.layout.copied(copy) == buffer for copy in flying):
+        if any(copy.source in there and self.buffer_of(copy) == buffer for copy in flying):
             raise BrokenPlanError(f"{what} while a copy reads from it")
         if self.holds[there[0]] != self.version[buffer]:
             raise BrokenPlanError(self._missing(step, buffer, there))
@@ -379,7 +383,7 @@ def _check_promise(problem: RegionProblem, layout: Layout, promised: Timetable, 
         if end > begin + slack:
             raise BrokenPlanError(f"step {step} ends at {end:.9f} s, after the {begin:.9f} s promised for what follows")
     for number, (copy, (_, begin, end)) in enumerate(zip(layout.copies, promised.copies, strict=True)):
-        what = f"copy {number} of {_name(problem, layout.copied(copy))}"
+        what = f"copy {number} of {_name(problem, run.buffer_of(copy))}"
         takes = run.seconds_of(copy)
         if end - begin < takes - slack:
             raise BrokenPlanError(f"{what} takes {takes:.9f} s, promised were {end - begin:.9f} s")

@@ -7,7 +7,7 @@ in the file; the plan is believed in nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -314,8 +314,10 @@ class _RowReplay:
         self.rows += 1
         read: list[Span] = []
         for operand, rule in zip(call.reads, rules, strict=True):
-            whole = [(0, operand.address, self._size(operand.tensor))]
-            for first, address, count in whole if rule is None else self._window(call, operand, rule, row):
+            wanted: Iterable[tuple[int, int, int]] = [(0, operand.address, self._size(operand.tensor))]
+            if rule is not None:
+                wanted = self._window(call, operand, rule, row)
+            for first, address, count in wanted:
                 self._expect(operand.tensor, first, address, count)
                 read.append((address, address + count))
         for write in call.writes:

@@ -215,11 +215,10 @@ class GraphBuilder:
 
     def find(self, name: str, place: str) -> int:
         """The tensor called `name`; one from outside becomes a captured tensor of this graph."""
-        try:
+        if name in self.index:
             return self.index[name]
-        except KeyError:
-            if self.parent is None:
-                raise ValueError(f"{place}: reads {name!r}, which nothing before it writes") from None
+        if self.parent is None:
+            raise ValueError(f"{place}: reads {name!r}, which nothing before it writes")
         outer = self.parent.find(name, place)
         source = self.parent.tensors[outer]
         kind = Kind.CONSTANT if source.kind is Kind.CONSTANT else Kind.CAPTURED

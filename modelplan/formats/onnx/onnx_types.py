@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 #: An extent is a number, a symbol of the file, or None.
 Extent = int | str | None
-_NUMBERS = frozenset((int,))
 
 
 class ImpossibleError(ValueError):
@@ -36,7 +35,7 @@ class Type:
     is_open: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        closed = self.shape is not None and _NUMBERS.issuperset(map(type, self.shape))
+        closed = self.shape is not None and all(isinstance(extent, int) for extent in self.shape)
         object.__setattr__(self, "extents", self.shape if closed else None)
         object.__setattr__(self, "is_open", not closed and self.dtype not in UNPLANNED)
 

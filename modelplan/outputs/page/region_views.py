@@ -115,7 +115,7 @@ def _facts(asked: RegionProblem, layout: Layout) -> tuple[tuple[str, str], ...]:
     sizes = asked.problem.size.tolist()
     copied = Counter[tuple[int, int]]()
     for copy in layout.copies:
-        buffer, source, target = asked.ends(copy, layout.stays)
+        buffer, source, target = asked.route(copy, layout.stays)
         copied[source, target] += sizes[buffer]
     names = [region.name for region in asked.regions]
     rows = [(f"copied from {names[a]} to {names[b]}", human(size)) for (a, b), size in sorted(copied.items())]

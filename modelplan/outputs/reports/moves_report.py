@@ -72,7 +72,7 @@ def _op(moving_plan: MovingPlan, step: int) -> str:
 
 def ends_of(moving_plan: MovingPlan, copy: Copy) -> tuple[int, str, str]:
     """The buffer of a copy and the names of the regions it leads from and to."""
-    buffer, source, target = moving_plan.problem.ends(copy, moving_plan.layout.stays)
+    buffer, source, target = moving_plan.problem.route(copy, moving_plan.layout.stays)
     return buffer, moving_plan.problem.regions[source].name, moving_plan.problem.regions[target].name
 
 

@@ -41,13 +41,13 @@ def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:
 
 def copy_takes(problem: RegionProblem, stays: Sequence[Stay], copy: Copy) -> float:
     """The duration of one copy in seconds."""
-    buffer, source, target = problem.ends(copy, stays)
+    buffer, source, target = problem.route(copy, stays)
     return copy_seconds(problem, int(problem.problem.size[buffer]), source, target)
 
 
 def copied_by_engine(problem: RegionProblem, stays: Sequence[Stay], copy: Copy) -> bool:
     """Whether the engine does the copy, and not the processor."""
-    return engine_copies(problem, *problem.ends(copy, stays)[1:])
+    return engine_copies(problem, *problem.route(copy, stays)[1:])
 
 
 def step_seconds(problem: RegionProblem, layout: Layout) -> list[float]:

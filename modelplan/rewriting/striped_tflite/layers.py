@@ -327,7 +327,7 @@ def region_layers(graph: Graph, order: Sequence[int], region: Strategy) -> Regio
 
 
 def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:
-    known: dict[int, Layer | str] = graph.memoised(("layers", axis, tiled), dict)
+    known: dict[int, Layer | str] = graph.memoised(("layers", axis, tiled), dict)  # by operator, filled here
     layers = {}
     for index in ops:
         if index not in known:

@@ -45,7 +45,8 @@ def problem_of(
 ) -> Problem:
     """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`.
 
-    Where it is not `worth` it to need as many bytes as are alive at once, less is told apart.
+    Where the bytes that are alive at once are not `worth` it, what lies apart from working buffers is left out, and
+    what `group_problem` leaves out.
     """
     lives, allowed = byte_lives(list(accesses(program, telling=True))), allowed_overlaps(program, overlaps)
     problem = group_problem(lives, program.groups, alignment, allowed, scratch, worth)

@@ -52,8 +52,8 @@ def group_problem(
 
     `scratch` are working buffers of kernels, (step, bytes); each is a group behind the others. The first buffers are
     empty, one at the base of each group, with its alignment: that of all, or a list. A step of the program is the next
-    of the problem, since the caller writes the inputs at step 0. Where it is not `worth` it to need as many bytes as
-    last from a step to the next, what may share bytes is left out.
+    of the problem, since the caller writes the inputs at step 0. Where the bytes that last from a step to the next
+    are not `worth` it, what may share bytes is left out.
     """
     own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
     all_lives, count = [*lives, *own], groups + len(scratch)
@@ -78,10 +78,9 @@ def group_problem(
 
 def _lasting_bytes(problem: Problem) -> int:
     """The most bytes that are alive in a step and in the next one: of those no two meet, so no packing needs less."""
-    lasting = problem.end - problem.start > 1
-    change = np.zeros(int(problem.end.max(initial=0)) + 1, dtype=np.int64)
-    np.add.at(change, problem.start[lasting], problem.size[lasting])
-    np.add.at(change, problem.end[lasting] - 1, -problem.size[lasting])
+    change = np.zeros(int(problem.end.max(initial=1)), dtype=np.int64)
+    np.add.at(change, problem.start, problem.size)
+    np.add.at(change, problem.end - 1, -problem.size)
     return int(change.cumsum().max())
 
 
