@@ -29,6 +29,7 @@ from modelplan.rewriting.stripes.regions import (
     StripedRegion,
     as_strategy,
 )
+from modelplan.rewriting.stripes.stripe_rows import stripe_rows
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window
 from modelplan.runtimes import runtime
 
@@ -203,6 +204,34 @@ def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_ne
     assert len(left_out) == len(whole)
     assert (len(left_out.meetings), len(whole.meetings) > 0) == (0, True)
     assert bounds.load_bound(left_out) >= lasting
+
+
+def two_branches() -> Graph:
+    """A 3x3 convolution, then another one of it and a 1x1 convolution, padded by channels, and their sum."""
+    graph = two_convolutions()
+    near, wide = (Tensor(name, (1, 12, 6, channels), "int8") for name, channels in (("near", 2), ("wide", 4)))
+    constants = (
+        Tensor("weights2", (2, 1, 1, 4), "int8", Kind.CONSTANT),
+        Tensor("paddings", (4, 2), "int32", Kind.CONSTANT),
+    )
+    ops = (
+        *graph.ops,
+        Op("near", "CONV_2D", (1, 7), (5,), graph.ops[0].attributes),
+        Op("pad", "PAD", (5, 8), (6,), (("operand 1", (0, 0, 0, 0, 0, 0, 0, 2)),)),
+        Op("add", "ADD", (2, 6), (9,)),
+    )
+    tensors = (*graph.tensors, near, wide, *constants, Tensor("sum", (1, 12, 6, 4), "int8"))
+    return Graph("branches", "tflite", tensors, ops, (0,), (9,))
+
+
+def test_the_branch_of_shorter_windows_waits_for_the_sum() -> None:
+    """Rows of its operand are kept for the other branch anyway; the first convolution waits for nothing."""
+    rolling = RollingStripes(0, 4, 1, tuple(range(13)))
+    stripes = stripe_rows(region_layers(two_branches(), tuple(range(5)), rolling))
+    first, near, wide, total = ([rows.computed.get(t) for rows in stripes] for t in (1, 5, 6, 9))
+    assert near == wide == total == [None, *((row, row + 1) for row in range(12))]
+    assert first == [*((row, row + 1) for row in range(12)), None]
+    assert all(rows.seen[t] == rows.computed[t] for rows in stripes[1:] for t in (5, 6))
 
 
 def carried_program(rows: int) -> TfliteProgram:

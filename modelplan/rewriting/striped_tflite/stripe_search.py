@@ -391,11 +391,15 @@ class StripeSearch:
         return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
 
     def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> PackedPlan | None:
-        """The first better plan of the neighbours, the most promising and any in turn; None where none is better."""
+        """The first better plan of the neighbours; None where none is better.
+
+        Loops that carry rows are unrolled first; then the most promising ones and any come in turn.
+        """
         options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
         self.random.shuffle(options)
         promising = sorted(options, key=self._outlook)
-        options = list(dict.fromkeys(chain.from_iterable(zip(promising, options, strict=True))))
+        in_turn = chain(self._unrolled_loops(best.regions), *zip(promising, options, strict=True))
+        options = list(dict.fromkeys(in_turn))
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
@@ -452,13 +456,17 @@ class StripeSearch:
             for cuts in _shift_cuts(region.cuts):
                 yield replace(region, cuts=cuts)
             yield from self._other_strategies(region)
-        if carries and self.goal.objective == "head":
-            yield from self._unrolled(region)
         if carries or isinstance(region, UnrolledStripes):
             for first, last in product(*((end - 1, end, end + 1) for end in (region.first, region.last))):
                 yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
         if isinstance(region, UnrolledStripes):
             yield from self._exceptions(region)
+
+    def _unrolled_loops(self, regions: Regions) -> Iterator[Regions]:
+        """Plans for the least head with one of the loops that carry rows unrolled."""
+        loops = [at for at, region in enumerate(regions) if isinstance(region, CarryingLoop)]
+        for at in loops if self.goal.objective == "head" else ():
+            yield from ((*regions[:at], other, *regions[at + 1 :]) for other in self._unrolled(regions[at]))
 
     def _unrolled(self, region: StripedRegion) -> Iterator[KeptHalo]:
         """A loop that carries rows as stripes that end one after the other, so that what they keep dies with them."""

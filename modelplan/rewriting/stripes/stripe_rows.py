@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from modelplan.rewriting.stripes.regions import HaloStripes, KeptHalo, RegionLayers, RollingStripes, UnrolledLayers
 from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow, Layer, input_window
@@ -93,19 +93,15 @@ def _keep_for_later(base: UnrolledLayers, stripes: Sequence[StripeRows]) -> None
 
 
 def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
-    """Rows at the pace of the first operator: all that depends on it follows at once, what else is read on demand."""
+    """Rows at the pace of the first operator: all that depends on it follows, what else is read on demand."""
     cuts, height = base.region.cuts, base.layers[base.ops[0]].rows_out
     if cuts[-1] != height:
         raise IllegalStripeError("stripes at the pace of the first operator count its rows")
-    followers = _followers(base)
+    made = _as_soon_as_possible(base, (*cuts[1:], *([height] * len(base.ops))))
+    _postpone(base, made)
     upto = dict.fromkeys(base.inner, 0)
-    stripes: list[StripeRows] = []
-    step = max(b - a for a, b in pairwise(cuts))
-    most = {op: -(-step * base.layers[op].rows_out // height) for op in followers}
-    for end in (*cuts[1:], *([height] * len(base.ops))):
-        rows = _one_tick(base, followers, most, upto, end)
-        if rows.windows:
-            stripes.append(rows)
+    ticks = [_one_tick(base, made, tick, upto) for tick in range(len(made[base.ops[0]]))]
+    stripes = [rows for rows in ticks if rows.windows]
     _check_finished(base, upto, set())
     _keep_for_later(base, stripes)
     return stripes
@@ -124,23 +120,90 @@ def _followers(base: UnrolledLayers) -> tuple[int, ...]:
     return tuple(followers)
 
 
-def _one_tick(
-    base: UnrolledLayers, followers: tuple[int, ...], most: dict[int, int], upto: dict[int, int], end: int
-) -> StripeRows:
-    """The rows of all maps after the first operator's rows reach `end`; `most` bounds each follower's rows."""
+def _as_soon_as_possible(base: UnrolledLayers, ends: Sequence[int]) -> dict[int, list[int]]:
+    """How many rows each follower has made behind each tick, in which the first operator's rows reach `ends`."""
+    followers = _followers(base)
+    followed = {base.output(op) for op in followers}
+    step, height = max(b - a for a, b in pairwise((0, *ends))), ends[-1]
+    most = {op: -(-step * base.layers[op].rows_out // height) for op in followers}
+    upto = dict.fromkeys(base.inner, 0)
+    made: dict[int, list[int]] = {op: [] for op in followers}
+    for end in ends:
+        for op in followers:
+            y, reads = base.output(op), set(base.row_operands(op)) & followed
+            limit = end if op == base.ops[0] else _limit(base.layers[op], upto[y] + most[op])
+            upto[y] = limit if op == base.ops[0] else _ready(base, op, upto, reads, limit)
+            made[op].append(upto[y])
+    return made
+
+
+def _postpone(base: UnrolledLayers, made: dict[int, list[int]]) -> None:
+    """Lets the operators of a branch wait for the other branch, where that keeps fewer bytes.
+
+    Where two branches are added, one of them has the longer windows. The other need not make its rows before the sum:
+    the rows of its operand are kept anyway, for these windows. No more rows are made at once for it.
+    """
+    waiting: dict[int, list[int]] = {}  # operators with their rows before, and those whose wait does not pay yet
+    unpaid = set[int]()
+    for op in reversed(list(made)):
+        readers, before = base.graph.readers[base.output(op)], made[op]
+        if base.output(op) in base.exits or any(reader not in made for reader in readers):
+            continue
+        if not any(reader in waiting or len(base.row_operands(reader)) > 1 for reader in readers):
+            continue
+        windows = zip(*(_windows(base, made, reader) for reader in readers), strict=True)
+        needed = list(accumulate((max((w.hi for w in tick if w), default=0) for tick in windows), max))
+        gain, kept = 0, _kept_bytes(base, made, op)
+        for delay in range(1, len(before) if needed != before else 0):
+            later = list(map(max, needed, [0] * delay + before))
+            saved = kept - _kept_bytes(base, made | {op: later}, op)
+            if saved < gain or _made_at_once(later) > _made_at_once(before):
+                break
+            waiting.setdefault(op, before)
+            gain, made[op] = saved, later
+            if later == needed:
+                break
+        unpaid = set() if gain > 0 else unpaid | ({op} & waiting.keys())
+    made.update({op: waiting[op] for op in unpaid})
+
+
+def _made_at_once(ends: Sequence[int]) -> list[int]:
+    """The numbers of rows that are made in each tick, the largest first."""
+    return sorted((b - a for a, b in pairwise((0, *ends))), reverse=True)
+
+
+def _windows(base: UnrolledLayers, made: dict[int, list[int]], op: int) -> list[InputWindow | None]:
+    """The window that an operator reads in each tick, None in one in which it makes nothing."""
+    pad = op in base.region.pad
+    return [input_window(base.layers[op], a, b, pad=pad) if a < b else None for a, b in pairwise((0, *made[op]))]
+
+
+def _kept_bytes(base: UnrolledLayers, made: dict[int, list[int]], op: int) -> int:
+    """Bytes of an operator's result and its operands that are kept from a tick to the next, in all ticks together."""
+    total = 0
+    for t in {base.output(op), *base.row_operands(op)} - base.exits:
+        producer = base.graph.producers[t]
+        there = made[producer] if producer in made else [base.height(t)] * len(made[op])
+        reads = [_windows(base, made, reader) for reader in base.graph.readers[t] if reader in made]
+        first, rows = base.height(t), 0
+        for upto, windows in zip(reversed(there), reversed(list(zip(*reads, strict=True))), strict=True):
+            rows += max(upto - first, 0)
+            first = min([first, *(w.lo for w in windows if w)])
+        total += rows * (base.graph.tensors[t].nbytes // base.height(t))
+    return total
+
+
+def _one_tick(base: UnrolledLayers, made: dict[int, list[int]], tick: int, upto: dict[int, int]) -> StripeRows:
+    """The rows of all maps in a tick, behind which followers have `made` so many."""
     rows = StripeRows()
-    followed = {base.graph.ops[op].outputs[0] for op in followers}
-    for op in followers:
-        y, layer = base.graph.ops[op].outputs[0], base.layers[op]
-        reads = set(base.row_operands(op)) & followed
-        limit = end if op == base.ops[0] else _limit(layer, upto[y] + most[op])
-        ready = limit if op == base.ops[0] else _ready(base, op, upto, reads, limit)
-        if ready > upto[y]:
-            rows.windows[op] = input_window(layer, upto[y], ready, pad=op in base.region.pad)
-            rows.computed[y] = upto[y], ready
-            upto[y] = ready
+    for op, ends in made.items():
+        y, end = base.output(op), ends[tick]
+        if end > upto[y]:
+            rows.windows[op] = input_window(base.layers[op], upto[y], end, pad=op in base.region.pad)
+            rows.computed[y] = upto[y], end
+            upto[y] = end
     for op in reversed(base.ops):
-        if op not in followers:
+        if op not in made:
             _on_demand(base, op, rows, upto)
     for t in base.inner:
         windows = [w for r, w in rows.windows.items() if t in base.graph.ops[r].inputs]
