@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fit_options import packed_before, renamed
-from random_cnns import attending_net, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_cnns import attending_net, branched_cnn, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
 from random_stripes import differences, legal_program, rewritten, with_other_moves
 from shares import share
 
@@ -40,7 +40,7 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 @runtime
-@pytest.mark.parametrize("network", [moving_cnn, exported_cnn, headed_cnn, deep_cnn, attending_net])
+@pytest.mark.parametrize("network", [moving_cnn, exported_cnn, headed_cnn, branched_cnn, deep_cnn, attending_net])
 @pytest.mark.parametrize("seed", range(share(30)))
 def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
     found = differences(seed, tmp_path, network)
@@ -49,7 +49,9 @@ def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, ne
     assert found == []
 
 
-@pytest.mark.parametrize("network", [random_cnn, moving_cnn, exported_cnn, headed_cnn, deep_cnn, attending_net])
+@pytest.mark.parametrize(
+    "network", [random_cnn, moving_cnn, exported_cnn, headed_cnn, branched_cnn, deep_cnn, attending_net]
+)
 @pytest.mark.parametrize("seed", range(share(40)))
 def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
     data = network(seed)

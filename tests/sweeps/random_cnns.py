@@ -89,13 +89,16 @@ class Network:
         self.operators.append(self.front.table(OPERATOR, fields))
         return outputs[-1]
 
-    def window(self, x: int, kind: str, channels_out: int = 0) -> int:
-        """A convolution or a pool over tensor `x`."""
+    def window(self, x: int, kind: str, channels_out: int = 0, drawn: tuple[int, int] | None = None) -> int:
+        """A convolution or a pool over tensor `x`; `drawn` is the reach along both axes and the stride, with SAME."""
         rng, (_, height, width, channels) = self.rng, self.shapes[x]
-        padding = int(rng.integers(2))
-        kh, kw = (int(min(rng.choice([1, 2, 3, 3, 5]), n)) for n in (height, width))
-        sh, sw = (int(rng.choice([1, 1, 2])) for _ in range(2))
-        dilated = "CONV" in kind and sh == sw == 1
+        if drawn:
+            padding, kh, kw, sh, sw = _SAME, min(drawn[0], height), min(drawn[0], width), drawn[1], drawn[1]
+        else:
+            padding = int(rng.integers(2))
+            kh, kw = (int(min(rng.choice([1, 2, 3, 3, 5]), n)) for n in (height, width))
+            sh, sw = (int(rng.choice([1, 1, 2])) for _ in range(2))
+        dilated = "CONV" in kind and sh == sw == 1 and not drawn
         dh, dw = (int(rng.choice([1, 1, 2])) if dilated else 1 for _ in range(2))
         rh, rw = (kh - 1) * dh + 1, (kw - 1) * dw + 1
         if rh > height or rw > width:
@@ -301,6 +304,28 @@ def deep_cnn(seed: int) -> bytes:
         pooled = net.tensor((1, 1, 1, deep))
         x = net.operator("AVERAGE_POOL_2D", [x], pooled, OPTIONS["AVERAGE_POOL_2D"], (1, 1, 1, wide, high, 0))
     return net.file(first, net.window(x, "CONV_2D") if seed % 2 else x)
+
+
+def branched_cnn(seed: int) -> bytes:
+    """A network of two branches that are added, where it halves its maps or not: one has the longer windows."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    x = first = net.tensor((1, *(int(n) for n in rng.integers(12, 26, 2)), deep := int(rng.integers(2, 5))))
+    for _ in range(int(rng.integers(1, 4))):
+        stride, more = (int(n) for n in rng.integers((1, 0), (3, 4)))
+        long = net.window(x, "CONV_2D", deep + more, (3, stride))
+        for _ in range(int(rng.integers(0, 3))):
+            long = net.window(long, "DEPTHWISE_CONV_2D", drawn=(int(rng.choice([3, 5])), 1))
+        if more and rng.random() < 0.5:
+            short = net.window(x, "MAX_POOL_2D", drawn=(stride, stride))
+            pads = net.tensor((4, 2), _INT32, None, np.array([*[0] * 7, more], dtype=np.int32).tobytes())
+            short = net.operator("PAD", [short, pads], net.tensor(net.shapes[long]))
+        else:
+            short = net.window(x, "CONV_2D", deep + more, (1, stride))
+        if rng.random() < 0.3:
+            short = net.rescaled(short)
+        x, deep = net.add(*((long, short) if rng.random() < 0.5 else (short, long))), deep + more
+    return net.file(first, x)
 
 
 def attending_net(seed: int) -> bytes:

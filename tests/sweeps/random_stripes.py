@@ -1,8 +1,9 @@
 """Random networks in stripes at random legal cuts: python tests/sweeps/random_stripes.py [SEEDS [KIND [FIRST]]]
 
 KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs, `headed` has heads as
-detectors, `deep` has many channels and goes in blocks of them, `attending` has heads of an attention. Each network,
-from seed FIRST on, is rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself.
+detectors, `branched` adds branches of which one has the longer windows, `deep` has many channels and goes in blocks of
+them, `attending` has heads of an attention. Each network, from seed FIRST on, is rewritten, run on the tflite-micro
+wheel with and without its plan, and compared with itself.
 Prints the seeds that differ, and exits with 1 if there are any.
 """
 
@@ -14,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import attending_net, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_cnns import attending_net, branched_cnn, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
 
 from modelplan import runtimes
 from modelplan.formats import load_model
@@ -50,7 +51,8 @@ from modelplan.runtimes.tflm.runner import run_tflm
 Network = Callable[[int], bytes]
 #: Networks beside those of convolutions, by what they have many of.
 KINDS: dict[str, Network] = {
-    "moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn, "deep": deep_cnn, "attending": attending_net
+    "moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn, "branched": branched_cnn, "deep": deep_cnn,
+    "attending": attending_net,
 }  # fmt: skip
 
 

@@ -97,10 +97,10 @@ def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
     cuts, height = base.region.cuts, base.layers[base.ops[0]].rows_out
     if cuts[-1] != height:
         raise IllegalStripeError("stripes at the pace of the first operator count its rows")
-    made = _as_soon_as_possible(base, (*cuts[1:], *([height] * len(base.ops))))
-    _postpone(base, made)
+    rows_made = _as_soon_as_possible(base, (*cuts[1:], *([height] * len(base.ops))))
+    _postpone(base, rows_made)
     upto = dict.fromkeys(base.inner, 0)
-    ticks = [_one_tick(base, made, tick, upto) for tick in range(len(made[base.ops[0]]))]
+    ticks = [_one_tick(base, rows_made, tick, upto) for tick in range(len(rows_made[base.ops[0]]))]
     stripes = [rows for rows in ticks if rows.windows]
     _check_finished(base, upto, set())
     _keep_for_later(base, stripes)
@@ -127,17 +127,17 @@ def _as_soon_as_possible(base: UnrolledLayers, ends: Sequence[int]) -> dict[int,
     step, height = max(b - a for a, b in pairwise((0, *ends))), ends[-1]
     most = {op: -(-step * base.layers[op].rows_out // height) for op in followers}
     upto = dict.fromkeys(base.inner, 0)
-    made: dict[int, list[int]] = {op: [] for op in followers}
+    rows_made: dict[int, list[int]] = {op: [] for op in followers}
     for end in ends:
         for op in followers:
             y, reads = base.output(op), set(base.row_operands(op)) & followed
             limit = end if op == base.ops[0] else _limit(base.layers[op], upto[y] + most[op])
             upto[y] = limit if op == base.ops[0] else _ready(base, op, upto, reads, limit)
-            made[op].append(upto[y])
-    return made
+            rows_made[op].append(upto[y])
+    return rows_made
 
 
-def _postpone(base: UnrolledLayers, made: dict[int, list[int]]) -> None:
+def _postpone(base: UnrolledLayers, rows_made: dict[int, list[int]]) -> None:
     """Lets the operators of a branch wait for the other branch, where that keeps fewer bytes.
 
     Where two branches are added, one of them has the longer windows. The other need not make its rows before the sum:
@@ -145,26 +145,29 @@ def _postpone(base: UnrolledLayers, made: dict[int, list[int]]) -> None:
     """
     waiting: dict[int, list[int]] = {}  # operators with their rows before, and those whose wait does not pay yet
     unpaid = set[int]()
-    for op in reversed(list(made)):
-        readers, before = base.graph.readers[base.output(op)], made[op]
-        if base.output(op) in base.exits or any(reader not in made for reader in readers):
+    for op in reversed(list(rows_made)):
+        readers, before = base.graph.readers[base.output(op)], rows_made[op]
+        if base.output(op) in base.exits or any(reader not in rows_made for reader in readers):
             continue
         if not any(reader in waiting or len(base.row_operands(reader)) > 1 for reader in readers):
             continue
-        windows = zip(*(_windows(base, made, reader) for reader in readers), strict=True)
+        windows = zip(*(_windows(base, rows_made, reader) for reader in readers), strict=True)
         needed = list(accumulate((max((w.hi for w in tick if w), default=0) for tick in windows), max))
-        gain, kept = 0, _kept_bytes(base, made, op)
+        gain, kept = 0, _kept_bytes(base, rows_made, op)
         for delay in range(1, len(before) if needed != before else 0):
             later = list(map(max, needed, [0] * delay + before))
-            saved = kept - _kept_bytes(base, made | {op: later}, op)
+            try:
+                saved = kept - _kept_bytes(base, rows_made | {op: later}, op)
+            except IllegalStripeError:  # rows of padding alone
+                break
             if saved < gain or _made_at_once(later) > _made_at_once(before):
                 break
             waiting.setdefault(op, before)
-            gain, made[op] = saved, later
+            gain, rows_made[op] = saved, later
             if later == needed:
                 break
         unpaid = set() if gain > 0 else unpaid | ({op} & waiting.keys())
-    made.update({op: waiting[op] for op in unpaid})
+    rows_made.update({op: waiting[op] for op in unpaid})
 
 
 def _made_at_once(ends: Sequence[int]) -> list[int]:
@@ -172,19 +175,19 @@ def _made_at_once(ends: Sequence[int]) -> list[int]:
     return sorted((b - a for a, b in pairwise((0, *ends))), reverse=True)
 
 
-def _windows(base: UnrolledLayers, made: dict[int, list[int]], op: int) -> list[InputWindow | None]:
+def _windows(base: UnrolledLayers, rows_made: dict[int, list[int]], op: int) -> list[InputWindow | None]:
     """The window that an operator reads in each tick, None in one in which it makes nothing."""
     pad = op in base.region.pad
-    return [input_window(base.layers[op], a, b, pad=pad) if a < b else None for a, b in pairwise((0, *made[op]))]
+    return [input_window(base.layers[op], a, b, pad=pad) if a < b else None for a, b in pairwise((0, *rows_made[op]))]
 
 
-def _kept_bytes(base: UnrolledLayers, made: dict[int, list[int]], op: int) -> int:
+def _kept_bytes(base: UnrolledLayers, rows_made: dict[int, list[int]], op: int) -> int:
     """Bytes of an operator's result and its operands that are kept from a tick to the next, in all ticks together."""
     total = 0
     for t in {base.output(op), *base.row_operands(op)} - base.exits:
         producer = base.graph.producers[t]
-        there = made[producer] if producer in made else [base.height(t)] * len(made[op])
-        reads = [_windows(base, made, reader) for reader in base.graph.readers[t] if reader in made]
+        there = rows_made[producer] if producer in rows_made else [base.height(t)] * len(rows_made[op])
+        reads = [_windows(base, rows_made, reader) for reader in base.graph.readers[t] if reader in rows_made]
         first, rows = base.height(t), 0
         for upto, windows in zip(reversed(there), reversed(list(zip(*reads, strict=True))), strict=True):
             rows += max(upto - first, 0)
@@ -193,17 +196,17 @@ def _kept_bytes(base: UnrolledLayers, made: dict[int, list[int]], op: int) -> in
     return total
 
 
-def _one_tick(base: UnrolledLayers, made: dict[int, list[int]], tick: int, upto: dict[int, int]) -> StripeRows:
-    """The rows of all maps in a tick, behind which followers have `made` so many."""
+def _one_tick(base: UnrolledLayers, rows_made: dict[int, list[int]], tick: int, upto: dict[int, int]) -> StripeRows:
+    """The rows of all maps in a tick, behind which followers have `rows_made` rows."""
     rows = StripeRows()
-    for op, ends in made.items():
+    for op, ends in rows_made.items():
         y, end = base.output(op), ends[tick]
         if end > upto[y]:
             rows.windows[op] = input_window(base.layers[op], upto[y], end, pad=op in base.region.pad)
             rows.computed[y] = upto[y], end
             upto[y] = end
     for op in reversed(base.ops):
-        if op not in made:
+        if op not in rows_made:
             _on_demand(base, op, rows, upto)
     for t in base.inner:
         windows = [w for r, w in rows.windows.items() if t in base.graph.ops[r].inputs]
