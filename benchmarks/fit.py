@@ -33,12 +33,12 @@ asked = partial(FitRequest, kernels="reference")
 
 #: Model: the head to come below, and the arena on 64 bits, in bytes, where there is such a goal.
 GOALS = {
-    "vww_96_int8": (29_000, 64_000), "pretrainedResnet_quant": (14_272, 36_000), "kws_ref_model": (9_792, None),
+    "vww_96_int8": (29_000, 64_000), "pretrainedResnet_quant": (14_000, 36_000), "kws_ref_model": (9_792, None),
     "person_detect": (15_681, 54_000), "mcu/mcunet_vww0": (27_200, None), "mcu/micronet_vww2": (15_616, None),
     "mcu/micronet_vww3": (40_000, None), "mcu/kws_cnn_l": (17_040, None), "mcu/kws_micronet_l": (62_208, None),
 }  # fmt: skip
 #: Model: the arena on 32-bit ARM to come below, in bytes.
-GOALS_32 = {"person_detect": 48_000, "vww_96_int8": 59_000, "pretrainedResnet_quant": 31_500}
+GOALS_32 = {"person_detect": 48_000, "vww_96_int8": 59_000, "pretrainedResnet_quant": 31_300}
 #: Kernels as modelplan calls them, and as the kit does.
 KERNELS_32 = {"reference": "reference-m", "cmsis-dsp": "cmsis", "cmsis-c": "cmsis-c", "cmsis-mve": "cmsis-mve"}
 #: Example models beside those with goals, and where they are.
