@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelplan.model import Graph, IntArray, Kind, Plan, Problem, bounds, class_bytes
+from modelplan.model import Buffer, Graph, IntArray, Kind, Plan, bounds, class_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,11 @@ def summary(plan: Plan) -> Summary:
     planned = -(-height // plan.runtime.alignment) * plan.runtime.alignment
     step = bounds.peak_step(problem)
     alive = bounds.alive_at(problem, step)
-    raw = sum(_raw_bytes(graph, problem, int(i)) for i in alive)
+    buffers = [problem[int(i)] for i in alive]
+    raw = sum(class_bytes(graph, b.members) if b.members else b.size for b in buffers)  # before padding
     held = int(problem.size[alive].sum())
     overlapped = held - _covered(plan, alive)
+    apart = {*graph.inputs, *graph.outputs} if plan.runtime.outputs == "apart" else set()  # not kept in the arena
     return Summary(
         planned=planned,
         height=height,
@@ -90,23 +92,17 @@ def summary(plan: Plan) -> Summary:
         alignment_loss=held - raw,
         fragmentation=planned - held + overlapped,
         overlapped=overlapped,
-        outside=sum(int(problem.size[i]) for i in alive if _is_outside(plan, int(i))),
+        outside=sum(b.size for b in buffers if any(m.tensor in apart for m in b.members)),
         constants=bytes_of(graph, Kind.CONSTANT),
         state=bytes_of(graph, Kind.STATE),
         peak_step=step,
         peak_op=op_at(plan, step),
-        alive=tuple(_alive(plan, problem, int(i), held) for i in alive),
+        alive=tuple(_alive(graph, buffer, held) for buffer in buffers),
         capacity=problem.capacity,
         runtime_plan=runtime_plan(plan),
         kept=plan.requirement.kept if plan.requirement else 0,
         refused=bool(plan.requirement and plan.requirement.refusals),
     )
-
-
-def _is_outside(plan: Plan, i: int) -> bool:
-    """Whether buffer `i` holds an input or output that the runtime does not keep in its arena."""
-    ends = {*plan.graph.inputs, *plan.graph.outputs} if plan.runtime.outputs == "apart" else set()
-    return any(m.tensor in ends for m in plan.problem[i].members)
 
 
 def _covered(plan: Plan, alive: IntArray) -> int:
@@ -132,16 +128,9 @@ def runtime_plan(plan: Plan) -> RuntimePlan | None:
     return RuntimePlan(plan.runtime.name, plan.runtime.allocator, plan.runtime_height)
 
 
-def _alive(plan: Plan, problem: Problem, i: int, held: int) -> Alive:
-    buffer = problem[i]
-    names = tuple(plan.graph.tensors[m.tensor].name for m in buffer.members) or (buffer.name,)
+def _alive(graph: Graph, buffer: Buffer, held: int) -> Alive:
+    names = tuple(graph.tensors[m.tensor].name for m in buffer.members) or (buffer.name,)
     return Alive(names, buffer.size, buffer.size / held if held else 0.0, buffer.start, buffer.end)
-
-
-def _raw_bytes(graph: Graph, problem: Problem, i: int) -> int:
-    """Bytes of buffer `i` before padding; one without tensors is counted as it is reserved."""
-    buffer = problem[i]
-    return class_bytes(graph, buffer.members) if buffer.members else buffer.size
 
 
 def bytes_of(graph: Graph, kind: Kind) -> int:

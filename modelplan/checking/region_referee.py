@@ -44,7 +44,10 @@ def check_layout(problem: RegionProblem, layout: Layout) -> None:
         _check_stay(problem, stay, number)
     for region in range(len(problem.regions)):
         _check_region(problem, layout, region)
-    _check_contents(problem, layout)
+    for number, copy in enumerate(layout.copies):
+        _check_copy(problem, layout, copy, number)
+    for buffer, (stays, copies, accesses) in _events(problem, layout).items():
+        _replay(problem, layout, buffer, stays, copies, accesses)
     waited = seconds_of(problem, layout)
     if layout.bound > waited * (1 + _ROUNDING) + 1e-15:
         raise BrokenPlanError(f"the layout claims a bound of {layout.bound} s, but takes {waited} s")
@@ -118,15 +121,6 @@ class _Buffer:
     version: int = 0
     at_home: int = -1
     held: dict[int, int] = field(default_factory=dict)
-
-
-def _check_contents(problem: RegionProblem, layout: Layout) -> None:
-    """Every operand is where it is read, in its newest version, and what must be kept is written back."""
-    for number, copy in enumerate(layout.copies):
-        _check_copy(problem, layout, copy, number)
-    by_buffer = _events(problem, layout)
-    for buffer, (stays, copies, accesses) in by_buffer.items():
-        _replay(problem, layout, buffer, stays, copies, accesses)
 
 
 def _check_copy(problem: RegionProblem, layout: Layout, copy: Copy, number: int) -> None:

@@ -257,7 +257,10 @@ class GraphBuilder:
             raise ValueError(f"{self.place}{place}: the name {name!r:.60} is no UTF-8 text")
         known = self._given(name, known, kind)
         if known.is_open:
-            self._note_open(OpenValue(name, known.shape, place == "input" and self.parent is None), follows=follows)
+            if follows:
+                self.model.followers += 1
+            else:
+                self.model.open.append(OpenValue(name, known.shape, place == "input" and self.parent is None))
         shape = known.extents or ()
         if known.dtype in UNPLANNED and kind is Kind.ACTIVATION:
             self.model.unplanned.append(f"{name!r} ({known.dtype})")
@@ -277,12 +280,6 @@ class GraphBuilder:
     def _extent(self, name: str, axis: int, symbol: Extent) -> int | None:
         symbols = [symbol] if isinstance(symbol, str) and not symbol.startswith("unk__") else []
         return self.model.dims.extent(*symbols, f"{name}:{axis}")
-
-    def _note_open(self, value: OpenValue, *, follows: bool) -> None:
-        if follows:
-            self.model.followers += 1
-        else:
-            self.model.open.append(value)
 
     def value(self, t: int) -> Array | None:
         """The value of a small constant, None where it is no constant, too large, or cannot be computed."""

@@ -142,11 +142,7 @@ def _fields(table: type) -> tuple[tuple[str, str], ...]:
     hidden = {f"{vector}{end}" for vector in vectors for end in ("", "Length", "IsNone")} | _CALLS
     hidden |= {name for name in names if name.endswith(("BufferHasIdentifier", "Init", "Length", "IsNone"))}
     shown = sorted(name for name in names - hidden if name.removesuffix("AsNumpy") not in _CALLS)
-    return tuple((name, _snake(name.removesuffix("AsNumpy"))) for name in shown)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    return tuple((name, re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("AsNumpy")).lower()) for name in shown)
 
 
 def _word(name: str, value: Value) -> Value:

@@ -231,10 +231,16 @@ def draw_legend(sheet: Sheet, y: float, rows: Sequence[Sequence[tuple[float, Ent
 
 def step_axis(sheet: Sheet, drawing: Drawing) -> None:
     """Ticks below the plot: each step with its operator where that fits, else every n-th, the peak always."""
-    if drawing.ops:
-        _draw_ops(sheet, drawing)
+    rotation: dict[str, Any] = {}
+    if drawing.ops:  # level where every operator has the room, else upright
+        ticks = _op_ticks(drawing, sheet.per_step)
+        rotation = {} if _is_roomy(ticks, sheet.per_step) else {"rotation": 90}
     else:
-        _draw_numbers(sheet, drawing)
+        widest = lettering.width(f"{drawing.steps:,}", SMALL, bold=True) + 12
+        ticks = [(step, f"{step:,}") for step in _ticked(drawing, sheet.per_step, widest)]
+    for step, text in ticks:
+        emphasis = {"color": WARNING, "weight": "bold"} if step == drawing.peak_step else {}
+        draw_tick(sheet, step, text, **rotation, **emphasis)
     if drawing.models:
         _draw_models(sheet, drawing)
         return
@@ -252,27 +258,9 @@ def _draw_models(sheet: Sheet, drawing: Drawing) -> None:
         sheet.write(sheet.x((start + end) / 2), _EDGE, text, BODY, ha="center", weight="bold")
 
 
-def _draw_ops(sheet: Sheet, drawing: Drawing) -> None:
-    """Level where every operator has the room, else upright."""
-    ticks = _op_ticks(drawing, sheet.per_step)
-    style = {} if _is_roomy(ticks, sheet.per_step) else {"rotation": 90}
-    for step, text in ticks:
-        _draw_tick(sheet, drawing, step, text, **style)
-
-
 def _is_roomy(ticks: Sequence[tuple[int, str]], per_step: float) -> bool:
     """Whether the label of each step is narrower than the step."""
     return all(lettering.width(text, SMALL, bold=True) + 6 <= per_step for _, text in ticks)
-
-
-def _draw_numbers(sheet: Sheet, drawing: Drawing) -> None:
-    widest = lettering.width(f"{drawing.steps:,}", SMALL, bold=True) + 12
-    for step in _ticked(drawing, sheet.per_step, widest):
-        _draw_tick(sheet, drawing, step, f"{step:,}")
-
-
-def _draw_tick(sheet: Sheet, drawing: Drawing, step: int, text: str, **style: Any) -> None:
-    draw_tick(sheet, step, text, **style | ({"color": WARNING, "weight": "bold"} if step == drawing.peak_step else {}))
 
 
 def draw_tick(sheet: Sheet, step: int, text: str, **style: Any) -> None:
