@@ -270,27 +270,19 @@ class FlowSharer {
   }
 
   void visit(std::size_t vertex) {
-    if (vertex == source()) return leave_source();
-    if (vertex == sink()) return;
-    if (vertex < n_) return leave_left(vertex);
-    leave_right(vertex - n_);
-  }
-
-  void leave_source() {
-    for (std::size_t i = 0; i < n_; ++i) {
-      if (next_[i] == kNone) relax(source(), i, 0);
-      if (!fresh_[i]) relax(source(), n_ + i, records_.size[i]);
+    if (vertex == source()) {
+      for (std::size_t i = 0; i < n_; ++i) {
+        if (next_[i] == kNone) relax(vertex, i, 0);
+        if (!fresh_[i]) relax(vertex, n_ + i, records_.size[i]);
+      }
+    } else if (vertex < n_) {
+      for (std::size_t j = first_[vertex]; j < n_; ++j)
+        if (next_[vertex] != static_cast<std::int64_t>(j)) relax(vertex, n_ + j, growth(vertex, j));
+    } else if (vertex != sink()) {
+      const std::size_t j = vertex - n_;
+      if (!served_[j]) relax(vertex, sink(), 0);
+      if (previous_[j] != kNone) relax(vertex, as_size(previous_[j]), -growth(as_size(previous_[j]), j));
     }
-  }
-
-  void leave_left(std::size_t i) {
-    for (std::size_t j = first_[i]; j < n_; ++j)
-      if (next_[i] != static_cast<std::int64_t>(j)) relax(i, n_ + j, growth(i, j));
-  }
-
-  void leave_right(std::size_t j) {
-    if (!served_[j]) relax(n_ + j, sink(), 0);
-    if (previous_[j] != kNone) relax(n_ + j, as_size(previous_[j]), -growth(as_size(previous_[j]), j));
   }
 
   std::int64_t growth(std::size_t i, std::size_t j) const {

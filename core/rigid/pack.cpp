@@ -16,6 +16,14 @@
 namespace modelplan::rigid {
 namespace {
 
+// How a search ended that has reached `height`; `bound` is what no packing goes below.
+Ended ended_at(std::int64_t height, std::int64_t bound, const Options& options, const StopSignal& signal) {
+  if (height <= bound) return Ended::kOptimal;
+  if (height <= options.enough) return Ended::kFits;
+  if (signal.cancelled()) return Ended::kCancelled;
+  return signal.stopped() ? Ended::kDeadline : Ended::kBudget;
+}
+
 // First fit of units in a given order.
 class Packer {
  public:
@@ -198,12 +206,7 @@ class Search {
   const Array<std::int64_t>& bases() const { return bases_; }
   // Work done, in that of placing all units in an order.
   std::int64_t tries() const { return (packer_.work() - before_ + ejected_) / packer_.whole(); }
-  Ended ended(std::int64_t bound) const {
-    if (height_ <= bound) return Ended::kOptimal;
-    if (height_ <= options_.enough) return Ended::kFits;
-    if (signal_.cancelled()) return Ended::kCancelled;
-    return signal_.stopped() ? Ended::kDeadline : Ended::kBudget;
-  }
+  Ended ended(std::int64_t bound) const { return ended_at(height_, bound, options_, signal_); }
 
  private:
   using Ranked = std::pair<std::int64_t, Array<std::size_t>>;
@@ -340,12 +343,7 @@ void narrow(const Packer& packer, const Options& options, const StopSignal& sign
     while (steps > 0 && height > enough && search.lower(bases, height - 1, steps)) height = packer.height(bases);
     found.tries += share;
   }
-  if (height <= found.bound)
-    found.ended = Ended::kOptimal;
-  else if (height <= options.enough)
-    found.ended = Ended::kFits;
-  else if (signal.stopped())
-    found.ended = signal.cancelled() ? Ended::kCancelled : Ended::kDeadline;
+  found.ended = ended_at(height, found.bound, options, signal);
 }
 
 // The bases of the lowest packing of several searches, each with its share of the tries up to `tries`: where one search

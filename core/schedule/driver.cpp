@@ -91,10 +91,15 @@ class Driver {
     for (const auto& ops : parts) {
       segments_.emplace_back();
       segments_.back().part = partition.cut(live, ops);
-      const Bytes before = live.bytes();
-      for (const int v : ops) live.add(v);
-      segments_.back().lower = std::max(before, live.bytes());
+      segments_.back().lower = bytes_at_ends(live, ops);
     }
+  }
+
+  // What is alive before some operators or behind them, whatever their order; they have run then.
+  static Bytes bytes_at_ends(Live& live, const Array<int>& ops) {
+    const Bytes before = live.bytes();
+    for (const int v : ops) live.add(v);
+    return std::max(before, live.bytes());
   }
 
   // Whether a method is to order a part of so many operators; that of one operator is the file's.
@@ -123,14 +128,12 @@ class Driver {
       Bytes& most = s.most[order[i]];
       most = std::min(most, profile[i]);
     }
-    if (peak < s.upper) accept(s, order, peak, by);
+    if (peak < s.upper) {
+      s.upper = peak;
+      s.order = order;
+      s.found_by = by;
+    }
     s.offered.emplace_back(peak, std::move(order));
-  }
-
-  void accept(Segment& s, const Array<int>& order, Bytes peak, const char* by) {
-    s.upper = peak;
-    s.order = order;
-    s.found_by = by;
   }
 
   // The whole order that takes each segment's offer number `which` where that stays under the peak.
@@ -221,9 +224,8 @@ class Driver {
     states_ += found.states;
     const Bytes before = s.lower;
     if (found.verdict == Verdict::kFeasible) offer(s, std::move(found.order), "search");
-    if (found.verdict == Verdict::kFeasible && found.proven > floor) s.lower = std::max(s.lower, found.proven);
     if (found.verdict == Verdict::kInfeasible) s.lower = std::max(s.lower, std::min(found.proven, s.upper));
-    if (found.verdict == Verdict::kUnknown && found.proven > floor) s.lower = std::max(s.lower, found.proven);
+    if (found.verdict != Verdict::kInfeasible && found.proven > floor) s.lower = std::max(s.lower, found.proven);
     if (found.verdict == Verdict::kUnknown && found.ended == Ended::kMemory) s.out_of_memory = true;
     return found.verdict != Verdict::kUnknown || s.lower > before;
   }
@@ -251,24 +253,12 @@ class Driver {
     });
   }
 
-  Bytes upper() const {
-    Bytes most = 0;
-    for (const Segment& s : segments_) most = std::max(most, s.upper);
-    return most;
-  }
-
-  Bytes lower() const {
-    Bytes most = 0;
-    for (const Segment& s : segments_) most = std::max(most, s.lower);
-    return most;
-  }
-
-  // What is alive before the first operator or after the last one, whatever the order.
-  Bytes bytes_at_ends() const {
-    Live live(*g_);
-    const Bytes before = live.bytes();
-    for (const int v : g_->topological) live.add(v);
-    return std::max(before, live.bytes());
+  Bytes upper() const { return most(&Segment::upper); }
+  Bytes lower() const { return most(&Segment::lower); }
+  Bytes most(Bytes Segment::* figure) const {
+    Bytes found = 0;
+    for (const Segment& s : segments_) found = std::max(found, s.*figure);
+    return found;
   }
 
   Outcome outcome() {
@@ -297,7 +287,8 @@ class Driver {
         if (order != out.order && same == out.alternatives.end()) out.alternatives.push_back(std::move(order));
       }
     }
-    const Bytes ends = bytes_at_ends();
+    Live live(*g_);
+    const Bytes ends = bytes_at_ends(live, g_->topological);
     if (ends > out.flow_bound) {
       out.flow_bound = ends;
       out.witness.bytes = ends;
