@@ -198,15 +198,14 @@ class _Model:
             b = int(bounds.alive_at(p, bounds.peak_step(p))[0])
             self.model.add(2 * self.offset[b] + self._scaled(b) <= self.height[0])
 
-    def hint(self, placement: Placement) -> None:
-        """Starts the search from a placement in the first pool."""
-        for b, (variable, step) in self.free.items():
-            self.model.add_hint(variable, int(placement.offsets[b]) // self.unit // step)
-
     def solve(self, budget: Budget, hint: Placement | None) -> Spread:
-        """The best solution within the budget. `ended` is "optimal", "infeasible", "budget" or "cancelled"."""
+        """The best solution within the budget, where the search may start from a placement in the first pool.
+
+        `ended` is "optimal", "infeasible", "budget" or "cancelled".
+        """
         if hint is not None:
-            self.hint(hint)
+            for b, (variable, step) in self.free.items():
+                self.model.add_hint(variable, int(hint.offsets[b]) // self.unit // step)
         solver = self.cp.CpSolver()
         solver.parameters.num_workers = budget.threads
         solver.parameters.random_seed = budget.seed % 2**31

@@ -54,6 +54,9 @@ def solve(problem: OrderProblem, effort: Effort) -> OrderAnswer:
         seconds=effort.seconds,
         progress=effort.progress,
     )
+    cases = tuple(
+        FlowCase(dying, saved, tuple(Transfer(*transfer) for transfer in flow)) for dying, saved, flow in outcome.cases
+    )
     return OrderAnswer(
         tuple(outcome.order.tolist()),
         tuple(tuple(other.tolist()) for other in outcome.alternatives),
@@ -61,7 +64,7 @@ def solve(problem: OrderProblem, effort: Effort) -> OrderAnswer:
         outcome.flow_bound,
         outcome.lower_bound,
         outcome.found_by,
-        _witness(outcome),
+        Witness(outcome.critical_op, outcome.flow_bound, cases),
         outcome.states,
         outcome.steps,
         outcome.ended,
@@ -82,13 +85,6 @@ def instance(problem: OrderProblem) -> _core.ScheduleInstance:
         _table(problem.edges, 2),
         _table([(o.op, o.over, o.to, o.saved) for o in problem.overwrites], 4),
     )
-
-
-def _witness(outcome: _core.ScheduleOutcome) -> Witness:
-    cases = tuple(
-        FlowCase(dying, saved, tuple(Transfer(*transfer) for transfer in flow)) for dying, saved, flow in outcome.cases
-    )
-    return Witness(outcome.critical_op, outcome.flow_bound, cases)
 
 
 def _column(values: Iterable[int]) -> IntArray:

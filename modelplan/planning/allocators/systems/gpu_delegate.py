@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from modelplan import _core
-from modelplan.model import Budget, IntArray, Placement, Problem
+from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.greedy import GapRule, by_size, end_to_end, in_order
 from modelplan.planning.allocators.table import EQUAL_SIZES, GAP_FIT, Allocator, Objects, Records, baseline, sharing
 from modelplan.primitives.errors import RequestError
@@ -151,15 +151,13 @@ def place_by_size(problem: Problem, _budget: Budget) -> Placement:
 
 
 def place_by_breadth(problem: Problem, _budget: Budget) -> Placement:
-    """In the order of the objects by breadth, by the gap rule of the offsets by size."""
-    return in_order(problem, _breadth_order(problem), GapRule.TIGHTEST)
+    """In the order of the objects by breadth, by the gap rule of the offsets by size.
 
-
-def _breadth_order(problem: Problem) -> IntArray:
-    """Buffers by the rank of the broadest step they live in, then by size, then by start."""
+    That order is by the rank of the broadest step that a buffer lives in, then by size, then by start.
+    """
     records = Records.of(problem)
     rank = records.spread(_core.breadth_ranks(records.size, records.start, records.end), len(problem), 0)
-    return np.lexsort((problem.start, -problem.size, rank))
+    return in_order(problem, np.lexsort((problem.start, -problem.size, rank)), GapRule.TIGHTEST)
 
 
 SOURCE = "LiteRT, GPU delegate, memory_management"

@@ -84,7 +84,9 @@ def runs(problem: Problem, demands: Demands | None = None, *, fixed: bool = Fals
     for single, (name, order), smallest in itertools.product((False, True), wanted.items(), (False, True)):
         key = (order.tobytes(), smallest, single)
         if key not in placements:
-            placements[key] = _run_once(rounded, blocks, order, smallest=smallest, single=single, fixed=fixed)
+            columns = blocks.node, blocks.block, blocks.chain, order.astype(np.int64)
+            offsets = _core.somas_place(rounded.core, *columns, smallest=smallest, single=single, same_gap=fixed)
+            placements[key] = Placement(offsets)
         slot_runs.append(SlotRun(name, smallest, single, placements[key], _top(rounded, blocks, placements[key])))
     return tuple(slot_runs)
 
@@ -169,23 +171,6 @@ def _numbered(count: int, groups: Iterable[tuple[int, ...]], what: str) -> IntAr
             seen.add(item)
             first[item] = min(group)
     return np.unique(np.array(first, dtype=np.int64), return_inverse=True)[1].astype(np.int64)
-
-
-def _run_once(
-    problem: Problem, blocks: _Blocks, order: IntArray, *, smallest: bool, single: bool, fixed: bool
-) -> Placement:
-    return Placement(
-        _core.somas_place(
-            problem.core,
-            blocks.node,
-            blocks.block,
-            blocks.chain,
-            order.astype(np.int64),
-            smallest=smallest,
-            single=single,
-            same_gap=fixed,
-        )
-    )
 
 
 def _top(problem: Problem, blocks: _Blocks, placement: Placement) -> int:

@@ -79,9 +79,7 @@ def _conflicts(problem: Problem, lists: Lists = ()) -> IntArray:
 
 def _order(problem: Problem, first: IntArray, second: IntArray) -> IntArray:
     by_name = sorted(range(len(problem)), key=lambda i: problem.names[i].encode(), reverse=True)
-    rank = np.empty(len(problem), dtype=np.int64)
-    rank[by_name] = np.arange(len(problem))
-    return np.lexsort((rank, -second, -first)).astype(np.int64)
+    return np.lexsort((np.argsort(by_name), -second, -first)).astype(np.int64)
 
 
 def stack(
@@ -102,20 +100,15 @@ def stack(
     Source: apache/tvm fb43fc85774b, src/tir/usmp/algo/greedy.cc.
     """
     pool, offset = _core.usmp_greedy(problem.core, _listed(lists), order, list(pools.limits), _listed(pools.of), fixed)
-    if len(pools.limits) > 1 or pools.limits != ONE_POOL.limits:
-        _check_pools(problem, pool, offset)
+    if pools.limits != ONE_POOL.limits:
+        for p in np.unique(pool[pool >= 0]):  # everything outside one pool is empty to the referee
+            inside = replace(problem, size=np.where(pool == p, problem.size, 0), capacity=None)
+            referee.check(inside, Placement(offset))
     return Assignment(pool, offset)
 
 
 def _listed(rows: Lists) -> list[list[int]]:
     return [list(row) for row in rows]
-
-
-def _check_pools(problem: Problem, pool: IntArray, offset: IntArray) -> None:
-    """Everything outside one pool is empty to the referee."""
-    for p in np.unique(pool[pool >= 0]):
-        inside = replace(problem, size=np.where(pool == p, problem.size, 0), capacity=None)
-        referee.check(inside, Placement(offset))
 
 
 def climb(

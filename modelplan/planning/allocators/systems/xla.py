@@ -27,8 +27,7 @@ def ticks(problem: Problem) -> tuple[IntArray, IntArray]:
     n = len(problem)
     step = np.concatenate([problem.start, problem.end - 1])
     order = np.lexsort((np.tile(np.arange(n), 2), np.repeat([0, 1], n), step))
-    tick = np.empty(2 * n, dtype=np.int64)
-    tick[order] = np.arange(2 * n)
+    tick = np.argsort(order)
     return tick[:n], tick[n:]
 
 
