@@ -106,7 +106,9 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
     try:
         outputs = [run for run, _ in tflm_values(planner.without_plan(original.data), unconverted)]
         outputs = [[y if e is None else e.quantised(y) for y, e in zip_longest(run, host.outputs)] for run in outputs]
-        written = _written(model, feeds, outputs, seen=exact and _keeps_whole_tensors(model, kernels))
+        # Plans of stripes let some operators have the parts of no use of what others find and leave.
+        seen = exact and (planner.read_plan(model) is None or keeps_whole_tensors(offline_subject(model, kernels)))
+        written = _written(model, feeds, outputs, seen=seen)
     except RefusalError as problem:
         raise ModelError(f"{original.name}: no outputs to expect: {problem}") from None
     largest = [max(float(np.abs(run[i]).max(initial=0)) for run in outputs) for i in range(len(outputs[0]))]
@@ -150,11 +152,6 @@ def _written(
     return tuple(WrittenTensor(op, t, main.tensors[t].nbytes, each) for (op, t), each in zip(places, crcs, strict=True))
 
 
-def _keeps_whole_tensors(model: FileModel, kernels: str) -> bool:
-    """Whether every operator finds and leaves whole tensors: plans of stripes let others have the parts of no use."""
-    return planner.read_plan(model) is None or keeps_whole_tensors(offline_subject(model, kernels))
-
-
 def _interface(model: FileModel, host: HostSide) -> list[list[tuple[int, int]]]:
     """Type and bytes of each input, and of each output, but for those that the program converts."""
     main = model.subgraphs[0]
@@ -167,11 +164,8 @@ def _interface(model: FileModel, host: HostSide) -> list[list[tuple[int, int]]]:
 
 def _is_exact(model: FileModel) -> bool:
     """Whether every float is a number that was stored, or the product of two: equal on all processors."""
-    for subgraph in model.subgraphs:
-        for op in subgraph.ops:
-            if _writes_floats(subgraph, op) and not op.calls and op.kind not in _EXACT:
-                return False
-    return True
+    ops = ((subgraph, op) for subgraph in model.subgraphs for op in subgraph.ops)
+    return all(op.calls or op.kind in _EXACT or not _writes_floats(subgraph, op) for subgraph, op in ops)
 
 
 def _writes_floats(subgraph: FileSubgraph, op: FileOp) -> bool:

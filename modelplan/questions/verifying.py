@@ -19,7 +19,7 @@ from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of
-from modelplan.runtimes.tflm.file import FileModel, load_tflite
+from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.plan_metadata import write_plan
 
 
@@ -147,15 +147,12 @@ def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
     interface_of(header, str(path.with_suffix(".h")))
     verdicts = [source_verdict(request.path, source, header)]
     if verdicts[0].outcome != "broken":
-        verdicts.append(_run_beside_tflm(request, with_stated_interface(model, request.path, header), path))
+        stated = with_stated_interface(model, request.path, header)
+        if request.quick:
+            verdicts.append(Verdict(C_LEVEL, "skipped", "--quick: no kernel was run"))
+        else:
+            verdicts.append(verdict_of(C_LEVEL, lambda: execute_c(stated, path, request.seed)))
     words = {"broken": "does not compute what {} does", "unproved": "is not proved equal to {}"}
     failed = [v for outcome in words for v in verdicts if v.outcome == outcome]
     fault = f"{against} {words[failed[0].outcome].format(request.path)}: {failed[0].details}" if failed else ""
     return Proof(request.path, tuple(verdicts), fault, against)
-
-
-def _run_beside_tflm(request: VerifyRequest, model: FileModel, path: Path) -> Verdict:
-    """The verdict of what a file in plain C computes."""
-    if request.quick:
-        return Verdict(C_LEVEL, "skipped", "--quick: no kernel was run")
-    return verdict_of(C_LEVEL, lambda: execute_c(model, path, request.seed))

@@ -136,16 +136,10 @@ class _Comparison:
         return _Figures(self.old), _Figures(self.new)
 
     @cached_property
-    def steps_of_new(self) -> tuple[int, ...]:
-        """For each step of the old side the step of the same operator on the new side, or -1."""
-        return tuple(
-            self.new.steps[j] if (j := self.pairing.to_new[i]) >= 0 else -1 for i in self.old.plan.schedule.order
-        )
-
-    @cached_property
     def in_place(self) -> tuple[tuple[int, int], ...]:
         """The steps of operators that keep their order on both sides: the longest such sequence."""
-        pairs = [(step, partner) for step, partner in enumerate(self.steps_of_new) if partner >= 0]
+        partners = ((step, self.pairing.to_new[i]) for step, i in enumerate(self.old.plan.schedule.order))
+        pairs = [(step, self.new.steps[j]) for step, j in partners if j >= 0]
         return tuple(pairs[place] for place in rising([partner for _, partner in pairs]))
 
     @property
@@ -306,11 +300,10 @@ class _Figures:
         self.in_peak: dict[Maker, int] = {}
         for buffer in side.peak_buffers:
             self._add_row(buffer)
-        first: dict[int, int] = {}
+        self.first_reader: dict[int, int] = {}
         for i, op in enumerate(side.graph.ops):
             for t in op.reads:
-                first.setdefault(t, i)
-        self.first_reader = first
+                self.first_reader.setdefault(t, i)
 
     def _add_row(self, buffer: int) -> None:
         side, row = self.side, self.side.plan.problem[buffer]

@@ -46,7 +46,10 @@ def region_problem(
     accesses, seconds = list[Access](), list[float]()
     flash = next((i for i, region in enumerate(regions) if region.kind in READ_ONLY and _reaches(region, reader)), -1)
     for plan in plans:
-        _check_plan(plan)
+        if len(plan.problem.groups) or len(plan.problem.meetings):
+            raise RequestError(f"{plan.graph.name}: buffers at fixed distances cannot be spread over several memories")
+        if plan.problem.contiguous:
+            raise RequestError(f"{plan.graph.name}: contiguous lists cannot be spread over several memories")
         first, model_buffers = len(buffers), _Buffers(plan, steps, offset, prefix=len(plans) > 1)
         overlaps.append(_shift_numbers(plan.problem.overlaps, first))
         conflicts.append(_shift_numbers(plan.problem.conflicts, first))
@@ -72,13 +75,6 @@ def owners_of(plans: Sequence[Plan]) -> tuple[tuple[int, str], ...]:
             kind = "weights" if constant else str(kind_of(plan.graph, row))
             owners.append((number, "activation" if kind == "shared" else kind))
     return tuple(owners)
-
-
-def _check_plan(plan: Plan) -> None:
-    if len(plan.problem.groups) or len(plan.problem.meetings):
-        raise RequestError(f"{plan.graph.name}: buffers at fixed distances cannot be spread over several memories")
-    if plan.problem.contiguous:
-        raise RequestError(f"{plan.graph.name}: contiguous lists cannot be spread over several memories")
 
 
 def _reaches(region: Region, reader: str) -> bool:

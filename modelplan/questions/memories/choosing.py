@@ -115,7 +115,9 @@ def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> L
     """
     how = choosing or Choosing()
     tables = tables_of(problem)
-    _check_homes(problem, tables)
+    for region, room, held in zip(problem.regions, tables.room, problem.stored, strict=True):
+        if room < 0:
+            raise ShortageError(f"{held:,} bytes of weights do not fit in {region.name} of {region.size:,} bytes")
     small = exact_choice.entries(tables) <= exact_choice.MOST_ENTRIES
     exact = how.method == "exact" or (how.method == "auto" and small)
     state = _Search(problem, tables, how, exact=exact)
@@ -182,13 +184,6 @@ def _layout(state: _Search, choice: IntArray, placed: list[Placed]) -> Layout:
     layout = Layout(tuple(stays), (), bound, method, "optimal" if optimal else "complete")
     referee.check_layout(state.problem, layout)
     return layout
-
-
-def _check_homes(problem: RegionProblem, tables: Tables) -> None:
-    for r, region in enumerate(problem.regions):
-        if tables.room[r] < 0:
-            held = problem.stored[r]
-            raise ShortageError(f"{held:,} bytes of weights do not fit in {region.name} of {region.size:,} bytes")
 
 
 def _shortage(problem: RegionProblem, tables: Tables, *, proved: bool) -> str:
