@@ -276,15 +276,11 @@ def _slid(call: Call) -> Shape:
     for axis, (extent, begin, end, stride) in enumerate(zip(shape, begins, ends, strides, strict=True)):
         if stride < 1:
             raise FixedShapeError(f"has a stride of {stride}")
-        start = 0 if call.number("begin_mask") >> axis & 1 else _inside(begin, extent)
-        stop = extent if call.number("end_mask") >> axis & 1 else _inside(end, extent)
+        from_first, to_last = (call.number(mask) >> axis & 1 for mask in ("begin_mask", "end_mask"))
+        start, stop, _ = slice(None if from_first else begin, None if to_last else end, stride).indices(extent)
         if not call.number("shrink_axis_mask") >> axis & 1:
             new_shape.append(-(-(stop - start) // stride))
     return tuple(new_shape)
-
-
-def _inside(place: int, extent: int) -> int:
-    return min(max(place + extent if place < 0 else place, 0), extent)
 
 
 def _multiplied(call: Call) -> Shape:
