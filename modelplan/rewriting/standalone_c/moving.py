@@ -38,10 +38,7 @@ class _Extents:
 
     def begin(self, part: Array) -> int:
         """The byte at which a part begins."""
-        address = "data"
-        return (
-            int(part.__array_interface__[address][0] - self.array.__array_interface__[address][0]) if part.size else 0
-        )
+        return part.ctypes.data - self.array.ctypes.data if part.size else 0
 
     @property
     def row_axis(self) -> int:
@@ -206,20 +203,16 @@ def transpose(r: OperatorReader) -> COperator:
 def pad(r: OperatorReader) -> COperator:
     """PAD and PADV2 of up to three axes, or of a map with one image."""
     _check_types(r)
-    pads, shape = r.constant(1).reshape(-1, 2), r.input(0).shape
-    pads, shape = np.maximum(pads, 0), tuple(shape)
+    pads, shape = np.maximum(r.constant(1).reshape(-1, 2), 0), r.input(0).shape
     r.require(holds=len(pads) == len(shape) > 0, why=f"{len(pads)} pairs of paddings for {list(shape)}")
     image = len(shape) == 4 and shape[0] == 1 and not pads[0].any()
-    if image or len(shape) < 4:
-        shape, pads = (shape[1:], pads[1:]) if image else (shape, pads)
-    else:
-        raise r.refuse(f"paddings of a map of shape {list(shape)}")
+    r.require(holds=image or len(shape) < 4, why=f"paddings of a map of shape {list(shape)}")
+    shape, pads = (shape[1:], pads[1:]) if image else (shape, pads)
     (height, width, depth), sides = _three(shape, pads)
     rows, result_rows = rows_of(r.input(0).shape), rows_of(r.output().shape)
     by_rows = rows == height and result_rows == height + int(sides[0].sum()) > 1
-    value = _padding_value(r)
     parameters: Parameters = {
-        "value": value,
+        "value": _padding_value(r),
         "width": width,
         "channels": depth,
         "left": int(sides[1][0]),

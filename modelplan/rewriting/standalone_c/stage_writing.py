@@ -206,9 +206,11 @@ class StageText:
         places = []
         for position in range(len(forms[0].places)):
             key = operator, position
-            places.append(self._counter(key) if key in self.table.counted else f"s->at[{position}]")
+            step = f"s->at[{position}]"
+            places.append(self._counter(key) if key in self.table.counted else step)
             if key in self.table.counted:
-                yield self._counted_on(places[-1], position)
+                short = self._counters == "int16_t"
+                yield f"{places[-1]} = (int16_t)({places[-1]} + {step});" if short else f"{places[-1]} += {step};"
         if operator == ARRIVAL:
             source = f"(const char *)row + {places[1]}"
             yield f"(void)memcpy(RAM + {places[0]}, {source}, (size_t){places[2]});"
@@ -218,12 +220,6 @@ class StageText:
         if columns and any(form.held for form in forms):
             columns += ["s->first", "s->width"]
         yield from self.calls(operator, places, ("s->rows", "s->above", "s->computed"), columns)
-
-    def _counted_on(self, counter: str, position: int) -> str:
-        """The statement by which a counter goes on."""
-        if self._counters == "int16_t":
-            return f"{counter} = (int16_t)({counter} + s->at[{position}]);"
-        return f"{counter} += s->at[{position}];"
 
     def _function(self) -> Iterator[str]:
         """What runs the stage; where rows are handed over, what starts it and what takes a row."""

@@ -59,7 +59,9 @@ def state_layout(model: FileModel) -> StateLayout:
 def _layout(file: SameFile) -> StateLayout:
     sizes: dict[StateKey, tuple[FileTensor, bytes]] = {}
     for key, tensor in _tensors(file.model):
-        sizes.setdefault(key, (tensor, _default(tensor)))
+        # TFLM fills a variable with its zero point where it has 8 bits, else with 0.
+        zero = tensor.quantization.zero_point if DTYPES[tensor.type] == "int8" else 0
+        sizes.setdefault(key, (tensor, bytes([zero % 256]) * tensor.nbytes))
     for key, tensor, content in _assigned_first(file.model):
         sizes[key] = (tensor, content)
     offset, alignment, places = 0, 1, {}
@@ -70,12 +72,6 @@ def _layout(file: SameFile) -> StateLayout:
         places[key] = StatePlace(offset, tensor.nbytes, initial, title)
         offset, alignment = offset + tensor.nbytes, max(alignment, width)
     return StateLayout(offset, alignment, places)
-
-
-def _default(tensor: FileTensor) -> bytes:
-    """What TFLM fills a variable with: its zero point where it has 8 bits, else 0."""
-    zero = tensor.quantization.zero_point if DTYPES[tensor.type] == "int8" else 0
-    return bytes([zero % 256]) * tensor.nbytes
 
 
 def _tensors(model: FileModel) -> Iterator[tuple[StateKey, FileTensor]]:

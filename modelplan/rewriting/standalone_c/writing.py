@@ -222,7 +222,9 @@ class _Writer:
         return comment(f"{tensor} {t.name} [{', '.join(map(str, t.shape))}]")
 
     def _memory(self) -> str:
-        macro, widest = self.names.macro, self._widest
+        macro = self.names.macro
+        dtypes = (DTYPES[self.tensors[t].type] for value in self.program.values for t in value.tensors)
+        widest = max((4 if self._scratch else 1, *(ELEMENT_BYTES[d] for d in dtypes)))  # its multiple begins the buffer
         section = f'__attribute__((section("{self.names.section}")))' if self.names.section else ""
         plain = f"static int8_t memory[{macro}_RAM_BYTES] {macro}_SECTION;\n#define RAM memory"
         if widest > 1:
@@ -243,12 +245,6 @@ class _Writer:
             "#endif",
         ]
         return "\n".join(lines)
-
-    @property
-    def _widest(self) -> int:
-        """The bytes of the widest element, to whose multiple the buffer begins."""
-        dtypes = (DTYPES[self.tensors[t].type] for value in self.program.values for t in value.tensors)
-        return max((4 if self._scratch else 1, *(ELEMENT_BYTES[d] for d in dtypes)))
 
     def _table(self, index: int, table: ConstTable) -> str:
         """The name of a table, which is defined where it is new."""
@@ -514,7 +510,11 @@ class _Writer:
         constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
         for name, tensor, _, const in self._ends():
             constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
-            constants += self._end_constants(f"{macro}_{name.upper()}", self.tensors[tensor])
+            end, quantization = f"{macro}_{name.upper()}", self.tensors[tensor].quantization
+            constants.append(f"#define {end}_BYTES {self.tensors[tensor].nbytes}")
+            if quantization.scales:
+                constants.append(f"#define {end}_SCALE {number(quantization.scale, 'float')}")
+                constants.append(f"#define {end}_ZERO_POINT ({quantization.zero_point})")
             q = "const " if const else ""
             if self.program.pushed and name == "input":
                 constants.append(f"#define {macro}_ROW_BYTES {self._row_bytes}")
@@ -540,12 +540,6 @@ class _Writer:
             f"Write the input, call {prefix}_invoke(), read the output. The input is overwritten:",
             "write all of it again before the next call.",
         )
-
-    def _end_constants(self, name: str, tensor: FileTensor) -> Iterator[str]:
-        yield f"#define {name}_BYTES {tensor.nbytes}"
-        if tensor.quantization.scales:
-            yield f"#define {name}_SCALE {number(tensor.quantization.scale, 'float')}"
-            yield f"#define {name}_ZERO_POINT ({tensor.quantization.zero_point})"
 
 
 def _in_tile(call: list[str], columns: Sequence[str] | None) -> list[str]:
