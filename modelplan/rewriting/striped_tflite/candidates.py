@@ -249,8 +249,15 @@ def priced_blocks(space: Space, region: ChannelBlocks) -> Candidate | None:
 def _priced(
     space: Space, base: AnyLayers, form: CarryingLoop | LoopedStripes | UnrolledStripes, across: int
 ) -> Candidate | None:
-    cost = _cost(space, base, form, across)
-    if cost is None:
+    """A form of a region with what it is expected to cost, None where it is not legal."""
+    try:
+        if isinstance(form, LoopedStripes):
+            cost = estimate_loop(_layers_of_form(space, base, form), across, space.prices)
+        elif isinstance(form, CarryingLoop):
+            cost = estimate_carrying(base.as_region(form), across, space.prices)
+        else:
+            cost = estimate(_layers_of_form(space, base, form), across, space.prices)
+    except IllegalStripeError:
         return None
     macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
     time = sum(space.prices.time(space.graph, op) for op in base.ops)
@@ -370,20 +377,6 @@ def _rolling_forms(base: AnyLayers, region: StripedRegion, pad: frozenset[int]) 
     for rows in (1, 2, 4):
         if first // rows >= 4 and computed // rows <= _MOST_STEPS:
             yield as_strategy(region, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
-
-
-def _cost(
-    space: Space, base: AnyLayers, form: CarryingLoop | LoopedStripes | UnrolledStripes, across: int
-) -> Cost | None:
-    """The cost of a form of a region, None where it is not legal."""
-    try:
-        if isinstance(form, LoopedStripes):
-            return estimate_loop(_layers_of_form(space, base, form), across, space.prices)
-        if isinstance(form, CarryingLoop):
-            return estimate_carrying(base.as_region(form), across, space.prices)
-        return estimate(_layers_of_form(space, base, form), across, space.prices)
-    except IllegalStripeError:
-        return None
 
 
 def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -48,8 +48,10 @@ class _Writer(LoopWriter):
         for op in self.base.ops:
             self._operator(op, fronts)
             for x in dict.fromkeys(self.base.row_operands(op)):
-                if last[x] == op and x in fronts:
-                    self._carry(x, fronts[x])
+                if last[x] == op and x in fronts:  # what the next iteration needs moves to the front of the window
+                    after = self._map(x, self.rows.carried(x), "left", self.program.group_offsets[fronts[x]])
+                    self._cut(self.held[x], self.rows.new_rows[x], after)
+                    self.carried[fronts[x]] = after
 
     def result_begins(self) -> tuple[tuple[int, ...], ...]:
         rows, y = self.rows, self.rows.result
@@ -76,12 +78,6 @@ class _Writer(LoopWriter):
             self.held[y] = self._map(y, carried + new_rows, "window", start)
             operands = fronts[y], value
             self.body.append(TfliteStep("CONCATENATION", operands, (self.held[y],), changes=(("axis", self.axis),)))
-
-    def _carry(self, x: int, front: int) -> None:
-        """Moves the rows that the next iteration needs to the front of the window of a map."""
-        after = self._map(x, self.rows.carried(x), "left", self.program.group_offsets[front])
-        self._cut(self.held[x], self.rows.new_rows[x], after)
-        self.carried[front] = after
 
     def _cut(self, source: int, start: int, value: int) -> None:
         """Appends the slice of rows that begin at the same place in all iterations."""

@@ -144,7 +144,8 @@ def with_interface(model: bytes, graph: Graph, dtype: str) -> ChangedInterface:
             reason = "; ".join(conversions.reasons)
             raise RequestError(f"{graph.source or graph.name}: --interface {dtype} changes nothing: {reason}")
         return ChangedInterface(model, graph, frozenset(), 0, (f"its inputs and outputs are {dtype} already",))
-    before = [row for row in read_interface(model) if (row.side, row.position) not in written.places]
+    changing = {(row.side, row.position) for row in written.converted}
+    before = [row for row in read_interface(model) if (row.side, row.position) not in changing]
     content = write_interface(written.file(), [*before, *written.converted])
     whole = reloaded(content, graph)
     content, _ = write_striped(content, striped_program(whole, range(len(whole.ops)), ()))
@@ -190,11 +191,6 @@ class _Interface:
         for side, listed in (("input", graph.inputs), ("output", graph.outputs)):
             for position, t in enumerate(listed):
                 self._plan(side, position, t)
-
-    @property
-    def places(self) -> set[tuple[str, int]]:
-        """The inputs and outputs that change."""
-        return {(row.side, row.position) for row in self.converted}
 
     def _plan(self, side: str, position: int, t: int) -> None:
         tensor = self.graph.tensors[t]

@@ -174,7 +174,10 @@ class _Writer:
             **self._metadata(),
         }
         model = front.table(MODEL, fields, self.root, "model")
-        self._raise_absolute()
+        for buffer in tables(self.model, self.root, _BUFFERS):
+            at = field(self.model, buffer, 1)
+            if at and struct.unpack_from("<Q", self.model, at)[0] > 1:  # found by its position, which changes
+                raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
         return front.file(model), values
 
     def _main(self) -> int:
@@ -394,13 +397,6 @@ class _Writer:
     def _text(self, entry: int) -> bytes:
         at = child(self.model, entry, 0)
         return self.model[at + 4 : at + 4 + self._int(at)] if at else b""
-
-    def _raise_absolute(self) -> None:
-        """Data outside the flatbuffer is found by its position in the file, which changes."""
-        for buffer in tables(self.model, self.root, _BUFFERS):
-            at = field(self.model, buffer, 1)
-            if at and struct.unpack_from("<Q", self.model, at)[0] > 1:
-                raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
 
 
 def added_kinds(program: TfliteProgram, model: Graph) -> Sequence[str]:
