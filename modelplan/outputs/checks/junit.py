@@ -16,8 +16,12 @@ def junit_document(findings: Findings) -> str:
     suite = Element("testsuite", {"name": "modelplan check"})
     for outcome in findings.outcomes:
         if outcome.refusals:
-            _add_error(suite, outcome)
-        for judged in () if outcome.refusals else outcome.judgements:
+            kind = "refused" if outcome.needed and not outcome.problem else "not judged"
+            attributes = {"type": kind, "message": printable(outcome.refusals[0])}
+            error = SubElement(_case(suite, outcome, outcome.check.name), "error", attributes)
+            error.text = "\n".join(map(printable, outcome.refusals))
+            continue
+        for judged in outcome.judgements:
             _add_judgement(suite, outcome, judged)
     counts = {name: len(suite.findall(f"testcase/{tag}")) for name, tag in _COUNTED.items()}
     figures = {name: str(count) for name, count in {"tests": len(suite), **counts}.items()}
@@ -31,13 +35,6 @@ def junit_document(findings: Findings) -> str:
 
 #: Attributes of a suite, and the elements that they count.
 _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-
-
-def _add_error(suite: Element, outcome: Outcome) -> None:
-    case = _case(suite, outcome, outcome.check.name)
-    kind = "refused" if outcome.needed and not outcome.problem else "not judged"
-    error = SubElement(case, "error", {"type": kind, "message": printable(outcome.refusals[0])})
-    error.text = "\n".join(map(printable, outcome.refusals))
 
 
 def _add_judgement(suite: Element, outcome: Outcome, judged: Judgement) -> None:

@@ -105,8 +105,7 @@ def _scopes(rows: Sequence[MapRow]) -> int:
 
 def _picture(rows: Sequence[MapRow]) -> Iterator[str]:
     """A line of columns for each scope."""
-    extent = max((row.offset + row.size for row in rows), default=0)
-    extent = max(extent, _WIDTH)
+    extent = max([_WIDTH, *(row.offset + row.size for row in rows)])
     columns = np.full((_scopes(rows), _WIDTH), ord(_FREE), dtype=np.uint8)
     for number, row in enumerate(rows):
         left, right = (at * _WIDTH // extent for at in (row.offset, row.offset + row.size))

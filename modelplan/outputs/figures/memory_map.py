@@ -76,7 +76,10 @@ def draw(drawing: Drawing) -> Sheet:
     for label in written:
         _write(sheet, label, beyond=drawing.room is not None and label.y > sheet.y(drawing.room))
     for leader in leaders(sheet, drawing, written):
-        _write_leader(sheet, leader)
+        x, y = leader.to
+        sheet.line((leader.x, x), (leader.y, y), color=WARNING, linewidth=0.8, zorder=4)
+        sheet.line((x,), (y,), marker="o", markersize=2.5, color=WARNING, markeredgewidth=0, zorder=4)
+        sheet.write(leader.x, leader.y, leader.text, SMALL, ha="center", va="center", zorder=5, bbox=_BACKGROUND)
     axes.head(sheet, drawing, "memory map", entries)
     axes.byte_axis(sheet, drawing, "address")
     axes.step_axis(sheet, drawing)
@@ -157,7 +160,7 @@ def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:
     boxes = rectangles(drawing)
     dense = len(boxes) > canvas.DENSE
     shorter = np.minimum((boxes[:, 2] - boxes[:, 0]) * sheet.per_step, (boxes[:, 3] - boxes[:, 1]) * sheet.per_unit)
-    turn = _ranks(boxes) % 2
+    turn = np.argsort(np.lexsort((boxes[:, 0], boxes[:, 1]))) % 2  # of the places by address, then by start
     for kind in np.unique(drawing.kinds):
         colour = axes.fill(drawing, int(kind))
         chosen = (drawing.kinds == kind) & (drawing.problem.size > 0)
@@ -169,13 +172,6 @@ def _draw_buffers(sheet: Sheet, drawing: Drawing) -> None:
         sheet.boxes(boxes[chosen & ~slim], facecolor=colour, edgecolor=MUTED, linewidth=0.5, zorder=2)
     wide = drawing.at_peak & (drawing.problem.size > 0) & (shorter >= _SLIM)
     sheet.boxes(boxes[wide], facecolor="none", rasterized=dense, zorder=3.2, **canvas.AT_PEAK)
-
-
-def _ranks(boxes: Boxes) -> IntArray:
-    """For each box its place in the order of addresses, then of starts."""
-    ranks = np.empty(len(boxes), dtype=np.int64)
-    ranks[np.lexsort((boxes[:, 0], boxes[:, 1]))] = np.arange(len(boxes))
-    return ranks
 
 
 # Labels --------------------------------------------------------------------------------------------------------------
@@ -199,9 +195,9 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
 def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
     """For each buffer the largest part of its rectangle that no line of the figure crosses, in points."""
     boxes = _alone(drawing)
-    low, high = _clear(boxes[:, 1], boxes[:, 3], drawing.lower_bound, drawing.lower_bound)
+    low, high = _clear(boxes[:, 1], boxes[:, 3], drawing.lower_bound)
     if drawing.room is not None:
-        low, high = _clear(low, high, drawing.room, drawing.room)
+        low, high = _clear(low, high, drawing.room)
     start, end = _between(boxes[:, 0], boxes[:, 2], axes.peak_marks(drawing), 1 / sheet.per_step)
     return _in_points(sheet, np.stack([start, low, end, high], axis=1))
 
@@ -227,11 +223,11 @@ def _alone(drawing: Drawing) -> Boxes:
     return boxes
 
 
-def _clear(low: Column, high: Column, cut_low: float, cut_high: float) -> tuple[Column, Column]:
-    """The intervals, each cut down to its longer part outside [cut_low, cut_high] where it meets that."""
-    crosses = (low < cut_high) & (cut_low < high) | (low < cut_low) & (cut_low < high)
-    keep_low = crosses & (cut_low - low >= high - cut_high)
-    return np.where(crosses & ~keep_low, cut_high, low), np.where(keep_low, cut_low, high)
+def _clear(low: Column, high: Column, cut: float) -> tuple[Column, Column]:
+    """The intervals, each cut down to its longer part below or above `cut` where it holds that."""
+    crosses = (low < cut) & (cut < high)
+    keep_low = crosses & (cut - low >= high - cut)
+    return np.where(crosses & ~keep_low, cut, low), np.where(keep_low, cut, high)
 
 
 def _between(low: Column, high: Column, lines: Sequence[int], half: float) -> tuple[Column, Column]:
@@ -357,10 +353,3 @@ def _spots(sheet: Sheet, home: Column, width: float) -> Iterator[Area]:
         for left in (x1 + _AWAY, x0 - _AWAY - width):
             if inside[0] <= left and left + width <= inside[1] and y0 + LINE <= y <= y1 - LINE:
                 yield left, y - LINE / 2, left + width, y + LINE / 2
-
-
-def _write_leader(sheet: Sheet, leader: Leader) -> None:
-    x, y = leader.to
-    sheet.line((leader.x, x), (leader.y, y), color=WARNING, linewidth=0.8, zorder=4)
-    sheet.line((x,), (y,), marker="o", markersize=2.5, color=WARNING, markeredgewidth=0, zorder=4)
-    sheet.write(leader.x, leader.y, leader.text, SMALL, ha="center", va="center", zorder=5, bbox=_BACKGROUND)

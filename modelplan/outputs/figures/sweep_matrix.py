@@ -73,21 +73,16 @@ def draw(matrix: SweepMatrix) -> Sheet:
     sheet.axes.axis("off")
     by_place = {(fit.model, fit.target): fit for fit in findings.fits}
     for column, (target, size) in enumerate(targets):
-        _write_target(sheet, column, target, size)
-        cells = [by_place.get((model, target)) for model in models]
-        for row, fit in enumerate(cells):
-            _draw_cell(sheet, column, len(models) - row, fit, size)
+        middle = sheet.x((column + 0.5) * _COLUMN)
+        name = lettering.folded(lettering.drawable(target), _COLUMN - 6, BODY)
+        sheet.write(middle, sheet.ceiling + 6 + _LINE, name, BODY, ha="center", va="baseline", weight="bold")
+        sheet.write(middle, sheet.ceiling + 6, brief(size), SMALL, ha="center", va="baseline", color=MUTED)
+        for row, model in enumerate(models):
+            _draw_cell(sheet, column, len(models) - row, by_place.get((model, target)), size)
     for row, name in enumerate(names):
         sheet.write(_EDGE, sheet.y(len(models) - row - 0.5), name, BODY)
     _head(sheet, matrix, legend)
     return sheet
-
-
-def _write_target(sheet: Sheet, column: int, target: str, size: int) -> None:
-    middle = sheet.x((column + 0.5) * _COLUMN)
-    name = lettering.folded(lettering.drawable(target), _COLUMN - 6, BODY)
-    sheet.write(middle, sheet.ceiling + 6 + _LINE, name, BODY, ha="center", va="baseline", weight="bold")
-    sheet.write(middle, sheet.ceiling + 6, brief(size), SMALL, ha="center", va="baseline", color=MUTED)
 
 
 def _draw_cell(sheet: Sheet, column: int, top: int, fit: Fit | None, size: int) -> None:
