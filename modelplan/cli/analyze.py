@@ -137,7 +137,9 @@ def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: S
             ends.append(begin(pictures_of(plan, folder)))
 
         analysis = show_model(arguments, path, chosen, show, draw)
-        write_texts(analysis.plan, folder)
+        for suffix, row in outputs_of("Plan").items():  # every other output of the table, as plan.json and so on
+            if not row.figure:
+                files.write(str(folder / f"plan{suffix}"), render(analysis.plan, suffix))
         for end in ends:
             end()
     return analysis
@@ -221,10 +223,3 @@ def folder_name(path: str) -> str:
     """The name of the folder for a model's outputs: the file's without its suffix, which never leads elsewhere."""
     name = Path(path).name
     return Path(path).stem if Path(path).stem.strip(".") else f"model {name}"
-
-
-def write_texts(plan: Plan, folder: Path) -> None:
-    """Every other output of the table into `folder`, as plan.json and so on."""
-    for suffix, row in outputs_of("Plan").items():
-        if not row.figure:
-            files.write(str(folder / f"plan{suffix}"), render(plan, suffix))

@@ -15,7 +15,6 @@ thread: where models interrupt each other, let them do so between operators.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from modelplan.answers.shared_plan import SharedPlan, TflmArenas
@@ -26,7 +25,6 @@ from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.together.parts import ShareRequest
 from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas, written_files
-from modelplan.runtimes.tflm.file import FileModel
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -137,22 +135,17 @@ def _write(arguments: Namespace, shared_plan: SharedPlan, arenas: TflmArenas | N
 
         files.write(arguments.header, shared_header(shared_plan, arenas))
     if arguments.files:
-        _write_models(Path(arguments.files), written, [part.path for part in shared_plan.parts])
+        files.make_folder(Path(arguments.files))  # for the models with their plans, called as the caller calls them
+        paths = [str(Path(arguments.files) / f"{model.name}.tflite") for model in written]
+        files.check_outputs(paths, [part.path for part in shared_plan.parts])
+        for path, model in zip(paths, written, strict=True):
+            files.write(path, model.data)
     if arguments.csv:
         files.write(arguments.csv, shared_report.as_csv(shared_plan))
     if drawn:
         from modelplan.questions.pages.plan_views import shared_page
 
         write_figures(drawn, shared_plan, lambda: shared_page(shared_plan))
-
-
-def _write_models(folder: Path, written: Sequence[FileModel], inputs: Sequence[str]) -> None:
-    """The models with their plans, called as the caller calls them."""
-    files.make_folder(folder)
-    paths = [str(folder / f"{model.name}.tflite") for model in written]
-    files.check_outputs(paths, inputs)
-    for path, model in zip(paths, written, strict=True):
-        files.write(path, model.data)
 
 
 def _show(
