@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,10 +68,7 @@ def deepest_stack(graph: str) -> int:
     calls: dict[str, set[str]] = {}
     for caller, called in re.findall(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', graph):
         calls.setdefault(caller, set()).add(called)
-    return _deepest(own, calls)
 
-
-def _deepest(own: Mapping[str, int], calls: Mapping[str, set[str]]) -> int:
     @cache
     def below(name: str) -> int:
         return own.get(name, 0) + max((below(called) for called in calls.get(name, ())), default=0)

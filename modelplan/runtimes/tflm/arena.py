@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import prod
 
 import numpy as np
 
@@ -438,7 +439,4 @@ def _nbytes(tensor: FileTensor, shape: tuple[int, ...]) -> int:
     """Bytes of a tensor with another shape."""
     if not tensor.elements:
         raise ModelError(f"tensor {tensor.name!r} of shape {list(tensor.shape)} gets shape {list(shape)}")
-    count = 1
-    for extent in shape:
-        count *= extent
-    return tensor.nbytes // tensor.elements * count
+    return tensor.nbytes // tensor.elements * prod(shape)

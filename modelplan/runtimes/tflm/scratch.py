@@ -167,7 +167,8 @@ class _Alike:
         key = (number, shape, constant, quantization, variable, content, compressed)
         operand = self.operands.get(key)
         if operand is None:
-            self.make_room()
+            if max(len(self.operands), len(self.settings), len(self.calls)) > _MOST_ALIKE:
+                self.operands, self.settings, self.calls = {}, {}, {}
             operand = self.operands[key] = Operand(DTYPES[number], *key[1:])
         return operand
 
@@ -193,11 +194,6 @@ class _Alike:
     def named(self, options: Options) -> Options:
         """The options with these names and values."""
         return self.settings.setdefault(tuple(options.items()), options)
-
-    def make_room(self) -> None:
-        """Forgets everything once it is much."""
-        if max(len(self.operands), len(self.settings), len(self.calls)) > _MOST_ALIKE:
-            self.operands, self.settings, self.calls = {}, {}, {}
 
 
 #: So many different operands or operators are remembered.
