@@ -14,7 +14,8 @@ Ejector::Ejector(const Units& units, std::uint64_t seed)
   for (const std::size_t u : units_.used) weight_[u] = 1 + static_cast<double>(units_.neighbours[u].size()) / mean;
 }
 
-bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves) {
+bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves,
+                    std::int64_t most_work) {
   bases_ = bases;
   if (!begin(limit)) return false;
   for (; loose > 0; --loose) {
@@ -24,7 +25,7 @@ bool Ejector::lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t 
     waiting_.push_back(u);
   }
   while (!waiting_.empty()) {
-    if (moves-- <= 0) return false;
+    if (moves-- <= 0 || work_ > most_work) return false;
     const std::size_t u = waiting_.back();
     waiting_.pop_back();
     bases_[u] = best_place(u, units_.units[u].until(limit - units_.units[u].high));

@@ -18,8 +18,9 @@ class Ejector {
   Ejector(const Units& units, std::uint64_t seed);
 
   // Tries to bring all units below `limit` in at most `moves` placements, `loose` of them anew whether they fit or
-  // not; true if it did, else `bases` stay.
-  bool lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves);
+  // not; true if it did, else `bases` stay. No placement begins behind `most_work`.
+  bool lower(Array<std::int64_t>& bases, std::int64_t limit, std::size_t loose, std::int64_t moves,
+             std::int64_t most_work);
 
   // Looks at units and forbidden distances so far.
   std::int64_t work() const { return work_; }

@@ -212,21 +212,23 @@ class Search {
   using Ranked = std::pair<std::int64_t, Array<std::size_t>>;
 
   // Pushes units out of the way until those at the top fit below it. The step down is halved where it fails; where the
-  // smallest one fails, some units are placed anew at the same height. A call counts as many tries as it takes time.
+  // smallest one fails, some units are placed anew at the same height. A call counts as many tries as it takes time,
+  // and of many units one call may take more than all tries, but not `kOvertime` times as many.
   void lower() {
-    constexpr std::int64_t kMoves = 40;
+    constexpr std::int64_t kMoves = 40, kOvertime = 3;
     constexpr std::size_t kLoose = 20;
     Ejector ejector(packer_.units(), options_.seed);
     std::int64_t step = 1;
     for (const std::size_t u : packer_.used()) step = std::max(step, packer_.unit(u).step);
     const std::int64_t moves = kMoves * static_cast<std::int64_t>(packer_.used().size());
+    const std::int64_t work = kOvertime * options_.tries * packer_.whole() / kDearer;
     std::int64_t down = round_up(std::max((height_ - bound_) / 4, step), step);
     while (!done(options_.tries) && !signal_.poll(tries())) {
-      if (ejector.lower(bases_, std::max(height_ - down, bound_), 0, moves)) {
+      if (ejector.lower(bases_, std::max(height_ - down, bound_), 0, moves, work)) {
         height_ = packer_.height(bases_);
       } else if (down > step) {
         down = round_up(down / 2, step);
-      } else if (ejector.lower(bases_, height_, 1 + packer_.used().size() / kLoose, moves)) {
+      } else if (ejector.lower(bases_, height_, 1 + packer_.used().size() / kLoose, moves, work)) {
         height_ = packer_.height(bases_);
         down = 8 * step;
       }
