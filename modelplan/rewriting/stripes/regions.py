@@ -85,7 +85,8 @@ class KeptHalo(HaloStripes):
 class RollingStripes(UnrolledStripes):
     """`cuts` are rows of the first operator's output, and the others make what they can as soon as they can.
 
-    Each operator goes at its own rate; rows that are needed again are kept.
+    Each operator goes at its own rate, but a branch may wait for the other one of a sum; rows that are needed again are
+    kept.
     """
 
     def keeps_rows_of(self, op: int) -> bool:  # noqa: ARG002

@@ -143,8 +143,8 @@ def _postpone(base: UnrolledLayers, rows_made: dict[int, list[int]]) -> None:
     Where two branches are added, one of them has the longer windows. The other need not make its rows before the sum:
     the rows of its operand are kept anyway, for these windows. No more rows are made at once for it.
     """
-    waiting: dict[int, list[int]] = {}  # operators with their rows before, and those whose wait does not pay yet
-    unpaid = set[int]()
+    waiting: dict[int, list[int]] = {}  # operators that wait, with their rows as they were
+    unpaid = set[int]()  # those of them whose wait pays only if an operator before them waits too
     for op in reversed(list(rows_made)):
         readers, before = base.graph.readers[base.output(op)], rows_made[op]
         if base.output(op) in base.exits or any(reader not in rows_made for reader in readers):
