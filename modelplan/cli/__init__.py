@@ -1,4 +1,4 @@
-"""The command line: the only code that prints, writes files and exits."""
+"""The command line: the only code that prints, writes what was asked for and exits."""
 
 from __future__ import annotations
 

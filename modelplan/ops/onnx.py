@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from modelplan.ops import ONNX_RESHAPES, safe_overlap, work
 from modelplan.ops import conditions as when
-from modelplan.ops import safe_overlap, work
 from modelplan.ops.op_facts import OpFacts
 
 _NEVER = """
@@ -83,7 +83,7 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_NORMS.split(), OpFacts(rows="reduce")),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), OpFacts(
         "stream", view_if=when.unit_window, lead=safe_overlap.pooled, rows="window")),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), replace(_view, rows="reshape")),
+    **dict.fromkeys(ONNX_RESHAPES, replace(_view, rows="reshape")),
     "Identity": replace(_view, rows="pointwise", fused=True),
     **dict.fromkeys(("Optional", "OptionalGetElement", "BitCast"), OpFacts("view", view_if=when.same_width)),
     "Dropout": OpFacts(

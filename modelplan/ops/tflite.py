@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from modelplan.ops import TFLITE_RESHAPES, safe_overlap, work
 from modelplan.ops import conditions as when
-from modelplan.ops import safe_overlap, work
 from modelplan.ops.op_facts import Axis, OpFacts, Terms
 
 _NEVER = """
@@ -93,7 +93,7 @@ OPERATORS: dict[str, OpFacts] = {
     "PRELU": replace(_unary_of_rows, any_values=True, reads=work.BROADCAST),
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
     **dict.fromkeys(("MEAN", "SUM"), _sum),
-    **dict.fromkeys(("SQUEEZE", "EXPAND_DIMS", "STABLEHLO_RESHAPE"), _view),
+    **dict.fromkeys((*TFLITE_RESHAPES, "STABLEHLO_RESHAPE"), _view),
     "RESHAPE": replace(_view, rows="reshape", any_values=True),
     "BITCAST": OpFacts("view", view_if=when.same_width),
     **dict.fromkeys(("SHAPE", "RANK"), OpFacts("shape")),

@@ -19,6 +19,7 @@ from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.model_file import USUAL_ABI
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena
@@ -37,10 +38,18 @@ _MOST_MEANS = 256
 #: mathematics change the last bits of each operator, of which a network adds up some.
 _FLOAT_TOLERANCE = 1e-4
 #: Operators with float results that are equal on every processor: one multiplication, or a copy.
-_EXACT = {
-    "DEQUANTIZE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "CONCATENATION", "SLICE", "STRIDED_SLICE", "PAD", "TRANSPOSE",
-    "SPLIT", "PACK", "UNPACK", "GATHER",
-}  # fmt: skip
+_EXACT = TFLITE_RESHAPES | {
+    "DEQUANTIZE",
+    "CONCATENATION",
+    "SLICE",
+    "STRIDED_SLICE",
+    "PAD",
+    "TRANSPOSE",
+    "SPLIT",
+    "PACK",
+    "UNPACK",
+    "GATHER",
+}
 #: Kernels, by the beginning of their library's name, that compute something else than TFLM's own.
 _OTHERWISE = {"cmsis": {"UNIDIRECTIONAL_SEQUENCE_LSTM"}}
 _ROUNDED = {"float32", "int8", "uint8", "int16"}

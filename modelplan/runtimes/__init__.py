@@ -1,6 +1,7 @@
 """The table of runtimes: one record for each says all that modelplan knows of it.
 
-A runtime is one file (or folder) here and one row of `RUNTIMES`; a kernel library is one row of its record.
+A runtime is one file (or folder) here and one row of `RUNTIMES`; a kernel library is one row of its record
+(TFLM's: of `LIBRARIES` in `tflm/kernels/`).
 """
 
 from __future__ import annotations

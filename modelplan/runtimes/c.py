@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modelplan.model import Graph, KernelLibrary, Op, Runtime
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.runtimes.tflm import TFLM
 
 _PORTABLE, _ESP_NN = "portable", "esp-nn"
@@ -19,7 +20,7 @@ def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
 
 _SHARING = replace(
     TFLM.sharing,
-    views=frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}),
+    views=TFLITE_RESHAPES,
     overwrites={kind: rule.operands for kind, rule in TFLM.sharing.proved.items()},
     at_graph_ends=True,
     source="modelplan's own kernels in rewriting/standalone_c/kernels, which go front to back like TFLM's reference",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modelplan.model import Runtime, Sharing
+from modelplan.ops import ONNX_RESHAPES, TFLITE_RESHAPES
 
 EXECUTORCH = Runtime(
     "executorch",
@@ -12,7 +13,7 @@ EXECUTORCH = Runtime(
     allocator="executorch-greedy",
     source="ExecuTorch, exir/tensor.py ALIGNMENT, exir/memory_planning.py",
     sharing=Sharing(
-        views=frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "RESHAPE", "SQUEEZE", "EXPAND_DIMS"}),
+        views=TFLITE_RESHAPES | ONNX_RESHAPES,
         source="ExecuTorch, exir/passes/replace_view_copy_with_view_pass.py; reinplace.py does index_put only",
     ),
 )

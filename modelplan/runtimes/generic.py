@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modelplan.model import KernelLibrary, Runtime, Sharing
+from modelplan.ops import ONNX_RESHAPES, TFLITE_RESHAPES
 
 GENERIC = Runtime(
     "generic",
@@ -12,9 +13,7 @@ GENERIC = Runtime(
     allocator="tflite-greedy-by-size",
     source="no runtime in particular: 16-byte alignment, every tensor padded",
     sharing=Sharing(
-        views=frozenset(
-            {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
-        ),
+        views=TFLITE_RESHAPES | ONNX_RESHAPES | {"Identity"},
         at_graph_ends=True,
         source="no kernels are known: only views are safe",
     ),

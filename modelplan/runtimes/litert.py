@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modelplan.model import InPlace, Runtime, Sharing
+from modelplan.ops import TFLITE_RESHAPES
 
 _OVERWRITES = {**dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), (0, 1)), "SOFTMAX": (0,), "DYNAMIC_UPDATE_SLICE": (0,)}
 
@@ -16,7 +17,7 @@ LITERT = Runtime(
     inputs="live",
     runs=("tflite",),
     sharing=Sharing(
-        views=frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST"}),
+        views=TFLITE_RESHAPES | {"BITCAST"},
         overwrites=_OVERWRITES,
         sole_reader=True,
         least_bytes=5,

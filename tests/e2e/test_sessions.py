@@ -40,7 +40,7 @@ def test_the_headline_is_what_a_default_session_takes(models: Path) -> None:
     own = measure(models / "resnet8.onnx", {"input": (1, 3, 32, 32)}, SessionSettings())
     assert session.usual.measured
     assert (session.usual.first_tensors, session.usual.later_tensors) == (own.first, own.steady) == (1 << 20, 1 << 20)
-    assert session.usual.first == pytest.approx(own.heap[0], abs=4096)
+    assert session.usual.first == pytest.approx(own.heap[0], abs=8192)  # a run in hundreds takes a page more
     assert session.usual.later > session.usual.later_tensors + (32 << 10)  # the tables of the arena
     assert (session.inputs, session.weights) == (12288, own.session)
     text = run("analyze", models / "resnet8.onnx").stdout

@@ -19,12 +19,11 @@ from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_read
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.safe_overlap import POINTWISE
+from modelplan.checking.verifier.semantics import RESHAPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRead, RowsWritten, ValueShift
 from modelplan.primitives.dtypes import nbytes
 from modelplan.primitives.errors import BrokenPlanError
 
-#: Operators whose result is the operand's bytes.
-_VIEWS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
 _SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _NOTHING = -1
@@ -80,7 +79,7 @@ class _RowReplay:
         """For each tensor the one whose bytes it is: views that no kernel makes are their operands."""
         roots: dict[int, int] = {}
         for op in self.source.parts[0].ops:
-            if op.kind in _VIEWS and op.number not in self._called:
+            if op.kind in RESHAPES and op.number not in self._called:
                 x, y = op.inputs[0], op.outputs[0]
                 if self._size(x) != self._size(y):
                     raise self._broken(f"{op.label} is no view")

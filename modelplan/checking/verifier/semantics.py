@@ -19,8 +19,10 @@ from modelplan.checking.verifier.indexing import INDEXED, contiguous_run
 from modelplan.checking.verifier.program import Program, Step, Value
 from modelplan.model import BoolArray
 
+#: Operators of .tflite files that leave the elements of operand 0 as they are.
+RESHAPES = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
 _VIEWS = {
-    "tflite": {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST", "STABLEHLO_RESHAPE"},
+    "tflite": {*RESHAPES, "BITCAST", "STABLEHLO_RESHAPE"},
     "onnx": {
         "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement",
         "Dropout",

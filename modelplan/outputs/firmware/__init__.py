@@ -1,1 +1,1 @@
-"""Files that a firmware compiles or links, with the addresses of a plan for its memories."""
+"""What a firmware compiles or links: models, arenas, self-tests, and layouts of several memories."""

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from modelplan.formats import load_model
 from modelplan.model import Graph
+from modelplan.ops import ONNX_RESHAPES
 from modelplan.primitives.errors import ModelError
 from modelplan.questions.explaining.subjects import ModelSubject, RefusedChangeError
 
 #: Operators that keep the number of values, and those whose operands meet along an axis.
-_AS_MANY = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"})
+_AS_MANY = ONNX_RESHAPES | {"Transpose"}
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, quantise, softmax, unary, view
 from modelplan.rewriting.standalone_c.floating import (
     float_binary,
@@ -59,7 +60,7 @@ _ROWS = _by_kind({
     split: "SPLIT SPLIT_V",
     strided_slice: "SLICE STRIDED_SLICE",
     transpose: "TRANSPOSE",
-    view: "RESHAPE SQUEEZE EXPAND_DIMS",
+    view: " ".join(TFLITE_RESHAPES),
     softmax: "SOFTMAX",
 })  # fmt: skip
 #: Those that have kernels of their own for float32.

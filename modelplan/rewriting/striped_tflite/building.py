@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.model import Graph, Kind
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.rewriting.striped_tflite.carrying_loops import append_carrying_loop
 from modelplan.rewriting.striped_tflite.channel_blocks import append_channel_blocks, block_layers
 from modelplan.rewriting.striped_tflite.joining import joined_parts
 from modelplan.rewriting.striped_tflite.layers import region_layers
 from modelplan.rewriting.striped_tflite.loops import append_loop
-from modelplan.rewriting.striped_tflite.steps import VIEWS, GroupOffset, TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.unrolled import append_stripes
 from modelplan.rewriting.stripes.regions import (
     CarryingLoop,
@@ -57,7 +58,7 @@ def _append_whole(program: TfliteProgram, index: int) -> None:
     """Appends an operator that is not split."""
     op = program.graph.ops[index]
     for t in op.writes:
-        if op.kind in VIEWS and op.inputs[0] in program.group_offsets and t not in program.group_offsets:
+        if op.kind in TFLITE_RESHAPES and op.inputs[0] in program.group_offsets and t not in program.group_offsets:
             program.group_offsets[t] = program.group_offsets[op.inputs[0]]
         _give_memory(program, t)
     program.steps.append(TfliteStep(op.kind, op.inputs, op.outputs, index))

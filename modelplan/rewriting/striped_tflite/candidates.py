@@ -15,6 +15,7 @@ from math import inf
 from sys import maxsize
 
 from modelplan.model import Graph, Kind
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.channel_blocks import block_layers, channel_operands
@@ -29,7 +30,7 @@ from modelplan.rewriting.striped_tflite.estimating import (
 from modelplan.rewriting.striped_tflite.joining import joined_parts, source_of
 from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
-from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, VIEWS
+from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
 from modelplan.rewriting.stripes.regions import (
     AnyLayers,
     CarryingLoop,
@@ -138,7 +139,7 @@ class Space:
         if len(op.writes) != 1:
             return total
         y = tensors[op.writes[0]].nbytes
-        if op.kind in VIEWS:
+        if op.kind in TFLITE_RESHAPES:
             return total - y
         for position, lead, exact in self.overlaps(self.plain, self.plain.steps[step]):
             t = op.inputs[position]

@@ -11,9 +11,10 @@ from math import prod
 from typing import NamedTuple
 
 from modelplan.model import Graph, Kind, Op
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.ops.conditions import number
 from modelplan.rewriting.striped_tflite.folding import Folded
-from modelplan.rewriting.striped_tflite.steps import JOINS, VIEWS
+from modelplan.rewriting.striped_tflite.steps import JOINS
 
 #: The attribute of a join whose parts lie in their places.
 _IN_PLACE = "parts in place"
@@ -66,6 +67,6 @@ def joined_parts(graph: Graph) -> dict[int, JoinedPart]:
 
 def source_of(graph: Graph, t: int) -> int:
     """The tensor that a tensor is a view of, or itself."""
-    while (maker := graph.producers[t]) >= 0 and graph.ops[maker].kind in VIEWS:
+    while (maker := graph.producers[t]) >= 0 and graph.ops[maker].kind in TFLITE_RESHAPES:
         t = graph.ops[maker].inputs[0]
     return t

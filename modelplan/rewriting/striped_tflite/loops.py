@@ -5,6 +5,8 @@
 
 Every iteration takes windows of the same extents out of the maps that enter. With `columns` the map is cut along both
 axes, and an iteration makes a tile of it: tiles go from left to right, then from top to bottom.
+
+The result, and rows that are carried, enter the WHILE as variable tensors, which have memory without being written.
 """
 
 from __future__ import annotations

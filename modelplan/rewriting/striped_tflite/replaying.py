@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from modelplan.model import IntArray
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps, reads_group_once, value_addresses
 from modelplan.rewriting.striped_tflite.steps import (
-    VIEWS,
     TfliteProgram,
     TfliteStep,
     accesses,
@@ -117,7 +117,7 @@ class _Machine:
     def _make(self, step: TfliteStep, value: int, iteration: int) -> None:
         """The origins of a value's bytes: those of operands where the step only copies, else new ones."""
         added = step.source < 0
-        if step.kind in VIEWS and step.inputs[0] in self.content:
+        if step.kind in TFLITE_RESHAPES and step.inputs[0] in self.content:
             self.content[value] = self.content[step.inputs[0]]
         elif joins_in_place(self.program, step):
             self.content[value] = np.concatenate([self.content[t] for t in step.inputs])

@@ -15,11 +15,10 @@ import numpy as np
 
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model import Value as Attribute
+from modelplan.ops import TFLITE_RESHAPES
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess
 from modelplan.rewriting.stripes.program import AddedValue, StripedProgram, StripedStep
 
-#: Operators that leave the bytes of operand 0 as they are.
-VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 #: Operators that put their operands one behind the other.
 JOINS = frozenset({"CONCATENATION", "PACK"})
 #: The most operands of TFLM's CONCATENATION.
@@ -246,7 +245,9 @@ def _of_step(program: TfliteProgram, number: int, step: TfliteStep, iteration: i
     if step.starts:
         yield from _from_place(program, number, step, iteration)
         return
-    if step.kind in VIEWS and program.group_offsets.get(step.inputs[0]) == program.group_offsets.get(step.outputs[0]):
+    if step.kind in TFLITE_RESHAPES and program.group_offsets.get(step.inputs[0]) == program.group_offsets.get(
+        step.outputs[0]
+    ):
         return
     if joins_in_place(program, step):
         yield from _joined(program, number, step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modelplan.model import InPlace, Runtime, Sharing
+from modelplan.ops import ONNX_RESHAPES
 
 _OVERWRITTEN = """
 Celu Elu HardSigmoid LeakyRelu Relu Selu Sigmoid Softplus Softsign Tanh ThresholdedRelu Clip Softmax LogSoftmax Shrink
@@ -20,7 +21,7 @@ ORT = Runtime(
     inputs="live",
     outputs="apart",
     sharing=Sharing(
-        views=frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Optional", "OptionalGetElement"}),
+        views=ONNX_RESHAPES | {"Identity", "Optional", "OptionalGetElement"},
         overwrites=dict.fromkeys(_OVERWRITTEN.split(), (0,)),
         same_shape=True,
         proved={kind: InPlace((0,)) for kind in _OVERWRITTEN.split() if kind != "DFT"},

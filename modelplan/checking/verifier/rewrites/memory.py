@@ -26,7 +26,7 @@ from modelplan.checking.verifier.rewrites.needs import Mask, Masks, counting_ele
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.rewrites.running import Event, Trace
 from modelplan.checking.verifier.safe_overlap import may_overlap
-from modelplan.checking.verifier.semantics import moves_of
+from modelplan.checking.verifier.semantics import RESHAPES, moves_of
 from modelplan.checking.verifier.subject import Subject, offline_subject, online_subject
 from modelplan.runtimes.tflm import planner
 
@@ -97,8 +97,6 @@ def _check_one_address(op: Operation, layout: AddressLayout, cells: Sequence[Cel
 #: Bytes of an element; four where not listed.
 _WIDTHS = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "float16": 2, "int64": 8, "float64": 8,
            "uint64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
-#: Operators that hand on all bytes of their operand as they are.
-_VIEWS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 
 class _Memory:
@@ -157,7 +155,7 @@ class _Memory:
         self._check_overlaps(event, [i for i in range(len(event.reads)) if i not in in_place])
         self._check_multiples(event)
         self._use_scratch(event, writer)
-        if event.op.kind in _VIEWS:
+        if event.op.kind in RESHAPES:
             in_place = {0: 0}
         for operand, start in in_place.items():
             origins = self._prints(*event.reads[operand])
@@ -347,7 +345,7 @@ class _Memory:
 
     def _kernel_permits(self, step: Step, operand: int, output: int) -> bool:
         x, y = step.inputs[operand], step.outputs[output]
-        if self.layout.address[x] == self.layout.address[y] and step.kind in _VIEWS:
+        if self.layout.address[x] == self.layout.address[y] and step.kind in RESHAPES:
             return bool(moves_of(self.program, step))
         return may_overlap(self.program, self.layout, step, operand, output)
 

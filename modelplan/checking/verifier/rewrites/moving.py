@@ -23,6 +23,7 @@ from modelplan.checking.verifier.rewrites.contents import (
     patched,
 )
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation
+from modelplan.checking.verifier.semantics import RESHAPES
 
 #: Places along an axis, in order.
 Places = tuple[int, ...]
@@ -299,7 +300,7 @@ def calculated(op: Operation, operands: Sequence[Numbers], output: Cell) -> Numb
         if at.size and not (int(at.min()) >= 0 and int(at.max()) < len(table)):
             raise Fault(op.label, f"reads entries {at.min()} to {at.max()} of a table of {len(table)}")
         return Numbers(table[at], operands[0].dtype)
-    if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and arrays[0].size == int(np.prod(output.shape)):
+    if op.kind in RESHAPES and arrays[0].size == int(np.prod(output.shape)):
         return Numbers(arrays[0].reshape(output.shape), operands[0].dtype)
     if len(arrays) != 2 or arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
         return None
