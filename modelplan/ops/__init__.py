@@ -11,9 +11,6 @@ from functools import lru_cache
 from modelplan.ops.op_facts import OpFacts
 
 _UNKNOWN = OpFacts()
-#: Operators whose result is operand 0 with other extents, whatever their options: views in most runtimes.
-TFLITE_RESHAPES = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
-ONNX_RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
 
 @lru_cache(maxsize=4096)
@@ -28,4 +25,4 @@ def facts(format: str, kind: str) -> OpFacts:  # noqa: A002
     return OPERATORS.get(kind, _UNKNOWN)
 
 
-__all__ = ["ONNX_RESHAPES", "TFLITE_RESHAPES", "OpFacts", "facts"]
+__all__ = ["OpFacts", "facts"]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelplan.ops import ONNX_RESHAPES, safe_overlap, work
 from modelplan.ops import conditions as when
+from modelplan.ops import safe_overlap, work
 from modelplan.ops.op_facts import OpFacts
+from modelplan.ops.reshapes import ONNX_RESHAPES
 
 _NEVER = """
 AffineGrid Attention CausalConvWithState CenterCropPad Col2Im DeformConv

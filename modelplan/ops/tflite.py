@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from modelplan.ops import TFLITE_RESHAPES, safe_overlap, work
 from modelplan.ops import conditions as when
+from modelplan.ops import safe_overlap, work
 from modelplan.ops.op_facts import Axis, OpFacts, Terms
+from modelplan.ops.reshapes import TFLITE_RESHAPES
 
 _NEVER = """
 HASHTABLE_LOOKUP LOCAL_RESPONSE_NORMALIZATION LSH_PROJECTION

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
+from shares import sample
 from suggestions import carried_out, predicted
 
 from modelplan.model.model_file import Target
@@ -111,7 +112,9 @@ def test_analyze_ends_with_the_best_of_what_is_quick(corpus: Path) -> None:
 
 
 @pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
-@pytest.mark.parametrize("name", ["models/ds_cnn_kws.tflite", "corpus/kws_ref_model.tflite", "models/resnet8.tflite"])
+@pytest.mark.parametrize(
+    "name", sample(["models/ds_cnn_kws.tflite", "corpus/kws_ref_model.tflite", "models/resnet8.tflite"])
+)
 def test_tflm_needs_what_was_said(corpus: Path, tmp_path: Path, name: str) -> None:
     folder = corpus / "tflite" if name.startswith("corpus") else ROOT / "models"
     subject = subject_of(load_file(str(folder / Path(name).name)), TFLM)
@@ -136,7 +139,7 @@ def test_tflm_needs_what_was_said(corpus: Path, tmp_path: Path, name: str) -> No
     assert count
 
 
-@pytest.mark.parametrize("name", ["person_detect", "vww_96_int8", "ssd_like"])
+@pytest.mark.parametrize("name", sample(["vww_96_int8", "person_detect", "ssd_like"]))
 def test_the_best_suggestion_is_no_worse_than_pack_and_fit_by_hand(corpus: Path, tmp_path: Path, name: str) -> None:
     """Within a hundredth, since it searches for stripes for a shorter time than fit does."""
     source = next(path for folder in (corpus / "tflite", ROOT / "models") for path in folder.glob(f"{name}.tflite"))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import fuzz
 import pytest
+from shares import share
 
-CASES = {"onnx": 40, "tflite": 120}
+CASES = {"onnx": 80, "tflite": 240}
 
 
 @pytest.mark.slow
@@ -17,6 +18,6 @@ def test_damaged_files_end_with_an_exit_code(tmp_path: Path, name: str) -> None:
     kind = fuzz.KINDS[name]
     work, keep = tmp_path / "work", tmp_path / "keep"
     work.mkdir()
-    files, cases = kind.make(work), CASES.get(name, 200)
+    files, cases = kind.make(work), share(CASES.get(name, 400))
     done, failures = fuzz.run(kind, files, range(cases), work, math.inf, keep)
     assert (done, failures) == (cases, 0)

@@ -155,7 +155,8 @@ class _Matching:
     def match_replaced(self) -> None:
         """Pairs operators of different kinds that read the same and are read by the same."""
         ones = [_context(self.old, i, self.to_new) for i in range(len(self.to_new))]
-        others = [_context(self.new, j, list(range(len(self.to_old))), self.to_old) for j in range(len(self.to_old))]
+        own_numbers = range(len(self.to_old))
+        others = [_context(self.new, j, own_numbers, self.to_old) for j in own_numbers]
         self.match_unique(ones, others)
 
 
