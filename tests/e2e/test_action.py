@@ -146,6 +146,7 @@ def test_a_comment_that_cannot_be_written_does_not_change_the_verdict(
     assert own(comments) == []
 
 
+@pytest.mark.slow
 def test_a_push_is_checked_without_a_baseline(checkout: Path, comments: Comments) -> None:
     ran = act(checkout, comments, pull_request="", base="", junit="tests.xml")
     assert (ran.code, ran.outputs["passed"]) == (0, "true")
@@ -153,6 +154,7 @@ def test_a_push_is_checked_without_a_baseline(checkout: Path, comments: Comments
     assert (checkout / "tests.xml").exists()
 
 
+@pytest.mark.slow
 def test_a_branch_that_cannot_be_fetched_leaves_growth_open(checkout: Path, comments: Comments) -> None:
     ran = act(checkout, comments, base="gone")
     assert ran.code == 0
@@ -160,6 +162,7 @@ def test_a_branch_that_cannot_be_fetched_leaves_growth_open(checkout: Path, comm
     assert "growth n/a" in ran.said
 
 
+@pytest.mark.slow
 def test_a_wrong_file_fails_the_job_and_comments_nothing(checkout: Path, comments: Comments) -> None:
     (checkout / "modelplan.toml").write_text("[[budgets]]\n")
     ran = act(checkout, comments, token=TOKEN)
@@ -168,6 +171,7 @@ def test_a_wrong_file_fails_the_job_and_comments_nothing(checkout: Path, comment
     assert comments.requests == []
 
 
+@pytest.mark.slow
 def test_a_folder_and_a_baseline_are_inputs(checkout: Path, comments: Comments) -> None:
     ran = act(checkout, comments, **{"working-directory": "models", "baseline": "HEAD", "config": "../modelplan.toml"})
     assert ran.code == 0

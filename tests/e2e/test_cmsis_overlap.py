@@ -69,6 +69,7 @@ def digests(program: Path, data: bytes, arena: int = 65536, numbers: int = 256) 
     return json.loads(done.stdout)["output_sha256"]
 
 
+@pytest.mark.slow
 def test_overlaps_for_all_paths_hold_on_each(models: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.tflite"
     for name in ("resnet8", "unet_small", "mobilenet_v2_like"):

@@ -109,6 +109,7 @@ static void begin(uint32_t i, void *to, const void *from, uint32_t bytes) {
 """
 
 
+@pytest.mark.slow
 @compiler
 @pytest.mark.parametrize("name", ["resnet8", "ds_cnn_kws", "unet_small"])
 def test_an_engine_may_copy_as_late_as_it_is_waited_for(models: Path, tmp_path: Path, name: str) -> None:

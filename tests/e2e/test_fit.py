@@ -330,6 +330,7 @@ def test_the_c_array_that_was_written_stands_in_the_next_steps(models: Path, tmp
     assert "kTensorArenaBytes" in array.with_suffix(".h").read_text()
 
 
+@pytest.mark.slow
 def test_where_no_file_for_tflm_fits_plain_c_may(models: Path, tmp_path: Path) -> None:
     model = models / "mobilenet_v2_like.tflite"
     done = run(

@@ -75,6 +75,7 @@ def expected(path: Path) -> tuple[bytes, bytes]:
     return b"".join(feed[0] for feed in feeds), b"".join(run[0].tobytes() for run, _ in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pushed", [False, True], ids=["held", "by rows"])
 @pytest.mark.parametrize(
     "without", ["overlaps,rows,parts", "rows,parts", "parts", ""], ids=["maps", "overlaps", "rows", "parts"]
@@ -121,6 +122,7 @@ def test_tiles_need_less_where_work_may_be_added(tmp_path: Path, capsys: pytest.
     assert {rung.macs for rung in least.rungs} == {0.0}
 
 
+@pytest.mark.slow
 def test_a_budget_takes_the_first_rung_that_fits() -> None:
     path = str(MODELS / "ds_cnn_kws.tflite")
     all_rungs = fit_c(FitCRequest(path)).rungs

@@ -69,6 +69,7 @@ def test_the_verdict_is_what_tflm_does(corpus: Path, tmp_path: Path, name: str) 
                 assert (said == 0) == loads(path, budget), (path, budget)
 
 
+@pytest.mark.slow
 def test_check_says_what_fits_after_and_it_does(kws: Path) -> None:
     done = run("check", kws, "--budget", "20KiB", *REFERENCE)
     assert done.returncode == 1

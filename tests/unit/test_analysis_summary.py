@@ -83,6 +83,7 @@ def test_plain_c_is_answered_with_its_own_command(models: Path) -> None:
     assert "--runtime c --least -o ds_cnn_kws.c\n" in said
 
 
+@pytest.mark.slow
 def test_commands_can_be_pasted_whatever_the_file_is_called(models: Path, tmp_path: Path) -> None:
     (tmp_path / "my net.tflite").write_bytes((models / "resnet8.tflite").read_bytes())
     said = run("analyze", tmp_path / "my net.tflite", "--kernels", "reference").stdout

@@ -127,6 +127,7 @@ def test_faults_of_tiles_are_caught(change: Callable[[RowsRead], RowsRead]) -> N
     assert all(rows_verdict(source, other).outcome == "broken" for other in faulty[::10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backward", [False, True])
 def test_an_operator_that_computes_the_one_before_is_followed(backward: bool) -> None:
     source, program = expanded(backward=backward)
@@ -160,6 +161,7 @@ def test_rows_that_are_handed_over_are_followed(parts: int) -> None:
     assert verdict.outcome == "ok", verdict.details
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -183,6 +185,7 @@ def test_faults_of_what_is_read_are_caught(name: str, fused: int, change: Callab
             assert whole, f"{new} is taken for right"  # whose kernel looks at neither rows nor those above
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "fused"), FORMS)
 def test_a_result_elsewhere_is_caught(name: str, fused: int) -> None:
     source, program = planned(name, fused)
@@ -208,6 +211,7 @@ def test_a_ring_that_is_a_row_short_is_caught() -> None:
         assert rows_verdict(source, other).outcome == "broken"
 
 
+@pytest.mark.slow
 def test_a_step_that_is_left_out_is_caught() -> None:
     source, program = planned("ds_cnn_kws.tflite", 4)
     for number, stage in enumerate(program.stages):
@@ -294,6 +298,7 @@ def test_an_operand_beside_its_place_in_a_joined_map_is_caught(tmp_path: Path) -
     assert [rows_verdict(source, other).outcome for other in faulty] == ["broken"]
 
 
+@pytest.mark.slow
 def test_sums_are_computed_by_parts_of_rows() -> None:
     source, program = planned("resnet8.tflite", 4, 4)
     sums = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and len(s.reads) > 1]

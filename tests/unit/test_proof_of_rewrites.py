@@ -253,6 +253,7 @@ def test_one_entry_of_a_loops_table(make: Callable[[str], Striped], way: str, ta
                 assert "op " in refused_file(made.data, made.file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["carrying loop", "carrying loop of single rows"])
 @pytest.mark.parametrize("table", ["op0_places_of_all", "op1_places_of_all", "op0_window_begins"])
 def test_one_entry_of_a_table_of_a_loop_that_carries(make: Callable[[str], Striped], way: str, table: str) -> None:

@@ -69,6 +69,7 @@ def test_the_generator_is_splitmix64() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", TYPES)
 def test_firmware_generates_the_same_inputs(tmp_path: Path, dtype: str) -> None:
     model = copying(dtype)
@@ -83,6 +84,7 @@ def test_firmware_generates_the_same_inputs(tmp_path: Path, dtype: str) -> None:
     assert [line for line in done.stdout.splitlines() if "FAIL" in line] == ["    output 0: FAIL", "FAIL"]
 
 
+@pytest.mark.slow
 def test_floats_are_compared_by_means_up_to_a_tolerance(tmp_path: Path) -> None:
     model = copying("float32")
     values = np.frombuffer(generated_inputs(model, 5, 0)[0], np.float32)
@@ -94,6 +96,7 @@ def test_floats_are_compared_by_means_up_to_a_tolerance(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout.splitlines()[-1:]) == (code, [("PASS", "FAIL")[code]]), done.stderr
 
 
+@pytest.mark.slow
 def test_the_model_its_place_and_the_arena_are_judged(tmp_path: Path) -> None:
     model = copying("int8", 4)
     source = str(render(echo(model, [generated_inputs(model, 5, 0)[0]]), "self-test"))

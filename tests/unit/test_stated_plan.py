@@ -57,6 +57,7 @@ def test_what_is_written_is_proved_from_its_text(form: str) -> None:
     assert outcome(form, re.sub(r"/\* [^A-Z].*?\*/", "/* said otherwise */", files.source)) == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_number_of_a_source_matters(form: str) -> None:
     source = written(form)[1].source

@@ -43,6 +43,7 @@ def test_wrapped_models_are_the_models_themselves(models: Path, tmp_path: Path, 
     assert len(load_model(tmp_path / "net.onnx.gz").ops) == len(load_model(models / "resnet8.onnx").ops)
 
 
+@pytest.mark.slow
 def test_commands_take_them(models: Path, tmp_path: Path, content: bytes) -> None:
     array = tmp_path / "model.cc"
     array.write_text(as_c(content))
