@@ -113,6 +113,15 @@ def test_a_step_budget_ends_the_search_with_a_proven_gap() -> None:
     assert order_oracles.peak_of(case, found.order.tolist()) == found.peak
 
 
+@pytest.mark.parametrize(("size", "steps"), [(50, 1_000_000), (80, 3_000_000)])
+def test_where_the_search_does_not_end_the_local_search_lowers_the_peak(size: int, steps: int) -> None:
+    case = order_oracles.wide_case(size)
+    found = _core.schedule_solve(case.core(), steps=steps)
+    assert (found.ended, found.found_by) == ("budget", "local search")
+    assert found.lower_bound < found.peak < _core.schedule_solve(case.core(), steps=50_000).peak
+    assert order_oracles.peak_of(case, found.order.tolist()) == found.peak
+
+
 def test_equal_budgets_give_equal_answers() -> None:
     case = random_case(7)
     found = [_core.schedule_solve(case.core(), steps=500) for _ in range(2)]

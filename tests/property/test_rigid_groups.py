@@ -9,6 +9,8 @@ from pathlib import Path
 
 import core_oracles
 import numpy as np
+import pytest
+from group_packing import generated
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,7 +90,6 @@ def optimum(problem: Problem, most: int) -> int | None:
 
 @given(RIGID, st.sampled_from((60, 1500)))
 def test_a_packing_is_valid_and_never_below_its_bound(problem: Problem, steps: int) -> None:
-    """With many steps the constraint search too, which then begins at what first fit left above the bound."""
     try:
         placement = place(problem, budget=Budget(steps=steps))
     except RequestError:
@@ -135,6 +136,16 @@ def test_the_referee_agrees_with_the_definition(problem: Problem, seed: int) -> 
         assert not valid(problem, offsets)
     else:
         assert valid(problem, offsets)
+
+
+@pytest.mark.parametrize("seed", [11, 40, 47, 157, 161])
+def test_what_is_not_proved_goes_through_each_search(seed: int) -> None:
+    """The constraint search too, which takes what the complete one leaves."""
+    problem = generated(random.Random(seed))
+    few, many = (place(problem, budget=Budget(steps=steps)) for steps in (260, 1500))
+    assert many.ended == "budget"
+    assert valid(problem, many.offsets.tolist())
+    assert many.lower_bound < height(problem, many) < height(problem, few)
 
 
 def test_small_problems_are_packed_and_proved_to_the_optimum() -> None:
