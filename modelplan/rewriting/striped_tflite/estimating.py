@@ -223,20 +223,24 @@ def _body(base: LoopLayers, loop_tiling: Tiling, prices: Prices) -> tuple[int, i
 
 
 def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
-    """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed."""
+    """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed.
+
+    Of a map whose channels stand one behind the other only the rows of the first make room.
+    """
     axis, tensors = base.region.axis, base.graph.tensors
     axis_rows = loop_tiling.both_axes[axis - 1]
     starts = axis_rows.result.starts
     total = np.zeros(len(starts), dtype=np.int64)
     for x in loop_tiling.entries:
-        turned = any(base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
-        height = tensors[x].shape[axis]
+        places = (base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
+        rows_axis = next(filter(None, places), (0, 1, 2))[axis]
+        row = tensors[x].nbytes // prod(tensors[x].shape[: rows_axis + 1])
         taken = [
             rows.starts for (op, position), rows in axis_rows.taken.items() if base.graph.ops[op].inputs[position] == x
         ]
         low = np.minimum.reduce([np.array(run) for run in taken])
-        needed = np.zeros_like(low) if turned or _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
-        total += (height - needed) * (tensors[x].nbytes // height)
+        needed = np.zeros_like(low) if _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
+        total += tensors[x].nbytes - needed * row
     result = tensors[loop_tiling.result]
     row = result.nbytes // result.shape[axis]
     begun = axis_rows.result.extent if base.region.columns else 0  # a stripe of tiles is made in pieces
