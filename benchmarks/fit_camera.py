@@ -54,6 +54,7 @@ ROWS = (
     Row("camera/palm_detection_full_192", "int8", "arena", 290_000),
     Row("camera/palm_detection_full_192", "int8", "head", 0, 180_000),
     Row("camera/yolox_nano_int8", "int8", "head", 0, 1_500_000),
+    Row("camera/yolox_nano_int8", "as-is", "head", 0, 1_500_000),
     Row("tflite/wakeword/okay_nabu", "as-is", "head"),
     Row("tflite/wakeword/alexa", "as-is", "head"),
     Row("tflite/wakeword/vad", "as-is", "head"),
