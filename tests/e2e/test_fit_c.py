@@ -93,6 +93,7 @@ def test_every_rung_computes_what_tflm_does(tmp_path: Path, name: str, without: 
     assert outputs(tmp_path, inputs) == wanted
 
 
+@pytest.mark.slow
 def test_each_rung_needs_no_more_than_the_one_before() -> None:
     ladder = fit_c(FitCRequest(str(MODELS / "ds_cnn_kws.tflite")))
     assert [rung.name for rung in ladder.rungs] == ["maps", "overlaps", "rows", "parts"]

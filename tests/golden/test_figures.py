@@ -23,6 +23,7 @@ def line(path: Path) -> str:
     )
 
 
+@pytest.mark.slow
 def test_the_figures_of_real_models(light: Path, models: Path, request: pytest.FixtureRequest) -> None:
     files = sorted(light.glob("*.onnx")) + sorted(
         p for p in models.iterdir() if p.suffix in (".onnx", ".tflite") and p.stem not in STATIC

@@ -149,6 +149,7 @@ def test_a_capacity_is_a_question(name: str) -> None:
 SEARCHES = [name for name in ROWS if ALLOCATORS[name].kind in ("portfolio", "exact", "search")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SEARCHES, "tflite-min-cost-flow"])
 def test_ctrl_c_ends_a_search_and_keeps_its_best(name: str) -> None:
     draw, rows = random.Random(5), []

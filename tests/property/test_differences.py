@@ -61,6 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("versions")
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 14))
 def test_a_change_of_one_layer_names_it(folder: Path, seed: int, count: int) -> None:
@@ -78,6 +79,7 @@ def test_a_change_of_one_layer_names_it(folder: Path, seed: int, count: int) -> 
         assert found.arena.delta == 0
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 14))
 def test_a_layer_that_was_put_between_two_is_named_and_so_is_one_that_is_gone(

@@ -10,6 +10,7 @@ from modelplan import Graph, Options, plan, read, render
 from modelplan.planning.schedulers import SCHEDULERS
 
 
+@pytest.mark.slow
 @examples(40)
 @given(strategies.dags())
 def test_a_plan_reads_back_and_repeats(graph: Graph) -> None:

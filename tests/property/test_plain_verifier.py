@@ -98,6 +98,7 @@ def outcome(level: Callable[[], int]) -> str:
         return re.sub(r"^.*(needs tensor .* is alive) until .*$", r"\1", text)
 
 
+@pytest.mark.slow
 def test_the_verifier_finds_the_fault_that_its_plain_twin_finds() -> None:
     found: Counter[str] = Counter()
     for seed in range(CASES):

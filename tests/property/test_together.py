@@ -70,6 +70,7 @@ def planned(draw: st.DrawFn) -> SharedPlan:
         return planned_together(parts, related(graphs, [["all"]], (), keep))
 
 
+@pytest.mark.slow
 @given(planned(), st.integers(0, 2**32))
 @examples(150)
 def test_no_run_overwrites_what_another_needs(made: SharedPlan, seed: int) -> None:

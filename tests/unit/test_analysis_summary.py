@@ -35,6 +35,7 @@ def check_short(model: Path, *options: str) -> None:
         assert "  # all changes, ranked" in lines[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--kernels", "esp-nn"), ("--capacity", "64KiB")])
 def test_the_projects_models_are_answered_in_25_lines(models: Path, options: tuple[str, ...]) -> None:
     for model in sorted(models.glob("*.tflite")):

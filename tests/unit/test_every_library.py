@@ -132,6 +132,7 @@ def test_text_json_and_check_name_the_libraries(models: Path) -> None:
 TURNS = [["ds_cnn_kws", "resnet8"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [TURNS, [["all"]]])
 def test_one_memory_without_a_library_is_enough_for_each(models: Path, turns: list[list[str]]) -> None:
     plan = share_memory(ShareRequest(dict(plan_paths(models)), in_turn=turns))

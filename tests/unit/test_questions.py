@@ -144,6 +144,7 @@ def test_a_rewritten_file_is_compared(kws: str, tmp_path: Path, capsys: pytest.C
         modelplan.verify(modelplan.VerifyRequest(kws, against=packed, model=kws))
 
 
+@pytest.mark.slow
 def test_models_are_checked_against_a_saved_layout(
     kws: str, models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return paths
 
 
+@pytest.mark.slow
 def test_a_plan_of_too_many_steps_is_refused(layouts: dict[str, str], tmp_path: Path) -> None:
     document = json.loads(Path(layouts["memories"]).read_text())
     document["plans"][0]["plan"]["problem"]["end"][0] = 1 << 33

@@ -53,6 +53,7 @@ def test_every_layout_is_safe_and_takes_what_it_promises(method: str, seeds: int
     assert made > 0.8 * seeds
 
 
+@pytest.mark.slow
 def test_the_greedy_choice_is_never_below_the_optimum() -> None:
     shares = []
     for seed in range(50):

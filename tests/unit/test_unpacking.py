@@ -63,6 +63,7 @@ def test_commands_take_them(models: Path, tmp_path: Path, content: bytes) -> Non
         assert b"operators" in piped.stdout.splitlines()[1]
 
 
+@pytest.mark.slow
 def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes) -> None:
     for name, data, reason in [
         ("two.cc", (as_c(content, "a") + as_c(content, "b")).encode(), r"several models \(a, b\), expected one"),
