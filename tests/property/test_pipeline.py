@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import strategies
 from hypothesis import given
 from shares import examples

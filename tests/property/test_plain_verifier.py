@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from math import prod
 
+import pytest
 from plain_verifier import PlainReplay, check_pairs
 from shares import share
 
