@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from modelplan.ops import conditions as when
 from modelplan.ops import safe_overlap, work
-from modelplan.ops.op_facts import OpFacts
-from modelplan.ops.reshapes import ONNX_RESHAPES
+from modelplan.ops.op_facts import ONNX_RESHAPES, OpFacts
 
 _NEVER = """
 AffineGrid Attention CausalConvWithState CenterCropPad Col2Im DeformConv

@@ -31,6 +31,10 @@ RowRule = Literal[
     "reduce", "product", "gemm", "quantise", "softmax", "normalise", "normalise batch", "by channel", "along channels",
 ]  # fmt: skip
 
+#: The operators whose result is operand 0 with other extents, whatever their options: views in most runtimes.
+TFLITE_RESHAPES = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+ONNX_RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+
 
 @dataclass(frozen=True, slots=True)
 class KernelReads:

@@ -11,8 +11,7 @@ from typing import cast
 
 from modelplan.ops import conditions as when
 from modelplan.ops import safe_overlap, work
-from modelplan.ops.op_facts import Axis, OpFacts, Terms
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES, Axis, OpFacts, Terms
 
 _NEVER = """
 HASHTABLE_LOOKUP LOCAL_RESPONSE_NORMALIZATION LSH_PROJECTION

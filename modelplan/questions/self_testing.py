@@ -19,7 +19,7 @@ from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.model_file import USUAL_ABI
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modelplan.model import Graph, KernelLibrary, Op, Runtime
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.runtimes.tflm import TFLM
 
 _PORTABLE, _ESP_NN = "portable", "esp-nn"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modelplan.model import Runtime, Sharing
-from modelplan.ops.reshapes import ONNX_RESHAPES, TFLITE_RESHAPES
+from modelplan.ops.op_facts import ONNX_RESHAPES, TFLITE_RESHAPES
 
 EXECUTORCH = Runtime(
     "executorch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modelplan.model import InPlace, Runtime, Sharing
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 
 _OVERWRITES = {**dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), (0, 1)), "SOFTMAX": (0,), "DYNAMIC_UPDATE_SLICE": (0,)}
 

@@ -82,6 +82,19 @@ def test_rows_of_a_plane_that_were_read_make_room_for_what_a_loop_makes(stripes:
     assert load <= price.peak < 1.06 * load
 
 
+def test_the_sweep_goes_on_below_the_region_that_needs_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may need less than it is priced at; then the next ones matter."""
+    monkeypatch.setattr(candidates, "_MANY_OPS", 2)
+    space = Space(graph_of(three_convolutions(), tmp_path), (0, 1, 2), placing.no_overlaps, PRICES)
+    space.peaks = [50, 120, 95]
+    high, next_one = (
+        candidates.Candidate(region=RecomputedHalo(op, op, 1, even_cuts(12, 2)), peak=peak)
+        for op, peak in ((1, 100), (2, 88))
+    )
+    choices = candidates.plans(space, [high, next_one], 1e9, 1e9)
+    assert [choice.regions for choice in choices] == [(high.region, next_one.region), (high.region,), ()]
+
+
 def test_rows_are_recomputed_in_regions_of_few_windows_however_long(tmp_path: Path) -> None:
     """Operators that go row by row add no rows to compute again."""
     net = Network(np.random.default_rng(3))

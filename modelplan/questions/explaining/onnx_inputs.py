@@ -10,7 +10,7 @@ from pathlib import Path
 
 from modelplan.formats import load_model
 from modelplan.model import Graph
-from modelplan.ops.reshapes import ONNX_RESHAPES
+from modelplan.ops.op_facts import ONNX_RESHAPES
 from modelplan.primitives.errors import ModelError
 from modelplan.questions.explaining.subjects import ModelSubject, RefusedChangeError
 

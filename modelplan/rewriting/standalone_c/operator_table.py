@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, quantise, softmax, unary, view
 from modelplan.rewriting.standalone_c.floating import (
     float_binary,

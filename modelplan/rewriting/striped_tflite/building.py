@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.model import Graph, Kind
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.striped_tflite.carrying_loops import append_carrying_loop
 from modelplan.rewriting.striped_tflite.channel_blocks import append_channel_blocks, block_layers
 from modelplan.rewriting.striped_tflite.joining import joined_parts

@@ -16,7 +16,7 @@ from sys import maxsize
 
 from modelplan.model import Graph, Kind
 from modelplan.ops.macs import op_macs
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.channel_blocks import block_layers, channel_operands
 from modelplan.rewriting.striped_tflite.estimating import (
@@ -63,8 +63,9 @@ _CARRIED_ROWS = (1, 2, 4)
 _UNITS = (16, 8, 4, 2)
 #: Tiles are tried where so many rows of a map inside are more than the maps at a region's ends.
 _MUCH = 20
-#: Targets of live bytes that are swept.
-_TARGETS = 48
+#: Targets of live bytes that are swept. Of more operators the sweep goes on below the lowest peak: shares of it from
+#: which a region is one of the highest, and down to which the targets go.
+_TARGETS, _MANY_OPS, _HIGH, _FURTHER = 48, 100, 0.9, 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,7 +427,8 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
     """The plans of a sweep over targets, from the lowest peak up; each kept once.
 
     Where a plan adds more than `most_macs` multiply-accumulates or `most_time` nanoseconds, time is given a price that
-    rises until it does not.
+    rises until it does not. Prices are not exact, so in models of many operators some targets below all plans follow,
+    for which the regions at the lowest peak count as free; of others the best plan is improved as far.
     """
     levels = sorted({c.peak for c in candidates} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
@@ -436,12 +438,21 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
         ending.setdefault(c.region.last, []).append(c)
     kept: dict[tuple[StripedRegion, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
-    for target in levels:
-        for price in (0.0, 1e4, 1e5, 1e6, 1e8):
-            choice = cheapest(space, ending, target, price / max(1, whole))
-            if choice is None:
-                break
-            if choice.macs <= most_macs and choice.time <= most_time:
-                kept.setdefault(choice.regions, choice)
-                break
+
+    def sweep(targets: Iterable[int], ending: Mapping[int, Sequence[Candidate]]) -> None:
+        for target in targets:
+            for price in (0.0, 1e4, 1e5, 1e6, 1e8):
+                choice = cheapest(space, ending, target, price / max(1, whole))
+                if choice is None:
+                    break
+                if choice.macs <= most_macs and choice.time <= most_time:
+                    kept.setdefault(choice.regions, choice)
+                    break
+
+    sweep(levels, ending)
+    if kept and len(space.order) > _MANY_OPS:
+        lowest = min(kept.values(), key=lambda choice: choice.peak)
+        high = {c.region for c in candidates if c.region in lowest.regions and c.peak > _HIGH * lowest.peak}
+        free = {last: [replace(c, peak=0) if c.region in high else c for c in ends] for last, ends in ending.items()}
+        sweep([target for target in levels if _FURTHER * lowest.peak <= target < lowest.peak], free)
     return sorted(kept.values(), key=lambda choice: choice.peak)

@@ -223,10 +223,7 @@ def _body(base: LoopLayers, loop_tiling: Tiling, prices: Prices) -> tuple[int, i
 
 
 def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
-    """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed.
-
-    Of a map whose channels stand one behind the other only the rows of the first make room.
-    """
+    """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed."""
     axis, tensors = base.region.axis, base.graph.tensors
     axis_rows = loop_tiling.both_axes[axis - 1]
     starts = axis_rows.result.starts
@@ -234,7 +231,7 @@ def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
     for x in loop_tiling.entries:
         places = (base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
         rows_axis = next(filter(None, places), (0, 1, 2))[axis]
-        row = tensors[x].nbytes // prod(tensors[x].shape[: rows_axis + 1])
+        row = tensors[x].nbytes // prod(tensors[x].shape[: rows_axis + 1])  # of several planes only the first makes room
         taken = [
             rows.starts for (op, position), rows in axis_rows.taken.items() if base.graph.ops[op].inputs[position] == x
         ]

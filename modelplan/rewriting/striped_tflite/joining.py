@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.striped_tflite.folding import Folded
 from modelplan.rewriting.striped_tflite.steps import JOINS
 

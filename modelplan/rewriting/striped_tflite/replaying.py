@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from modelplan.model import IntArray
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps, reads_group_once, value_addresses
 from modelplan.rewriting.striped_tflite.steps import (

@@ -15,7 +15,7 @@ import numpy as np
 
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model import Value as Attribute
-from modelplan.ops.reshapes import TFLITE_RESHAPES
+from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess
 from modelplan.rewriting.stripes.program import AddedValue, StripedProgram, StripedStep
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modelplan.model import InPlace, Runtime, Sharing
-from modelplan.ops.reshapes import ONNX_RESHAPES
+from modelplan.ops.op_facts import ONNX_RESHAPES
 
 _OVERWRITTEN = """
 Celu Elu HardSigmoid LeakyRelu Relu Selu Sigmoid Softplus Softsign Tanh ThresholdedRelu Clip Softmax LogSoftmax Shrink
