@@ -231,7 +231,7 @@ def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
     for x in loop_tiling.entries:
         places = (base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
         rows_axis = next(filter(None, places), (0, 1, 2))[axis]
-        row = tensors[x].nbytes // prod(tensors[x].shape[: rows_axis + 1])  # of several planes only the first makes room
+        row = tensors[x].nbytes // prod(tensors[x].shape[: rows_axis + 1])  # of planes the first makes room
         taken = [
             rows.starts for (op, position), rows in axis_rows.taken.items() if base.graph.ops[op].inputs[position] == x
         ]
