@@ -37,8 +37,8 @@ class Sharing:
 
     What a plan may ask of it in mode `safe`, because its kernels were executed so with equal results: `proved` is the
     output over an operand; `front_to_back`, by data types of the operand, is the output running into operand 0, or
-    into any operand of a join. Neither of these two is a part of the
-    other; what stands in `overwrites` alone is not overwritten in mode `safe`.
+    into any operand of a join. Neither of these two is a part of the other; what stands in `overwrites` alone is not
+    overwritten in mode `safe`.
     """
 
     views: frozenset[str] = frozenset()

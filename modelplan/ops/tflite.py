@@ -94,7 +94,7 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
     **dict.fromkeys(("MEAN", "SUM"), _sum),
     **dict.fromkeys((*TFLITE_RESHAPES, "STABLEHLO_RESHAPE"), _view),
-    "RESHAPE": replace(_view, rows="reshape", any_values=True),
+    "RESHAPE": replace(_view, rows="reshape", any_values=True),  # of them this one alone goes in stripes
     "BITCAST": OpFacts("view", view_if=when.same_width),
     **dict.fromkeys(("SHAPE", "RANK"), OpFacts("shape")),
     "RESIZE_BILINEAR": replace(_resize, reads=work.INTERPOLATED, time=Terms(166, 1.81, copy=3.53)),

@@ -1,4 +1,4 @@
-"""How many random cases a test tries: all in `.ci/long`, a quarter in every other run."""
+"""How many of its cases a test tries: all in `.ci/long`, a quarter in every other run."""
 
 from __future__ import annotations
 

@@ -428,7 +428,7 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
 
     Where a plan adds more than `most_macs` multiply-accumulates or `most_time` nanoseconds, time is given a price that
     rises until it does not. Prices are not exact, so in models of many operators some targets below all plans follow,
-    for which the regions at the lowest peak count as free; of others the best plan is improved as far.
+    for which the regions at the lowest peak count as free. In smaller models the improvement of plans gets that far.
     """
     levels = sorted({c.peak for c in candidates} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
@@ -439,7 +439,7 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
     kept: dict[tuple[StripedRegion, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
 
-    def sweep(targets: Iterable[int], ending: Mapping[int, Sequence[Candidate]]) -> None:
+    def keep_cheapest(targets: Iterable[int], ending: Mapping[int, Sequence[Candidate]]) -> None:
         for target in targets:
             for price in (0.0, 1e4, 1e5, 1e6, 1e8):
                 choice = cheapest(space, ending, target, price / max(1, whole))
@@ -449,10 +449,10 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
                     kept.setdefault(choice.regions, choice)
                     break
 
-    sweep(levels, ending)
+    keep_cheapest(levels, ending)
     if kept and len(space.order) > _MANY_OPS:
         lowest = min(kept.values(), key=lambda choice: choice.peak)
         high = {c.region for c in candidates if c.region in lowest.regions and c.peak > _HIGH * lowest.peak}
         free = {last: [replace(c, peak=0) if c.region in high else c for c in ends] for last, ends in ending.items()}
-        sweep([target for target in levels if _FURTHER * lowest.peak <= target < lowest.peak], free)
+        keep_cheapest([target for target in levels if _FURTHER * lowest.peak <= target < lowest.peak], free)
     return sorted(kept.values(), key=lambda choice: choice.peak)

@@ -245,9 +245,8 @@ def _of_step(program: TfliteProgram, number: int, step: TfliteStep, iteration: i
     if step.starts:
         yield from _from_place(program, number, step, iteration)
         return
-    if step.kind in TFLITE_RESHAPES and program.group_offsets.get(step.inputs[0]) == program.group_offsets.get(
-        step.outputs[0]
-    ):
+    place = program.group_offsets.get
+    if step.kind in TFLITE_RESHAPES and place(step.inputs[0]) == place(step.outputs[0]):
         return
     if joins_in_place(program, step):
         yield from _joined(program, number, step)
