@@ -297,16 +297,15 @@ def run_order(steps: Sequence[OnnxStep]) -> list[OnnxStep]:
     return [steps[place] for place in depth_first(sources)]
 
 
-#: Operators whose output ONNX Runtime puts over their first operand, if that dies there.
-_IN_PLACE = ORT.sharing.views | ORT.sharing.overwrites.keys()
+#: The operands that ONNX Runtime puts the output of an operator over, if they die there.
+_IN_PLACE = dict.fromkeys(ORT.sharing.views, (0,)) | dict(ORT.sharing.overwrites)
 
 
 def _overwritten(program: OnnxProgram, step: OnnxStep, alive: dict[int, int], last: dict[int, int], place: int) -> int:
     """Bytes of the output that need no place of their own."""
-    if step.kind not in _IN_PLACE:
-        return 0
-    size = program.sizes[step.outputs[0]]
-    return size if any(last[t] == place and alive.get(t) == size for t in step.inputs[:1]) else 0
+    over = (t for x in _IN_PLACE.get(step.kind, ()) for t in step.inputs[x : x + 1])
+    dying = {alive.get(t) for t in over if last[t] == place}
+    return size if (size := program.sizes.get(step.outputs[0], 0)) in dying else 0
 
 
 def live_after(graph: Graph, weightless: frozenset[int] = frozenset()) -> list[frozenset[int]]:
