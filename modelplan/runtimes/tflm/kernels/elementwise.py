@@ -60,7 +60,7 @@ def _rescaled(p: Preparation) -> None:
 
 def _add(p: Preparation) -> None:
     add(p)
-    if p.call.output().dtype in QUANTISED:
+    if p.call.output().dtype == "int8":
         for operand in (p.call.input(0), p.call.input(1)):
             point = operand.quantization.zero_point if operand.quantization is not None else 0
             p.require(-128 <= point <= 127, f"a zero point of {point}; its kernel takes -128 to 127")
