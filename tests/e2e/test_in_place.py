@@ -11,17 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from single_operators import CASES, CONTROL, planned, single
-
-from modelplan.model import InPlace
-from modelplan.runtimes.tflm import TFLM
+from single_operators import CASES, CONTROL, operand_count, planned, single
 
 pytest.importorskip("tflite_micro")
-
-
-def operand_count(kind: str) -> int:
-    """How many operands an operator is run with, so that it has each of those which its output may lie on."""
-    return 1 + max(TFLM.sharing.proved.get(kind, InPlace((0,))).operands)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import tflite
 import tflite_models
 
 from modelplan.formats.tflite.flatbuffer import set_metadata
+from modelplan.model import InPlace
 from modelplan.runtimes.tflm import TFLM
 
 SHAPE = (1, 4, 8)
@@ -45,6 +46,11 @@ class Writer(tflite_models.Writer):
         if kind == "LEAKY_RELU":
             tflite.LeakyReluOptionsAddAlpha(self.b, 0.1)
         return getattr(tflite.BuiltinOptions, name), getattr(tflite, f"{name}End")(self.b)
+
+
+def operand_count(kind: str) -> int:
+    """How many operands an operator is run with, so that it has each of those which its output may lie on."""
+    return 1 + max(TFLM.sharing.proved.get(kind, InPlace((0,))).operands)
 
 
 def single(kind: str, operands: int, dtype: str) -> tuple[bytes, int]:

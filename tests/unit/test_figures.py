@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from itertools import combinations, groupby, pairwise
 from types import ModuleType
 from xml.etree import ElementTree
@@ -22,13 +23,13 @@ from modelplan import Kind, Member, Placement, Plan, Problem, RequestError, Runt
 from modelplan.answers.drawing import KINDS, Drawing, live_by_kind, lost_areas, of_plan, of_problem
 from modelplan.model import Buffer, BufferKind
 from modelplan.model.bounds import load_bound
-from modelplan.outputs import outputs_of, render, suffix_of
+from modelplan.outputs import OUTPUTS, outputs_of, render, suffix_of
 from modelplan.outputs.figures import axes, canvas, lettering, lifetime_chart, memory_curve, memory_map, reuse_chart
 from modelplan.outputs.figures.canvas import WARNING, Sheet
 from modelplan.planning import pipeline
 from modelplan.primitives.units import brief
 
-FIGURES = [memory_map, lifetime_chart, memory_curve, reuse_chart]
+FIGURES = [import_module(row.make.partition(":")[0]) for row in OUTPUTS if row.figure and row.of == "Drawing"]
 every_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__.split(".")[-1])
 
 
@@ -293,10 +294,10 @@ def test_kinds_come_from_the_graph() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["map", "lifetimes", "curve", "order", "reuse"])
-def test_a_figure_drawn_once_gives_the_same_files(name: str) -> None:
+@pytest.mark.parametrize("figure", dict.fromkeys(row.suffix for row in outputs_of("Plan").values() if row.figure))
+def test_a_figure_drawn_once_gives_the_same_files(figure: str) -> None:
     plan = pipeline.plan(graphs.graph("x -> a : CONV_2D\na -> y : CONV_2D", dict.fromkeys("xay", 8), "x", "y"))
-    suffixes = (f".{name}.png", f".{name}.svg")
+    suffixes = (f"{figure}.png", f"{figure}.svg")
     assert outputs_of("Plan")[suffixes[0]].pictures(plan, suffixes) == [render(plan, suffix) for suffix in suffixes]
 
 

@@ -49,7 +49,7 @@ def _explain() -> Schema:
     suggestion = definitions.of(explaining.Suggestion)
     needs = [need.name.lower() for need in explaining.Needs]
     changed: Fields = {"needs": {"enum": needs}, "name": _TEXT, "free": _FLAG}
-    _extend(definitions, explaining.Suggestion, changed)
+    definitions.extend(explaining.Suggestion, changed)
     fields: Fields = {
         "model": _TEXT,
         "capacity": _INTEGER_OR_NONE,
@@ -143,7 +143,7 @@ def _check_limits() -> Schema:
     """The list of `check --format json`, in size-limit's form, which has no place for a version."""
     definitions = Definitions()
     figures = definitions.of(Figures)
-    _extend(definitions, Figures, {})
+    definitions.extend(Figures, {})
     flat = definitions.definitions[Figures.__name__]["properties"]
     settings = {"runtime": _TEXT, "abi": _TEXT, "kernels": _TEXT, "dims": array_of(_TEXT), "shapes": array_of(_TEXT)}
     row = record(
@@ -210,7 +210,7 @@ def _targets() -> Schema:
     device = definitions.of(Device)
     definitions.of(Block)
     usable = {"allOf": [definitions.of(Block)], "required": ["usable"], "properties": {"usable": _INTEGER}}
-    _extend(definitions, Device, {"blocks": array_of(usable), "arena": _INTEGER_OR_NONE})
+    definitions.extend(Device, {"blocks": array_of(usable), "arena": _INTEGER_OR_NONE})
     fields: Fields = {"targets": array_of(device)}
     return _versioned("targets", target_report.SCHEMA, "devices, from `targets --json`", fields, definitions)
 
@@ -264,13 +264,6 @@ def _target(definitions: Definitions) -> Schema:
          "benchmark": _FLAG, "reserved": table, "used": table, "arena_symbol": _TEXT,
          "kernels": _TEXT, "abi": _TEXT}
     )  # fmt: skip
-
-
-def _extend(definitions: Definitions, kind: type, fields: Fields) -> None:
-    """Gives the description of a type further fields, which the document adds."""
-    known = definitions.definitions[kind.__name__]
-    known["properties"] |= fields
-    known["required"] = list(known["properties"])
 
 
 def _head(name: str, version: int, what: str) -> Schema:

@@ -119,6 +119,12 @@ class Definitions:
         assert get_origin(kind) in (types.UnionType, typing.Union), kind
         return {"anyOf": [self.of(alternative) for alternative in get_args(kind)]}
 
+    def extend(self, kind: type, fields: Mapping[str, Schema]) -> None:
+        """Gives the schema of a record further fields, which the document adds."""
+        known = self.definitions[kind.__name__]
+        known["properties"] |= fields
+        known["required"] = list(known["properties"])
+
     def _tuple(self, arguments: tuple[Any, ...]) -> Schema:
         if arguments[-1] is Ellipsis:
             return array_of(self.of(arguments[0]))

@@ -18,21 +18,21 @@ def region_schema() -> Schema:
     The plans of the models stand in it as documents of their own, with the schema of plans under `$defs`.
     """
     definitions = Definitions()
-    number, text = {"type": "number"}, {"type": "string"}
+    number, text, count = {"type": "number"}, {"type": "string"}, {"type": "integer"}
     properties: dict[str, Schema] = {
         "schema": {"const": SCHEMA, "description": "The version of the document."},
         "kind": {"const": "memories"},
-        "made_by": text,
+        **dict.fromkeys(("made_by", "method", "ended", "reader"), text),
         "seconds": number | {"description": "What operators wait for their operands in one run of all models."},
         "bound": number | {"description": "No layout without copies takes less."},
-        "method": text,
-        "ended": text,
         "both_ends": {"type": "boolean"},
-        "reader": text,
         "macs_per_second": {"type": ["number", "null"]},
     }
     for name, kind in (("regions", Region), ("stays", Stay), ("copies", Copy), ("arenas", TflmArena)):
         properties[name] = array_of(definitions.of(kind))
+    use = dict.fromkeys(("arena", "free", "buffers", "most", "read", "written"), count) | {"seconds": number}
+    definitions.extend(Region, {"use": record(use)})
+    definitions.extend(Stay, {"name": text, "size": count, "kind": text})
     properties["plans"] = array_of({"$ref": plan_schema()["$id"]}) | {"minItems": 1}
     what = f"What `modelplan memories --json` writes. {_UNITS}"
     title = head("memories", SCHEMA, what, "layout in several memories")
@@ -45,7 +45,6 @@ def moves_schema() -> Schema:
     number, text, count = {"type": "number"}, {"type": "string"}, {"type": "integer"}
     figures = ("seconds", "waiting", "without_overlap", "floor", "memory", "relaxed")
     times: dict[str, Schema] = dict.fromkeys(figures, number) | {"begins": array_of(number)}
-    timed = {"required": ["channel", "begin", "end"], "properties": {"channel": count, "begin": number, "end": number}}
     properties: dict[str, Schema] = {
         "schema": {"const": moves_report.SCHEMA, "description": "The version of the document."},
         "kind": {"const": "moves"},
@@ -54,14 +53,17 @@ def moves_schema() -> Schema:
         "macs_per_second": {"type": ["number", "null"]},
         "copied": count | {"description": "The bytes of all copies of a run."},
         "times": record(times),
-        "steps": array_of(text),
+        **dict.fromkeys(("steps", "copied_only"), array_of(text)),
         "dma": definitions.of(Dma),
-        "copied_only": array_of(text),
         "regions": array_of(definitions.of(Region)),
         "stays": array_of(definitions.of(Stay)),
-        "copies": array_of({"allOf": [definitions.of(Copy), timed]}),
+        "copies": array_of(definitions.of(Copy)),
         "plan": {"$ref": plan_schema()["$id"]},
     }
+    definitions.extend(Region, {"use": record(dict.fromkeys(("arena", "read", "written"), count))})
+    definitions.extend(Stay, {"name": text, "size": count, "in": text})
+    ends = dict.fromkeys(("name", "from", "to"), text) | dict.fromkeys(("begin", "end"), number)
+    definitions.extend(Copy, {**ends, "bytes": count, "channel": count})
     what = f"What `memories --spill --json` writes. {_UNITS}"
     title = head("moves", moves_report.SCHEMA, what, "layout that moves")
     return title | record(properties) | _with_plans(definitions)
