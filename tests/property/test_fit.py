@@ -6,13 +6,13 @@ import copy
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from fit_options import packed_before, renamed
 from random_cnns import attending_net, branched_cnn, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
-from random_stripes import differences, legal_program, rewritten, with_other_moves
+from random_stripes import differences, legal_program, rewritten, split
 from shares import share
 
 from modelplan import runtimes
@@ -22,27 +22,25 @@ from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.rungs import SearchEffort
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 
+T = TypeVar("T")
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")
 
 
-def with_stripes(seed: int, folder: Path, network: Callable[[int], bytes] = random_cnn) -> int:
-    """The first of `seed`, `seed` + 1000 and so on whose network has operators that can be split."""
-    for again in count(seed, 1000):
-        _, graph = with_other_moves(network(again), folder / "random.tflite")
-        if legal_program(graph, again, network) is not None:
-            return again
-    raise AssertionError
+def first(seed: int, answer: Callable[[int], T | None]) -> T:
+    """The answer for the first of `seed`, `seed` + 1000 and so on whose network has operators that can be changed."""
+    return next(found for again in range(seed, 100_000, 1000) if (found := answer(again)) is not None)
 
 
 @pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("seed", [*range(share(12)), 14, 19, 123, 126, 129, 132, 135, 138])
 def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
-    assert differences(with_stripes(seed, tmp_path), tmp_path) == []
+    assert first(seed, lambda again: differences(again, tmp_path)) == []
 
 
 @pytest.mark.slow
@@ -50,7 +48,7 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("network", [moving_cnn, exported_cnn, headed_cnn, branched_cnn, deep_cnn, attending_net])
 @pytest.mark.parametrize("seed", range(share(30)))
 def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
-    assert differences(with_stripes(seed, tmp_path, network), tmp_path, network) == []
+    assert first(seed, lambda again: differences(again, tmp_path, network)) == []
 
 
 @pytest.mark.parametrize(
@@ -58,11 +56,7 @@ def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, ne
 )
 @pytest.mark.parametrize("seed", range(share(40)))
 def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
-    seed = with_stripes(seed, tmp_path, network)
-    data = network(seed)
-    moved, graph = with_other_moves(data, tmp_path / "random.tflite")
-    program = legal_program(graph, seed, network)
-    assert program is not None
+    data, moved, program = first(seed, lambda again: split(again, tmp_path, network))
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
     _, planned, _ = rewritten(moved, "random", program, overlaps)
     assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
@@ -76,11 +70,7 @@ def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(
     tmp_path: Path, seed: int, network: Callable[[int], bytes]
 ) -> None:
     """Each constant that stripes add (begins, sizes, ends, paddings, offsets of loops) is one off in one place."""
-    seed = with_stripes(seed, tmp_path, network)
-    data = network(seed)
-    moved, graph = with_other_moves(data, tmp_path / "random.tflite")
-    program = legal_program(graph, seed, network)
-    assert program is not None
+    data, moved, program = first(seed, lambda again: split(again, tmp_path, network))
     overlaps, rng = placing.proved_overlaps(runtimes.runtime("tflm", "tflite")), random.Random(seed)
     places = [i for i, value in enumerate(program.added) if value.numbers and value.dtype == "int32"]
     wanted, refused = run_tflm(data, rounds=1).outputs, 0
@@ -131,14 +121,15 @@ def test_a_part_of_a_constant_that_is_one_off_is_refused_or_changes_nothing(tmp_
 @pytest.mark.parametrize("seed", range(share(24)))
 def test_a_number_that_steers_a_turned_operator_is_refused_or_changes_nothing(tmp_path: Path, seed: int) -> None:
     """Each constant of operators on turned maps (orders, places, sizes, paddings) is one off in one place."""
-    path, rng, refused, program = tmp_path / "random.tflite", random.Random(seed), 0, None
-    for again in count(seed, 1000):
+    path, rng, refused = tmp_path / "random.tflite", random.Random(seed), 0
+
+    def turned(again: int) -> tuple[bytes, TfliteProgram] | None:
         data = exported_cnn(again)
         path.write_bytes(data)
         program = with_fewer_transposes(data, load_model(str(path)))
-        if program is not None:
-            break
-    assert program is not None
+        return (data, program) if program is not None else None
+
+    data, program = first(seed, turned)
     wanted = run_tflm(data, rounds=1).outputs
     for place, value in enumerate(program.added):
         if value.numbers is None:

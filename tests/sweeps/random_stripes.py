@@ -145,13 +145,20 @@ def legal_program(graph: Graph, seed: int, network: Network = random_cnn) -> Tfl
     return None
 
 
-def differences(seed: int, folder: Path, network: Network = random_cnn) -> list[str] | None:
-    """What a random network in stripes does otherwise than before; None where no operator of it can be split."""
+def split(seed: int, folder: Path, network: Network = random_cnn) -> tuple[bytes, bytes, TfliteProgram] | None:
+    """A random network, the same with other moves, and a program of it in stripes; None where none can be split."""
     data = network(seed)
     moved, graph = with_other_moves(data, folder / "random.tflite")
     program = legal_program(graph, seed, network)
-    if program is None:
+    return (data, moved, program) if program is not None else None
+
+
+def differences(seed: int, folder: Path, network: Network = random_cnn) -> list[str] | None:
+    """What a random network in stripes does otherwise than before; None where no operator of it can be split."""
+    parts = split(seed, folder, network)
+    if parts is None:
         return None
+    data, moved, program = parts
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
     plain, planned, head = rewritten(moved, "random", program, overlaps)
     own, ours = run_tflm(data, rounds=1), run_tflm(planned, rounds=1)
