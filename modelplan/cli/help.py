@@ -31,6 +31,8 @@ def run(arguments: Namespace) -> int:
     elif topic in pages:
         show_page(pages[topic].read_text(encoding="utf-8"))
     elif topic in MODULES:
+        if topic in words:
+            show_page(f"{words[topic]}\n")
         arguments.parser_of(topic).print_help()
     elif entries := [*changes.get(topic.lower(), ()), *meant_entries(topic.lower(), words)]:
         show_page("\n".join(entries))

@@ -39,7 +39,7 @@ LessOrEqual
 _UPDATES = "ScatterElements Scatter ScatterND TensorScatter Trilu RotaryEmbedding"
 _REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd"
 _NORMS = "ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp"
-_QUANTISED = "QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu Gelu"
+_NEVER_IN_PLACE = "QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu Gelu"
 _ML = """
 ArrayFeatureExtractor Binarizer CastMap CategoryMapper DictVectorizer FeatureVectorizer Imputer LabelEncoder
 LinearClassifier LinearRegressor Normalizer OneHotEncoder SVMClassifier SVMRegressor Scaler TreeEnsemble
@@ -122,7 +122,7 @@ OPERATORS: dict[str, OpFacts] = {
     **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(3,))
        for name in ("FusedConv", "NhwcFusedConv", "NchwcConv")},
     **{f"com.microsoft.{name}": replace(_variadic, view_if=None) for name in ("BiasGelu", "FastGelu", "QuickGelu")},
-    **{f"com.microsoft.{name}": OpFacts(rows="pointwise", fused=True) for name in _QUANTISED.split()},
+    **{f"com.microsoft.{name}": OpFacts(rows="pointwise", fused=True) for name in _NEVER_IN_PLACE.split()},
     "com.microsoft.SkipLayerNormalization": OpFacts("row", overwrite=(0, 1)),
     "com.microsoft.FusedMatMul": OpFacts(),
 }  # fmt: skip

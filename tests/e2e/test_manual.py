@@ -56,6 +56,9 @@ def test_a_command_is_a_topic_and_another_word_is_refused() -> None:
 
 def test_a_phrase_of_an_answer_is_explained_by_its_words() -> None:
     assert run("help", "ABI", "32").stdout == run("help", "abi").stdout
+    spill = run("help", "spill").stdout  # a command as well
+    assert spill.startswith("## Spill\n")
+    assert spill.endswith(run("spill", "--help").stdout)
     assert run("help", "stripe").stdout.startswith("## Stripes")
     assert run("help", "stripes").stdout.endswith(run("help", "stripe").stdout)  # behind the change of that name
     assert run("help", "views").stdout == run("help", "view").stdout
