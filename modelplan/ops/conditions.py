@@ -71,7 +71,7 @@ def no_growth(graph: Graph, op: Op) -> int | None:
 
 
 def single(graph: Graph, op: Op) -> int | None:
-    """A join or sum of a single operand."""
+    """A join of a single operand."""
     pair = both(graph, op)
     return 0 if pair and len(op.reads) == len(op.inputs) == 1 and unchanged(op) else None
 
@@ -94,29 +94,6 @@ def unit_block(graph: Graph, op: Op) -> int | None:
     return 0 if both(graph, op) and size == 1 else None
 
 
-def unit_block_shape(graph: Graph, op: Op) -> int | None:
-    """Batch to space and back with blocks of 1, no crops and no padding."""
-    block, margins = numbers(op, "operand 1"), numbers(op, "operand 2")
-    if not both(graph, op) or block is None or margins is None:
-        return None
-    return 0 if all(b == 1 for b in block) and not any(margins) else None
-
-
-def same_extents(graph: Graph, op: Op) -> int | None:
-    """A TFLite resize to the size of the operand."""
-    pair = both(graph, op)
-    return 0 if pair and pair[0].shape == pair[1].shape else None
-
-
-def unit_scales(graph: Graph, op: Op) -> int | None:
-    """An ONNX resize by 1 in every axis; cropping modes move the content."""
-    if op.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
-        return None
-    values = next((op.attribute(n) for n in ("operand 2", "operand 1", "scales") if op.attribute(n)), None)
-    is_unit = isinstance(values, tuple) and all(value == 1 for value in values)
-    return same_extents(graph, op) if is_unit else None
-
-
 def kept_order(graph: Graph, op: Op) -> int | None:
     """A transposition that moves only axes of extent 1."""
     pair = both(graph, op)
@@ -129,22 +106,6 @@ def kept_order(graph: Graph, op: Op) -> int | None:
         return None
     moved = [axis for axis in order if pair[0].shape[axis] != 1]
     return 0 if moved == sorted(moved) else None
-
-
-def no_bounds(graph: Graph, op: Op) -> int | None:
-    """A Clip without minimum and maximum."""
-    bounded = len(op.reads) > 1 or op.attribute("min") is not None or op.attribute("max") is not None
-    return 0 if both(graph, op) and not bounded else None
-
-
-def unit_window(graph: Graph, op: Op) -> int | None:
-    """Pooling over one element at a time."""
-    pair = both(graph, op)
-    kernel = numbers(op, "kernel_shape") or _pair(op, "filter_height", "filter_width")
-    strides = numbers(op, "strides") or _pair(op, "stride_h", "stride_w") or (1,)
-    is_unit = kernel is not None and set(kernel) | set(strides) == {1} and not any(numbers(op, "pads") or (0,))
-    plain = len(op.writes) == 1 and not number(op, "fused_activation_function", 0) and unchanged(op)
-    return 0 if pair and is_unit and plain and pair[0].shape == pair[1].shape else None
 
 
 def inference(graph: Graph, op: Op) -> int | None:

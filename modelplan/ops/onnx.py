@@ -49,7 +49,7 @@ _TRAINING = "Adagrad Adam Gradient Momentum"
 
 _unary = OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise)
 _unary_of_rows = replace(_unary, rows="pointwise", fused=True)
-_variadic = OpFacts("elementwise", view_if=when.single, overwrite=(0,), rows="pointwise", fused=True)
+_variadic = OpFacts("elementwise", overwrite=(0,), rows="pointwise", fused=True)
 _cast = replace(_unary, view_if=when.same_type, passes_on="all")
 _view = OpFacts("view", view=0)
 _row = OpFacts("row", overwrite=(0,))
@@ -82,18 +82,17 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_REDUCTIONS.split(), OpFacts(view_if=when.nothing_reduced, passes_on="all", rows="reduce")),
     **dict.fromkeys(_NORMS.split(), OpFacts(rows="reduce")),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), OpFacts(
-        "stream", view_if=when.unit_window, lead=safe_overlap.pooled, rows="window")),
+        "stream", lead=safe_overlap.pooled, rows="window")),
     **dict.fromkeys(ONNX_RESHAPES, replace(_view, rows="reshape")),
     "Identity": replace(_view, rows="pointwise", fused=True),
     **dict.fromkeys(("Optional", "OptionalGetElement", "BitCast"), OpFacts("view", view_if=when.same_width)),
     "Dropout": OpFacts(
         "view", view_if=when.inference, operands=(2,), effects=True, rows="pointwise", fused=True),
-    **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
     "Cast": replace(_cast, rows="pointwise", fused=True),
     "CastLike": _cast,
     **dict.fromkeys(("Expand", "Tile"), OpFacts(view_if=when.no_growth, passes_on="all")),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), OpFacts(view_if=when.unit_block, passes_on="all")),
-    **dict.fromkeys(("Resize", "Upsample"), OpFacts(view_if=when.unit_scales, operands=(1, 2), rows="resize")),
+    **dict.fromkeys(("Resize", "Upsample"), OpFacts(operands=(1, 2), rows="resize")),
     **dict.fromkeys(("Conv", "ConvInteger"), _convolution(1)),
     "QLinearConv": _convolution(3),
     "ConvTranspose": OpFacts(macs=work.transposed_macs, rows="spread"),
@@ -109,11 +108,10 @@ OPERATORS: dict[str, OpFacts] = {
         rows="slice"),
     "Gather": OpFacts(view_if=when.gathered_start, operands=(1,), passes_on="part", rows="gather"),
     "Compress": OpFacts("stream", lead=safe_overlap.copied),
-    "Clip": replace(_variadic, view_if=when.no_bounds),
     "BatchNormalization": OpFacts(
         "elementwise", overwrite=(0,), overwrite_if=when.is_inference, rows="normalise batch"),
-    "PRelu": replace(_variadic, view_if=None),
-    "Where": replace(_variadic, view_if=None, overwrite=(1, 2, 0)),
+    **dict.fromkeys(("Sum", "Max", "Min", "Mean", "Clip", "PRelu"), _variadic),
+    "Where": replace(_variadic, overwrite=(1, 2, 0)),
     "DequantizeLinear": OpFacts("elementwise", lead=safe_overlap.pointwise, rows="quantise", fused=True),
     "QuantizeLinear": replace(_unary_of_rows, rows="quantise"),
     **{f"ai.onnx.ml.{name}": OpFacts() for name in _ML.split()},
@@ -121,7 +119,7 @@ OPERATORS: dict[str, OpFacts] = {
     "ai.onnx.preview.FlexAttention": OpFacts("control"),
     **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(3,))
        for name in ("FusedConv", "NhwcFusedConv", "NchwcConv")},
-    **{f"com.microsoft.{name}": replace(_variadic, view_if=None) for name in ("BiasGelu", "FastGelu", "QuickGelu")},
+    **{f"com.microsoft.{name}": _variadic for name in ("BiasGelu", "FastGelu", "QuickGelu")},
     **{f"com.microsoft.{name}": OpFacts(rows="pointwise", fused=True) for name in _NEVER_IN_PLACE.split()},
     "com.microsoft.SkipLayerNormalization": OpFacts("row", overwrite=(0, 1)),
     "com.microsoft.FusedMatMul": OpFacts(),

@@ -79,7 +79,7 @@ class OpFacts:
 
     `view` is the operand whose bytes output 0 always is, unchanged. `view_if` tells where
     output 0 starts in the bytes of operand 0 if the attributes and constants of this operator leave them as they are;
-    outside of the groups "view" and "join" only mode max uses it, where the operator `passes_on` bytes of operand 0:
+    outside of the group "view" only mode max uses it, of joins and where the operator `passes_on` bytes of operand 0:
     "all" of them, or "part" where the output may be less than the operand.
     `overwrite` lists operands that output 0 may replace byte for byte, where `overwrite_if` agrees: in group
     "elementwise" element i of the result depends on element i of each operand alone, in "row" on its row, in
@@ -87,7 +87,7 @@ class OpFacts:
     kernels that write front to back; in group "never" only for kernels that are the plain nest of loops. Group
     "opaque" orders its own reads and writes: its compiler decided what may overlap.
     `parts` is the axis of a join's inputs or a split's outputs, `whole` the split operand. `operands` are those
-    whose constant values these conditions ask for; `same_quantisation` that they ask for equal scales.
+    whose constant values these conditions and `diff` ask for; `same_quantisation` that they ask for equal scales.
 
     `effects`: it may touch more than its outputs, such as variables or a stream of random numbers. `macs` counts the
     multiply-accumulates of an element of output 0, `reads` the elements that the kernel reads of each operand; without

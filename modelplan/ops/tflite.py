@@ -57,9 +57,9 @@ _sum = replace(
     operands=(1,),
     unsplit="{kind} adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on",
 )
-_pool = OpFacts("stream", view_if=when.unit_window, lead=safe_overlap.pooled, same_quantisation=True)
+_pool = OpFacts("stream", lead=safe_overlap.pooled)
 _pool_of_rows = replace(_pool, reads=work.POOLED, rows="window", any_values=True)
-_resize = OpFacts(view_if=when.same_extents, rows="resize", any_values=True)
+_resize = OpFacts(rows="resize", any_values=True)
 _padding = OpFacts(
     "stream",
     view_if=when.no_padding,
@@ -100,8 +100,7 @@ OPERATORS: dict[str, OpFacts] = {
     "RESIZE_BILINEAR": replace(_resize, reads=work.INTERPOLATED, time=Terms(166, 1.81, copy=3.53)),
     "RESIZE_NEAREST_NEIGHBOR": replace(_resize, reads=work.PICKED, time=Terms(171, copy=3.80)),
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _blocks),
-    **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), OpFacts(
-        view_if=when.unit_block_shape, operands=(1, 2))),
+    **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), OpFacts(operands=(1, 2))),
     "PAD": replace(_padding, time=Terms(256, 0.169, 0.957)),
     "PADV2": _padding,
     "MIRROR_PAD": OpFacts(view_if=when.no_padding, operands=(1,), passes_on="all"),
@@ -116,7 +115,7 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(("SELECT", "STABLEHLO_SELECT"), _select),
     "SELECT_V2": replace(_select, reads=work.BROADCAST),
     "STABLEHLO_CLAMP": OpFacts("elementwise", overwrite=(1,)),
-    "ADD_N": OpFacts("elementwise", view_if=when.single, overwrite=(0,), same_quantisation=True),
+    "ADD_N": OpFacts("elementwise", overwrite=(0,)),
     "L2_POOL_2D": _pool,
     "AVERAGE_POOL_2D": replace(_pool_of_rows, time=Terms(137, 3.72, 0.463)),
     "MAX_POOL_2D": replace(_pool_of_rows, time=Terms(142, 2.53, 0.634)),

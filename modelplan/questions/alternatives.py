@@ -105,7 +105,7 @@ def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
 
 def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
     """The bytes that the runtime allocates for the activations of a graph by its own planner."""
-    basis = f"what {runtime.name} plans by itself: its own order, sharing and allocator ({runtime.allocator})"
+    basis = f"what {runtime.name} plans by itself: file order, its own sharing and allocator ({runtime.allocator})"
     return planned_requirement(pipeline.runtime_plan(graph, runtime), basis)
 
 

@@ -116,7 +116,7 @@ def _remarks(source: ProblemSource, bound: int) -> tuple[str, ...]:
     spreads = f"sizes {hard.sizes:.0%}, conflicts {hard.conflicts:.0%}, ends {hard.ends:.0%}"
     lines = [f"hardness by idealloc's figures {hard.compound:.2f}: {spreads}"]
     if own:
-        lines.append(f"{own.runtime} by itself, with its own order and sharing ({own.allocator}): {human(own.height)}")
+        lines.append(f"{own.runtime} by itself, file order and its own sharing ({own.allocator}): {human(own.height)}")
     if source.planned is not None:
         lines.append(planned_words(source.planner, bounds.height(source.problem, source.planned), bound))
     return tuple(lines)

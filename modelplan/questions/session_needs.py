@@ -32,7 +32,8 @@ def begin_measuring(request: ModelRequest) -> None:
     path = Path(request.path)
     if path.suffix != ".onnx" or not request.measure or not path.is_file():
         return
-    if runtimes.runtime(request.runtime, "onnx").sorts:
+    runtime = runtimes.runtime(request.runtime, "onnx")
+    if runtime.sorts and runtime.default_for == "onnx":
         from modelplan.questions.session_sizing import start_measuring
 
         start_measuring(path)

@@ -222,7 +222,7 @@ def test_a_search_that_shows_anothers_height_says_so(tmp_path: Path) -> None:
 
 def test_compare_says_what_the_runtime_does_by_itself(models: Path) -> None:
     shown = run("compare", models / "ds_cnn_kws.tflite").stdout
-    assert "tflm by itself, with its own order and sharing (tflm-greedy): " in shown
+    assert "tflm by itself, file order and its own sharing (tflm-greedy): " in shown
 
 
 def test_model_and_problem_commands_refer_to_each_other(problem: Path, models: Path) -> None:

@@ -13,7 +13,7 @@ from modelplan.answers.drawing import of_plan
 from modelplan.answers.page_views import page_of
 from modelplan.answers.summary import summary
 from modelplan.model import Part, Requirement
-from modelplan.outputs import outputs_of
+from modelplan.outputs import OUTPUTS, outputs_of
 from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.page.columns import columns_of
 from modelplan.outputs.report import WIDTH, Section, Table, folded, folded_apart, plain, printable
@@ -30,6 +30,12 @@ def a_plan(**options: object) -> Plan:
 @pytest.mark.parametrize("suffix", outputs_of("Plan"))
 def test_same_plan_same_bytes(suffix: str) -> None:
     assert render(a_plan(), suffix) == render(a_plan(), suffix)
+
+
+def test_no_two_outputs_of_an_answer_end_alike() -> None:
+    for kind in {row.of for row in OUTPUTS}:
+        suffixes = [suffix for row in OUTPUTS if row.of == kind for suffix in row.suffixes]
+        assert len(suffixes) == len(set(suffixes)), kind
 
 
 @pytest.mark.slow

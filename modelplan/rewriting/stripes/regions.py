@@ -33,7 +33,7 @@ class StripedRegion:
         return len(self.cuts) - 1
 
     def keeps_rows_of(self, op: int) -> bool:  # noqa: ARG002
-        """Whether rows that operator `op` makes are kept for later stripes that need them too."""
+        """Whether unrolled stripes keep rows that operator `op` makes for later ones that need them too."""
         return False
 
 
@@ -110,9 +110,6 @@ class CarryingLoop(StripedRegion):
 
     Each operator follows the one before as closely as its window allows; nothing is made twice but at the map's end.
     """
-
-    def keeps_rows_of(self, op: int) -> bool:  # noqa: ARG002
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
