@@ -26,6 +26,7 @@ from modelplan import (
     to_json,
 )
 from modelplan.formats import load_model
+from modelplan.outputs import OUTPUTS, notebook, outputs_of
 from modelplan.outputs.notebook import html_of
 
 MODEL = "ds_cnn_kws.tflite"
@@ -55,6 +56,11 @@ def test_every_answer_has_words_and_json(answers: dict[str, Any]) -> None:
         assert type(answer).__name__ == kind
         assert len(str(modelplan.render(answer, ".txt")).splitlines()) > 1
         assert to_dict(answer) == json.loads(to_json(answer))
+
+
+def test_notebooks_show_what_has_words() -> None:
+    worded = {row.of for row in OUTPUTS if ".txt" in outputs_of(row.of)}
+    assert worded == {"Plan", *(name for _, name in notebook._SHOWN)}
 
 
 @pytest.mark.slow

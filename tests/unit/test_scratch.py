@@ -112,7 +112,7 @@ POINTWISE = conv(taps=(1, 1), padding="VALID")
         (conv(), "esp-nn@1.1.0", (12 * 12 * 8 + 9 * 16 * 16 + 64 + 32,)),
         (conv(), "esp-nn-generic", ()),
         (depthwise(channels=16), "esp-nn", (144 + 12 * 12 * 16 + 16,)),
-        (SVDF, "reference", (256, 128)),
+        *((SVDF, kernels, (256, 128)) for kernels in ("reference", "esp-nn", "cmsis-c", "cmsis-dsp", "cmsis-mve")),
         (lstm(), "reference", (40, 40, 40, 40)),
         (lstm(), "cmsis-dsp", (40, 40, 40)),
         (TRANSPOSE, "reference", (3200, 32)),
