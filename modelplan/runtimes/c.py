@@ -9,13 +9,16 @@ from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.runtimes.tflm import TFLM
 
 _PORTABLE, _ESP_NN = "portable", "esp-nn"
+#: Operators whose kernels of CMSIS-NN are called with scratch.
+_WITH_SCRATCH = {"AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D"}
 #: What a header calls the bytes of the buffer, where nothing else is said.
 RAM_MACRO = "NET_RAM_BYTES"
 
 
 def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
-    """Bytes of each working buffer of an operator: as in TFLM, none with portable kernels and ESP-NN."""
-    return TFLM.scratch(graph, op, library) if TFLM.scratch and library not in (_PORTABLE, _ESP_NN) else ()
+    """Bytes of each working buffer of an operator: with CMSIS-NN as in TFLM, none with portable kernels and ESP-NN."""
+    without = library in (_PORTABLE, _ESP_NN) or op.kind not in _WITH_SCRATCH
+    return () if without or not TFLM.scratch else TFLM.scratch(graph, op, library)
 
 
 _SHARING = replace(

@@ -9,7 +9,7 @@ from pathlib import Path
 import graphs
 import pytest
 
-from modelplan import Options, RequestError, Runtime, plan, read, render, runtimes
+from modelplan import Graph, Options, RequestError, Runtime, load, plan, read, render, runtimes
 from modelplan.formats import LOADERS
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.planning.allocators import ALLOCATORS
@@ -93,3 +93,11 @@ def test_nobody_else_knows_a_runtime_by_name() -> None:
 def test_a_graph_of_another_format_is_refused_by_its_name() -> None:
     with pytest.raises(RequestError, match="no runtime for graphs of the format 'mlir'; there are: tflite, onnx"):
         plan(replace(NET, format="mlir"))  # type: ignore[arg-type]
+
+
+def test_plain_c_has_scratch_of_kernels_that_it_calls_alone(corpus: Path) -> None:
+    graph = load(corpus / "tflite" / "keyword_scrambled.tflite")
+    assert isinstance(graph, Graph)
+    svdf = next(op for op in graph.ops if op.kind == "SVDF")
+    sizes = [RUNTIMES[name].scratch(graph, svdf, "cmsis-dsp") for name in ("tflm", "c")]  # type: ignore[misc]
+    assert (bool(sizes[0]), sizes[1]) == (True, ())

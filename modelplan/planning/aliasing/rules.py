@@ -70,7 +70,8 @@ def part_of(graph: Graph, index: int) -> ViewRule | None:
     """Output 0 of op `index` as a view of operand 0, where it is one run of its bytes, and not all of them."""
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
-    if row.passes_on != "part" or row.view_if is None or not op.outputs or min(op.outputs[0], *op.inputs[:1]) < 0:
+    ends = (*op.inputs[:1], *op.outputs[:1])
+    if row.passes_on != "part" or row.view_if is None or len(ends) < 2 or min(ends) < 0:
         return None
     delta, part, whole = row.view_if(graph, op), op.outputs[0], op.inputs[0]
     if delta is None or graph.tensors[part].nbytes >= graph.tensors[whole].nbytes:
