@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from modelplan import runtimes
-from modelplan.model import Requirement
+from modelplan.model import Requirement, Runtime
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_request import ModelRequest, SessionAsked
@@ -32,8 +32,7 @@ def begin_measuring(request: ModelRequest) -> None:
     path = Path(request.path)
     if path.suffix != ".onnx" or not request.measure or not path.is_file():
         return
-    runtime = runtimes.runtime(request.runtime, "onnx")
-    if runtime.sorts and runtime.default_for == "onnx":
+    if _in_sessions(runtimes.runtime(request.runtime, "onnx"), "onnx"):
         from modelplan.questions.session_sizing import start_measuring
 
         start_measuring(path)
@@ -41,7 +40,11 @@ def begin_measuring(request: ModelRequest) -> None:
 
 def has_sessions(file: ModelFile, target: Target) -> bool:
     """Whether the target runs the file in sessions that allocate by themselves."""
-    return target.runtime.sorts and file.graph.format == target.runtime.default_for
+    return _in_sessions(target.runtime, file.graph.format)
+
+
+def _in_sessions(runtime: Runtime, model_format: str) -> bool:
+    return runtime.sorts and runtime.default_for == model_format
 
 
 def require_host(file: ModelFile, target: Target, device: str, abi: str) -> None:

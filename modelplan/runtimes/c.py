@@ -17,8 +17,8 @@ RAM_MACRO = "NET_RAM_BYTES"
 
 def _scratch(graph: Graph, op: Op, library: str) -> tuple[int, ...]:
     """Bytes of each working buffer of an operator: with CMSIS-NN as in TFLM, none with portable kernels and ESP-NN."""
-    without = library in (_PORTABLE, _ESP_NN) or op.kind not in _WITH_SCRATCH
-    return () if without or not TFLM.scratch else TFLM.scratch(graph, op, library)
+    called_with_it = library not in (_PORTABLE, _ESP_NN) and op.kind in _WITH_SCRATCH
+    return TFLM.scratch(graph, op, library) if TFLM.scratch and called_with_it else ()
 
 
 _SHARING = replace(
