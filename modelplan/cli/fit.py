@@ -35,6 +35,7 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.ladder import Ladder
@@ -136,6 +137,9 @@ def fit_tflite(arguments: Namespace) -> int:
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
     ladder = fit(request, show_line)
     show_line("")
+    if ladder.rungs[0].refusals and ladder.chosen is None:
+        terminal.show([ladder_report.refused_section(arguments.model, ladder.rungs[0])])
+        return 1
     terminal.show(
         [ladder_report.rungs_section(arguments.model, ladder, request), *ladder_report.verdict(ladder, request)]
     )
@@ -169,7 +173,8 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
     write_self_test(arguments.self_test, original, file, ladder.kernels, request.abi, request.seed)
     executed = executed_lines(ladder.proof, ladder.kernels)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
-    methods, _ = tflm_headers.resolver_methods(file)
+    methods, own = tflm_headers.resolver_methods(file)
+    methods += [f'AddCustom("{name}", ...)' for name in own]
     array = arguments.c_array or ""
     steps = ladder_report.next_section(ladder, request, arguments.model, arguments.output, methods, array)
     terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}")), steps], more=True)
@@ -189,7 +194,7 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
         budget=parse_memory(stated) if stated else None,
         objective=arguments.objective,
         abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
-        kernels=arguments.kernels or (device.kernels if device else ""),
+        kernels=with_library(model_options.kernels_of(arguments), device.kernels if device else ""),
         max_macs=share(arguments.max_macs or _MOST_MACS),
         max_ops=arguments.max_ops,
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,

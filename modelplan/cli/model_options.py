@@ -17,6 +17,7 @@ from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
 from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_own
 
 if TYPE_CHECKING:
     from modelplan.questions.model_request import Asked
@@ -115,14 +116,38 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
 
 
 def add_kernels(parser: ArgumentParser | _ArgumentGroup, words: str, **more: Any) -> None:
-    """Adds the choice of the kernel library, by a name as people say it."""
+    """Adds the choice of the kernel library, by a name as people say it, and kernels of the user's own."""
+    if "choices" in more:
+        more["choices"] = LibraryNames(more["choices"])
     parser.add_argument("--kernels", type=kernel_library, help=words, **{"metavar": "NAME"} | more)
+    if "nargs" in more:  # a list of libraries, each of which states its own
+        return
+    add_repeated(
+        parser,
+        "--custom",
+        "NAME=BYTES",
+        "your own kernel for the custom operator NAME, and the arena that it asks for; repeatable",
+    )
+
+
+class LibraryNames(tuple[str, ...]):
+    """Names of kernel libraries as the choices of an option: each also with the user's own kernels behind it."""
+
+    __slots__ = ()
+
+    def __contains__(self, word: object) -> bool:
+        return super().__contains__(library_of(word) if isinstance(word, str) else word)
+
+
+def kernels_of(arguments: Namespace) -> str | None:
+    """The kernel library that the arguments name, with the user's own kernels; None where they name neither."""
+    return with_own(getattr(arguments, "kernels", None), getattr(arguments, "custom", ()))
 
 
 def kernel_library(word: str) -> str:
     """The kernel library that --kernels names, as people say it."""
     name = spoken_kernels(word)
-    if name in KERNELS:
+    if library_of(name) in KERNELS:
         return name
     from modelplan.targets.choosing import spoken_device  # here, since a right name needs no device
 
@@ -224,6 +249,7 @@ def request_of(kind: type[Asked], arguments: Namespace, path: str, target: Chose
     capacity = getattr(arguments, "capacity", None)
     shared: dict[str, Any] = {name: getattr(arguments, name, None) for name in _SAME}
     shared = {name: value for name, value in shared.items() if value is not None or name not in _SESSION}
+    shared["kernels"] = kernels_of(arguments)
     shared["dims"], shared["shapes"] = tuple(arguments.dim), tuple(arguments.shape)
     shared["values"] = tuple(arguments.value)
     shared["capacity"] = None if capacity is None else parse_memory(capacity)

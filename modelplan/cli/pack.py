@@ -50,7 +50,8 @@ def run(arguments: Namespace) -> int:
     headers = [arguments.shim, arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array)]
     files.check_outputs(headers, [arguments.model])
     files.check_suffix(arguments.output, ".tflite")
-    request = PackRequest(arguments.model, arguments.alias, arguments.kernels, arguments.abi, arguments.allocator)
+    kernels = model_options.kernels_of(arguments)
+    request = PackRequest(arguments.model, arguments.alias, kernels, arguments.abi, arguments.allocator)
     packed = pack(request)
     if arguments.shim and is_group(packed.kernels):
         raise RequestError("--shim pins scratch, which differs by library; name the kernel library by --kernels")

@@ -93,7 +93,7 @@ def run(arguments: Namespace) -> int:
         alias=arguments.alias,
         allocator=arguments.allocator or allocators.DEFAULT,
         abi=arguments.abi,
-        kernels=arguments.kernels,
+        kernels=model_options.kernels_of(arguments),
         budget=model_options.budget_of(arguments),
         dims=arguments.dim,
         shapes=arguments.shape,

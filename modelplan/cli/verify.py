@@ -15,6 +15,7 @@ from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.questions.verifying import VerifyRequest, verify
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -50,7 +51,7 @@ def run(arguments: Namespace) -> int:
         arguments.against,
         arguments.model,
         arguments.runtime,
-        arguments.kernels,
+        model_options.kernels_of(arguments),
         arguments.overlaps,
         arguments.quick,
         arguments.seed,
@@ -61,6 +62,6 @@ def run(arguments: Namespace) -> int:
         raise BrokenPlanError(proof.fault)
     if arguments.self_test:
         model = load_tflite(tested)
-        kernels = arguments.kernels or kernels_of_plan(model)
+        kernels = with_library(request.kernels, kernels_of_plan(model))
         write_self_test(arguments.self_test, load_tflite(arguments.plan), model, kernels, arguments.abi, arguments.seed)
     return 0

@@ -88,6 +88,9 @@ class Requirement:
     a model that it runs.
 
     `session` has the figures of a runtime whose sessions allocate by themselves.
+    `estimate` says what of the arena rests on the user's word or on a guess, empty where all of it is known; `guessed`
+    are the operators of the second sort, with which no verdict can be given.
+
     `kernels` is the kernel library that needs so much. Where no library was named, `libraries` say what each needs: the
     arena is enough for all that run the model. `remarks` are what else decides how much memory there must be.
     """
@@ -103,6 +106,8 @@ class Requirement:
     libraries: tuple[LibraryNeed, ...] = ()
     remarks: tuple[str, ...] = ()
     session: SessionMemory | None = None
+    estimate: str = ""
+    guessed: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:
@@ -110,8 +115,8 @@ class Requirement:
         return self.arena - self.head if self.macro and not self.refusals else 0
 
     def fits(self, budget: int) -> bool:
-        """Whether the runtime runs the model in `budget` bytes; one that it refuses fits nowhere."""
-        return not self.refusals and self.arena <= budget
+        """Whether the runtime is known to run the model in `budget` bytes; one that it refuses fits nowhere."""
+        return not self.refusals and not self.guessed and self.arena <= budget
 
     def libraries_that_fit(self, budget: int) -> tuple[str, ...]:
         """The names of the kernel libraries with which `budget` bytes are enough, where none was named."""
@@ -174,7 +179,7 @@ class Runtime:
         outputs: whether graph inputs and outputs lie in the arena or apart from it.
         scratch: returns the bytes of each working buffer that the kernel of an operator asks for, given the graph,
             the operator and the name of the kernel library; None where working memory is not planned.
-        kernels: the name of the kernel library in use.
+        kernels: the name of the kernel library in use; behind it `+NAME=BYTES` for each kernel of the user's own.
         unpacked: the 4-bit data types that take a byte each in its memory.
         sharing: which tensors may share memory.
         libraries: the kernel libraries that there are; a file is sized for the first where none is named.
@@ -185,6 +190,7 @@ class Runtime:
         offline_plans: whether it obeys a plan in the metadata of the file.
         sorts: whether it sorts the operators by itself, whatever their order in the file.
         runs: the file formats that it takes as they are; none for a runtime that a compiler feeds.
+        own_kernels: whether its users add kernels of their own, which then stand in `kernels`.
 
     Raises:
         ValueError: `kernels` is none of `libraries`.
@@ -209,12 +215,15 @@ class Runtime:
     offline_plans: bool = False
     sorts: bool = False
     runs: tuple[str, ...] = ()
+    own_kernels: bool = False
 
     def __post_init__(self) -> None:
-        if self.kernels not in self.library_names:
+        if self._library_name not in self.library_names:
             names = ", ".join(self.library_names)
-            meant = did_you_mean(self.kernels, self.library_names) or f"; there are: {names}"
+            meant = did_you_mean(self._library_name, self.library_names) or f"; there are: {names}"
             raise ValueError(f"no kernels {self.kernels!r}{meant}")
+        if self.kernels != self._library_name and not self.own_kernels:
+            raise ValueError(f"kernels {self.kernels!r}: no kernels of your own are added to it")
 
     @property
     def usual_kernels(self) -> str:
@@ -224,7 +233,12 @@ class Runtime:
     @property
     def library(self) -> KernelLibrary:
         """The kernel library in use."""
-        return self.libraries[self.library_names.index(self.kernels)]
+        return self.libraries[self.library_names.index(self._library_name)]
+
+    @property
+    def _library_name(self) -> str:
+        """The name of the library without the user's own kernels, which may stand behind it."""
+        return self.kernels.partition("+")[0]
 
     @property
     def library_names(self) -> tuple[str, ...]:

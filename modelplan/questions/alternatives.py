@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from modelplan.checking.verifier import proof
-from modelplan.checking.verifier.subject import offline_subject
+from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
 from modelplan.formats import load_model
 from modelplan.formats.files import read_model
 from modelplan.model import Alternative, Graph, Part, Plan, Requirement, Runtime, bounds
@@ -85,7 +85,7 @@ def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
 def _prove_carried(model: FileModel, runtime: Runtime) -> None:
     """Checks the plan that a file carries, for the runtime's kernels."""
     try:
-        proof.prove(offline_subject(model, runtime.kernels))
+        proof.prove(trusting_own_kernels(offline_subject(model, runtime.kernels)))
     except BrokenPlanError as problem:
         if runtime.kernels != runtime.usual_kernels or kernels_made_for(model.data, model.name):
             raise

@@ -21,6 +21,7 @@ from modelplan.rewriting.packing import Packing
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 
 def reorder(request: ModelRequest) -> ReorderedFile:
@@ -107,7 +108,7 @@ def pack(request: PackRequest) -> PackedFile:
     """
     file = load_file(request.path)
     model = read_tflite(file.content, file.path)
-    kernels = request.kernels or kernels_of_plan(model)
+    kernels = with_library(request.kernels, kernels_of_plan(model))
     target = Target(with_kernels(TFLM, kernels), request.abi)
     before = unmodified_requirement(file, target)
     if before.refusals:

@@ -19,6 +19,7 @@ from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.runtimes.ort.measuring import check_measurable
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class FitRequest(Goal):
         objective: "arena" counts all of TFLM's arena, "head" its planned part.
         abi: of the target, as in `modelplan check`; "32" and "64" stand for any of so many bits.
         kernels: the kernel library on the target: "reference", "cmsis-dsp" and others; "all": what is right with each;
-            empty: that of the plan in the file, else all.
+            empty: that of the plan in the file, else all. `+NAME=BYTES` behind it is a kernel of your own.
         tflm: the day of the TFLM that will run the file; None: the newest.
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_ops: operators that the file may have.
@@ -69,10 +70,11 @@ def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
         RequestError: the request names what does not exist, or the file has changed since the graph was loaded.
         BrokenPlanError: the chosen file does not compute what the model does; never to be seen.
     """
-    if not request.kernels:
+    if not library_of(request.kernels):
         path = request.model.source if isinstance(request.model, Graph) else request.model
         tflite = inner_suffix(path) == ".tflite"  # what else there is has no plan, and is refused
-        request = replace(request, kernels=kernels_of_plan(load_tflite(path)) if tflite else ALL)
+        usual = kernels_of_plan(load_tflite(path)) if tflite else ALL
+        request = replace(request, kernels=with_library(request.kernels, usual))
     deadline = None if request.seconds is None else time.monotonic() + request.seconds
 
     def check() -> None:

@@ -14,6 +14,7 @@ from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options, configured_runtime
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.option_files import FROM_FILE, JOINS, carried_plan, lists_of, overlaps_of, streams_of
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class ModelRequest:
         dims: extents that the file leaves open: SYMBOL=N, or SYMBOL<=N for a bound.
         shapes: shapes that the file leaves open: TENSOR=N,N,...
         runtime: tflm, c, litert, ort, executorch or generic; None: by the file's format.
-        kernels: the kernel library; None: the target's, else those of the plan in the file, else all.
+        kernels: the kernel library; None: the target's, else those of the plan in the file, else all. `+NAME=BYTES`
+            behind it, or alone, is a kernel of your own for a custom operator and the bytes that it asks for.
         abi: for which ABI a whole arena is sized; None: the target's, else of 32 bits.
         capacity: the bytes there are; None: the block of the target, else no limit.
         target: the device and its block, from `choose_target`.
@@ -111,7 +113,7 @@ def on_target(request: Asked, file: ModelFile) -> Asked:
         raise RequestError(f"--abi {request.abi}: runtime {runtime.name} sizes no arena for a target")
     device = request.target.device if request.target else None
     abi, of_device = (device.abi, device.kernels) if device else ("", "")
-    kernels = request.kernels or unnamed_kernels(runtime, file, of_device)
+    kernels = with_library(request.kernels, unnamed_kernels(runtime, file, of_device))
     return replace(request, abi=request.abi or abi or USUAL_ABI, kernels=kernels)
 
 

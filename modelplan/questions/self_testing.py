@@ -26,6 +26,7 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, load_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 from modelplan.runtimes.tflm.plan_metadata import abi_made_for
 from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
@@ -89,7 +90,8 @@ def self_test(request: SelfTestRequest) -> SelfTest:
     """
     model = load_tflite(request.path)
     original = load_tflite(request.original) if request.original else model
-    return expected_runs(original, model, request.kernels or kernels_of_plan(model), request.abi, request.seed)
+    kernels = with_library(request.kernels, kernels_of_plan(model))
+    return expected_runs(original, model, kernels, request.abi, request.seed)
 
 
 def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str | None, seed: int = 0) -> SelfTest:

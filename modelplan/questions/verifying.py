@@ -20,6 +20,7 @@ from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of
 from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 from modelplan.runtimes.tflm.plan_metadata import write_plan
 
 
@@ -125,7 +126,7 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
         return _compared_with_c(request, against)
     files = load_tflite(request.path), load_tflite(against)
     effort = None if request.quick else ExecutionEffort(request.seed)
-    kernels = request.kernels or kernels_of_plan(files[1])
+    kernels = with_library(request.kernels, kernels_of_plan(files[1]))
     verdicts = list(rewrite_levels(*files, kernels, effort))
     failed = next((verdict for verdict in verdicts if verdict.outcome in ("broken", "unproved")), None)
     if request.quick:

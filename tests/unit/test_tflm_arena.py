@@ -180,7 +180,7 @@ def test_custom_operators_are_called_estimated(corpus: Path) -> None:
     assert trust.pop(MARGIN) == "estimated: ample for MyOperator, for which there are no sizes"
     assert set(trust.values()) == {"exact"}
     assert not whole.exact
-    assert not whole.refusals
+    assert [refused.reason for refused in whole.refusals] == ["TFLM has no kernel for it"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import islice
@@ -123,6 +123,8 @@ _Steps = Iterator["Step | _Steps"]
 #: Most steps of a run that is verified, above so many for each operator of the file.
 _MOST_STEPS = 10_000
 _STEPS_OF_OP = 8
+#: How the kinds of custom operators begin in a graph.
+_CUSTOM = "CUSTOM:"
 
 
 def graph_program(graph: Graph, order: Sequence[int]) -> Program:
@@ -132,11 +134,32 @@ def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     names = tuple(t.name for t in graph.tensors)
     values = tuple(value(t.dtype, t.shape, t.kind) for t in graph.tensors)
     steps = tuple(_graph_step(graph.ops[i], i) for i in order)
+    custom = {op.kind.removeprefix(_CUSTOM) for op in graph.ops if op.kind.startswith(_CUSTOM)}
+    steps = _writing_work(steps, values, graph.inputs, custom)
     return Program(graph.format, names, values, steps, graph.inputs, graph.outputs)
 
 
+def _writing_work(
+    steps: tuple[Step, ...], values: Sequence[Value], inputs: Sequence[int], custom: Collection[str]
+) -> tuple[Step, ...]:
+    """The steps, where operands of `custom` operators that nothing writes are working memory: the step writes them."""
+    if not any(step.kind in custom for step in steps):
+        return steps
+    written = {*inputs, *(t for step in steps for t in step.writes)}
+    work = {t for t, value in enumerate(values) if value.role == "activation" and t not in written}
+    return tuple(
+        step._replace(
+            inputs=tuple(-1 if x in work else x for x in step.inputs),
+            outputs=(*step.outputs, *(x for x in step.reads if x in work)),
+        )
+        if step.kind in custom and not work.isdisjoint(step.inputs)
+        else step
+        for step in steps
+    )
+
+
 def _graph_step(op: Op, index: int) -> Step:
-    kind = op.kind.removeprefix("CUSTOM:")
+    kind = op.kind.removeprefix(_CUSTOM)
     return Step(index, kind, _data(kind, op.inputs), op.outputs, op.attribute)
 
 
@@ -157,6 +180,8 @@ def file_program(model: FileModel) -> Program:
     steps = tuple(islice(_flat(_unrolled(model, 0, ())), most + 1))
     if len(steps) > most:
         raise ModelError(f"{model.name}: its subgraphs run in more than {most:,} steps, too many to verify")
+    custom = {op.kind for subgraph in model.subgraphs for op in subgraph.ops if op.custom}
+    steps = _writing_work(steps, values, main.inputs, custom)
     return Program("tflite", names, values, steps, main.inputs, main.outputs)
 
 

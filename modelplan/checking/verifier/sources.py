@@ -24,6 +24,7 @@ from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestErro
 from modelplan.runtimes import runtime, with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, load_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
 from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 
@@ -46,10 +47,10 @@ def load_subject(
         ModelError: a file cannot be read or is not what its suffix says.
         BrokenPlanError: the plan does not fit the model at all, was made for another file, or is above its capacity.
     """
-    suffix, own = path.suffix.lower(), kernels or "reference"
+    suffix, own = path.suffix.lower(), with_library(kernels, "reference")
     if suffix == ".tflite":
         file = load_tflite(path)
-        return offline_subject(file, kernels or kernels_of_plan(file)), path
+        return offline_subject(file, with_library(kernels, kernels_of_plan(file))), path
     if suffix == ".json":
         plan = saved_plan.read(read_text(path), str(path))
         _check_fits(plan, path)
@@ -70,7 +71,7 @@ def load_subject(
     if placement is None:
         raise ModelError(f"{path}: has no column offset")
     used = runtime(runtime_name, graph.format)
-    used = with_kernels(used, own) if own in used.library_names else used
+    used = with_kernels(used, own) if library_of(own) in used.library_names else used
     subject = table_subject(graph, problem, placement, used, overlaps_of(graph))
     check_scratch(subject, graph, used)
     return subject, model

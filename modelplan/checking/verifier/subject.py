@@ -18,9 +18,12 @@ from modelplan.primitives.units import steps_words
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.kernels import find_library
 
 #: TFLM's planners keep offsets and sizes in an int.
 _MOST_BYTES = 2**31 - 1
+#: Bytes of the widest element that TFLM's kernels read, an int64.
+_WIDEST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,29 @@ def offline_subject(model: FileModel, kernels: str = "reference") -> Subject:
     if offsets is None:
         raise ModelError(f"{model.name}: no metadata {planner.METADATA} in it; `modelplan fit --only plan` writes one")
     return replace(online_subject(model, offsets, kernels), carrier=model, kernels=kernels)
+
+
+def trusting_own_kernels(subject: Subject) -> Subject:
+    """The plan that a file carries, as it is for custom operators that are not TFLM's own.
+
+    Their kernels are its maker's, who chose which of their operands lie over each other and how far they are aligned:
+    here nothing can tell whether that is right. No element is larger than `_WIDEST`, to which all must be aligned.
+    """
+    assert subject.carrier is not None
+    program, layout, known = subject.program, subject.layout, find_library("reference").operators
+    strange = {op.kind for part in subject.carrier.subgraphs for op in part.ops if op.custom} - known.keys()
+    if not strange:
+        return subject
+    trusted = {
+        (step.subgraph, step.op, y, x): layout.address[x] - layout.address[y]
+        for step in program.steps
+        if step.kind in strange
+        for y in step.writes
+        for x in step.reads
+        if x in layout.address and y in layout.address
+    }
+    layout = replace(layout, alignment=_WIDEST, declared={**layout.declared, **trusted})
+    return replace(subject, layout=layout)
 
 
 def online_subject(model: FileModel, offsets: Sequence[int], kernels: str = "reference") -> Subject:

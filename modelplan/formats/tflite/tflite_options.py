@@ -20,12 +20,17 @@ _FIELDS = {
     "AlignCorners": "align_corners", "HalfPixelCenters": "half_pixel_centers", "AdjX": "adj_x", "AdjY": "adj_y",
 }  # fmt: skip
 
+#: Attributes that hold several numbers.
+_VECTORS = {"SqueezeDims": "squeeze_dims"}
+
 _TEXTS = {"Container": "container", "SharedName": "shared_name"}
 
 #: Custom operators whose scratch depends on their options.
 SIZED_BY_OPTIONS = ("CUSTOM:TFLite_Detection_PostProcess", "CUSTOM:SignalRfft")
 _MOST_CUSTOM_BYTES = 4096
 _MOST_BRANCHES = 1024
+#: No operator has more dimensions.
+_MOST_NUMBERS = 64
 
 
 def attributes(options: object, longest_text: int | None = 200) -> tuple[tuple[str, Value], ...]:
@@ -36,6 +41,10 @@ def attributes(options: object, longest_text: int | None = 200) -> tuple[tuple[s
     values: list[tuple[str, Value]] = [(name, int(read(options))) for read, name in _numbers_of(table)]
     if hasattr(options, "Padding"):
         values.append(("padding", PADDINGS.get(options.Padding(), "VALID")))
+    for field, name in _VECTORS.items():
+        if hasattr(options, field):
+            length = min(getattr(options, f"{field}Length")(), _MOST_NUMBERS)
+            values.append((name, tuple(map(getattr(options, field), range(length)))))
     for field, name in _TEXTS.items():
         if hasattr(options, field):
             values.append((name, (getattr(options, field)() or b"")[:longest_text].decode("utf-8", "replace")))

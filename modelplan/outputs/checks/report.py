@@ -129,6 +129,7 @@ def section_of(outcome: Outcome) -> Section:
         return Section(title, (*outcome.refusals, *remedies, outcome.needed.basis))
     word = "fits" if outcome.passed else "does not fit"
     lines = [f"required  {human(outcome.needed.arena)}: {outcome.needed.basis}"]
+    lines += filter(None, [outcome.needed.estimate])
     if outcome.needed.session is not None:
         lines += beside_lines(outcome.needed.session)
     for judged in outcome.judgements:

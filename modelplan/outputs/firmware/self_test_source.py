@@ -6,7 +6,13 @@ import zlib
 from collections.abc import Iterator
 
 from modelplan.answers.expected_outputs import SelfTest
-from modelplan.outputs.firmware.tflm_headers import comment, kernels_guard, resolver_calls, resolver_methods
+from modelplan.outputs.firmware.tflm_headers import (
+    comment,
+    kernels_guard,
+    own_operators,
+    resolver_calls,
+    resolver_methods,
+)
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.planner import ALIGNMENT
@@ -259,7 +265,7 @@ struct Written {
 
 def render(self_test: SelfTest) -> str:
     """The whole file: what it is, the model, the operators, the expected outputs, and the test."""
-    methods, custom = resolver_methods(self_test.model)
+    methods, own = resolver_methods(self_test.model)
     main, pointer = self_test.model.subgraphs[0], ABIS[self_test.arena.abi].pointer
     return f"""\
 {_opening(self_test)}{kernels_guard(self_test.kernels)}
@@ -267,8 +273,8 @@ def render(self_test: SelfTest) -> str:
 static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
 {_facts(self_test)}
-// Operators of the model{custom}.
-constexpr int kOperators = {max(len(methods), 1)};
+// Operators of the model{own_operators(own)}.
+constexpr int kOperators = {max(len(methods) + len(own), 1)};
 using OpResolver = tflite::MicroMutableOpResolver<kOperators>;
 
 TfLiteStatus AddOps(OpResolver& resolver) {{

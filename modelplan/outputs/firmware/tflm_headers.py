@@ -68,13 +68,14 @@ static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} byte
 
 def _resolver(model: FileModel, added: Sequence[str]) -> str:
     """The type of a resolver for the model's operators, and the function that fills it."""
-    resolver, custom = resolver_methods(model)
+    resolver, own = resolver_methods(model)
+    custom = own_operators(own)
     custom += f"; the rewrite added {', '.join(added)}" if added else ""
     if "WHILE" in added:
         custom += ".\n// Call MicroInterpreter::Reset before the inputs are set, never between them and Invoke"
     return f"""\
 // Operators of the model{custom}.
-using OpResolver = tflite::MicroMutableOpResolver<{max(len(resolver), 1)}>;
+using OpResolver = tflite::MicroMutableOpResolver<{max(len(resolver) + len(own), 1)}>;
 
 inline TfLiteStatus AddOps(OpResolver& resolver) {{
 {resolver_calls(resolver)}  return kTfLiteOk;
@@ -118,13 +119,17 @@ def resolver_calls(methods: Sequence[str]) -> str:
     return "".join(lines) or "  (void)resolver;\n"
 
 
-def resolver_methods(model: FileModel) -> tuple[list[str], str]:
-    """Methods to call, and a remark on custom operators that the application registers itself."""
+def resolver_methods(model: FileModel) -> tuple[list[str], list[str]]:
+    """Methods to call, and the names of the custom operators that the application registers itself by AddCustom."""
     ops = {op.kind: op.custom for subgraph in model.subgraphs for op in subgraph.ops}
     known = [_method(kind) for kind, custom in ops.items() if not custom or kind in _METHODS]
-    own = sorted(kind for kind, custom in ops.items() if custom and kind not in _METHODS)
-    remark = ", ".join(comment(kind) for kind in own)
-    return sorted(known), f"; add these custom ones yourself: {remark}" if own else ""
+    own = sorted(comment(kind) for kind, custom in ops.items() if custom and kind not in _METHODS)
+    return sorted(known), own
+
+
+def own_operators(names: Sequence[str]) -> str:
+    """A remark on the custom operators that the application registers itself; empty without any."""
+    return f"; add these custom ones yourself: {', '.join(names)}" if names else ""
 
 
 def comment(text: str) -> str:

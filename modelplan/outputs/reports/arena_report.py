@@ -21,7 +21,7 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
     declared = f"#define {needed.macro} {needed.arena}" if needed.macro else f"memory {human(needed.arena)}"
     if needed.libraries:
         declared += "  // any kernels below; less with --kernels"
-    lines = [declared, needed.basis, *needed.remarks]
+    lines = [declared, needed.basis, *filter(None, [needed.estimate]), *needed.remarks]
     if needed.session:
         usual = needed.session.usual
         first = f"memory {'' if usual.measured else 'about '}{human(usual.first)} in the first run"
@@ -55,6 +55,8 @@ def settings_section(session: SessionMemory) -> Section:
 
 
 def _fits(needed: Requirement, capacity: int) -> str:
+    if needed.guessed:
+        return "not known whether it fits, with an estimate"
     spare = capacity - needed.arena
     if spare >= 0:
         return f"fits, {human(spare)} to spare"

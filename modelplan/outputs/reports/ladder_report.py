@@ -21,6 +21,12 @@ _MOST_CHANGES = 4
 _MORE_MACS, _MORE_TIME = 0.2, 0.3
 
 
+def refused_section(name: str, as_is: Rung) -> Section:
+    """Why TFLM does not run the model, so that there is nothing to fit, and how to get one that it runs."""
+    remedies = (f"remedy: {remedy}" for remedy in as_is.remedies)
+    return Section(f"{name}: the runtime would not run it, so there is nothing to fit", (*as_is.refusals, *remedies))
+
+
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
     """The rungs with what each needs and costs."""
     headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">time", ">ops", ">flash", ">copied")
@@ -52,7 +58,6 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     else:
         what = "no rung meets the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
         lines.append(f"{what}; the least {goal.objective} that was found is {human(ladder.least)}")
-        lines += [f"refused        {line}" for rung in ladder.rungs[-1:] for line in rung.refusals]
     if ladder.bound:
         lines.append(
             f"bound          {human(ladder.bound)} of {goal.objective} for every plan of stripes, however rows are cut:"

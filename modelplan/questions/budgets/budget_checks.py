@@ -246,6 +246,8 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     figures = judged.figures
     if figures is None:
         return replace(judged, exit_code=1)
+    if needed.guessed:
+        return replace(judged, exit_code=1, problem=f"{check.model}: not known to fit: {needed.estimate}")
     target = asked.request.target
     if target is not None and target.block is None and check.limits.arena is None:
         return replace(

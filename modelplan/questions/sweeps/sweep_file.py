@@ -13,6 +13,7 @@ from modelplan.planning import allocators, schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.sweeps.run_table import USUAL, OpenInputs, RunBlock, RunTable
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.targets.choosing import Wanted, chosen_block
 from modelplan.targets.table import DEVICES
 
@@ -124,7 +125,7 @@ def _open(words: Words) -> OpenInputs:
 def _names(words: Words, key: str, known: Collection[str]) -> tuple[str, ...]:
     asked = words.get(key, (USUAL,))
     for name in asked:
-        if name not in known and name not in (USUAL, ALL):
+        if library_of(name) not in known and name not in (USUAL, ALL):
             raise RequestError(f"{key}: no {name!r}; there are: {', '.join((*known, USUAL, ALL))}")
     return tuple(known) if ALL in asked else _distinct(asked)
 

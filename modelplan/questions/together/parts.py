@@ -21,6 +21,7 @@ from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.arena import most_planned, refusals
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
 from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 from modelplan.runtimes.tflm.planner import ONLINE, Request
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
@@ -118,31 +119,31 @@ def parts_of(files: Mapping[str, ModelFile], relation: Relation, request: ShareR
     guarded = _guarded(relation)
     piped = {place.model for pipe in relation.pipes for place in (pipe.source, pipe.target)}
     bound = piped | {place.model for place in relation.kept}
-    tflm_kernels = _kernels_of(files, request)
+    tflm_kernels, library = _kernels_of(files, request), library_of(request.kernels or "")
     parts = []
     for number, (name, file) in enumerate(files.items()):
         runtime = runtimes.runtime(request.runtime, file.graph.format)
-        own = request if request.kernels in runtime.library_names else replace(request, kernels=None)
+        own = request if library in runtime.library_names else replace(request, kernels=None)
         if runtime.offline_plans and file.graph.format == runtime.default_for:
             own = replace(request, kernels=tflm_kernels)
             parts.append(_tflm_part(name, file, own, guarded=number in guarded, bound=number in bound))
         else:
             parts.append(_planned_part(name, file, own, guarded=number in guarded))
-    if request.kernels and not any(request.kernels in part.runtime.library_names for part in parts):
-        raise RequestError(f"no kernels {request.kernels!r} on {', '.join(sorted({p.runtime.name for p in parts}))}")
+    if library and not any(library in part.runtime.library_names for part in parts):
+        raise RequestError(f"no kernels {library!r} on {', '.join(sorted({p.runtime.name for p in parts}))}")
     return tuple(parts)
 
 
 def _kernels_of(files: Mapping[str, ModelFile], request: ShareRequest) -> str:
     """The kernel library of one TFLM that runs all models: the one that is named, else that of the plans, else all."""
-    if request.kernels in TFLM.library_names:
+    if library_of(request.kernels or "") in TFLM.library_names:
         return str(request.kernels)
     known = {name: kernels_made_for(f.content, name) for name, f in files.items() if f.graph.format == TFLM.default_for}
     planned = {name: kernels for name, kernels in known.items() if kernels}
     if len(set(planned.values())) > 1:
         each = ", ".join(f"{name} for {kernels}" for name, kernels in planned.items())
         raise RequestError(f"the plans in the files are for different kernels ({each}); name the library by --kernels")
-    return next(iter(planned.values()), TFLM.usual_kernels)
+    return with_library(request.kernels, next(iter(planned.values()), TFLM.usual_kernels))
 
 
 def _guarded(relation: Relation) -> set[int]:
@@ -166,7 +167,7 @@ def _planned_part(name: str, file: ModelFile, request: ShareRequest, *, guarded:
 
 def _tflm_part(name: str, file: ModelFile, request: ShareRequest, *, guarded: bool, bound: bool) -> ModelPart:
     """A model as TFLM plans it, in the order of its file."""
-    kernels = request.kernels or TFLM.usual_kernels
+    kernels = with_library(request.kernels, TFLM.usual_kernels)
     model = read_tflite(file.content, file.path)
     refused = refusals(model, request.abi, kernels)
     if refused:

@@ -39,7 +39,7 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
 from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
-from modelplan.runtimes.tflm.refused_operators import refusal_lines
+from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
 #: The rungs in the order in which they are tried, with what each changes.
 RUNGS = {
@@ -105,7 +105,7 @@ class Rung:
     `macs` are multiply-accumulates in all, `time` that of an invocation as a multiple of the model's, as it is expected
     of the reference kernels (durations.py), `copied` bytes that its added operators copy in one run, `regions` what is
     computed in stripes, `added` operators that the file needs and the model does not. `needs` says since when TFLM can
-    run it, `refusals` why the target's TFLM does not.
+    run it, `refusals` why the target's TFLM does not, and `remedies` how to get a model that it runs.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Rung:
     needs: tuple[Need, ...] = ()
     refusals: tuple[str, ...] = ()
     time: float = 1.0
+    remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +268,7 @@ class ModelOnTarget:
         return Rung(
             name=name, model=model, arena=whole.size(), head=whole.head, tail=whole.tail, macs=macs, ops=ops,
             added=tuple(added), needs=() if name in UNPLANNED else tuple(needs_of(file, added)),
-            refusals=refusal_lines(whole.refusals),
+            refusals=refusal_lines(whole.refusals), remedies=remedy_lines(whole.refusals),
         )  # fmt: skip
 
 

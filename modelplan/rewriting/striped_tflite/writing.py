@@ -177,7 +177,7 @@ class _Writer:
         for buffer in tables(self.model, self.root, _BUFFERS):
             at = field(self.model, buffer, 1)
             if at and struct.unpack_from("<Q", self.model, at)[0] > 1:  # found by its position, which changes
-                raise ModelError("holds data behind the flatbuffer (more than 2 GiB), which is not rewritten")
+                raise ModelError("holds data behind the flatbuffer, which is not rewritten")
         return front.file(model), values
 
     def _main(self) -> int:

@@ -119,4 +119,5 @@ TFLM = Runtime(
     keeps=_kept,
     offline_plans=True,
     runs=("tflite",),
+    own_kernels=True,
 )

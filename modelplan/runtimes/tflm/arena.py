@@ -19,11 +19,11 @@ from math import prod
 import numpy as np
 
 from modelplan.primitives.errors import ModelError
-from modelplan.runtimes.tflm import performing, planner
+from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
-from modelplan.runtimes.tflm.kernels import KernelSet, find_libraries, is_group, most_scratch
+from modelplan.runtimes.tflm.kernels import KernelSet, find_libraries, is_group, most_scratch, preparation
 from modelplan.runtimes.tflm.kernels.preparation import (
     EVAL_TENSOR,
     KEEP,
@@ -36,7 +36,7 @@ from modelplan.runtimes.tflm.kernels.preparation import (
 from modelplan.runtimes.tflm.lut_weights import metadata_damage
 from modelplan.runtimes.tflm.performing import Taken
 from modelplan.runtimes.tflm.preparing import prepared_model
-from modelplan.runtimes.tflm.refused_operators import Refused
+from modelplan.runtimes.tflm.refused_operators import AT_TENSOR, LONGEST_NAME, Refused, missing_kernel
 
 __all__ = ["ABIS", "RELEASE", "VERSION", "Arena", "ArenaRow", "arena", "most_planned", "planned", "refusals"]
 
@@ -96,7 +96,8 @@ class Arena:
     for all that is not kept, where `MicroAllocator::Create` is given two. `kept` is what of the tail is each operator's
     own, in the order of subgraphs and files: node, options, what its kernel keeps, unaligned, on that of several
     ABIs where this is most. `refusals` say what keeps TFLM from running the model at all: the sums are then those of
-    the operators up to where their kernels give up.
+    the operators up to where their kernels give up. `guessed` are the kinds of custom operators for which a margin
+    stands in for sizes that nobody has stated.
     """
 
     head: int
@@ -109,6 +110,7 @@ class Arena:
     kernels: str
     front: int = 0
     kept: tuple[int, ...] = ()
+    guessed: tuple[str, ...] = ()
 
     @property
     def tail(self) -> int:
@@ -252,6 +254,7 @@ class Interpreter:
             self.library.name,
             planner.padded(memory.highest),
             tuple(self._kept_by_operators()),
+            self.guessed,
         )
 
     def allocate(
@@ -303,18 +306,43 @@ class Interpreter:
 
     @property
     def estimated(self) -> str:
-        """How far to trust the margin for operators that are not TFLM's."""
-        strange = sorted({taken.kind for taken in self.prepared.taken if not taken.exact})
-        return f"estimated: ample for {', '.join(strange)}, for which there are no sizes"
+        """How far to trust what is counted for operators that are not TFLM's."""
+        if guessed := self.guessed:
+            return f"estimated: ample for {', '.join(guessed)}, for which there are no sizes"
+        stated = sorted({taken.kind for taken in self.prepared.taken if not taken.exact})
+        return f"estimated: as you state it for {', '.join(stated)}"
 
     def refused(self) -> Iterator[Refused]:
-        """What TFLM would not run, or what cannot be told here."""
+        """What TFLM would not run, or what cannot be told here.
+
+        A file that carries a plan was made for a TFLM that has kernels for its custom operators: these count with a
+        margin.
+        """
         if damage := metadata_damage(self.model):
             yield Refused("metadata", -1, "COMPRESSION_METADATA", f"of compressed weights, {damage}")
+        for number, tensor in self.model.misread:
+            yield Refused(AT_TENSOR, number, repr(tensor.name[:LONGEST_NAME]), tensor.misread)
         for operator, reason in self.prepared.refusals.items():
             subgraph, index = self._place(operator)
             where = f"subgraph {subgraph} op" if len(self.model.subgraphs) > 1 else "op"
-            yield Refused(where, index, self.model.subgraphs[subgraph].ops[index].kind, reason)
+            op = self.model.subgraphs[subgraph].ops[index]
+            if operator not in self.prepared.unknown:
+                yield Refused(where, index, op.kind, reason, op.custom)
+            elif not self.carries_plan:
+                yield Refused(where, index, op.kind, missing_kernel(op.kind), op.custom)
+
+    @property
+    def carries_plan(self) -> bool:
+        """Whether the file says where TFLM is to put its tensors."""
+        return planner.read_plan(self.model) is not None
+
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        """The kinds of operators for which a margin stands in for a kernel that nobody has stated."""
+        if not self.prepared.unknown:
+            return ()
+        kinds = {self.model.subgraphs[s].ops[i].kind for s, i in map(self._place, self.prepared.unknown)}
+        return tuple(sorted(kinds))
 
     def _take_own(self, memory: ArenaMemory) -> None:
         """The interpreter's objects and tables, before it looks at operators."""
@@ -370,7 +398,7 @@ class Interpreter:
             if event.sort == TEMPORARY:
                 memory.hold(event.bytes(self.abi), layout(event.struct, self.abi).alignment)
             elif event.sort != SCRATCH and event.happens(self.abi):
-                memory.keep(MARGIN if event.sort == performing.MARGIN else BUFFERS, event.bytes(self.abi))
+                memory.keep(MARGIN if event.sort == preparation.MARGIN else BUFFERS, event.bytes(self.abi))
 
     def _kept_by_operators(self) -> list[int]:
         """For each operator the bytes of its node and its persistent buffers, without alignment."""
@@ -378,7 +406,7 @@ class Interpreter:
             layout(_NODE, self.abi).size
             + layout(self._options(taken), self.abi).size
             + sum(self._sizes(taken.initial))
-            + sum(self._sizes(event for event in taken.events if event.sort in (KEEP, performing.MARGIN)))
+            + sum(self._sizes(event for event in taken.events if event.sort in (KEEP, preparation.MARGIN)))
             for taken in self.prepared.taken
         ]
         kept_by_operators: list[int] = np.array(own, dtype=np.int64)[self.prepared.numbers].tolist()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from modelplan.model import LibraryNeed, Part, Requirement
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.abi import ABIS
-from modelplan.runtimes.tflm.arena import RELEASE, VERSION, Arena, arena, builds, largest_arena
+from modelplan.runtimes.tflm.arena import MARGIN, RELEASE, VERSION, Arena, arena, builds, largest_arena
 from modelplan.runtimes.tflm.decoding import (
     arena_beside_region,
     arena_beside_unpacked,
@@ -16,6 +17,7 @@ from modelplan.runtimes.tflm.decoding import (
 )
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import is_group
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, own_kernels
 from modelplan.runtimes.tflm.lut_weights import metadata_damage
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
@@ -45,7 +47,14 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
     arenas = [arena(model, abi, library) for library in libraries]
     whole = largest_arena(arenas)
     each = (
-        LibraryNeed(own.kernels, libraries[own.kernels], own.size(), own.head, own.tail, refusal_lines(own.refusals))
+        LibraryNeed(
+            library_of(own.kernels),
+            libraries[own.kernels],
+            own.size(),
+            own.head,
+            own.tail,
+            refusal_lines(own.refusals),
+        )
         for own in arenas
     )
     return Requirement(
@@ -59,7 +68,23 @@ def requirement_of(model: FileModel, abi: str, kernels: str) -> Requirement:
         whole.kernels,
         tuple(each) if is_group(kernels) else (),
         tuple(_remarks(model, abi, kernels, whole)),
+        estimate=_estimate(model, whole, kernels),
+        guessed=whole.guessed,
     )
+
+
+def _estimate(model: FileModel, whole: Arena, kernels: str) -> str:
+    """What of the arena nobody has measured: kernels of the user's own; empty where there are none."""
+    margin = sum(row.used for row in whole.rows if row.name == MARGIN)
+    if whole.guessed:
+        named = ", ".join(whole.guessed)
+        return (
+            f"estimate: the sizes of {named} are not known, {margin:,} bytes stand in for what their kernels ask for;"
+            f" say it by --custom {shlex.quote(whole.guessed[0])}=BYTES"
+        )
+    kinds = {op.kind for subgraph in model.subgraphs for op in subgraph.ops if op.custom}
+    stated = [f"{size:,} bytes for each {kind}" for kind, size in own_kernels(kernels).items() if kind in kinds]
+    return f"estimate: as stated, your own kernels ask for {', '.join(stated)}" if stated else ""
 
 
 def _remarks(model: FileModel, abi: str, kernels: str, whole: Arena) -> Iterator[str]:
@@ -111,7 +136,7 @@ def _basis(abi: str, whole: Arena | None, kernels: str) -> str:
     """For which builds of TFLM the arena is enough, and by which sources."""
     most = whole.abi if whole else abi
     release = f"TFLM {VERSION}" if most in ABIS and ABIS[most].later else RELEASE
-    library = f"{kernels} kernels"
+    library = f"{library_of(kernels)} kernels"
     if is_group(kernels) and whole and not whole.refusals:
-        library += f" ({whole.kernels} needs most)"
+        library += f" ({library_of(whole.kernels)} needs most)"
     return f"ABI {abi}, {library}, {release}"

@@ -48,7 +48,8 @@ class FileTensor:
     `quantization` counts no scales where there are no zero points, as TFLM does.
     `content` is where the values of a constant lie in the file: first byte and length. `assumed`: the tensor is to
     have scales and zero points that nobody knows yet; conditions on them pass. `compressed`: its values are indices
-    into a table, which the kernels that read it unpack.
+    into a table, which the kernels that read it unpack. `misread` says why TFLM cannot hold it, or takes it for
+    something else than the file states.
     """
 
     name: str
@@ -61,6 +62,7 @@ class FileTensor:
     content: tuple[int, int] = (0, 0)
     assumed: bool = False
     compressed: bool = False
+    misread: str = ""
 
     @property
     def elements(self) -> int:
@@ -154,6 +156,11 @@ class FileModel:
         """All tensors, subgraph by subgraph."""
         return tuple(t for subgraph in self.subgraphs for t in subgraph.tensors)
 
+    @cached_property
+    def misread(self) -> tuple[tuple[int, FileTensor], ...]:
+        """The tensors that TFLM cannot hold or takes for something else, with their numbers over all subgraphs."""
+        return tuple((number, tensor) for number, tensor in enumerate(self.tensors) if tensor.misread)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameFile:
@@ -199,7 +206,7 @@ def read_tflite(data: bytes, name: str) -> FileModel:
     """The file `name` with content `data`; the files that were asked for last are remembered.
 
     Raises:
-        ModelError: not a TFLite flatbuffer, or a tensor of a type that TFLM does not have.
+        ModelError: not a TFLite flatbuffer, or one whose tensors and operators contradict each other.
     """
     try:
         model = _read(bytes(data))
@@ -265,12 +272,12 @@ class _Reader:
 
     def _tensor(self, content: bytes, row: TensorRow, scales: Quantization, where: str) -> FileTensor:
         name, shape = content.decode(errors="replace"), row.shape
-        width = ELEMENT_BYTES.get(DTYPES.get(row.type, ""))
-        if width is None:
-            raise ModelError(f"{where} {name!r} has type {row.type}, which TFLM cannot hold")
+        dtype = DTYPES.get(row.type)
+        if dtype is None:
+            raise ModelError(f"{where} {name!r} has type {row.type}, expected one of 0 to {max(DTYPES)}")
         if min((*shape, 0)) < 0:
             raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected extents of at least 0")
-        nbytes = prod(shape) * width
+        nbytes = prod(shape) * ELEMENT_BYTES.get(dtype, 0)
         if nbytes > _LARGEST:
             raise ModelError(f"{where} {name!r} has shape {list(shape)}, expected at most {_LARGEST} bytes")
         if row.buffer >= self.file.buffers:
@@ -278,7 +285,9 @@ class _Reader:
         constant = row.length > 0 or row.offset > 1
         place = (row.start, row.length) if row.length else (0, 0)
         known = scales if scales.scales and scales.zero_points else UNQUANTISED
-        return FileTensor(name, row.type, shape, nbytes, constant, row.variable, known, place)
+        return FileTensor(
+            name, row.type, shape, nbytes, constant, row.variable, known, place, misread=_misread(row, dtype)
+        )
 
     def _op(self, code: tuple[str, bool], row: OperatorRow) -> FileOp:
         kind, custom = code
@@ -306,6 +315,19 @@ class _Reader:
         if content not in self.custom:
             self.custom[content] = _mapping(content)
         return self.custom[content]
+
+
+def _misread(row: TensorRow, dtype: str) -> str:
+    """Why TFLM does not hold what the file states: it looks in the flatbuffer alone, for one value after the other."""
+    if dtype not in ELEMENT_BYTES:
+        return f"of type {dtype.upper()}, which TFLM cannot hold"
+    if row.offset > 1:
+        return "its values lie behind the flatbuffer, where TFLM does not look: it takes the tensor for an activation"
+    if row.external_buffer:
+        return "its values lie in another file, which TFLM does not open: it takes the tensor for an activation"
+    if row.sparsity:
+        return "its values are stored without their zeros, and TFLM reads them as if none were left out"
+    return ""
 
 
 def _kind(row: CodeRow) -> tuple[str, bool]:

@@ -10,16 +10,14 @@ from typing import NamedTuple
 from modelplan.runtimes.tflm import kernels
 from modelplan.runtimes.tflm.abi import Struct
 from modelplan.runtimes.tflm.kernels import Call, KernelSet, Others, Preparation, Refusal
-from modelplan.runtimes.tflm.kernels.preparation import SCRATCH, PreparationEvent, temporaries
+from modelplan.runtimes.tflm.kernels.preparation import MARGIN, SCRATCH, PreparationEvent, temporaries
 
-#: A sort of event: room that stays for a custom operator that is not TFLM's. It is more than its own ones keep, and
-#: copies of its operands: a transposed one and a buffered one that stay, and one while it runs.
-MARGIN = "margin"
+#: The room that stays for a custom operator of which nothing is known: more than TFLM's own ones keep. Its working
+#: memory is an operand where its maker planned the file.
 _STRUCTURES = 1024
-_COPIES = 3
 
-#: TFLM pads buffers to so many bytes: MicroArenaBufferAlignment().
-_ALIGNMENT = 16
+#: Said of an operator that TFLM cannot run at all.
+NO_KERNEL = "TFLM has no kernel for it"
 
 #: How many pairs of a library and a release are remembered, and how many different operators for each.
 _REMEMBERED = 16
@@ -48,7 +46,8 @@ class Taken(NamedTuple):
 class Done:
     """The arena use of an operator and its scratch requests; `refusal` says why its kernel would fail.
 
-    `reshaped` is another shape of the first output; `alone` says that other operators of the model decide nothing.
+    `unknown`: TFLM has no kernel for it, but a build with the user's own might. `reshaped` is another shape of the
+    first output; `alone` says that other operators of the model decide nothing.
     """
 
     taken: Taken
@@ -56,6 +55,7 @@ class Done:
     refusal: str | None
     reshaped: tuple[int, ...] | None
     alone: bool
+    unknown: bool = False
 
 
 class Kernels:
@@ -87,7 +87,7 @@ class Kernels:
         first, then = (Preparation(call, later=self.later, others=others) for _ in range(2))
         entry, refusal = self.library.operators.get(call.kind), None
         if entry is None:
-            refusal = None if call.custom else "TFLM has no kernel for it"
+            refusal = NO_KERNEL
         else:
             first.keep_struct(entry.data)
             try:
@@ -97,12 +97,12 @@ class Kernels:
                 _check_unpacked(call, entry.unpacks, self.library.name)
             except Refusal as problem:
                 refusal = str(problem)
-        exact = entry is not None and entry.exact
-        events = then.events if exact else [*then.events, *_margin(call)]
+        exact, unknown = entry is not None and entry.exact, entry is None and call.custom
+        events = [*then.events, *_margin(call)] if unknown else then.events
         options = entry.options if entry is not None and not call.custom else ()
         taken = Taken(call.kind, options, tuple(first.events), tuple(events), exact)
         taken = self._taken.setdefault(taken, taken)
-        return Done(taken, len(taken.scratch), refusal, then.reshaped, first.alone and then.alone)
+        return Done(taken, len(taken.scratch), refusal, then.reshaped, first.alone and then.alone, unknown)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -129,9 +129,8 @@ def _check_unpacked(call: Call, unpacked: Sequence[int], library: str) -> None:
 
 
 def _margin(call: Call) -> Iterator[PreparationEvent]:
-    """More than a kernel needs that keeps no more than its structures and copies of its operands."""
-    operands = [operand for operand in (*call.inputs, *call.outputs) if operand is not None]
-    copies = sum(-(-operand.nbytes // _ALIGNMENT) * _ALIGNMENT for operand in operands)
-    yield PreparationEvent(MARGIN, _STRUCTURES + _COPIES * copies)
-    for operand in operands:
-        yield from temporaries(operand.scales)
+    """More than a kernel needs that keeps no more than its structures."""
+    yield PreparationEvent(MARGIN, _STRUCTURES)
+    for operand in (*call.inputs, *call.outputs):
+        if operand is not None:
+            yield from temporaries(operand.scales)

@@ -13,6 +13,7 @@ from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.kernels import KERNELS, find_library, is_group
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.runtimes.tflm.planner import METADATA
 
 #: The entry of the metadata that says for which kernels, ABI and TFLM a plan was made, as JSON.
@@ -50,7 +51,7 @@ def kernels_made_for(model: bytes, name: str) -> str | None:
         ModelError: the entry cannot be read, or names kernels that are not known.
     """
     kernels = _made_for(model, name).get("kernels")
-    if kernels is not None and kernels not in KERNELS:
+    if kernels is not None and library_of(kernels) not in KERNELS:
         raise ModelError(f"{name}: its plan was made for kernels {str(kernels)[:60]!r}, which are not known")
     return kernels
 

@@ -25,13 +25,15 @@ class PreparedModel:
 
     `taken` are the distinct things that operators take; `numbers` says for each operator, over all subgraphs, which of
     them it is. `requests` counts those for scratch. `refusals` are the reasons of operators that are refused, by the
-    same number of the operator. `shapes` are those that kernels give to tensors, numbered over all subgraphs.
+    same number of the operator; `unknown` are the numbers of those refused for want of a kernel that a build with the
+    user's own might have. `shapes` are those that kernels give to tensors, numbered over all subgraphs.
     """
 
     def __init__(self, model: FileModel, kernels: Kernels) -> None:
         self.variables = ResourceVariables()
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.refusals: dict[int, str] = {}
+        self.unknown: set[int] = set()
         self.requests = 0
         self._model, self._kernels = model, kernels
         known: dict[int, int] = {}  # by identity: equal ones are one object
@@ -47,6 +49,8 @@ class PreparedModel:
                     at = known[id(done.taken)] = len(taken)
                     taken.append(done.taken)
                 refusal = done.refusal or self._refused_operands(subgraph, op, done.scratch)
+                if done.unknown:
+                    self.unknown.add(len(numbers))
                 if refusal is not None:
                     self.refusals[len(numbers)] = refusal
                 numbers.append(at)

@@ -15,14 +15,14 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Operand, Subgraph
-from modelplan.runtimes.tflm.kernels.calls import WEIGHTED
+from modelplan.runtimes.tflm.kernels.calls import WEIGHTED, Option
 from modelplan.runtimes.tflm.performing import scratch_sizes
 
 #: Constants up to so many bytes are given to kernels with their values: shapes, axes, paddings.
 _SHORT = 256
 
 #: The options of an operator by name.
-Options: TypeAlias = Mapping[str, int | float | str | bool]
+Options: TypeAlias = Mapping[str, Option]
 
 #: How many models are remembered as kernels see them: a command asks several questions about one.
 _REMEMBERED = 4

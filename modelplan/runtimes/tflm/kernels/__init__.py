@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import zip_longest
 
 from modelplan.model import Graph, Op
@@ -21,6 +21,7 @@ from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal, Subgraph
 from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import cmsis_nn_leads
 from modelplan.runtimes.tflm.kernels.esp_nn_overlap import GENERIC_LEADS, S3_LEADS, VECTOR_KINDS
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, own_kernels, own_part
 from modelplan.runtimes.tflm.kernels.preparation import (
     SCRATCH,
     Operator,
@@ -28,6 +29,7 @@ from modelplan.runtimes.tflm.kernels.preparation import (
     Preparation,
     PreparationEvent,
     check_types,
+    keep_own,
     prepare_operator,
 )
 
@@ -119,25 +121,33 @@ def spoken_kernels(name: str) -> str:
     >>> spoken_kernels("CMSIS_NN"), spoken_kernels("espnn"), spoken_kernels("nothing")
     ('cmsis-nn', 'esp-nn', 'nothing')
     """
-    word = name.lower().replace("_", "-").replace(" ", "-")
+    spoken = library_of(name)
+    word = spoken.lower().replace("_", "-").replace(" ", "-")
     plain = {known.replace("-", ""): known for known in KERNELS}
     library = _SPOKEN.get(word, word)
-    return library if library in KERNELS else plain.get(word.replace("-", ""), name)
+    return (library if library in KERNELS else plain.get(word.replace("-", ""), spoken)) + own_part(name)
 
 
 def is_group(name: str) -> bool:
     """Whether a name stands for several libraries."""
-    return name in LIBRARY_GROUPS
+    return library_of(name) in LIBRARY_GROUPS
 
 
+@lru_cache(maxsize=64)
 def find_library(name: str) -> KernelSet:
-    """The library called `name`.
+    """The library called `name`, with the user's own kernels that are stated behind its name.
 
     Raises:
         RequestError: there is none; the message lists the names, or the variants of the library that was meant.
     """
     if name in LIBRARIES:
         return LIBRARIES[name]
+    if own := own_kernels(name):
+        library = find_library(library_of(name))
+        operators = {kind: Operator(prepare=partial(keep_own, size), exact=False) for kind, size in own.items()}
+        if known := sorted(operators.keys() & library.operators.keys()):
+            raise RequestError(f"custom kernel {known[0]!r}: TFLM has a kernel for it, whose sizes are known")
+        return replace(library, name=name, operators={**library.operators, **operators})
     if name == ALL:
         raise RequestError(f"kernels {name!r} are several libraries, expected one of: {', '.join(LIBRARIES)}")
     family = name.partition("-")[0].partition("@")[0]
@@ -151,7 +161,7 @@ def find_library(name: str) -> KernelSet:
 def find_libraries(name: str) -> tuple[KernelSet, ...]:
     """The library called `name`, or those that it stands for."""
     if is_group(name):
-        return tuple(LIBRARIES[library] for library in LIBRARY_GROUPS[name])
+        return tuple(find_library(library + own_part(name)) for library in LIBRARY_GROUPS[library_of(name)])
     return (find_library(name),)
 
 

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 from modelplan.formats.tflite.tflite_file import Quantization
 
@@ -25,6 +26,9 @@ WEIGHTED = frozenset((
     "ADD", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "DIV", "FULLY_CONNECTED", "MAXIMUM", "MINIMUM", "MUL",
     "PRELU", "SUB", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM",
 ))  # fmt: skip
+
+#: The value of an option of the schema.
+Option: TypeAlias = bool | int | float | str | tuple[int, ...]
 
 _INTEGERS = {"int8": "b", "uint8": "B", "int16": "h", "int32": "i", "int64": "q"}
 
@@ -57,8 +61,8 @@ class Operand:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that TFLM gives to the values."""
-        return self.elements * ELEMENT_BYTES[self.dtype]
+        """Bytes that TFLM gives to the values; 0 for a type that it cannot hold."""
+        return self.elements * ELEMENT_BYTES.get(self.dtype, 0)
 
     @property
     def scales(self) -> int:
@@ -98,7 +102,7 @@ class Call:
     kind: str
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand | None, ...]
-    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict)
     calls: tuple[Subgraph, ...] = ()
     custom: bool = False
 
@@ -120,7 +124,14 @@ class Call:
 
     def number(self, name: str, default: int = 0) -> int:
         """An integer option."""
-        return int(self.options.get(name, default))
+        value = self.options.get(name, default)
+        assert not isinstance(value, tuple)
+        return int(value)
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """An option of several integers, none where it is absent."""
+        values = self.options.get(name, ())
+        return values if isinstance(values, tuple) else ()
 
     def text(self, name: str) -> str:
         """An option in words, empty where it is absent."""

@@ -201,10 +201,15 @@ def _decoded(p: Preparation, table: Operand, result: Operand) -> None:
 
 
 def _ethos_u(p: Preparation) -> None:
-    """Addresses and sizes of the operands for the accelerator's driver."""
+    """Addresses and sizes of the operands for the accelerator's driver; the network's own memory is an operand.
+
+    Source: tflite-micro, kernels/ethos_u/ethosu.cc.
+    """
     operands = len(p.call.inputs) + len(p.call.outputs)
+    p.require(bool(p.call.inputs), "no inputs")
     p.scratch(8 * operands)
     p.scratch_pointers(operands)
+    p.input(0)
 
 
 def _typed(sources: tuple[str, ...], results: tuple[str, ...]) -> Callable[[Preparation], None]:
@@ -234,5 +239,5 @@ OPERATORS: dict[str, Operator] = {
     "CIRCULAR_BUFFER": Operator((), ("int*2",), _circular_buffer, ("int8",)),
     "TFLite_Detection_PostProcess": Operator((), _DETECTION, _detection),
     "TFLM_DECODE": Operator((), (), _decode),
-    "ethos-u": Operator((), ("int*3",), _ethos_u, exact=False),
+    "ethos-u": Operator((), ("int*3",), _ethos_u),
 }

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from modelplan.runtimes.tflm.abi import Abi, Struct, layout
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal
 
-#: Sorts of events: a buffer that stays, one that lasts until the operator is prepared, one that the planner places.
-KEEP, TEMPORARY, SCRATCH = "keep", "temporary", "scratch"
+#: Sorts of events: a buffer that stays, one that lasts until the operator is prepared, one that the planner places,
+#: and what stays for a kernel whose sizes are not known.
+KEEP, TEMPORARY, SCRATCH, MARGIN = "keep", "temporary", "scratch", "margin"
 
 TENSOR: Struct = (("int", "pointer"), ("float", "int32"), "pointer", "pointer", "size", "enum", "enum", "bool")
 EVAL_TENSOR: Struct = ("pointer", "pointer", "enum")
@@ -198,6 +199,14 @@ def temporaries(scales: int) -> tuple[PreparationEvent, ...]:
 
 def nothing(preparation: Preparation) -> None:
     """The Prepare function of kernels without one."""
+
+
+def keep_own(size: int, preparation: Preparation) -> None:
+    """Keeps what the user says that a kernel of their own asks for, with a temporary tensor for each operand."""
+    preparation.events.append(PreparationEvent(MARGIN, size))
+    for operand in (*preparation.call.inputs, *preparation.call.outputs):
+        if operand is not None:
+            preparation.events += temporaries(operand.scales)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ def _squeeze(p: Preparation) -> None:
     p.counts(1)
     source, result = p.input(), p.output()
     rank_between(p, source, "input 0", 0, 8)
+    for axis in p.call.numbers("squeeze_dims"):
+        place = axis + source.rank if axis < 0 else axis
+        fits = 0 <= place < source.rank and source.shape[place] == 1
+        p.require(fits, f"axis {axis} of shape {list(source.shape)} taken out; its kernel takes axes of extent 1")
     p.require(source.nbytes == result.nbytes, f"{source.nbytes} bytes for an output of {result.nbytes}")
 
 

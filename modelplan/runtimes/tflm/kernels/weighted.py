@@ -45,9 +45,11 @@ def require_weights(p: Preparation, source: Operand, weights: Operand, *, int4: 
     """Requires weights of a type that goes with the input: hybrid operators do not run."""
     narrow = ("int4", "int8") if int4 else ("int8",)
     allowed = {"float32": ("float32",), "int16": ("int8",), "int8": narrow}.get(source.dtype, ())
+    hybrid = source.dtype == "float32" and weights.dtype in ("int4", "int8")
+    mixed = "hybrid operators are not supported by TFLM" if hybrid else "its kernel does not take these together"
     p.require(
         weights.dtype in allowed,
-        f"{source.dtype} input with {weights.dtype} weights; hybrid operators are not supported by TFLM",
+        f"{source.dtype} input with {weights.dtype} weights; {mixed}",
     )
 
 
