@@ -87,7 +87,8 @@ class Requirement:
     runtime would not run, with the reasons; the figures of a refused model count for nothing. `remedies` say how to get
     a model that it runs.
 
-    `session` has the figures of a runtime whose sessions allocate by themselves.
+    `session` has the figures of a runtime whose sessions allocate by themselves. `measured`: the arena is what the
+    runtime was seen to take, of which it plans `head` bytes.
     `estimate` says what of the arena rests on the user's word or on a guess, empty where all of it is known; `guessed`
     are the operators of the second sort, with which no verdict can be given.
 
@@ -108,6 +109,7 @@ class Requirement:
     session: SessionMemory | None = None
     estimate: str = ""
     guessed: tuple[str, ...] = ()
+    measured: bool = False
 
     @property
     def kept(self) -> int:
@@ -190,6 +192,7 @@ class Runtime:
         offline_plans: whether it obeys a plan in the metadata of the file.
         sorts: whether it sorts the operators by itself, whatever their order in the file.
         runs: the file formats that it takes as they are; none for a runtime that a compiler feeds.
+        interprets: whether its interpreter takes memory beside what it plans, which is measured where it is installed.
         own_kernels: whether its users add kernels of their own, which then stand in `kernels`.
 
     Raises:
@@ -216,6 +219,7 @@ class Runtime:
     sorts: bool = False
     runs: tuple[str, ...] = ()
     own_kernels: bool = False
+    interprets: bool = False
 
     def __post_init__(self) -> None:
         if self._library_name not in self.library_names:

@@ -14,7 +14,7 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
 from modelplan.formats import load_model
 from modelplan.formats.files import read_model
-from modelplan.model import Alternative, Graph, Part, Plan, Requirement, Runtime, bounds
+from modelplan.model import Alternative, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
@@ -35,6 +35,8 @@ _BEST = "best order"
 #: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
 _PLANS = {"views": "plan: views share bytes", "safe": "plan: in-place outputs"}
 _APART = {"none": "plan"}
+#: Tensors that a remark names.
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,12 @@ def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
 def planned_by_itself(graph: Graph, runtime: Runtime) -> Requirement:
     """The bytes that the runtime allocates for the activations of a graph by its own planner."""
     basis = f"what {runtime.name} plans by itself: file order, its own sharing and allocator ({runtime.allocator})"
-    return planned_requirement(pipeline.runtime_plan(graph, runtime), basis)
+    needed = planned_requirement(pipeline.runtime_plan(graph, runtime), basis)
+    texts = [tensor.name for tensor in graph.tensors if tensor.dtype == "string" and tensor.kind is not Kind.CONSTANT]
+    if not texts:
+        return needed
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return replace(needed, remarks=(f"texts are not counted: {', '.join(texts[:_NAMED])}{more}",))
 
 
 def planned_requirement(plan: Plan, basis: str) -> Requirement:

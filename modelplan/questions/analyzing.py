@@ -118,6 +118,8 @@ def _alternatives(planned: PlannedFile, options: Options) -> Sequence[Alternativ
     file, target = planned.file, planned.target
     if planned.requirement.refusals or target.runtime.sorts:  # a runtime that orders by itself has no other forms
         return ()
+    if planned.requirement.measured:  # of other forms the plan alone is known
+        return ()
     usual = order_options(file, target)
     asked = replace(options, runtime=usual.runtime, kernels=usual.kernels, capacity=None)
     order = planned.plan.schedule.order if asked == usual else None

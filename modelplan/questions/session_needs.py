@@ -58,10 +58,14 @@ def require_host(file: ModelFile, target: Target, device: str, abi: str) -> None
 
 
 def sized_by_session(file: ModelFile, target: Target, planned: Requirement, asked: SessionAsked) -> Requirement:
-    """The requirement of a default session; for another runtime, `planned` as it is.
+    """The requirement of a default session or interpreter; for another runtime, `planned` as it is.
 
-    Where the session can neither be measured nor predicted, `planned` says so and counts the planned activations.
+    Where a session can neither be measured nor predicted, `planned` says so and counts the planned activations.
     """
+    if target.runtime.interprets:
+        from modelplan.questions.interpreter_sizing import interpreter_requirement
+
+        return interpreter_requirement(file, planned, asked)
     if not has_sessions(file, target):
         return planned
     from modelplan.questions.session_sizing import session_requirement

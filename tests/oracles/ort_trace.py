@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from modelplan.runtimes.ort.measuring import LIBRARY
+from modelplan.primitives.allocation_trace import LIBRARY
 
 _TYPES = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,

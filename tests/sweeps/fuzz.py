@@ -205,9 +205,9 @@ def _with_script(make: Callable[[Path], list[Path]]) -> Callable[[Path], list[Pa
 
 def _programs(_: Path) -> list[Path]:
     """A small library of the package itself."""
-    from modelplan.runtimes.ort import measuring
+    from modelplan.primitives.allocation_trace import LIBRARY
 
-    return [measuring.LIBRARY]
+    return [LIBRARY]
 
 
 def _for_program(case: str, folder: Path) -> list[list[str]]:

@@ -22,6 +22,7 @@ from modelplan.questions.alternatives import (
     alternatives,
     carried_offsets,
     load_file,
+    planned_by_itself,
     rewritten_files,
     sized,
     unmodified_requirement,
@@ -192,3 +193,10 @@ def test_what_is_printed_of_nouns_is_short() -> None:
         assert len(repr(noun)) < 140
         assert type(noun).__name__ in repr(noun)
     assert (made.alias, made.runtime.name) == ("none", "generic")
+
+
+def test_texts_are_named_where_they_are_not_counted() -> None:
+    drawn = graphs.chain()
+    texts = replace(drawn, tensors=tuple(replace(t, dtype="string") if t.name in "ab" else t for t in drawn.tensors))
+    assert planned_by_itself(texts, RUNTIMES["litert"]).remarks == ("texts are not counted: a, b",)
+    assert not planned_by_itself(drawn, RUNTIMES["litert"]).remarks

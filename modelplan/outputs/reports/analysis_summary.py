@@ -82,7 +82,7 @@ def _peak(stage: RunFile) -> Report:
     rows = [(f"{alive.size:,}", f"{alive.share:.0%}", name) for alive, name in zip(shown, names, strict=True)]
     parts = stage.requirement.macro and stage.requirement.head < figures.height
     of = "Peak of whole maps, of which the plan keeps parts," if parts else "Peak"
-    of = "Peak of the planned activations" if session else of
+    of = "Peak of the planned activations" if session or stage.requirement.measured else of
     title = f"{of} at step {figures.peak_step}: {folded(figures.peak_op)}, {figures.activations:,} bytes alive"
     peak = Section(title, (), Table((">", ">", ""), tuple(rows)))
     return [*([_settings(session)] if session else []), peak]

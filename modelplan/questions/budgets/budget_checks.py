@@ -260,6 +260,7 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     if judged.passed:
         return judged
     short = any(not judgement.passed for judgement in judged.judgements if judgement.quantity != "flash")
+    short = short and not needed.measured  # of other forms the plan alone is known
     judged = replace(judged, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
     return replace(judged, exit_code=1, others=measurements.others(file, runs_on) if short else ())
 

@@ -19,14 +19,12 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from modelplan import _core
+from modelplan.primitives.allocation_trace import ENVIRONMENT, check_traceable
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
 
 INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")
-#: Counts and notes allocations where it is loaded before libc.
-LIBRARY = Path(_core.__file__).with_name("_allocation_trace.so")
 _PROGRAM = Path(__file__).with_name("session_process.py")
 #: Characters of ONNX Runtime's refusal that are quoted.
 _LONGEST = 400
@@ -126,8 +124,7 @@ def check_measurable() -> None:
     """Checks that ONNX Runtime is there and can be traced."""
     if find_spec("onnxruntime") is None:
         raise RequestError(f"measuring needs ONNX Runtime: {INSTALL}")
-    if not LIBRARY.exists():
-        raise RequestError(f"measuring needs {LIBRARY.name}, which is built on Linux only")
+    check_traceable()
 
 
 def measure(
@@ -288,7 +285,7 @@ def _plain(shapes: Shapes) -> dict[str, list[int]]:
     return {name: [int(n) for n in shape] for name, shape in shapes.items()}
 
 
-_process = AnsweringProcess(str(_PROGRAM), environment={"LD_PRELOAD": str(LIBRARY)})
+_process = AnsweringProcess(str(_PROGRAM), environment=ENVIRONMENT)
 atexit.register(_process.end)
 _one_at_a_time = Lock()
 

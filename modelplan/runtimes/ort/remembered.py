@@ -12,8 +12,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from modelplan.primitives.allocation_trace import LIBRARY
 from modelplan.runtimes.ort.measuring import (
-    LIBRARY,
     Measured,
     MeasuringLimits,
     SessionSettings,

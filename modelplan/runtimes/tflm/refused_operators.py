@@ -88,8 +88,14 @@ _REMEDIES = tuple(
         (r"behind the flatbuffer|in another file", "convert again with all weights inside of the flatbuffer"),
         (r"without their zeros", "convert again with dense weights: no sparsity, pruning stripped"),
         (r"which TFLM cannot hold", "quantise to int8 or convert to float32: TFLM does not have this type"),
-        (r"(?:is|of|types|,) uint8[;, ]|uint8 weights|: uint8", "convert again as int8: TFLM's kernels do not compute with uint8, which older converters wrote"),
-        (r"(?:is|of|types|,) float16[;, ]|float16 weights", "convert to float32 or quantise to int8: TFLM's kernels do not compute in float16"),
+        (
+            r"(?:is|of|types|,) uint8[;, ]|uint8 weights|: uint8",
+            "convert again as int8: TFLM's kernels do not compute with uint8, which older converters wrote",
+        ),
+        (
+            r"(?:is|of|types|,) float16[;, ]|float16 weights",
+            "convert to float32 or quantise to int8: TFLM's kernels do not compute in float16",
+        ),
         (r"is int16;", "quantise to int8, or leave it float32: this kernel does not compute in int16"),
         (r"float64|is u?int\d+; its|is bool;|of types? .*one type", "cast it, in the model, to a type that is taken"),
         (r"is float32;", "quantise this operator to int8 as well"),

@@ -16,6 +16,7 @@ LITERT = Runtime(
     source="LiteRT, tflite/util.h kDefaultTensorAlignment, arena_planner.cc: inputs are never freed",
     inputs="live",
     runs=("tflite",),
+    interprets=True,
     sharing=Sharing(
         views=TFLITE_RESHAPES | {"BITCAST"},
         overwrites=_OVERWRITES,
