@@ -34,6 +34,7 @@ class Drawing:
     takes of the same memory beside what is drawn, and `declared` the whole arena of the unmodified file, both 0 where
     they are not known; `claimed` rows (first step, end, low address, end) of bytes that a model which may be active at
     the same time may use; `streams` the stream of the operator at each step, empty where they run one after the other.
+    `basis` says in a line for which build of the runtime and which board the bytes hold; empty where nothing is known.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Drawing:
     declared: int = 0
     claimed: tuple[tuple[int, int, int, int], ...] = ()
     streams: tuple[int, ...] = ()
+    basis: str = ""
 
     @property
     def room(self) -> int | None:
@@ -126,6 +128,7 @@ def of_plan(plan: Plan) -> Drawing:
         kept=plan.requirement.kept if plan.requirement else 0,
         declared=plan.requirement.arena if plan.requirement and plan.requirement.kept else 0,
         streams=tuple(plan.streams[index] for index in plan.schedule.order) if plan.streams else (),
+        basis=plan.requirement.basis if plan.requirement and plan.requirement.macro else f"for {plan.runtime.name}",
     )
 
 

@@ -166,8 +166,10 @@ def subtitle(plan: Plan) -> str:
     """The runtime and the size of the model in a line."""
     graph, runtime = plan.graph, plan.runtime
     planned = "; planned activations, no session" if plan.requirement and plan.requirement.session else ""
+    basis = f"; {plan.requirement.basis}" if plan.requirement and plan.requirement.macro else ""
     return (
-        f"{graph.format}, {len(graph.ops):,} operators; runtime {runtime.name}, alignment {runtime.alignment}{planned}"
+        f"{graph.format}, {len(graph.ops):,} operators; runtime {runtime.name}, alignment {runtime.alignment}"
+        f"{basis}{planned}"
     )
 
 

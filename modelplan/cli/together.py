@@ -16,15 +16,21 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.answers.shared_plan import SharedPlan, TflmArenas
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import allocators
 from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.together.parts import ShareRequest
 from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas, written_files
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -36,9 +42,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--alias", metavar="MODE", help="what one model's tensors share; on tflm as for pack")
     model_options.add_allocator(parser)
     model_options.add_budget(parser)
-    model_options.add_abi(parser)
+    model_options.add_abi(parser, default=None)
+    model_options.add_target(parser)
     parser.add_argument(
-        "--capacity", "--budget", metavar="BYTES", help="the memory there is, such as 64KiB: exit 1 if it is too small"
+        "--capacity",
+        "--budget",
+        metavar="BYTES",
+        help="the memory there is, such as 64KiB: exit 1 if it is too small (default: the block of the target)",
     )
     outputs = parser.add_argument_group("outputs")
     outputs.add_argument("--json", metavar="FILE", help="all of it with every buffer; - for standard output")
@@ -83,7 +93,10 @@ def run(arguments: Namespace) -> int:
     names = [arguments.json, arguments.csv, arguments.header, *arguments.draw]
     files.check_outputs(names, models.values())
     drawn = figures_asked(arguments, "SharedPlan") if arguments.draw else []
-    capacity = None if arguments.capacity is None else parse_memory(arguments.capacity)
+    chosen = model_options.chosen_target(arguments)
+    device = chosen.device if chosen else None
+    abi = arguments.abi or (device.abi if device else "") or USUAL_ABI
+    capacity = parse_memory(arguments.capacity) if arguments.capacity else chosen.known_budget if chosen else None
     request = ShareRequest(
         models,
         in_turn=[group.split(",") for group in arguments.in_turn],
@@ -92,19 +105,19 @@ def run(arguments: Namespace) -> int:
         runtime=arguments.runtime,
         alias=arguments.alias,
         allocator=arguments.allocator or allocators.DEFAULT,
-        abi=arguments.abi,
-        kernels=model_options.kernels_of(arguments),
+        abi=abi,
+        kernels=with_library(model_options.kernels_of(arguments), device.kernels if device else "") or None,
         budget=model_options.budget_of(arguments),
         dims=arguments.dim,
         shapes=arguments.shape,
         values=arguments.value,
     )
     shared_plan = share_memory(request)
-    arenas = tflm_arenas(shared_plan, arguments.abi) if runs_on_tflm(shared_plan) else None
-    _write(arguments, shared_plan, arenas, drawn)
+    arenas = tflm_arenas(shared_plan, abi) if runs_on_tflm(shared_plan) else None
+    _write(arguments, abi, shared_plan, arenas, drawn)
     needed = arenas.pinned.least if arenas else shared_plan.height
     fits = capacity is None or needed <= capacity
-    _show(arguments, shared_plan, arenas, capacity, needed)
+    _show(arguments, shared_plan, arenas, chosen, capacity, needed)
     return 0 if fits else 1
 
 
@@ -123,13 +136,13 @@ def _named(words: list[str]) -> list[tuple[str, str]]:
     return list(paths.items())
 
 
-def _write(arguments: Namespace, shared_plan: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
+def _write(arguments: Namespace, abi: str, shared_plan: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
     from modelplan.outputs.reports import shared_report
 
     if (arguments.header or arguments.files) and arenas is None:
         raise RequestError("--header and --files are for models that tflm runs: all of them .tflite, on --runtime tflm")
     # Refused, if it is, before anything is written.
-    written = written_files(shared_plan, arguments.abi) if arguments.files else ()
+    written = written_files(shared_plan, abi) if arguments.files else ()
     if arenas and arguments.header:
         from modelplan.outputs.firmware.shared_header import shared_header
 
@@ -149,18 +162,26 @@ def _write(arguments: Namespace, shared_plan: SharedPlan, arenas: TflmArenas | N
 
 
 def _show(
-    arguments: Namespace, shared_plan: SharedPlan, arenas: TflmArenas | None, capacity: int | None, needed: int
+    arguments: Namespace,
+    shared_plan: SharedPlan,
+    arenas: TflmArenas | None,
+    chosen: Chosen | None,
+    capacity: int | None,
+    needed: int,
 ) -> None:
     """The report, or the JSON document in its place."""
     from modelplan.outputs.report import Section
     from modelplan.outputs.reports import shared_report
 
     if arguments.json:
-        facts = {} if capacity is None else {"capacity": capacity, "fits": needed <= capacity}
+        facts = model_options.target_facts(chosen)
+        facts |= {} if capacity is None else {"capacity": capacity, "fits": needed <= capacity}
         files.write(arguments.json, shared_report.as_json(shared_plan, arenas, facts))
     if "-" in (arguments.json, arguments.csv, arguments.header):
         return
     report = shared_report.sections_of(shared_plan, arenas)
+    if chosen:
+        report.insert(0, Section("", tuple(model_options.target_lines(chosen))))
     if capacity is not None:
         report.append(Section(shared_report.verdict(arenas, needed, capacity)))
     terminal.show(report)

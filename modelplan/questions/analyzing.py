@@ -85,7 +85,7 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     sized = SizedFile(file, target, requirement, request.available)
     yield sized
     requirement = with_other_settings(file, target, requirement, asked)
-    unmodified = unmodified_plan(file, runs_on, requirement)
+    unmodified = unmodified_plan(file, runs_on, requirement, request.target)
     run = replace(sized, requirement=requirement).followed_by(RunFile, unmodified=unmodified)
     yield run
     with _quick_suggestions(run, advice=request.advice) as suggestions:

@@ -15,6 +15,7 @@ from modelplan.questions.model_request import ModelRequest, planning_options
 from modelplan.questions.option_files import FROM_FILE
 
 if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
     from modelplan.targets.device import Bank
 
 
@@ -31,8 +32,10 @@ def usual_options(request: ModelRequest, file: ModelFile, target: Target) -> Opt
     return options
 
 
-def unmodified_plan(file: ModelFile, target: Target, requirement: Requirement) -> Plan:
-    """The plan by which the runtime runs the unmodified file, with what the file needs."""
+def unmodified_plan(file: ModelFile, target: Target, requirement: Requirement, chosen: Chosen | None = None) -> Plan:
+    """The plan by which the runtime runs the unmodified file, with what the file needs, on `chosen` where given."""
+    if chosen:
+        requirement = replace(requirement, basis=f"{chosen.device.name}: {requirement.basis}")
     plan = pipeline.runtime_plan(file.graph, target.runtime, carried_offsets(file, target.runtime))
     return replace(plan, requirement=requirement)
 

@@ -538,5 +538,8 @@ def test_what_the_runtime_keeps_is_no_room_for_the_plan() -> None:
     less = replace(whole, kept=50)
     assert (less.room, less.excess) == (50, 14)
     assert ("capacity 100 B, 50 B of it kept by the runtime  ·  14 B too much", WARNING) in axes.facts(less)
-    assert memory_map.overflow(less).tolist() == [[1.0, 50.0, 3.0, 64.0]]
+    assert memory_map.kept_area(less).tolist() == [[0.0, 64.0, 3.0, 114.0]]
+    assert memory_map.overflow(less).tolist() == [[0.0, 100.0, 3.0, 114.0]]
+    at = {level.text.partition("\n")[0]: level.at for level in axes.levels(less)}
+    assert (at["capacity"], at["arena"]) == (100, 114)  # where the page has them too
     assert replace(whole, kept=200).room == 0

@@ -59,24 +59,24 @@ class Level:
 
 def tallest(drawing: Drawing) -> int:
     """The highest address that a figure must show to scale: at least 1."""
-    return max(drawing.planned, drawing.height, drawing.lower_bound, 1)
+    return max(drawing.planned + drawing.kept, drawing.height, drawing.lower_bound, 1)
 
 
 def is_broken(drawing: Drawing) -> bool:
     """Whether the capacity is so far above what is planned that its line is drawn out of scale."""
-    room = drawing.room
-    return room is not None and room > _BROKEN_ABOVE * tallest(drawing)
+    capacity = drawing.problem.capacity
+    return capacity is not None and capacity > _BROKEN_ABOVE * tallest(drawing)
 
 
 def top(drawing: Drawing) -> float:
     """The upper end of the axis of bytes."""
     if is_broken(drawing):
         return 1.16 * tallest(drawing)
-    return 1.03 * max(tallest(drawing), drawing.room or 0)
+    return 1.03 * max(tallest(drawing), drawing.problem.capacity or 0)
 
 
 def levels(drawing: Drawing) -> list[Level]:
-    """The lines for what is planned, lower bound and capacity; equal ones become one."""
+    """The lines for what is planned, lower bound, the arena with what the runtime keeps, and capacity."""
     planned, bound, capacity = drawing.planned, drawing.lower_bound, drawing.problem.capacity
     if planned == bound:
         level_lines = [Level(planned, f"planned = bound\n{brief(planned)}", _line(INK, "-"))]
@@ -85,11 +85,13 @@ def levels(drawing: Drawing) -> list[Level]:
             Level(planned, f"planned\n{brief(planned)}", _line(INK, "-")),
             Level(bound, f"lower bound\n{brief(bound)}", _line(INK, (0, (4, 3)))),
         ]
-    if capacity is not None and drawing.room is not None:
-        at = 1.11 * tallest(drawing) if is_broken(drawing) else drawing.room
-        kept = f"\nless {brief(drawing.kept)}\nkept by the runtime" if drawing.kept else ""
+    if drawing.kept:
+        whole = planned + drawing.kept
+        level_lines.append(Level(whole, f"arena\n{brief(whole)}", _line(MUTED, "-")))
+    if capacity is not None:
+        at = 1.11 * tallest(drawing) if is_broken(drawing) else capacity
         scale = "\nnot to scale" if is_broken(drawing) else ""
-        level_lines.append(Level(at, f"capacity\n{brief(capacity)}{kept}{scale}", _line(WARNING, "-", 1.6)))
+        level_lines.append(Level(at, f"capacity\n{brief(capacity)}{scale}", _line(WARNING, "-", 1.6)))
     return level_lines
 
 
@@ -155,6 +157,8 @@ def facts(drawing: Drawing) -> list[tuple[str, str]]:
     if bound and planned != bound:
         gap += f" = {(planned - bound) / bound:.2%}"
     lines = [(f"{planned_words(drawing)} {human(planned)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
+    if drawing.basis:
+        lines.append((drawing.basis, INK))
     if drawing.declared:
         lines.append((f"arena {human(drawing.declared)} for the unmodified file", INK))
     if capacity is not None and drawing.room is not None:

@@ -39,6 +39,8 @@ _BACKGROUND = {"facecolor": "white", "alpha": 0.9, "linewidth": 0, "pad": 1.0}
 _STRIPED = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.4, "hatch": "\\\\\\\\\\\\"}
 #: Free bytes below the lower bound while a buffer lies above it.
 _LOST = {"facecolor": "none", "edgecolor": WARNING, "linewidth": 0.0, "hatch": "xxxx", "alpha": 0.45}
+#: What the runtime keeps beside what is planned.
+_KEPT = {"facecolor": "#e4e4e0", "linewidth": 0}
 #: Bytes that another model may use at any time.
 _CLAIMED = {"facecolor": FREE, "edgecolor": "#c4c4bf", "linewidth": 0.0, "hatch": "////"}
 #: A part of a join or split in the bytes of the whole.
@@ -65,6 +67,7 @@ def draw(drawing: Drawing) -> Sheet:
     levels = [*axes.levels(drawing), *axes.bank_levels(drawing, _PLOT_HEIGHT)]
     sheet = axes.bytes_sheet(drawing, entries, _PLOT_HEIGHT, levels)
     sheet.boxes([(0, 0, drawing.steps, drawing.planned)], facecolor=FREE, linewidth=0)
+    sheet.boxes(kept_area(drawing), **_KEPT)
     sheet.boxes([(a, low, b, high) for a, b, low, high in drawing.claimed], zorder=1, **_CLAIMED)
     sheet.boxes([(a, low, b, high) for a, b, low, high in lost_areas(drawing)], zorder=1.5, **_LOST)
     _draw_buffers(sheet, drawing)
@@ -72,9 +75,9 @@ def draw(drawing: Drawing) -> Sheet:
     sheet.boxes(joined_areas(drawing)[1], zorder=3, **_JOINED)
     style = {"edgecolor": WARNING, "linewidth": 0.6, "zorder": 3}
     sheet.boxes(overflow(drawing), facecolor="#f7d9d3", hatch="//////", **style)
-    written = labels(sheet, drawing)
+    written, capacity = labels(sheet, drawing), drawing.problem.capacity
     for label in written:
-        _write(sheet, label, beyond=drawing.room is not None and label.y > sheet.y(drawing.room))
+        _write(sheet, label, beyond=capacity is not None and label.y > sheet.y(capacity))
     for leader in leaders(sheet, drawing, written):
         x, y = leader.to
         sheet.line((leader.x, x), (leader.y, y), color=WARNING, linewidth=0.8, zorder=4)
@@ -95,13 +98,19 @@ def rectangles(drawing: Drawing) -> Boxes:
 
 
 def overflow(drawing: Drawing) -> Boxes:
-    """The parts of the rectangles above the capacity."""
-    boxes = rectangles(drawing)
-    if drawing.room is None:
+    """The parts of the rectangles above the capacity, and what the runtime keeps above it."""
+    boxes, capacity = np.concatenate([rectangles(drawing), kept_area(drawing)]), drawing.problem.capacity
+    if capacity is None:
         return boxes[:0]
-    boxes = boxes[boxes[:, 3] > drawing.room]
-    boxes[:, 1] = np.maximum(boxes[:, 1], drawing.room)
+    boxes = boxes[boxes[:, 3] > capacity]
+    boxes[:, 1] = np.maximum(boxes[:, 1], capacity)
     return boxes[boxes[:, 3] > boxes[:, 1]]
+
+
+def kept_area(drawing: Drawing) -> Boxes:
+    """The rectangle of what the runtime keeps of the same memory, above all that is planned; none where it is 0."""
+    whole = [[0, drawing.planned, drawing.steps, drawing.planned + drawing.kept]]
+    return np.array(whole if drawing.kept else [], dtype=np.float64).reshape(-1, 4)
 
 
 def common_areas(drawing: Drawing) -> tuple[IntArray, Boxes]:
@@ -132,6 +141,8 @@ def _legend(drawing: Drawing) -> list[axes.Entry]:
     if drawing.height > drawing.lower_bound and (step := _most_lost(drawing)) is not None:
         words = f"lost to fragmentation: {brief(drawing.height - drawing.lower_bound)}, most at step {step:,}"
         entries.append(axes.Entry(words, _LOST | {"linewidth": 0.4}))
+    if drawing.kept:
+        entries.append(axes.Entry("kept by the runtime", _KEPT | {"edgecolor": MUTED, "linewidth": 0.4}))
     if drawing.claimed:
         entries.append(axes.Entry("another model may use it at any time", _CLAIMED | {"linewidth": 0.4}))
     if len(common_areas(drawing)[1]):
@@ -196,8 +207,8 @@ def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
     """For each buffer the largest part of its rectangle that no line of the figure crosses, in points."""
     boxes = _alone(drawing)
     low, high = _clear(boxes[:, 1], boxes[:, 3], drawing.lower_bound)
-    if drawing.room is not None:
-        low, high = _clear(low, high, drawing.room)
+    if drawing.problem.capacity is not None:
+        low, high = _clear(low, high, drawing.problem.capacity)
     start, end = _between(boxes[:, 0], boxes[:, 2], axes.peak_marks(drawing), 1 / sheet.per_step)
     return _in_points(sheet, np.stack([start, low, end, high], axis=1))
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
 from modelplan.outputs.exchange import buffers_csv as problem_csv
-from modelplan.outputs.report import Section, Table
+from modelplan.outputs.report import Pasted, Section, Table
 from modelplan.primitives.units import human
+from modelplan.runtimes.tflm.arena import RELEASE
+from modelplan.runtimes.tflm.declaration import MACRO
 
 #: The version of the JSON document.
 SCHEMA = 1
 
 
 def sections_of(plan: SharedPlan, arenas: TflmArenas | None = None) -> list[Section]:
-    """The result, the models, and what the plan takes for granted; `arenas` where TFLM runs all of them."""
+    """The result, the models, and what the plan assumes; `arenas` come first where TFLM runs all of the models."""
     title = f"{len(plan.parts)} models in one memory"
-    granted = Section("Taken for granted", tuple(_promises(plan)))
-    sections = [Section(title, tuple(_figures(plan)), _table(plan)), granted]
-    if arenas:
-        sections.append(Section("Arena on TFLM", tuple(_arena_lines(plan, arenas)), _libraries_table(arenas.libraries)))
-    return sections
+    assumed = Section("Assumed", tuple(_promises(plan)))
+    if arenas is None:
+        return [Section(title, tuple(_figures(plan)), _table(plan)), assumed]
+    return [
+        Section(title, tuple(_arena_lines(plan, arenas)), _libraries_table(arenas.libraries)),
+        Section("The head, which is planned", tuple(_figures(plan)), _table(plan)),
+        assumed,
+    ]
 
 
 def _figures(plan: SharedPlan) -> Iterator[str]:
@@ -75,22 +81,36 @@ def _promises(plan: SharedPlan) -> Iterator[str]:
 
 
 def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
-    """The arena of this plan, of one MicroAllocator as it is, and of separate ones."""
-    pinned, shared, apart = arenas.pinned, arenas.shared, sum(arenas.separate)
-    parts = f"head {pinned.head:,}, tail {pinned.tail:,}"
-    yield f"with --header   {human(pinned.least)}: {parts}; a planner with every address"
+    """The arenas to declare: one with this plan, one of a MicroAllocator as it is, one for each model."""
+    pinned, shared = arenas.pinned, arenas.shared
+    head = f"head {pinned.head:,}, tail {pinned.tail:,}"
+    yield Pasted(f"#define {MACRO} {pinned.least}  // one for all models, with the planner of --header FILE.h; {head}")
     if arenas.written:
-        yield f"with --files    {human(arenas.written.least)}: head {arenas.written.head:,}; TFLM's own planner"
+        written = arenas.written
+        yield Pasted(f"#define {MACRO} {written.least}  // one for all, with --files DIR; head {written.head:,}")
     else:
-        yield f"with --files    no such files: {arenas.reason}"
-    only = "" if len(plan.relation.turns) == len(plan.parts) * (len(plan.parts) - 1) // 2 else ", if all took turns"
-    yield f"unmodified      {human(shared.least)}: head {shared.head:,}; one MicroAllocator, TFLM's own planner{only}"
-    yield f"separate arenas {human(apart)}"
+        yield f"--files DIR writes none: {arenas.reason}"
+    turns = len(plan.relation.turns) == len(plan.parts) * (len(plan.parts) - 1) // 2
+    only = "as all take turns" if turns else "if all took turns (--in-turn all)"
+    yield Pasted(f"#define {MACRO} {shared.least}  // one for all, nothing changed, {only}; head {shared.head:,}")
+    for part, least in zip(plan.parts, arenas.separate, strict=True):
+        yield Pasted(f"#define {_macro(part.name)} {least}  // {part.name} in an arena of its own")
+    yield f"arenas of their own: {human(sum(arenas.separate))} in all"
     tails = ", ".join(f"{share.name} {share.tail:,}" for share in pinned.shares)
     library = f"{pinned.kernels} kernels"
     if arenas.libraries:
-        library = f"all kernel libraries ({pinned.kernels} needs most)"
-    yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}; {pinned.abi}, {library}"
+        library = f"all kernels ({pinned.kernels} needs most)"
+    yield f"ABI {pinned.abi}, {library}, {RELEASE}"
+    yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}"
+
+
+def _macro(name: str) -> str:
+    """The constant that declares the arena of a model by itself.
+
+    >>> _macro("ds-cnn kws")
+    'DS_CNN_KWS_ARENA_SIZE'
+    """
+    return f"{re.sub(r'[^A-Z0-9]+', '_', name.upper()).strip('_')}_ARENA_SIZE"
 
 
 def _libraries_table(libraries: Sequence[LibraryArenas]) -> Table | None:
