@@ -1,4 +1,4 @@
-"""Files with what TFLM does not know or reads otherwise: refused where TFLM refuses them, sized as it runs the others."""
+"""Files with what TFLM does not know or reads otherwise: refused where TFLM refuses them, else sized as it runs."""
 
 from __future__ import annotations
 
