@@ -14,5 +14,5 @@ _IN_ALL = 300
 @pytest.mark.skipif(not installed(), reason="tflite-micro is not installed")
 @pytest.mark.parametrize("part", range(4))
 def test_no_prediction_is_contradicted(part: int) -> None:
-    odd: list[Odd] = list(odd_files(_IN_ALL))[part :: 4][: share(_IN_ALL // 4)]
+    odd: list[Odd] = list(odd_files(_IN_ALL))[part::4][: share(_IN_ALL // 4)]
     assert {case.case: lines for case in odd if (lines := contradictions(case))} == {}
