@@ -151,6 +151,7 @@ def of_shared(plan: SharedPlan) -> Drawing:
         labels=(*names, "handed from model to model", "kept all the time"),
         models=tuple((plan.starts[m], names[m]) for m in plan.relation.order),
         claimed=tuple(_claims(plan)),
+        basis="; ".join(dict.fromkeys(f"for {p.runtime.name}, {p.runtime.kernels} kernels" for p in plan.parts)),
     )
 
 

@@ -50,6 +50,17 @@ class Curve:
         return self.model.name
 
     @property
+    def counted(self) -> str:
+        """What the heights are: the head of an arena whose tail stays, or all that is planned."""
+        return "head" if self.first.plan.runtime.requires else "planned"
+
+    @property
+    def basis(self) -> str:
+        """The runtime that it is planned for, with its kernels where it has a choice of them."""
+        runtime = self.first.plan.runtime
+        return f"{runtime.name}, {runtime.kernels} kernels" if len(runtime.libraries) > 1 else runtime.name
+
+    @property
     def first(self) -> Repeated:
         """The plan without repetitions."""
         return self.points[0]

@@ -147,7 +147,7 @@ def fit_tflite(arguments: Namespace) -> int:
         from modelplan.outputs.figures.ladder_chart import of_ladder
         from modelplan.questions.pages.plan_views import ladder_page
 
-        chart = of_ladder(arguments.model, ladder, request.objective, request.budget)
+        chart = of_ladder(arguments.model, ladder, request)
         write_figures(figures, chart, lambda: ladder_page(arguments.model, ladder, request))
     if ladder.chosen is not None:
         write_file(arguments, request, ladder, ladder.chosen)

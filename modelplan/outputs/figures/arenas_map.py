@@ -86,7 +86,9 @@ def _parts(region_plan: RegionPlan) -> list[TflmArena]:
 
 
 def _draw_head(sheet: Sheet, region_plan: RegionPlan, parts: list[TflmArena]) -> None:
-    y = sheet.head(region_plan.title, "   TFLM with two arenas (MicroAllocator::Create)", "", 0.6)[0] - 4
+    kernels = region_plan.plans[0].runtime.kernels
+    words = f"   TFLM with two arenas (MicroAllocator::Create), {kernels} kernels"
+    y = sheet.head(region_plan.title, words, "", 0.5)[0] - 4
     for part in parts:
         y -= _ROW
         sheet.swatch(_EDGE, y - 1, facecolor=_FILLS[part.name], edgecolor=MUTED, linewidth=0.4)

@@ -20,7 +20,7 @@ from modelplan.answers.model_difference import Change, Column, Difference
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.axes import Level, byte_ticks, draw_levels, draw_live_bytes
 from modelplan.outputs.figures.canvas import BODY, INK, LINE, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
-from modelplan.outputs.reports.difference_report import figure_lines, parts_kept
+from modelplan.outputs.reports.difference_report import basis_words, figure_lines, parts_kept
 from modelplan.primitives.units import brief, human
 from modelplan.primitives.version import __version__
 
@@ -62,6 +62,7 @@ def chart_of(difference: Difference) -> DifferenceChart:
     title = _title(difference.old, difference.new)
     lines = [line.replace("->", "→") for line in figure_lines(difference)]
     facts = lines or ["one side would not run: the curves show what it plans"]
+    facts += [", ".join(basis_words(difference)).replace("->", "→")]
     facts += ["  ·  ".join(f"{setting.name} {setting.before} → {setting.after}" for setting in difference.settings)]
     facts += [
         f"{side}: whole tensors are shown; the plan in the file keeps parts of them and needs {human(head)}"

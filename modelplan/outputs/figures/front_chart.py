@@ -39,13 +39,18 @@ class FrontMark:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The plans that have a name, and those that no other beats; `macs` are the model's own."""
+    """The plans that have a name, and those that no other beats; `macs` are the model's own.
+
+    `counted` says what the bytes are, `basis` for which runtime they hold.
+    """
 
     title: str
     macs: int
     rungs: tuple[FrontMark, ...]
     front: tuple[FrontMark, ...]
     made_by: str
+    counted: str = "arena"
+    basis: str = ""
 
     def work(self, mark: FrontMark) -> float:
         """Percent of extra work."""
@@ -71,7 +76,7 @@ def of_curve(curve: Curve) -> Front:
     rungs = tuple(
         mark for i, mark in enumerate(named) if (mark.arena, mark.macs) not in {(m.arena, m.macs) for m in named[:i]}
     )
-    return Front(curve.title, curve.first.work, rungs, tuple(marks), curve.made_by)
+    return Front(curve.title, curve.first.work, rungs, tuple(marks), curve.made_by, curve.counted, curve.basis)
 
 
 def draw(front: Front) -> Sheet:
@@ -80,7 +85,7 @@ def draw(front: Front) -> Sheet:
     left = _EDGE + _ROW + 8 + lettering.width(human(int(scale.arena)).partition(" (")[0], SMALL)
     margins = Margins(left, 3 * _EDGE, 2 * _EDGE + TITLE + 2 * _ROW, _BOTTOM)
     sheet = canvas.sheet(margins, _WIDTH, _HEIGHT, scale.most - scale.least, scale.arena)
-    _axes(sheet, scale)
+    _axes(sheet, scale, front.counted)
     _head(sheet, front)
     best = [mark for mark in front.front if _inside(front, scale, mark)]
     line = canvas.stairs([_at(sheet, front, scale, mark) for mark in sorted(best, key=lambda mark: mark.macs)])
@@ -107,7 +112,7 @@ def _inside(front: Front, scale: _Scale, mark: FrontMark) -> bool:
     return scale.least <= front.work(mark) <= scale.most and mark.arena <= scale.arena
 
 
-def _axes(sheet: Sheet, scale: _Scale) -> None:
+def _axes(sheet: Sheet, scale: _Scale, counted_bytes: str) -> None:
     left, bottom = sheet.margins.left, sheet.margins.bottom
     for value in axes.round_numbers(0, scale.arena / 1024):
         y = sheet.y(value * 1024)
@@ -117,13 +122,14 @@ def _axes(sheet: Sheet, scale: _Scale) -> None:
         sheet.axes.axvline(value - scale.least, color=FAINT, linewidth=0.5, zorder=0)
         sheet.write(sheet.x(value - scale.least), bottom - 11, f"{value:g} %", SMALL, ha="center")
     sheet.write_below("extra multiply-accumulates", va="baseline")
-    sheet.write_beside("arena")
+    sheet.write_beside(counted_bytes)
 
 
 def _head(sheet: Sheet, front: Front) -> None:
     y, _ = sheet.head(front.title)
     least = min((mark.arena for mark in (*front.rungs, *front.front)), default=0)
-    facts = f"{counted(len(front.front), 'plan')}  ·  least arena {human(least)}"
+    facts = f"{counted(len(front.front), 'plan')}  ·  least {front.counted} {human(least)}"
+    facts += f"  ·  {front.basis}" if front.basis else ""
     if len({(mark.arena, mark.macs) for mark in (*front.front, *front.rungs)}) == 1:
         facts += "  ·  no repetition within the limits lowers it"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")

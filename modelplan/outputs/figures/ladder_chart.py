@@ -19,6 +19,7 @@ from modelplan.primitives.version import __version__
 
 if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.ladder import Ladder
+    from modelplan.rewriting.striped_tflite.rungs import Goal
 
 _WIDTH, _BAR, _EDGE, _ROW, _BOTTOM = 400.0, 22.0, 12.0, 14.0, 34.0
 _HEAD, _TAIL = "#a8cdf0", "#c9c7bd"
@@ -40,16 +41,20 @@ class RungBar:
 
 @dataclass(frozen=True, slots=True)
 class LadderChart:
-    """The rungs in turn, and the bytes of arena of the budget and of the bound, 0 where there is none."""
+    """The rungs in turn, and the bytes of arena of the budget and of the bound, 0 where there is none.
+
+    `basis` says for which build the bytes hold.
+    """
 
     title: str
     rungs: tuple[RungBar, ...]
     budget: int
     bound: int
     made_by: str
+    basis: str = ""
 
 
-def of_ladder(model: str, ladder: Ladder, objective: str, budget: int | None) -> LadderChart:
+def of_ladder(model: str, ladder: Ladder, goal: Goal) -> LadderChart:
     """The chart of the ladder of a model file; budget and bound are of the arena, or of another objective left out."""
     bars = tuple(
         RungBar(
@@ -62,8 +67,9 @@ def of_ladder(model: str, ladder: Ladder, objective: str, budget: int | None) ->
         )
         for rung in ladder.rungs
     )
-    limits = (budget or 0, ladder.bound) if objective == "arena" else (0, 0)
-    return LadderChart(Path(model).name, bars, *limits, f"modelplan {__version__}")
+    limits = (goal.budget or 0, ladder.bound) if goal.objective == "arena" else (0, 0)
+    basis = f"ABI {goal.abi}, {ladder.kernels} kernels"
+    return LadderChart(Path(model).name, bars, *limits, f"modelplan {__version__}", basis)
 
 
 def _cost(macs: int, own: int, time: float) -> str:
@@ -124,6 +130,7 @@ def _head(sheet: Sheet, chart: LadderChart) -> None:
     first = chart.rungs[0].arena if chart.rungs else 0
     chosen = next((bar.arena for bar in chart.rungs if bar.chosen), None)
     facts = "nothing fits" if chosen is None else f"arena {human(chosen)} instead of {human(first)}"
+    facts += f"  ·  {chart.basis}" if chart.basis else ""
     sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")
     x = _EDGE
     for colour, words in ((_HEAD, "head: activations and scratch"), (_TAIL, "tail: the interpreter's records")):

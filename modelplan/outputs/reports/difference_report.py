@@ -39,7 +39,7 @@ def head_lines(difference: Difference) -> Iterator[str]:
     for setting in difference.settings:
         yield f"{setting.name} {setting.before} -> {setting.after}"
     sized = "" if difference.by_itself else "sized for "
-    yield f"{sized}{', '.join(_basis(difference))}"
+    yield f"{sized}{', '.join(basis_words(difference))}"
     for side, refusals in zip(("old", "new"), difference.refusals, strict=True):
         yield from (f"{side}: the runtime would not run it: {refusal}" for refusal in refusals)
     yield from _capacities(difference)
@@ -53,7 +53,7 @@ def figure_lines(difference: Difference) -> Iterator[str]:
         yield f"ort by itself {became(difference.by_itself)}: {ALONE}"
 
 
-def _basis(difference: Difference) -> Iterator[str]:
+def basis_words(difference: Difference) -> Iterator[str]:
     """By which rules both sides are sized: what differs with both words, but not what a setting says already."""
     old, new = (basis.split(", ") for basis in difference.basis)
     if len(old) != len(new):

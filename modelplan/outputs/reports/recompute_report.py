@@ -15,16 +15,13 @@ SCHEMA = 1
 
 def sections_of(curve: Curve) -> list[Section]:
     """The curve as a table, and what the chosen point runs again."""
-    runtime = curve.first.plan.runtime
-    planned = "head" if runtime.requires else "planned"
-    kernels = f" with {runtime.kernels} kernels" if len(runtime.libraries) > 1 else ""
     lines = (
         *curve.remarks,
-        f"{planned}: the planned activations on {runtime.name}{kernels}; what it keeps besides does not change",
+        f"{curve.counted}: the planned activations on {curve.basis}; what it keeps besides does not change",
         "work: multiply-accumulates, and one for each element that another operator writes",
         "needed: extra work that is proved to be needed within the bytes for which the sequence was sought",
     )
-    headings = ("", f">{planned}", ">less", ">work", ">extra", ">again", "found by", ">needed")
+    headings = ("", f">{curve.counted}", ">less", ">work", ">extra", ">again", "found by", ">needed")
     rows = tuple(_row(curve, i, point) for i, point in enumerate(curve.points))
     report = [Section(f"{curve.title}: bytes against work", lines, Table(headings, rows))]
     if curve.chosen < 0:
