@@ -115,7 +115,7 @@ def library_of(functions: set[str], attributes: dict[str, Any]) -> tuple[str, st
 def _esp_chip(functions: set[str]) -> tuple[str, str]:
     own = sorted(name for name in functions if name.endswith("_esp32s3"))
     if own:
-        return ALL, f"it has ESP-NN of the ESP32-S3 ({own[0]}), of a version that it does not tell"
+        return "esp-nn@all", f"it has ESP-NN of the ESP32-S3 ({own[0]}), of a version that it does not tell"
     return "esp-nn-generic", f"it has ESP-NN without functions of a chip ({min(functions)})"
 
 

@@ -20,7 +20,7 @@ _ROWS = (
     ("cortex-m55", "Arm Cortex-M55 with Helium", "cortex-m", "cmsis-mve", "stm32n657, corstone-300"),
     ("cortex-m85", "Arm Cortex-M85 with Helium", "cortex-m", "cmsis-mve", "corstone-320"),
     ("esp32s2", "Espressif ESP32-S2", "xtensa", "esp-nn-generic", ""),
-    ("esp32s3", "Espressif ESP32-S3, any module", "xtensa", "esp-nn", "esp32s3-n16r8"),
+    ("esp32s3", "Espressif ESP32-S3, any module", "xtensa", "esp-nn@all", "esp32s3-n16r8"),
     ("esp32c3", "Espressif ESP32-C3", "riscv32", "esp-nn-generic", ""),
     ("esp32c6", "Espressif ESP32-C6", "riscv32", "esp-nn-generic", ""),
     ("nrf52", "Nordic nRF52", "cortex-m", "cmsis-dsp", "nrf52840"),

@@ -76,7 +76,7 @@ _MICROCONTROLLERS = (
         ),
         _ZEPHYR + "esp32s3_devkitc/doc, esp32s3_wroom_n16r8.dtsi",
         abi="xtensa",
-        kernels="esp-nn",
+        kernels="esp-nn@all",
     ),
     Device(
         "esp32-p4",

@@ -20,15 +20,15 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tflm_models import sweep
 
-from modelplan.runtimes.tflm.arena import Arena, arena
+from modelplan.runtimes.tflm.arena import BUFFERS, EVAL_TENSORS, QUANTIZATIONS, TENSORS, VARIABLES, Arena, arena
 from modelplan.runtimes.tflm.file import read_tflite
 
 #: Programs of the kit by the name of their kernels, with the ABI and the kernels that they stand for.
@@ -51,16 +51,23 @@ SLACK = 64
 #: may run in arenas in which they overlap; the predicted arena keeps them apart.
 APART = ("BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 
+#: Rows of the tail that TFLM's recording allocator counts too.
+RECORDED = (EVAL_TENSORS, TENSORS, QUANTIZATIONS, BUFFERS, VARIABLES)
+
 _PART = re.compile(rb"Arena allocation (head|tail) (\d+) bytes")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What TFLM says: head and tail, both 0 for a model that it refuses; and if an arena of some size is enough."""
+    """What TFLM says: head and tail, both 0 for a model that it refuses; and if an arena of some size is enough.
+
+    `asked` are the bytes that it requests, without alignment, by row of the tail, where that is known.
+    """
 
     head: int
     tail: int
     enough: Callable[[int], bool]
+    asked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def refused(self) -> bool:
@@ -119,7 +126,9 @@ def _forked(act: Callable[[], Any], errors: int | None) -> bool:
 def ask_kit(folder: Path, program: str, data: bytes) -> Answer:
     """The answer of one of the kit's programs."""
     said = _ran(folder / program, data, _LARGE)
-    return Answer(said.get("head", 0), said.get("tail", 0), lambda size: bool(_ran(folder / program, data, size)))
+    rows = said.get("recording", {}).get("rows", {})
+    asked = {name: int(row["requested"]) for name, row in rows.items() if name in RECORDED}
+    return Answer(said.get("head", 0), said.get("tail", 0), lambda size: bool(_ran(folder / program, data, size)), asked)
 
 
 def _ran(program: Path, data: bytes, size: int) -> dict[str, Any]:
@@ -179,6 +188,10 @@ def differences(case: str, predicted: Arena, answer: Answer, chance: Sequence[st
         return
     if (predicted.head, predicted.tail) != (answer.head, answer.tail):
         yield f"head {predicted.head} for {answer.head}, tail {predicted.tail} for {answer.tail}"
+    asked = {row.name: row.asked for row in predicted.rows}
+    for name, found in answer.asked.items():
+        if asked.get(name, 0) != found:
+            yield f"{name}: requests {asked.get(name, 0)} bytes, TFLM {found}"
     if not answer.enough(predicted.least):
         yield f"TFLM fails with the least arena, {predicted.least}"
     elif not case.startswith(APART) and all(

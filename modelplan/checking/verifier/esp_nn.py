@@ -13,7 +13,7 @@ from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 ORDERED = ("esp-nn", "esp-nn@1.2.3")
 #: Kernels in C that finish one element after the other.
 ONE_BY_ONE = "esp-nn-generic"
-_VECTOR_LIBRARIES = (*ORDERED, "esp-nn@1.1.0", "all")
+_VECTOR_LIBRARIES = (*ORDERED, "esp-nn@1.2.1", "esp-nn@1.2.0", "esp-nn@1.1.0", "esp-nn@all", "all")
 _VECTOR_KERNELS = {
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "MUL", "MAX_POOL_2D", "AVERAGE_POOL_2D", "SOFTMAX",
 }  # fmt: skip

@@ -79,12 +79,17 @@ _SPARE_REQUESTS = 12
 
 @dataclass(frozen=True, slots=True)
 class ArenaRow:
-    """One part of the tail: TFLM's name for it, bytes used with alignment, allocations, and how far to trust it."""
+    """One part of the tail: TFLM's name for it, bytes used with alignment, allocations, and how far to trust it.
+
+    `asked` are the bytes without alignment, TFLM's "requested": a structure of another size shows there at once, and in
+    `used` only where it needs another multiple of the alignment.
+    """
 
     name: str
     used: int
     count: int
     trust: str
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +454,8 @@ def rows_of(memory: ArenaMemory, estimated: str) -> Iterator[ArenaRow]:
     """The tail by row; `estimated` says how far to trust a margin."""
     for name in _ROWS:
         if name in memory.used:
-            yield ArenaRow(name, memory.used[name], memory.counts[name], estimated if name == MARGIN else "exact")
+            trust = estimated if name == MARGIN else "exact"
+            yield ArenaRow(name, memory.used[name], memory.counts[name], trust, memory.asked[name])
 
 
 def _take_interface(memory: ArenaMemory, subgraph: FileSubgraph, abi: Abi) -> None:

@@ -25,6 +25,7 @@ class ArenaMemory:
         self.abi = abi
         self.front = self.depth = self.need = self.highest = 0
         self.used: dict[str, int] = {}
+        self.asked: dict[str, int] = {}
         self.counts: dict[str, int] = {}
 
     def keep(self, row: str, size: int, alignment: int = planner.ALIGNMENT) -> None:
@@ -38,12 +39,14 @@ class ArenaMemory:
 
     def keep_all(self, row: str, each: Iterable[StructLayout]) -> None:
         """Many allocations at the end, while nothing changes in front."""
-        depth, count = self.depth, 0
+        depth, asked, count = self.depth, 0, 0
         for size, alignment in each:
             depth = -(-(depth + size) // alignment) * alignment  # in place: some ten thousand come here
+            asked += size
             count += 1
         if count:
             self.used[row] = self.used.get(row, 0) + depth - self.depth
+            self.asked[row] = self.asked.get(row, 0) + asked
             self.counts[row] = self.counts.get(row, 0) + count
             self.depth = depth
             self._note()
@@ -85,6 +88,7 @@ class ArenaMemory:
             self.depth += memory.depth * times
             for row, used in memory.used.items():
                 self.used[row] = self.used.get(row, 0) + used * times
+                self.asked[row] = self.asked.get(row, 0) + memory.asked[row] * times
                 self.counts[row] = self.counts.get(row, 0) + memory.counts[row] * times
         self.resize(int(fronts[-1]))
 

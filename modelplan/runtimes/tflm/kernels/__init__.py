@@ -69,8 +69,19 @@ def _cmsis_nn(name: str, path: cmsis_nn.Path, note: str) -> KernelSet:
     return KernelSet(name, cmsis_nn.operators(path), _CMSIS, note, _ARM, leads=cmsis_nn_leads(path))
 
 
-_ESP_NN = KernelSet("esp-nn@1.2.3", esp_nn.V1_2_3, "ESP-NN 1.2.3", "ESP-NN on the ESP32-S3", _ESPRESSIF,
-                    leads=S3_LEADS, aligned=VECTOR_KINDS)  # fmt: skip
+def _esp_nn(name: str, operators: Mapping[str, Operator], release: str, leads: Mapping[str, Lead] | None) -> KernelSet:
+    return KernelSet(
+        name, operators, f"ESP-NN {release}", "ESP-NN on the ESP32-S3", _ESPRESSIF, leads=leads, aligned=VECTOR_KINDS
+    )
+
+
+#: The releases of ESP-NN that ask for other sizes on the ESP32-S3, newest first.
+_ESP_NN = (
+    _esp_nn("esp-nn@1.2.3", esp_nn.V1_2_3, "1.2.3", S3_LEADS),
+    _esp_nn("esp-nn@1.2.1", esp_nn.V1_2_1, "1.2.1 and 1.2.2", None),
+    _esp_nn("esp-nn@1.2.0", esp_nn.V1_2_0, "1.2.0", None),
+    _esp_nn("esp-nn@1.1.0", esp_nn.V1_1_0, "1.0.0 to 1.1.2", None),
+)
 
 #: The libraries by name. `esp-nn` is the newest ESP-NN here; a name with a version stays with that version.
 LIBRARIES: dict[str, KernelSet] = {
@@ -80,20 +91,12 @@ LIBRARIES: dict[str, KernelSet] = {
         _cmsis_nn("cmsis-c", cmsis_nn.C, "CMSIS-NN in plain C: Cortex-M0, M3"),
         _cmsis_nn("cmsis-dsp", cmsis_nn.DSP, "CMSIS-NN with DSP instructions: Cortex-M4, M7, M33"),
         _cmsis_nn("cmsis-mve", cmsis_nn.MVE, "CMSIS-NN with Helium: Cortex-M52, M55, M85"),
-        replace(_ESP_NN, name="esp-nn"),
-        _ESP_NN,
-        KernelSet(
-            "esp-nn@1.1.0",
-            esp_nn.V1_1_0,
-            "ESP-NN 1.1.0",
-            "ESP-NN of 2024 on the ESP32-S3",
-            _ESPRESSIF,
-            aligned=VECTOR_KINDS,
-        ),
+        replace(_ESP_NN[0], name="esp-nn"),
+        *_ESP_NN,
         KernelSet(
             "esp-nn-generic",
             esp_nn.GENERIC,
-            "ESP-NN 1.2.3",
+            "ESP-NN 1.0.0 to 1.2.3",
             "ESP-NN on chips without kernels of their own",
             _ESPRESSIF,
             leads=GENERIC_LEADS,
@@ -105,14 +108,18 @@ LIBRARIES: dict[str, KernelSet] = {
 ALL = "all"
 #: Names that stand for several libraries, without those that are another by another name.
 LIBRARY_GROUPS: dict[str, tuple[str, ...]] = {
-    ALL: tuple(name for name in LIBRARIES if name != _ESP_NN.name),
+    ALL: tuple(name for name in LIBRARIES if name != "esp-nn"),
     "cmsis-nn": ("cmsis-c", "cmsis-dsp", "cmsis-mve"),
+    "esp-nn@all": tuple(library.name for library in _ESP_NN),
 }
 #: All names of libraries, and of several together.
 KERNELS = (*LIBRARY_GROUPS, *LIBRARIES)
 #: How people and other tools call them.
 _SPOKEN = {"cmsis": "cmsis-nn", "cmsisnn": "cmsis-nn", "espnn": "esp-nn", "esp": "esp-nn", "ref": "reference"}
 _SPOKEN |= {"helium": "cmsis-mve", "mve": "cmsis-mve", "cmsis-helium": "cmsis-mve", "esp-nn-s3": "esp-nn"}
+#: Releases without sizes of their own, and the one whose sizes they have.
+_SPOKEN |= {f"esp-nn@{release}": "esp-nn@1.1.0" for release in ("1.0.0", "1.0.1", "1.0.2", "1.1", "1.1.1", "1.1.2")}
+_SPOKEN |= {"esp-nn@1.2.2": "esp-nn@1.2.1"}
 
 
 def spoken_kernels(name: str) -> str:

@@ -1,7 +1,10 @@
 """Espressif's kernels with ESP-NN: scratch of the ESP32-S3 by version, and of the generic kernels of other chips.
 
-Source: espressif/esp-tflite-micro, kernels/esp_nn/*.cc; espressif/esp-nn, esp_nn_conv_esp32s3.c,
-esp_nn_depthwise_conv_s8_esp32s3.c and esp_nn_softmax_*.c.
+Sizes change where a function `esp_nn_get_*_scratch_size` does: 1.0.0 to 1.1.2 ask for the same; 1.2.0 asks for more in
+depthwise convolutions that widen to 16 bits; 1.2.1 and 1.2.2 have other kernels and ask for the same; 1.2.3 asks for 32
+bytes more in each convolution.
+Source: espressif/esp-tflite-micro, kernels/esp_nn/*.cc; espressif/esp-nn at each of these versions,
+esp_nn_conv_esp32s3.c, esp_nn_depthwise_conv_s8_esp32s3.c and esp_nn_softmax_*.c.
 """
 
 from __future__ import annotations
@@ -77,20 +80,29 @@ def _wide(w: EspWindow) -> int:
 
 
 def conv_1_1(w: EspWindow) -> int:
-    """Bytes for a convolution in ESP-NN 1.1.0."""
+    """Bytes for a convolution in ESP-NN 1.1.0 and 1.2.0."""
     return _pointwise(w, 32) if _is_pointwise(w) else _wide(w) + 32
 
 
-def conv_1_2(w: EspWindow) -> int:
+def conv_1_2_1(w: EspWindow) -> int:
+    """Bytes for a convolution in ESP-NN 1.2.1."""
+    return _conv_1_2(w, 32)
+
+
+def conv_1_2_3(w: EspWindow) -> int:
     """Bytes for a convolution in ESP-NN 1.2.3."""
+    return _conv_1_2(w, 64)
+
+
+def _conv_1_2(w: EspWindow, margin: int) -> int:
     if _is_pointwise(w):
-        return _pointwise(w, 64)
+        return _pointwise(w, margin)
     row, patch = w.taps[1] * w.inputs, w.window * w.inputs
     if row < 16 <= patch:
-        return 4 * w.outputs + 16 + w.outputs * rounded_up(patch, 16) + 16 + rounded_up(patch, 16) + 64
+        return 4 * w.outputs + 16 + w.outputs * rounded_up(patch, 16) + 16 + rounded_up(patch, 16) + margin
     rows, columns = (max(0, extent) for extent in w.beyond())
     edge = w.padded(rows, columns) * w.inputs if rows or columns else 0
-    return _wide(w) + rounded_up(row, 16) * w.taps[0] * w.outputs + edge + 64
+    return _wide(w) + rounded_up(row, 16) * w.taps[0] * w.outputs + edge + margin
 
 
 def _depthwise_padding(w: EspWindow) -> tuple[int, int]:
@@ -99,8 +111,18 @@ def _depthwise_padding(w: EspWindow) -> tuple[int, int]:
 
 def depthwise_1_1(w: EspWindow) -> int:
     """Bytes for a depthwise convolution in ESP-NN 1.1.0."""
+    return _depthwise_1_1(w, 16)
+
+
+def depthwise_1_2_0(w: EspWindow) -> int:
+    """Bytes for a depthwise convolution in ESP-NN 1.2.0."""
+    return _depthwise_1_1(w, 32)
+
+
+def _depthwise_1_1(w: EspWindow, margin: int) -> int:
+    """The same with so many bytes beside weights and input of 16 bits."""
     weights = w.window * w.inputs * w.multiplier
-    wide = 2 * (weights + w.pixels * w.inputs) + 16
+    wide = 2 * (weights + w.pixels * w.inputs) + margin
     if w.multiplier == 1 and w.inputs % 8 == 0 and w.taps == (3, 3):
         if w.inputs % 16:
             return wide
@@ -109,10 +131,10 @@ def depthwise_1_1(w: EspWindow) -> int:
     return wide if w.multiplier % 4 == 0 else 32
 
 
-def depthwise_1_2(w: EspWindow) -> int:
-    """Bytes for a depthwise convolution in ESP-NN 1.2.3."""
+def depthwise_1_2_1(w: EspWindow) -> int:
+    """Bytes for a depthwise convolution in ESP-NN 1.2.1 to 1.2.3."""
     if w.multiplier == 1 and w.inputs % 8 == 0:
-        return _square_1_2(w) if w.taps == (3, 3) else _tall_1_2(w)
+        return _square(w) if w.taps == (3, 3) else _tall(w)
     if w.multiplier == 1 and w.inputs > 3:
         channels = rounded_up(w.inputs, 8)
         source = rounded_up(2 * w.window * channels, 16)
@@ -124,7 +146,7 @@ def depthwise_1_2(w: EspWindow) -> int:
     return 32
 
 
-def _square_1_2(w: EspWindow) -> int:
+def _square(w: EspWindow) -> int:
     """3x3 filters over channels in eights; large inputs go strip by strip."""
     weights = 9 * w.inputs
     if w.inputs % 16 == 0:
@@ -141,7 +163,7 @@ def _square_1_2(w: EspWindow) -> int:
     return (9 + w.padded(rows, columns) + w.result[0] * w.result[1]) * channels + 64
 
 
-def _tall_1_2(w: EspWindow) -> int:
+def _tall(w: EspWindow) -> int:
     """Other filters over channels in eights; large inputs go in tiles of the filter's height."""
     weights, source = w.window * w.inputs, w.pixels * w.inputs
     if 2 * (weights + source) <= 48 * 1024:
@@ -232,5 +254,7 @@ def operators(conv: Size, depthwise: Size) -> Mapping[str, Operator]:
 
 
 V1_1_0 = operators(conv_1_1, depthwise_1_1)
-V1_2_3 = operators(conv_1_2, depthwise_1_2)
+V1_2_0 = operators(conv_1_1, depthwise_1_2_0)
+V1_2_1 = operators(conv_1_2_1, depthwise_1_2_1)
+V1_2_3 = operators(conv_1_2_3, depthwise_1_2_1)
 GENERIC = operators(_none, _none)

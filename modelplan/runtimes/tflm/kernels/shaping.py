@@ -420,7 +420,7 @@ def _all(p: Preparation) -> None:
     _reduced_scratch(p, source, axes)
 
 
-_REDUCE_DATA = ("int32", "int*4", "float", "int", "float", "int*2")
+_REDUCE_DATA = ("int32", "int*5", "float", "int", "float", "int*2")
 _PAD_DATA = (("int8", "int32*5", "int8", "int32*5", "int8"), "int32")
 _SLICE_DATA = ("int8", "int32*5", "int8", "int32*5", "int8", "int32*5", "int16*5", "bool")
 _EIGHT_EXTENTS = ("int32*8", "int")
