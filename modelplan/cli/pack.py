@@ -16,7 +16,7 @@ from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack
-from modelplan.rewriting.packing import Packing
+from modelplan.rewriting.packing import HelpedLibrary, Packing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -79,6 +79,14 @@ def write_headers(arguments: Namespace, written: FileModel, plan: Packing, kerne
         files.write(arguments.shim, text)
 
 
+def helped_line(helped: HelpedLibrary) -> str:
+    """Which library a plan of its own would help, and why a plan for several does not."""
+    return (
+        f"--kernels {helped.name} has {helped.before - helped.head:,} bytes less of the head; the same plan would take"
+        f" that of {helped.raised} from {helped.raised_before:,} to {helped.raised_head:,}, so it is not taken for all"
+    )
+
+
 def outcome_lines(packed: PackedFile) -> list[str]:
     """Before and after, what is shared, and the bound."""
     plan, before, after = packed.plan, packed.before, packed.after
@@ -91,6 +99,8 @@ def outcome_lines(packed: PackedFile) -> list[str]:
         f"arena before   {human(before.arena)}: {before.basis}",
         f"arena after    {human(after.arena)}",
     ]
+    if plan.helped:
+        lines.append(f"one library    {helped_line(plan.helped)}")
     for group in plan.shared:
         names = ", ".join(f"{m.tensor} {packed.model.tensors[m.tensor].name!r}" for m in group)
         lines.append(f"shared bytes   tensors {names}")

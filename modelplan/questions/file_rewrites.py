@@ -88,8 +88,14 @@ class PackedFile:
 
     @property
     def gains(self) -> bool:
-        """Whether the plan lowers what the file needs."""
-        return self.after.arena < self.before.arena or self.after.head < self.before.head
+        """Whether the plan lowers what the file needs, with one of several libraries and more with none."""
+        pairs = [
+            (now.arena - then.arena, now.head - then.head)
+            for then, now in zip(self.before.libraries, self.after.libraries, strict=True)
+        ] or [(self.after.arena - self.before.arena, self.after.head - self.before.head)]
+        several = len(pairs) > 1
+        worse = several and any(difference > 0 for pair in pairs for difference in pair)
+        return not worse and any(difference < 0 for pair in pairs for difference in pair)
 
 
 def pack(request: PackRequest) -> PackedFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import find_libraries, is_group
 from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
 
@@ -38,6 +40,25 @@ SharedTensors = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]
 _ROUNDS = 4
 
 
+class HelpedLibrary(NamedTuple):
+    """A library whose head a plan takes from `before` to `head`, and another one whose head it raises."""
+
+    name: str
+    before: int
+    head: int
+    raised: str
+    raised_before: int
+    raised_head: int
+
+
+class LibraryHead(NamedTuple):
+    """One of several kernel libraries: what TFLM plans with it, and its head with the file as it came."""
+
+    name: str
+    rows: tuple[Request, ...]
+    before: int
+
+
 @dataclass(frozen=True, slots=True)
 class Packing:
     """An offline plan: an offset for each tensor over all subgraphs, -1 where TFLM decides or nothing is planned.
@@ -46,6 +67,9 @@ class Packing:
     plan. No plan with the same aliases can go below `lower_bound`. `places` are the offsets of `rows` with this plan.
     `pinned` are offsets for all rows, scratch too, for a runtime that takes every address from the plan; its head is
     `pinned_head`. `used_overlaps` are those in which an output really overlaps an operand, in one of the two.
+
+    A plan for several libraries raises the head of none of them above `before`; heads and bound are those of the one
+    that needs most. `helped` is the library that a plan would help most which raises another one's head.
     """
 
     offsets: tuple[int, ...]
@@ -58,6 +82,7 @@ class Packing:
     lower_bound: int
     shared: tuple[tuple[Member, ...], ...]
     used_overlaps: tuple[Overlap, ...] = ()
+    helped: HelpedLibrary | None = None
 
     @property
     def pinned_head(self) -> int:
@@ -129,7 +154,8 @@ def _written(asked: Question, plan: Packing, abi: str = USUAL_ABI) -> FileModel:
 class Question:
     """The problem that an offline plan solves: the requests of a file; each of `groups` shares the same bytes.
 
-    `problem` has a buffer for each group, each other tensor and each scratch request.
+    `problem` has a buffer for each group, each other tensor and each scratch request. Where `kernels` are several
+    libraries, it has scratch for every one, and `libraries` are those that TFLM plans differently.
     """
 
     model: FileModel
@@ -138,11 +164,19 @@ class Question:
     groups: tuple[tuple[Member, ...], ...]
     overlaps: tuple[Overlap, ...]
     problem: Problem
+    libraries: tuple[LibraryHead, ...] = ()
 
     @property
     def lower_bound(self) -> int:
         """Bytes below which no head goes under a plan with these groups and overlaps."""
-        return bounds.load_bound(self.problem)
+        return max(map(bounds.load_bound, self.problems))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problem of each library."""
+        return tuple(
+            request_problem(self.model, library.rows, self.groups, self.overlaps) for library in self.libraries
+        ) or (self.problem,)
 
 
 def question_of(model: FileModel, graph: Graph, alias: str, kernels: str = "reference") -> Question:
@@ -156,35 +190,96 @@ def question_of(model: FileModel, graph: Graph, alias: str, kernels: str = "refe
     check_plannable(model)
     sharing: SharedTensors = shared_tensors(graph, alias, kernels) if len(model.subgraphs) == 1 else ([], ())
     rows, groups = planner.requests(model, kernels), tuple(sharing[0])
-    return Question(model, kernels, rows, groups, sharing[1], request_problem(model, rows, groups, sharing[1]))
+    problem = request_problem(model, rows, groups, sharing[1])
+    libraries = tuple(_library_heads(model, kernels)) if is_group(kernels) else ()
+    return Question(model, kernels, rows, groups, sharing[1], problem, libraries)
+
+
+def _library_heads(model: FileModel, kernels: str) -> Iterator[LibraryHead]:
+    """The libraries that `kernels` stands for, without those with which TFLM plans what it plans with another."""
+    known: set[tuple[Request, ...]] = set()
+    for library in find_libraries(kernels):
+        rows = planner.requests(model, library.name)
+        if rows not in known:
+            known.add(rows)
+            yield LibraryHead(library.name, rows, planner.predicted_head(model, library.name))
 
 
 def answer(asked: Question, allocator: str = allocators.DEFAULT) -> Packing:
     """The offline plan with the lowest predicted head among all that were tried; never above TFLM's own.
+
+    Of several libraries it raises the head of none above that of the file as it came.
 
     Raises:
         RequestError: unknown allocator, or one that cannot honour alignment.
     """
     rows, problem, count = asked.rows, asked.problem, len(asked.model.tensors)
     together = allocators.place(problem, allocator)
-    candidates = _candidates(rows, problem, together, count, allocator)
-    head, offsets = min(((_head(rows, offsets), offsets) for offsets in candidates), key=lambda pair: pair[0])
+    candidates = list(dict.fromkeys(_candidates(rows, problem, together, count, allocator)))
+    if asked.libraries:
+        candidates += _plans_of_libraries(asked, allocator)
+    offsets, head, helped = _chosen(asked, candidates)
     places = tuple(planner.greedy_offsets(rows, offsets))
     pinned = min(
         _request_offsets(rows, problem, together), places, key=lambda addresses: planner.head_bytes(rows, addresses)
     )
+    each = [library.rows for library in asked.libraries] or [rows]
     return Packing(
         offsets,
         rows,
         places,
         pinned,
-        _head(rows, None),
-        planner.predicted_head(asked.model, asked.kernels),
+        max(_head(own, None) for own in each),
+        max((library.before for library in asked.libraries), default=planner.predicted_head(asked.model, asked.kernels)),
         head,
         asked.lower_bound,
         tuple(_shared_groups(asked.groups, offsets)),
         _used(asked.overlaps, rows, (places, pinned)),
+        helped,
     )
+
+
+def _plans_of_libraries(asked: Question, allocator: str) -> Iterator[tuple[int, ...]]:
+    """The plan that is lowest for each of several libraries, and the one that the file came with."""
+    count = len(asked.model.tensors)
+    for problem in asked.problems:
+        yield _tensor_offsets(problem, allocators.place(problem, allocator), count)
+    if (carried := planner.read_plan(asked.model)) is not None:
+        yield carried
+
+
+def _chosen(
+    asked: Question, candidates: Sequence[tuple[int, ...]]
+) -> tuple[tuple[int, ...], int, HelpedLibrary | None]:
+    """The plan with the lowest head, that head, and the library that a plan which raises another one would help.
+
+    Of several libraries the highest head counts, then the sum of all. The first of equal ones is preferred.
+    """
+    if not asked.libraries:
+        heads = [_head(asked.rows, offsets) for offsets in candidates]
+        best = heads.index(min(heads))
+        return candidates[best], heads[best], None
+    kept: list[tuple[int, int, int]] = []
+    helped: list[HelpedLibrary] = []
+    for number, offsets in enumerate(candidates):
+        heads = [_head(library.rows, offsets) for library in asked.libraries]
+        if all(head <= library.before for head, library in zip(heads, asked.libraries, strict=True)):
+            kept.append((max(heads), sum(heads), number))
+        else:
+            helped.append(_helped(asked.libraries, heads))
+    highest, _, number = min(kept)
+    reached = [_head(library.rows, candidates[number]) for library in asked.libraries]
+    of_name = {library.name: head for library, head in zip(asked.libraries, reached, strict=True)}
+    more = [row for row in helped if row.head < min(row.before, of_name[row.name])]
+    return candidates[number], highest, max(more, key=lambda row: row.before - row.head, default=None)
+
+
+def _helped(libraries: Sequence[LibraryHead], heads: Sequence[int]) -> HelpedLibrary:
+    """The library whose head a plan lowers most, and the one whose head it raises most."""
+    most = max(range(len(heads)), key=lambda i: libraries[i].before - heads[i])
+    worst = max(range(len(heads)), key=lambda i: heads[i] - libraries[i].before)
+    helped, raised = libraries[most], libraries[worst]
+    return HelpedLibrary(helped.name, helped.before, heads[most], raised.name, raised.before, heads[worst])
 
 
 def _used(overlaps: Sequence[Overlap], rows: Sequence[Request], plans: Iterable[Sequence[int]]) -> tuple[Overlap, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -219,6 +220,18 @@ class Draw:
     def pick(self, *choices: Any) -> Any:
         """One of the choices."""
         return self.r.choice(choices)
+
+    def axes(self, *values: int) -> T:
+        """A constant of axes, where there is one also as a scalar."""
+        return T("int32", (), values) if len(values) == 1 and self.pick(True, False) else ints(*values)
+
+
+class AnyRank(Draw):
+    """The same with shapes of 0 to 6 dimensions, whatever an operator is usually drawn with."""
+
+    def shape(self, least: int = 1, most: int = 4, largest: int = 3) -> tuple[int, ...]:  # noqa: ARG002
+        """A shape of up to 6 dimensions."""
+        return super().shape(0, 6, min(largest, 3))
 
 
 Maker = Callable[[Draw, str], bytes]
@@ -489,7 +502,7 @@ def _expand(d: Draw, dtype: str) -> bytes:
     axis = d.pick(0, 1, -1)
     at = axis if axis >= 0 else len(shape) + 1 + axis
     new = (*shape[:at], 1, *shape[at:]) if d.r.random() < 0.9 else (1, 1, *shape)
-    place = ints(axis) if d.pick(True, True, False) else T("int32", (1,))
+    place = d.axes(axis) if d.pick(True, True, False) else T("int32", (1,))
     return single("EXPAND_DIMS", [T(dtype, shape), place], [T(dtype, new)], "ExpandDimsOptions")
 
 
@@ -572,7 +585,7 @@ def _split_v(d: Draw, dtype: str) -> bytes:
     sizes, rest = d.pick((1,), (1, 2), (3, 1, 2)), d.shape(0, 3)
     parts = [T(dtype, (s, *rest)) for s in sizes]
     return single(
-        "SPLIT_V", [T(dtype, (sum(sizes), *rest)), ints(*sizes), T("int32", (), [0])], parts, "SplitVOptions",
+        "SPLIT_V", [T(dtype, (sum(sizes), *rest)), ints(*sizes), d.axes(0)], parts, "SplitVOptions",
         NumSplits=len(sizes),
     )  # fmt: skip
 
@@ -659,7 +672,7 @@ def _resize(kind: str) -> Maker:
 
 def _reverse(d: Draw, dtype: str) -> bytes:
     shape = d.shape(1, 4)
-    return single("REVERSE_V2", [T(dtype, shape), ints(0)], [T(dtype, shape)], "ReverseV2Options")
+    return single("REVERSE_V2", [T(dtype, shape), d.axes(0)], [T(dtype, shape)], "ReverseV2Options")
 
 
 def _broadcast_args(d: Draw, dtype: str) -> bytes:
@@ -709,7 +722,7 @@ def _arg(kind: str) -> Maker:
     def make(d: Draw, dtype: str) -> bytes:
         shape = d.shape(1, 4)
         name = "ArgMaxOptions" if kind == "ARG_MAX" else "ArgMinOptions"
-        return single(kind, [T(dtype, shape), ints(len(shape) - 1)], [T("int32", shape[:-1])], name, OutputType=2)
+        return single(kind, [T(dtype, shape), d.axes(len(shape) - 1)], [T("int32", shape[:-1])], name, OutputType=2)
 
     return make
 
@@ -724,7 +737,7 @@ def _reduce(kind: str) -> Maker:
         shape, keep = d.shape(2, 4), d.pick(True, False)
         axes = d.pick((0,), (len(shape) - 1,), (0, 1))
         new = tuple(1 if i in axes else e for i, e in enumerate(shape) if keep or i not in axes)
-        return single(kind, [T(dtype, shape), ints(*axes)], [T(dtype, new)], "ReducerOptions", KeepDims=keep)
+        return single(kind, [T(dtype, shape), d.axes(*axes)], [T(dtype, new)], "ReducerOptions", KeepDims=keep)
 
     return make
 
@@ -1011,10 +1024,14 @@ MAKERS: tuple[tuple[str, Maker, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def sweep(count: int = 12, seed: int = 1) -> Iterator[Case]:
-    """`count` models of every operator with every type that it is drawn with, by name."""
+def sweep(count: int = 12, seed: int = 1, draw: type[Draw] = Draw) -> Iterator[Case]:
+    """`count` models of every operator with every type that it is drawn with, by name.
+
+    Without those that cannot be made of the shapes that `draw` gives.
+    """
     for number, (kind, maker, dtypes) in enumerate(MAKERS):
         for place, dtype in enumerate(dtypes):
             for index in range(count):
                 name = f"{kind}-{dtype}-{number}.{place}.{index}"
-                yield name, maker(Draw(hash((seed, number, place, index)) & 0xFFFFFFFF), dtype)
+                with suppress(IndexError, ValueError) if draw is AnyRank else nullcontext():
+                    yield name, maker(draw(hash((seed, number, place, index)) & 0xFFFFFFFF), dtype)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tflm_models import sweep
+from tflm_models import AnyRank, Case, Draw, sweep
 
 from modelplan.runtimes.tflm.arena import BUFFERS, EVAL_TENSORS, QUANTIZATIONS, TENSORS, VARIABLES, Arena, arena
 from modelplan.runtimes.tflm.file import read_tflite
@@ -206,11 +206,16 @@ def kit_folder(given: str | None = None) -> Path | None:
     return Path(named).resolve() if named else None
 
 
+def _cases(arguments: argparse.Namespace) -> Iterator[Case]:
+    """The models that the options name."""
+    return sweep(arguments.count, arguments.seed, AnyRank if arguments.ranks else Draw)
+
+
 def _measure(name: str, folder: Path | None, arguments: argparse.Namespace) -> int:
     """Compares the sweep with one set of kernels; returns the number of differences."""
     program, abi, kernels = KIT.get(name, ("", "wheel", "reference"))
     found: Counter[str] = Counter()
-    for case, data in sweep(arguments.count, arguments.seed):
+    for case, data in _cases(arguments):
         if arguments.only and case.partition("-")[0] not in arguments.only.split(","):
             continue
         predicted = arena(read_tflite(data, case), abi, kernels)
@@ -232,13 +237,14 @@ def main() -> int:
     parser.add_argument("--measure", action="store_true", help="ask TFLM; else the names of the models are printed")
     parser.add_argument("--count", type=int, default=12, help="models of each operator and type")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ranks", action="store_true", help="operands of 0 to 6 dimensions, for any operator")
     parser.add_argument("--kernels", default="wheel", help=f"of wheel, {', '.join(KIT)}")
     parser.add_argument("--kit", help="folder of the measuring programs (default: $MODELPLAN_TFLM_KIT)")
     parser.add_argument("--only", help="operators, separated by commas")
     parser.add_argument("--keep", help="folder for the models that differ")
     arguments = parser.parse_args()
     if not arguments.measure:
-        print(*(name for name, _ in sweep(arguments.count, arguments.seed)), sep="\n")
+        print(*(name for name, _ in _cases(arguments)), sep="\n")
         return 0
     folder, names = kit_folder(arguments.kit), arguments.kernels.split(",")
     unknown = [
