@@ -230,7 +230,9 @@ def answer(asked: Question, allocator: str = allocators.DEFAULT) -> Packing:
         places,
         pinned,
         max(_head(own, None) for own in each),
-        max((library.before for library in asked.libraries), default=planner.predicted_head(asked.model, asked.kernels)),
+        max(
+            (library.before for library in asked.libraries), default=planner.predicted_head(asked.model, asked.kernels)
+        ),
         head,
         asked.lower_bound,
         tuple(_shared_groups(asked.groups, offsets)),

@@ -229,7 +229,7 @@ class Draw:
 class AnyRank(Draw):
     """The same with shapes of 0 to 6 dimensions, whatever an operator is usually drawn with."""
 
-    def shape(self, least: int = 1, most: int = 4, largest: int = 3) -> tuple[int, ...]:  # noqa: ARG002
+    def shape(self, least: int = 1, most: int = 4, largest: int = 3) -> tuple[int, ...]:
         """A shape of up to 6 dimensions."""
         return super().shape(0, 6, min(largest, 3))
 
@@ -735,7 +735,7 @@ def _cumsum(d: Draw, dtype: str) -> bytes:
 def _reduce(kind: str) -> Maker:
     def make(d: Draw, dtype: str) -> bytes:
         shape, keep = d.shape(2, 4), d.pick(True, False)
-        axes = d.pick((0,), (len(shape) - 1,), (0, 1))
+        axes = d.pick((0,), (len(shape) - 1,), (0, len(shape) - 1))
         new = tuple(1 if i in axes else e for i, e in enumerate(shape) if keep or i not in axes)
         return single(kind, [T(dtype, shape), d.axes(*axes)], [T(dtype, new)], "ReducerOptions", KeepDims=keep)
 

@@ -128,7 +128,9 @@ def ask_kit(folder: Path, program: str, data: bytes) -> Answer:
     said = _ran(folder / program, data, _LARGE)
     rows = said.get("recording", {}).get("rows", {})
     asked = {name: int(row["requested"]) for name, row in rows.items() if name in RECORDED}
-    return Answer(said.get("head", 0), said.get("tail", 0), lambda size: bool(_ran(folder / program, data, size)), asked)
+    return Answer(
+        said.get("head", 0), said.get("tail", 0), lambda size: bool(_ran(folder / program, data, size)), asked
+    )
 
 
 def _ran(program: Path, data: bytes, size: int) -> dict[str, Any]:

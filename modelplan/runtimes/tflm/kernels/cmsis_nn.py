@@ -288,6 +288,13 @@ def _add(p: Preparation) -> None:
         zero_points(p, operand, other, result)
 
 
+def _extreme(p: Preparation) -> None:
+    """MAXIMUM and MINIMUM of 8 bits go to CMSIS-NN, which knows four extents."""
+    if p.call.output().dtype == "int8":
+        for operand, what in ((p.call.input(0), "input 0"), (p.call.input(1), "input 1"), (p.call.output(), "output")):
+            rank_between(p, operand, what, 0, 4)
+
+
 _LSTM_GATE = ("int32*2", "pointer*2", "int32*2", "pointer*3", "enum")
 _TRANSPOSE_DATA = (weighted.CONV_PARAMS, "int*3", "pointer*2")
 
@@ -315,6 +322,8 @@ def operators(path: Path) -> Mapping[str, Operator]:
         ),
         "AVERAGE_POOL_2D": replace(own["AVERAGE_POOL_2D"], data=(weighted.POOL_DATA, "int"), prepare=on(_average_pool)),
         "MAX_POOL_2D": replace(own["MAX_POOL_2D"], data=(weighted.POOL_DATA, "int")),
+        "MAXIMUM": replace(own["MAXIMUM"], prepare=_extreme),
+        "MINIMUM": replace(own["MINIMUM"], prepare=_extreme),
         "SOFTMAX": replace(own["SOFTMAX"], data=(SOFTMAX_DATA, "int32*2"), prepare=_softmax),
         "SVDF": replace(own["SVDF"], data=(*weighted.SVDF_DATA, "pointer"), prepare=on(_svdf)),
         "TRANSPOSE_CONV": replace(own["TRANSPOSE_CONV"], data=_TRANSPOSE_DATA, prepare=on(_transpose_conv), unpacks=()),

@@ -68,6 +68,7 @@ def _delay(p: Preparation) -> None:
     source, result = p.input(), p.output()
     one_of(p, source, "input 0", "int16")
     one_of(p, result, "output", "int16")
+    rank_between(p, source, "input 0", 1, 6)
     frame = source.dim(-1)
     _rings(p, source.elements // frame if frame else 0, frame + _require_option(p, "delay_length"))
 

@@ -162,8 +162,9 @@ def _relu6(p: Preparation) -> None:
 
 
 def _prelu(p: Preparation) -> None:
-    p.input(0)
-    slope, result = p.input(1), p.output()
+    source, slope, result = p.input(0), p.input(1), p.output()
+    for operand, what in ((source, "input 0"), (slope, "input 1"), (result, "output")):
+        rank_between(p, operand, what, 0, 4)
     if result.dtype == "int16":
         one_of(p, slope, "input 1", "int8")
 
@@ -219,6 +220,7 @@ def _log_softmax(p: Preparation) -> None:
     source, result = p.input(), p.output()
     same_types(p, source, result)
     same_shape(p, source, result)
+    p.require(source.rank >= 1, "a scalar; its kernel takes one dimension or more")
     if source.dtype == "int8":
         p.keep_struct(("int32*4", "int", "size", "size"))
         scale_near(p, result, "output", 16.0 / 256)
@@ -228,7 +230,7 @@ def _log_softmax(p: Preparation) -> None:
 def _l2_normalization(p: Preparation) -> None:
     p.counts(1)
     source, result = p.input(), p.output()
-    rank_between(p, source, "input 0", 0, 4)
+    rank_between(p, source, "input 0", 1, 4)
     one_of(p, result, "output", *_FLOAT_INT8)
     same_types(p, source, result)
     p.require(not p.call.number("fused_activation_function"), "a fused activation, which its kernel does not compute")

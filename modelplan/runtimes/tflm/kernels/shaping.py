@@ -358,6 +358,7 @@ def _shape(p: Preparation) -> None:
 
 def _arg(p: Preparation) -> None:
     """ARG_MAX and ARG_MIN look at their operands only when they run."""
+    p.require(p.call.input(0).rank >= 1, "a scalar; its kernel takes one dimension or more")
     one_of(p, p.call.input(1), "input 1", "int32")
     one_of(p, p.call.output(), "output", "int32")
 
