@@ -13,10 +13,11 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
+from modelplan.outputs.reports.ladder_report import helped_line
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack
-from modelplan.rewriting.packing import HelpedLibrary, Packing
+from modelplan.rewriting.packing import Packing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -79,14 +80,6 @@ def write_headers(arguments: Namespace, written: FileModel, plan: Packing, kerne
         files.write(arguments.shim, text)
 
 
-def helped_line(helped: HelpedLibrary) -> str:
-    """Which library a plan of its own would help, and why a plan for several does not."""
-    return (
-        f"--kernels {helped.name} has {helped.before - helped.head:,} bytes less of the head; the same plan would take"
-        f" that of {helped.raised} from {helped.raised_before:,} to {helped.raised_head:,}, so it is not taken for all"
-    )
-
-
 def outcome_lines(packed: PackedFile) -> list[str]:
     """Before and after, what is shared, and the bound."""
     plan, before, after = packed.plan, packed.before, packed.after
@@ -100,7 +93,7 @@ def outcome_lines(packed: PackedFile) -> list[str]:
         f"arena after    {human(after.arena)}",
     ]
     if plan.helped:
-        lines.append(f"one library    {helped_line(plan.helped)}")
+        lines.append(f"one library    {helped_line(plan.helped, 'of head')}")
     for group in plan.shared:
         names = ", ".join(f"{m.tensor} {packed.model.tensors[m.tensor].name!r}" for m in group)
         lines.append(f"shared bytes   tensors {names}")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modelplan.answers.helped_library import HelpedLibrary
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, online_subject
 from modelplan.model import (
@@ -38,17 +39,6 @@ SharedTensors = tuple[list[tuple[Member, ...]], tuple[Overlap, ...]]
 
 #: How often scratch is pinned where TFLM put it and the tensors are placed again around it.
 _ROUNDS = 4
-
-
-class HelpedLibrary(NamedTuple):
-    """A library whose head a plan takes from `before` to `head`, and another one whose head it raises."""
-
-    name: str
-    before: int
-    head: int
-    raised: str
-    raised_before: int
-    raised_head: int
 
 
 class LibraryHead(NamedTuple):
@@ -224,15 +214,14 @@ def answer(asked: Question, allocator: str = allocators.DEFAULT) -> Packing:
         _request_offsets(rows, problem, together), places, key=lambda addresses: planner.head_bytes(rows, addresses)
     )
     each = [library.rows for library in asked.libraries] or [rows]
+    before = [library.before for library in asked.libraries] or [planner.predicted_head(asked.model, asked.kernels)]
     return Packing(
         offsets,
         rows,
         places,
         pinned,
         max(_head(own, None) for own in each),
-        max(
-            (library.before for library in asked.libraries), default=planner.predicted_head(asked.model, asked.kernels)
-        ),
+        max(before),
         head,
         asked.lower_bound,
         tuple(_shared_groups(asked.groups, offsets)),
@@ -272,8 +261,8 @@ def _chosen(
     highest, _, number = min(kept)
     reached = [_head(library.rows, candidates[number]) for library in asked.libraries]
     of_name = {library.name: head for library, head in zip(asked.libraries, reached, strict=True)}
-    more = [row for row in helped if row.head < min(row.before, of_name[row.name])]
-    return candidates[number], highest, max(more, key=lambda row: row.before - row.head, default=None)
+    more = [row for row in helped if row.after < min(row.before, of_name[row.name])]
+    return candidates[number], highest, max(more, key=lambda row: row.before - row.after, default=None)
 
 
 def _helped(libraries: Sequence[LibraryHead], heads: Sequence[int]) -> HelpedLibrary:
@@ -281,7 +270,7 @@ def _helped(libraries: Sequence[LibraryHead], heads: Sequence[int]) -> HelpedLib
     most = max(range(len(heads)), key=lambda i: libraries[i].before - heads[i])
     worst = max(range(len(heads)), key=lambda i: heads[i] - libraries[i].before)
     helped, raised = libraries[most], libraries[worst]
-    return HelpedLibrary(helped.name, helped.before, heads[most], raised.name, raised.before, heads[worst])
+    return HelpedLibrary("a plan", helped.name, helped.before, heads[most], raised.name, raised.before, heads[worst])
 
 
 def _used(overlaps: Sequence[Overlap], rows: Sequence[Request], plans: Iterable[Sequence[int]]) -> tuple[Overlap, ...]:

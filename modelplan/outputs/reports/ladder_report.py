@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from shlex import join, quote
 
 from modelplan.answers.explanation import Suggestion
+from modelplan.answers.helped_library import HelpedLibrary
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Pasted, Section, Table
 from modelplan.primitives.units import counted, human
@@ -68,9 +69,19 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
             f"               {human(ladder.built_bound)} for the {len(ladder.points):,} plans that were built, wherever"
             " each puts its rows"
         )
+    if ladder.helped:
+        lines.append(f"one library    {helped_line(ladder.helped, 'of arena')}")
     lines += [f"remark         {remark}" for remark in ladder.remarks]
     changed = tuple(f"{rung.name:14} {RUNGS[rung.name]}" for rung in ladder.rungs[1:])
     return [Section("", of) for of in (changed, tuple(lines)) if of]
+
+
+def helped_line(helped: HelpedLibrary, what: str) -> str:
+    """Which of several libraries a change would help, and why it is not made; `what` the bytes are of."""
+    return (
+        f"{helped.change} for --kernels {helped.name} has {helped.before - helped.after:,} bytes less {what}; that of"
+        f" {helped.raised} would go from {helped.raised_before:,} to {helped.raised_after:,}, so it is not made for all"
+    )
 
 
 def next_section(

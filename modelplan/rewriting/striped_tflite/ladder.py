@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from modelplan.answers.helped_library import HelpedLibrary
 from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
@@ -18,6 +19,7 @@ from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.workers import usual_processes
+from modelplan.rewriting.packing import packed
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
@@ -53,7 +55,8 @@ class Ladder:
     needs that takes the operators in one of the orders that were tried, however rows are cut, and `bound_by` says why;
     `built_bound` what the plans that were built need, the `points`, wherever each puts its rows. 0 where no stripes
     were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file. `kernels` is the library
-    that all figures are for.
+    that all figures are for. Where it stands for several, no rung is chosen that raises the arena of one of them;
+    `helped` is the one that such a rung would help most.
     """
 
     rungs: tuple[Rung, ...]
@@ -67,6 +70,7 @@ class Ladder:
     remarks: tuple[str, ...] = ()
     proof: tuple[Verdict, ...] = ()
     kernels: str = ALL
+    helped: HelpedLibrary | None = None
 
     @property
     def model(self) -> bytes | None:
@@ -196,7 +200,13 @@ class _Climb:
             macs=self.model.macs,
             remarks=tuple(self.remarks),
             kernels=self.goal.kernels,
+            helped=self._helped(),
         )
+
+    def _helped(self) -> HelpedLibrary | None:
+        """The library that a rung which raises another one would help most."""
+        helped = [row for rung in self.rungs if (row := self.model.helped(rung))]
+        return max(helped, key=lambda row: row.before - row.after, default=None)
 
     def _reported(self) -> Iterator[Rung]:
         for rung in self._rungs():
@@ -219,7 +229,7 @@ class _Climb:
             yield self.model.rung("order", model, len(order), self.model.macs)
         orders = list(dict.fromkeys((self._settled(self.graph, order), self._settled(self.graph, best))))
         if "views" not in without:
-            yield self._planned("views", whole, orders, placing.no_overlaps)
+            yield self._for_all_libraries(file, self._planned("views", whole, orders, placing.no_overlaps))
         overlaps = self.model.overlaps
         if "overlaps" not in without:
             yield self._planned("overlaps", whole, orders, overlaps)
@@ -239,6 +249,18 @@ class _Climb:
                 yield rung
         if "split" not in without:
             yield from self._split([(self.subject, whole, orders), *self._sliced(gathers=gathers)])
+
+    def _for_all_libraries(self, file: FileModel, rung: Rung) -> Rung:
+        """The rung, or, where it raises one of several libraries, the lowest plan in the file's order that does not."""
+        if self.model.raised(rung) is None:
+            return rung
+        try:
+            written, _ = packed(file, self.graph, "views", None, self.goal.kernels, str(self.goal.abi))
+        except ModelError:
+            return rung  # a file whose own plan keeps parts of tensors: no other one is proved
+        other = self.model.rung(rung.name, written.data, len(self.graph.ops), self.model.macs)
+        as_is = self.rungs[0]
+        return other if self.model.raised(other) is None and other.arenas != as_is.arenas else rung
 
     def _folded(self, model: ModelOnTarget) -> Folded:
         """The graph with PADs folded into convolutions, where that is allowed."""
@@ -301,9 +323,10 @@ class _Climb:
         plain = [self._packed(name, whole, order, overlaps) for order in orders]
         joins = [(joined, order) for order in orders if (joined := self._with_joins(whole, order)) is not whole]
         placed = [self._packed(name, joined, order, overlaps) for joined, order in joins]
-        best = min(plain, key=self.model.rank)
-        self.joins = bool(placed) and min(map(self.model.rank, placed)) < self.model.rank(best)
-        return min(placed, key=self.model.rank) if self.joins else best
+        preference = self.model.preference
+        best = min(plain, key=preference)
+        self.joins = bool(placed) and min(map(preference, placed)) < preference(best)
+        return min(placed, key=preference) if self.joins else best
 
     def _packed(self, name: str, whole: Folded, order: tuple[int, ...], overlaps: placing.KernelOverlaps) -> Rung:
         program = striped_program(whole.graph, order, (), whole.file_ops)

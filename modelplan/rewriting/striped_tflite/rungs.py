@@ -6,12 +6,13 @@ byte before it counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 from modelplan import runtimes
+from modelplan.answers.helped_library import HelpedLibrary
 from modelplan.model import Graph, Problem, Runtime
 from modelplan.ops.macs import graph_macs
 from modelplan.primitives.reporting import Report, report_nothing
@@ -35,9 +36,10 @@ from modelplan.rewriting.stripes.regions import (
 )
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
-from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.arena import each_arena, largest_arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
+from modelplan.runtimes.tflm.kernels import is_group
 from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
@@ -105,7 +107,8 @@ class Rung:
     `macs` are multiply-accumulates in all, `time` that of an invocation as a multiple of the model's, as it is expected
     of the reference kernels (durations.py), `copied` bytes that its added operators copy in one run, `regions` what is
     computed in stripes, `added` operators that the file needs and the model does not. `needs` says since when TFLM can
-    run it, `refusals` why the target's TFLM does not, and `remedies` how to get a model that it runs.
+    run it, `refusals` why the target's TFLM does not, and `remedies` how to get a model that it runs. Where the target
+    is one of several kernel libraries, `arenas` are those with each that runs the file, by library and ABI.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Rung:
     refusals: tuple[str, ...] = ()
     time: float = 1.0
     remedies: tuple[str, ...] = ()
+    arenas: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,17 +179,48 @@ class ModelOnTarget:
         """The bytes of the objective, then those of the head."""
         return self.measure(rung), rung.head
 
+    def preference(self, rung: Rung) -> tuple[bool, int, int]:
+        """The same behind whether it raises one of several libraries."""
+        return (self.raised(rung) is not None, *self.rank(rung))
+
     def fits(self, rung: Rung) -> bool:
         """Whether a rung meets the budget and the caps, and the target's TFLM runs it."""
         return (self.goal.budget is None or self.measure(rung) <= self.goal.budget) and self.allowed(rung)
 
+    def raised(self, rung: Rung) -> tuple[str, str] | None:
+        """The library and the ABI whose arena a rung raises most above that of the unmodified file, if any."""
+        more = {key: size - self.own_arenas[key] for key, size in rung.arenas.items() if key in self.own_arenas}
+        worst = max(more, key=lambda key: more[key], default=None)
+        return worst if worst and more[worst] > 0 else None
+
+    def helped(self, rung: Rung) -> HelpedLibrary | None:
+        """The library that a rung helps most where it raises another one, so that it is not taken for all."""
+        raised = self.raised(rung)
+        if raised is None:
+            return None
+        own = self.own_arenas
+        name, abi = min(rung.arenas.keys() & own.keys(), key=lambda key: (rung.arenas[key] - own[key], key))
+        before, after = own[name, abi], rung.arenas[name, abi]
+        if after >= before:
+            return None
+        return HelpedLibrary(f"rung {rung.name}", name, before, after, raised[0], own[raised], rung.arenas[raised])
+
+    @cached_property
+    def own_arenas(self) -> Mapping[tuple[str, str], int]:
+        """The arenas of the unmodified file, as `Rung.arenas`."""
+        return self.rung("as is", self.original, 0, 0).arenas
+
     def allowed(self, rung: Rung) -> bool:
-        """Whether a rung meets the caps and the target's TFLM runs it; the unmodified file meets all caps."""
+        """Whether a rung meets the caps, raises none of several libraries, and the target's TFLM runs it.
+
+        The unmodified file meets all caps.
+        """
         goal = self.goal
         if rung.refusals or rung.name == "as is":
             return not rung.refusals and self.original == self.data
         return (
-            (goal.max_ops is None or rung.ops <= goal.max_ops)
+            self.raised(rung) is None
+            and (goal.max_ops is None or rung.ops <= goal.max_ops)
             and (goal.max_flash is None or len(rung.model) <= goal.max_flash)
             and rung.macs - self.macs <= goal.max_macs * self.macs
             and rung.time <= 1 + goal.max_time
@@ -220,7 +255,8 @@ class ModelOnTarget:
     ) -> Rung:
         """A program packed, unless it is, replayed and written.
 
-        TFLM places working buffers by itself. Where they end above the packing, other packings are tried.
+        TFLM places working buffers by itself. Where they end above the packing, or one of several libraries needs more
+        than before, other packings are tried.
 
         Raises:
             BrokenPlanError: the plan does not hold; never to be seen.
@@ -230,10 +266,10 @@ class ModelOnTarget:
         packing = packing or pack(problem(), effort.answer, seed=seed)
         rung = self._written(name, program, overlaps, macs, packing)
         for other in range(1, _PACKINGS):
-            if rung.head < packing.height + planner.ALIGNMENT:
+            if rung.head < packing.height + planner.ALIGNMENT and not self.raised(rung):
                 break
             changed = pack(problem(), effort.look, seed=seed + other)
-            rung = min(rung, self._written(name, program, overlaps, macs, changed), key=self.rank)
+            rung = min(rung, self._written(name, program, overlaps, macs, changed), key=self.preference)
         described = tuple(_described(region) for region in regions)
         return replace(rung, regions=described, copied=placing.copied_bytes(program), time=self.slower(program))
 
@@ -264,11 +300,14 @@ class ModelOnTarget:
     def rung(self, name: str, model: bytes, ops: int, macs: int, added: Sequence[str] = ()) -> Rung:
         """A file with what it needs on the target."""
         file = read_tflite(model, self.name)
-        whole = arena(file, self.goal.abi, self.goal.kernels)
+        each = each_arena(file, self.goal.abi, self.goal.kernels)
+        whole = largest_arena(each)
+        several = is_group(self.goal.kernels) and not whole.refusals
+        arenas = {(own.kernels, own.abi): own.size() for own in each if several and not own.refusals}
         return Rung(
             name=name, model=model, arena=whole.size(), head=whole.head, tail=whole.tail, macs=macs, ops=ops,
             added=tuple(added), needs=() if name in UNPLANNED else tuple(needs_of(file, added)),
-            refusals=refusal_lines(whole.refusals), remedies=remedy_lines(whole.refusals),
+            refusals=refusal_lines(whole.refusals), remedies=remedy_lines(whole.refusals), arenas=arenas,
         )  # fmt: skip
 
 

@@ -148,7 +148,17 @@ def arena(model: FileModel, abi: int | str = "64", kernels: str = "reference", h
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    return largest_arena([Interpreter(model, *build).arena(head) for build in builds(abi, kernels)])
+    return largest_arena(each_arena(model, abi, kernels, head))
+
+
+def each_arena(model: FileModel, abi: int | str, kernels: str, head: int | None = None) -> list[Arena]:
+    """The arena with each of the builds that `arena` takes the largest of.
+
+    Raises:
+        RequestError: no such ABI or kernel library.
+        ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
+    """
+    return [Interpreter(model, *build).arena(head) for build in builds(abi, kernels)]
 
 
 def largest_arena(arenas: Sequence[Arena]) -> Arena:

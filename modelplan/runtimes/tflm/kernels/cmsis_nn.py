@@ -289,10 +289,9 @@ def _add(p: Preparation) -> None:
 
 
 def _extreme(p: Preparation) -> None:
-    """MAXIMUM and MINIMUM of 8 bits go to CMSIS-NN, which knows four extents."""
-    if p.call.output().dtype == "int8":
-        for operand, what in ((p.call.input(0), "input 0"), (p.call.input(1), "input 1"), (p.call.output(), "output")):
-            rank_between(p, operand, what, 0, 4)
+    """MAXIMUM and MINIMUM of any type tell CMSIS-NN four extents."""
+    for operand, what in ((p.call.input(0), "input 0"), (p.call.input(1), "input 1"), (p.call.output(), "output")):
+        rank_between(p, operand, what, 0, 4)
 
 
 _LSTM_GATE = ("int32*2", "pointer*2", "int32*2", "pointer*3", "enum")

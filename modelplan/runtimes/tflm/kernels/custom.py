@@ -140,6 +140,7 @@ def _overlap_add(p: Preparation) -> None:
     one_of(p, source, "input 0", dtype)
     same_types(p, source, result)
     p.require(source.rank == result.rank + 1 >= 2, "an input of one dimension more is needed")
+    rank_between(p, source, "input 0", 2, 6)
     frame, count = source.dim(-1), source.dim(-2)
     rows = source.elements // (frame * count) if frame * count else 0
     p.keep_pointers(rows)
