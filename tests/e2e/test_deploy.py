@@ -105,6 +105,32 @@ def test_the_programs_of_the_manual_run(name: str, program: str, models: Path, t
     assert [int(number) for number in ran.stdout.split()] == of_zeros(kws), ran.stdout + ran.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["tflm-reference", "tflm-cmsis", "tflm-espnn"])
+@pytest.mark.parametrize("kernels", ["reference", "cmsis-dsp", "esp-nn@all", "esp-nn-generic", "all"])
+def test_a_program_with_other_kernels_does_not_link_or_start(
+    kernels: str, program: str, models: Path, tmp_path: Path
+) -> None:
+    """No macro tells the application which library TFLM was built with, as in ESP-IDF, Arduino and Zephyr."""
+    if why := missing(program):
+        pytest.skip(why)
+    abi, kws = BUILDS[program].abi, models / "ds_cnn_kws.tflite"
+    words = ("analyze", kws, "--kernels", kernels, "--abi", abi, "--c-array", tmp_path / "net.cc")
+    assert run(*words).returncode == 0
+    (tmp_path / "main.cc").write_text(MAINS["bare"])
+    (tmp_path / "log.cc").write_text(_LOG)
+    more = (str(tmp_path / "net.cc"), str(tmp_path / "log.cc"), f"-I{tmp_path}")
+    right = {"reference": "tflm-reference", "cmsis-dsp": "tflm-cmsis", "esp-nn@all": "tflm-espnn"}.get(kernels)
+    try:
+        command = [*BUILDS[program].starter, str(compiled(program, source_file=tmp_path / "main.cc", more=more))]
+    except subprocess.CalledProcessError:
+        assert kernels not in ("all", "reference")
+        assert program != right
+        return
+    status = subprocess.run(command, capture_output=True, check=False, timeout=300).returncode
+    assert status == (0 if kernels == "all" or program == right else 1)
+
+
 def of_zeros(path: Path) -> list[int]:
     """What TFLM's reference kernels make of an input of zeros."""
     model = load_tflite(path)

@@ -6,9 +6,10 @@ import zlib
 from collections.abc import Iterator
 
 from modelplan.answers.expected_outputs import SelfTest
+from modelplan.outputs.firmware.kernels_guard import guard_of
 from modelplan.outputs.firmware.tflm_headers import (
     comment,
-    kernels_guard,
+    model_kinds,
     own_operators,
     resolver_calls,
     resolver_methods,
@@ -267,18 +268,19 @@ def render(self_test: SelfTest) -> str:
     """The whole file: what it is, the model, the operators, the expected outputs, and the test."""
     methods, own = resolver_methods(self_test.model)
     main, pointer = self_test.model.subgraphs[0], ABIS[self_test.arena.abi].pointer
+    guard = guard_of(self_test.kernels, model_kinds(self_test.model))
     return f"""\
-{_opening(self_test)}{kernels_guard(self_test.kernels)}
+{_opening(self_test)}{guard.macros()}
 {_BEFORE_MODEL}
 static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
-{_facts(self_test)}
+{_facts(self_test)}{guard.symbols()}
 // Operators of the model{own_operators(own)}.
 constexpr int kOperators = {max(len(methods) + len(own), 1)};
 using OpResolver = tflite::MicroMutableOpResolver<kOperators>;
 
 TfLiteStatus AddOps(OpResolver& resolver) {{
-{resolver_calls(methods)}  return kTfLiteOk;
+{guard.check("return kTfLiteError;")}{resolver_calls(methods)}  return kTfLiteOk;
 }}
 
 {_EXPECTED}constexpr int kInputs = {len(main.inputs)};

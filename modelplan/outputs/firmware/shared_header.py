@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
-from modelplan.outputs.firmware.tflm_headers import kernels_guard
+from modelplan.outputs.firmware.kernels_guard import guard_of
+from modelplan.outputs.firmware.tflm_headers import model_kinds
 from modelplan.outputs.report import printable
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS
@@ -54,7 +55,7 @@ _PLANNER = """\
 class SharedMemoryPlanner : public tflite::MicroMemoryPlanner {
  public:
   TfLiteStatus Init(unsigned char*, int) override {
-    ++model_;
+@CHECK@    ++model_;
     count_ = 0;
     return model_ < kModels ? kTfLiteOk : kTfLiteError;
   }
@@ -108,9 +109,12 @@ def shared_header(shared_plan: SharedPlan, arenas: TflmArenas) -> str:
     models = "".join(_entry(part, name) for part, name in zip(shared_plan.parts, names, strict=True))
     tables = "\n".join(_table(shared_plan, number, name) for number, name in enumerate(names))
     pointer = ABIS[arenas.pinned.abi].pointer
+    kinds = set().union(*(model_kinds(part.file) for part in shared_plan.parts if part.file))
+    guard = guard_of(arenas.pinned.kernels, kinds)
+    planner = _PLANNER.replace("@CHECK@", guard.check("return kTfLiteError;"))
     return f"""\
 // Made by modelplan for {len(names)} models in one arena; ABI {arenas.pinned.abi}, {arenas.pinned.kernels} kernels.
-{_GUIDE}{_promises(shared_plan)}{_BEGIN}{kernels_guard(arenas.pinned.kernels)}
+{_GUIDE}{_promises(shared_plan)}{_BEGIN}{guard.macros()}{guard.symbols()}
 // Head {arenas.pinned.head} bytes, tail {arenas.pinned.tail} bytes.
 inline constexpr std::size_t kSharedArenaBytes = {arenas.pinned.least};
 inline constexpr std::size_t kSharedArenaAlignment = {ALIGNMENT};
@@ -122,7 +126,7 @@ static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} byte
 inline constexpr SharedModel kSharedModels[] = {{
 {models}}};
 
-{_PLANNER}"""
+{planner}"""
 
 
 def _comment(text: str) -> str:

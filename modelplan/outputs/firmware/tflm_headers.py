@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+from modelplan.outputs.firmware.kernels_guard import KernelsGuard, guard_of
 from modelplan.outputs.report import printable
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.arena import Arena
@@ -34,17 +35,19 @@ def arena_header(
 ) -> str:
     """Size and alignment of the arena, the model's hash, and the operators its resolver needs.
 
-    Where the arena is for one kernel library, a build with those of another does not compile. `added` are operators
+    Where the arena is for one kernel library, a program with another one does not build, or `AddOps` returns an error:
+    see `kernels_guard.py`. `added` are operators
     that a rewrite added to the model; a comment names them. `declared` are more lines of the namespace.
     """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
-    pointer, guard, include_guard = ABIS[parts.abi].pointer, kernels_guard(kernels), f"{namespace.upper()}_ARENA_H_"
+    pointer, include_guard = ABIS[parts.abi].pointer, f"{namespace.upper()}_ARENA_H_"
+    guard = guard_of(kernels, model_kinds(model))
     built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
     return f"""\
 // Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
 #ifndef {include_guard}
 #define {include_guard}
-{guard}
+{guard.macros()}
 #include <cstddef>
 
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
@@ -59,14 +62,14 @@ inline constexpr char kModelSha256[] = "{digest}";
 static_assert(kTensorArenaBytes % kTensorArenaAlignment == 0, "the arena ends on its alignment");
 static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
-{_resolver(model, added)}
+{guard.symbols()}{_resolver(model, added, guard)}
 }}  // namespace {namespace}
 
 #endif  // {include_guard}
 """
 
 
-def _resolver(model: FileModel, added: Sequence[str]) -> str:
+def _resolver(model: FileModel, added: Sequence[str], guard: KernelsGuard) -> str:
     """The type of a resolver for the model's operators, and the function that fills it."""
     resolver, own = resolver_methods(model)
     custom = own_operators(own)
@@ -78,7 +81,7 @@ def _resolver(model: FileModel, added: Sequence[str]) -> str:
 using OpResolver = tflite::MicroMutableOpResolver<{max(len(resolver) + len(own), 1)}>;
 
 inline TfLiteStatus AddOps(OpResolver& resolver) {{
-{resolver_calls(resolver)}  return kTfLiteOk;
+{guard.check("return kTfLiteError;")}{resolver_calls(resolver)}  return kTfLiteOk;
 }}
 """
 
@@ -102,21 +105,15 @@ def _converted(model: FileModel) -> str:
     return "\n".join(["", *lines]) + "\n" if lines else ""
 
 
-def kernels_guard(kernels: str) -> str:
-    """Lines that stop a build with the kernels of another library; none where all are meant."""
-    own = {"cmsis": "CMSIS_NN", "esp": "ESP_NN"}.get(kernels.partition("-")[0], "")
-    others = [] if kernels == ALL else [macro for macro in ("CMSIS_NN", "ESP_NN") if macro != own]
-    lines = [
-        f"#ifdef {macro}\n#error sized for {kernels} kernels; name those of this build by --kernels\n#endif"
-        for macro in others
-    ]
-    return "\n" + "\n".join(lines) + "\n" if lines else ""
-
-
 def resolver_calls(methods: Sequence[str]) -> str:
     """Statements that register the operators, each by its method, with `resolver`."""
     lines = (f"  if (resolver.{method}() != kTfLiteOk) return kTfLiteError;\n" for method in methods)
     return "".join(lines) or "  (void)resolver;\n"
+
+
+def model_kinds(model: FileModel) -> set[str]:
+    """The operators of a model, without custom ones."""
+    return {op.kind for subgraph in model.subgraphs for op in subgraph.ops if not op.custom}
 
 
 def resolver_methods(model: FileModel) -> tuple[list[str], list[str]]:
