@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 #: Says in a program that its kernels are the right ones, whatever is found.
 CHECKED = "MODELPLAN_KERNELS_CHECKED"
@@ -176,4 +177,4 @@ def _how_to_say(guard: KernelsGuard) -> str:
 
 def guard_of(kernels: str, kinds: Iterable[str]) -> KernelsGuard:
     """The guard for a model of operators `kinds` and a kernel library or several."""
-    return KernelsGuard(kernels, frozenset(kinds))
+    return KernelsGuard(library_of(kernels), frozenset(kinds))
