@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
 
@@ -20,6 +21,31 @@ class Needs(IntEnum):
     """Other kernels, another runtime, other firmware or a second memory."""
     MODEL = 3
     """Another model, whose accuracy is not known."""
+
+
+class Way(IntEnum):
+    """What a change exchanges, the least first: ways that fit are named in this order."""
+
+    KERNELS = 0
+    """The kernel library of the same runtime."""
+    PLAN = 1
+    """The order or the memory plan in the file."""
+    FILE = 2
+    """The file, for one of other operators with equal outputs."""
+    INTERFACE = 3
+    """What the program passes to the model."""
+    MEMORY = 4
+    """Where the program keeps memory, or who plans it."""
+    C_HELD = 5
+    """The runtime, for plain C with the same inputs and outputs."""
+    C_INTERFACE = 6
+    """The runtime and what the program passes."""
+    C_ROWS = 7
+    """The runtime and how the program passes it: row by row."""
+    RUNTIME = 8
+    """The runtime, for another one."""
+    MODEL = 9
+    """The model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +122,7 @@ class Suggestion:
 
     `steps` name the changes in the order in which they are made. `arena` and `saved_arena` are None where the other
     side counts the planned activations only. `needs` is the most that any of the steps asks for. `commands` are to
-    paste; `todo` says in words what no command does.
+    paste; `todo` says in words what no command does. `way` is the largest exchange that any of the steps makes.
     """
 
     steps: tuple[str, ...]
@@ -108,6 +134,7 @@ class Suggestion:
     needs: Needs
     commands: tuple[str, ...] = ()
     todo: tuple[str, ...] = ()
+    way: Way = Way.PLAN
 
     @property
     def free(self) -> bool:
@@ -123,6 +150,18 @@ class Suggestion:
     def saved(self) -> int:
         """Bytes saved of the arena, or of the planned part where only that can be compared."""
         return self.saved_head if self.saved_arena is None else self.saved_arena
+
+
+def ways_of(suggestions: Iterable[Suggestion], capacity: int) -> tuple[Suggestion, ...]:
+    """Of the suggestions whose arena fits the capacity the one of fewest steps and least bytes for each way.
+
+    The least change comes first.
+    """
+    best: dict[Way, Suggestion] = {}
+    for one in sorted(suggestions, key=lambda one: (one.way, len(one.steps), one.arena or 0)):
+        if one.arena is not None and one.arena <= capacity:
+            best.setdefault(one.way, one)
+    return tuple(best.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +200,12 @@ class Explanation:
 
     @property
     def remedy(self) -> Suggestion | None:
-        """The suggestion that fits the capacity and asks for the least; None where the file fits as it is."""
+        """The first of the ways that fit; None where there is none or the file fits as it is."""
+        return next(iter(self.ways), None)
+
+    @property
+    def ways(self) -> tuple[Suggestion, ...]:
+        """For each way the suggestion that fits the capacity, the least change first; none where the file fits."""
         if self.capacity is None or self.needed.fits(self.capacity):
-            return None
-        fitting = [s for s in self.advice.suggestions if s.arena is not None and s.arena <= self.capacity]
-        return min(fitting, key=lambda suggestion: (suggestion.needs, len(suggestion.steps)), default=None)
+            return ()
+        return ways_of(self.advice.suggestions, self.capacity)

@@ -11,17 +11,18 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports.ladder_report import helped_line
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.file_rewrites import PackedFile, PackRequest, pack
-from modelplan.rewriting.packing import Packing
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import is_group
+from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,7 +34,8 @@ def configure(parser: ArgumentParser) -> None:
     packable = [library.name for library in TFLM.libraries if library.packable]
     words = "the kernel library (default: that of the plan in MODEL, else all)"
     model_options.add_kernels(parser, words, choices=packable)
-    model_options.add_abi(parser)
+    model_options.add_abi(parser, default=None)
+    model_options.add_target(parser)
     parser.add_argument(
         "--shim", metavar="plan.h", help="also a header that pins every buffer, scratch too (with --kernels)"
     )
@@ -51,28 +53,31 @@ def run(arguments: Namespace) -> int:
     headers = [arguments.shim, arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array)]
     files.check_outputs(headers, [arguments.model])
     files.check_suffix(arguments.output, ".tflite")
-    kernels = model_options.kernels_of(arguments)
-    request = PackRequest(arguments.model, arguments.alias, kernels, arguments.abi, arguments.allocator)
-    packed = pack(request)
+    chosen = model_options.chosen_target(arguments)
+    device = chosen.device if chosen else None
+    abi = arguments.abi or (device.abi if device else "") or USUAL_ABI
+    kernels = with_library(model_options.kernels_of(arguments), device.kernels if device else "") or None
+    packed = pack(PackRequest(arguments.model, arguments.alias, kernels, abi, arguments.allocator))
     if arguments.shim and is_group(packed.kernels):
         raise RequestError("--shim pins scratch, which differs by library; name the kernel library by --kernels")
-    gains, plan = packed.gains, packed.plan
+    gains = packed.gains
     written = packed.packed.data if gains or arguments.force else packed.model.data
     files.write(arguments.output, written)
     file = read_tflite(written, arguments.output)
-    write_headers(arguments, file, plan, packed.kernels)
-    write_c_array(arguments.c_array, file, packed.kernels, arguments.abi)
-    write_self_test(arguments.self_test, packed.model, file, packed.kernels, arguments.abi)
+    write_headers(arguments, file, packed, abi)
+    write_c_array(arguments.c_array, file, packed.kernels, abi)
+    write_self_test(arguments.self_test, packed.model, file, packed.kernels, abi)
     outcome = "packed" if gains else "a plan that saves nothing" if arguments.force else "nothing saved"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
     terminal.show([Section(f"{arguments.model}: {outcome}", (*lines, *outcome_lines(packed)))])
     return 0
 
 
-def write_headers(arguments: Namespace, written: FileModel, plan: Packing, kernels: str) -> None:
+def write_headers(arguments: Namespace, written: FileModel, packed: PackedFile, abi: str) -> None:
     """The headers that were asked for."""
+    plan, kernels = packed.plan, packed.kernels
     if arguments.header:
-        parts = arena(written, arguments.abi, kernels)
+        parts = arena(written, abi, kernels)
         files.write(arguments.header, tflm_headers.arena_header(written, parts, kernels))
     if arguments.shim:
         proof.prove(shim_subject(written, plan.pinned, kernels))

@@ -31,6 +31,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--figure", metavar="FILE", help="the memory curves before and after, as .svg or .png")
     model_options.add_planning(parser)
     model_options.add_allocator(parser)
+    model_options.add_target(parser)
     parser.add_argument("--force", action="store_true", help="the output may take the place of the input")
 
 
@@ -42,7 +43,8 @@ def run(arguments: Namespace) -> int:
         )
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     files.check_outputs([arguments.figure], [arguments.model])
-    reordered = reorder(model_options.request_of(ModelRequest, arguments, arguments.model))
+    chosen = model_options.chosen_target(arguments)
+    reordered = reorder(model_options.request_of(ModelRequest, arguments, arguments.model, chosen))
     files.write(arguments.output, reordered.content)
     if arguments.figure:
         files.write(arguments.figure, render(reordered.after, f".order{Path(arguments.figure).suffix}"))

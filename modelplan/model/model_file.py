@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from modelplan.model.graph import Graph
 from modelplan.model.runtime_facts import Runtime
@@ -13,11 +14,40 @@ USUAL_ABI = "32"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A runtime, the name of the ABI that it is built for, and the options that tell `reorder` of the runtime."""
+    """A runtime, the name of the ABI that it is built for, and the options that tell `reorder` of the runtime.
+
+    `given` are the words by which somebody named the device, the kernels and the ABI: option, value, option, value.
+    """
 
     runtime: Runtime
     abi: str
     options: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+
+    @property
+    def build(self) -> tuple[str, ...]:
+        """The options that name device, kernels and ABI as they were given; without any those that are not usual."""
+        if self.given:
+            return self.given
+        kernels = ("--kernels", self.runtime.kernels) if self.runtime.kernels != self.runtime.usual_kernels else ()
+        whole = self.runtime.requires is not None
+        return (*kernels, *(("--abi", self.abi) if whole and self.abi != USUAL_ABI else ()))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All options after which a command asks about the same runtime, device, kernels and ABI."""
+        return (*without_options(self.options, "--kernels"), *self.build)
+
+    def with_kernels(self, runtime: Runtime) -> Target:
+        """The same with the kernels of `runtime`, as if they had been named."""
+        given = (*without_options(self.given, "--kernels"), "--kernels", runtime.kernels)
+        return replace(self, runtime=runtime, given=given)
+
+
+def without_options(words: Sequence[str], *names: str) -> tuple[str, ...]:
+    """Words of options that each have a value, without those of these names."""
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return tuple(word for pair in pairs if pair[0] not in names for word in pair)
 
 
 @dataclass(frozen=True, slots=True)

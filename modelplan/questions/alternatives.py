@@ -15,12 +15,12 @@ from modelplan.checking.verifier.subject import offline_subject, trusting_own_ke
 from modelplan.formats import load_model
 from modelplan.formats.files import read_model
 from modelplan.model import Alternative, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
-from modelplan.model.model_file import ModelFile, Target
+from modelplan.model.model_file import ModelFile, Target, without_options
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.c_fitting import c_requirement
-from modelplan.questions.model_request import Asked, on_target, target_of
+from modelplan.questions.model_request import Asked, ModelRequest, on_target, target_of
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.arena import arena
@@ -67,9 +67,16 @@ def open_on_target(request: Asked) -> tuple[Asked, ModelFile, Target]:
         ModelError: the file cannot be read.
         RequestError: the request names what there is not.
     """
-    file = load_file(request.path, request.dims, request.shapes, request.values)
+    file, given = load_file(request.path, request.dims, request.shapes, request.values), given_words(request)
     request = on_target(request, file)
-    return request, file, target_of(request, file.graph)
+    return request, file, replace(target_of(request, file.graph), given=given)
+
+
+def given_words(request: ModelRequest) -> tuple[str, ...]:
+    """The options by which a request names its device, kernels and ABI."""
+    named = (("--kernels", request.kernels), ("--abi", request.abi))
+    device = request.target.words if request.target else ()
+    return (*device, *(word for option, value in named if value is not None for word in (option, value)))
 
 
 def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:
@@ -180,7 +187,7 @@ def rewritten_files(
     if target.runtime.sorts:
         return
     ordering = ("modelplan", "fit", "--only", "order", file.path, "-o", _ORDERED + Path(file.path).suffix)
-    reorder = shlex.join((*ordering, *target.options))
+    reorder = shlex.join((*ordering, *without_options(target.words, "--abi")))
     ordered = _in_best_order(file, target, order)
     if ordered.file is file and below is not None:
         ordered = replace(ordered, file=None)
@@ -208,9 +215,8 @@ class _Plannable:
     def packed(self, alias: str, change: str) -> Rewritten:
         """The file with a plan under an alias mode."""
         file, model, kernels = self.file, self.model, self.target.runtime.kernels
-        words = ("modelplan", "fit", "--only", "plan", file.path, "-o", _PACKED, "--alias", alias, "--kernels", kernels)
-        usual = kernels == self.target.runtime.libraries[0].name
-        commands = (*self.before, shlex.join(words[:-2] if usual else words))
+        words = ("modelplan", "fit", "--only", "plan", file.path, "-o", _PACKED, "--alias", alias, *self.target.build)
+        commands = (*self.before, shlex.join(words))
         try:
             packing.check_plannable(model)
             if self.reaches(0):  # without any head the arena is too large whatever the plan

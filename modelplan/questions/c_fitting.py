@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
-from modelplan.model import Part, Requirement
+from modelplan.model import Graph, Part, Requirement
 from modelplan.model.model_file import ModelFile
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
-from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, c_ladder
+from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder
+from modelplan.rewriting.standalone_c.stage_search import rows_tried
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
@@ -152,16 +153,58 @@ def _model(request: FitCRequest) -> CModel:
 
 
 def _loaded(path: str, interface: str, kernels: str) -> CModel:
-    graph, file = load_model(path), load_tflite(path)
+    return _c_model(load_model(path), load_tflite(path), interface, kernels)
+
+
+def _c_model(graph: Graph, file: FileModel, interface: str, kernels: str) -> CModel:
     if interface == INTERFACES[0]:
         return CModel(graph, file, kernels)
     changed = with_interface(file.data, graph, interface)
-    return CModel(changed.graph, read_tflite(changed.content, path), kernels)
+    return CModel(changed.graph, read_tflite(changed.content, file.name), kernels)
 
 
 def _names(request: FitCRequest) -> CNames:
     stem = Path(request.output).stem
     return CNames(identifier(request.name or stem), f"{stem}.h", request.section)
+
+
+@dataclass(frozen=True, slots=True)
+class CForm:
+    """What plain C is written for: whose kernels compute, the type of its ends, and whether the input comes by rows."""
+
+    kernels: str = "portable"
+    interface: str = INTERFACES[0]
+    pushed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CEffort:
+    """The most that a plan of plain C may take, in counts: operators, bytes of the file, rows of all stages tried."""
+
+    operators: int
+    nbytes: int
+    rows: int
+
+
+def planned_c(file: ModelFile, form: CForm, effort: CEffort | None = None) -> CRung | None:
+    """The file as plain C by rows, of whole maps where its rows are more than the effort allows.
+
+    None where even that takes more. `fit` makes these plans too, and more, so that its least is no larger.
+
+    Raises:
+        ModelError: operators in it cannot become C; names them all.
+        RequestError: it has no ends of that type, or no rows to hand over.
+        BrokenPlanError: the plan is not right; never to be seen.
+    """
+    if effort and (len(file.graph.ops) > effort.operators or len(file.content) > effort.nbytes):
+        return None
+    model = _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
+    by_rows = effort is None or rows_tried(model.rows) <= effort.rows
+    without = frozenset({"maps" if by_rows else "rows", "overlaps", "parts"})
+    ladder = c_ladder(model, CGoal(without=without, pushed=form.pushed), CNames("net", "net.h"))
+    if ladder.chosen is None:
+        raise TypeError("a ladder without a budget chose nothing")
+    return ladder.chosen
 
 
 def c_requirement(file: ModelFile, kernels: str) -> Requirement:
@@ -170,13 +213,10 @@ def c_requirement(file: ModelFile, kernels: str) -> Requirement:
         "plain C as `modelplan fit --runtime c` writes it: the input is held, rows are kept as long as they are read"
     )
     try:
-        model = CModel(file.graph, read_tflite(file.content, file.path), kernels)
-        goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}))
-        ladder = c_ladder(model, goal, CNames("net", "net.h"))
+        rung = planned_c(file, CForm(kernels))
     except ModelError as problem:
         return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels=kernels)
-    if ladder.chosen is None:
-        raise TypeError("a ladder without a budget chose nothing")
-    ram, buffer = ladder.chosen.ram, ladder.chosen.program.nbytes
+    assert rung is not None
+    ram, buffer = rung.ram, rung.program.nbytes
     parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
     return Requirement(ram, buffer, parts, basis, macro=RAM_MACRO, kernels=kernels)

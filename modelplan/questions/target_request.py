@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -33,6 +33,15 @@ class TargetRequest:
     define: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options and their values that ask for it."""
+        single = {"--target": self.name, "--used": self.used, "--arena-symbol": self.arena_symbol}
+        repeated = {"--reserve": self.reserve, "--define": self.define, "--include": self.include}
+        named = [(option, value) for option, value in single.items() if value is not None]
+        named += [(option, value) for option, values in repeated.items() for value in values]
+        return tuple(word for pair in named for word in pair)
+
 
 def choose_target(request: TargetRequest) -> Chosen | None:
     """The device that is asked for and the block of its memory that holds the arena; None without a name.
@@ -53,7 +62,7 @@ def choose_target(request: TargetRequest) -> Chosen | None:
         raise RequestError("--arena-symbol names a symbol in the program of --used, which is missing")
     from modelplan.targets.choosing import chosen_block
 
-    return chosen_block(wanted_device(request, request.name))
+    return replace(chosen_block(wanted_device(request, request.name)), words=request.words)
 
 
 def wanted_device(request: TargetRequest, name: str) -> Wanted:

@@ -43,7 +43,8 @@ class Chosen:
 
     `block` is None where no memory of the device has a known size and none was chosen; `unknown` says why. `symbol` and
     `arena` are the arena that the program has already; `grown` says that the block is that arena with the free bytes
-    behind what follows it. `linked` says which kernels and ABI the program has, and how that was told.
+    behind what follows it. `linked` says which kernels and ABI the program has, and how that was told. `words` are the
+    options that asked for it.
     """
 
     device: Device
@@ -55,6 +56,7 @@ class Chosen:
     grown: bool = False
     unknown: str = ""
     linked: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def budget(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, SizedFile
 from modelplan.formats.unpacking import inner_stem
 from modelplan.model import bounds
-from modelplan.model.model_file import USUAL_ABI
+from modelplan.model.model_file import without_options
 from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
@@ -136,21 +136,15 @@ def _best(analysis: Analysis) -> Report:
 
 
 def fit_command(analysis: Analysis) -> str:
-    """The command that rewrites the file for the target: to the capacity where one is known, else to the least."""
-    goal = ("--least",) if analysis.capacity is None else ("--budget", str(analysis.capacity))
-    path = analysis.file.path
-    output = f"{inner_stem(path)}{'.c' if analysis.target.runtime.name == C.name else '_fitted.tflite'}"
-    return shlex.join(("modelplan", "fit", path, *build_options(analysis), *goal, "-o", output))
+    """The command that rewrites the file for the target: to a capacity in which it does not fit, else to the least."""
+    path, target, capacity = analysis.file.path, analysis.target, analysis.capacity
+    goal = ("--least",) if capacity is None or analysis.requirement.fits(capacity) else ("--budget", str(capacity))
+    output = f"{inner_stem(path)}{'.c' if target.runtime.name == C.name else '_fitted.tflite'}"
+    words = without_options(target.words, "--alignment", "--pad")
+    return shlex.join(("modelplan", "fit", path, *words, *goal, "-o", output))
 
 
 def explain_command(analysis: Analysis) -> str:
     """The command that explains what the file needs on the target."""
     capacity = () if analysis.capacity is None else ("--capacity", str(analysis.capacity))
-    return shlex.join(("modelplan", "explain", analysis.file.path, *build_options(analysis), *capacity))
-
-
-def build_options(analysis: Analysis) -> tuple[str, ...]:
-    """The options that name the runtime and its kernels and ABI, where they are not the usual ones."""
-    target = analysis.target
-    usual = target.runtime.name == C.name or target.abi == USUAL_ABI
-    return (*target.options, *(() if usual else ("--abi", target.abi)))
+    return shlex.join(("modelplan", "explain", analysis.file.path, *analysis.target.words, *capacity))

@@ -12,15 +12,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from modelplan import runtimes
-from modelplan.answers.explanation import Needs
+from modelplan.answers.explanation import Needs, Way
 from modelplan.formats import load_model
 from modelplan.model import Graph
+from modelplan.model.model_file import without_options
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.explaining import quantising, structure
 from modelplan.questions.explaining.edits import Edit
 from modelplan.questions.explaining.onnx_inputs import with_inputs
+from modelplan.questions.explaining.plain_c import CChange, c_words, in_plain_c
 from modelplan.questions.explaining.shapes import FixedShapeError, Shape, resized_inputs, shapes_for, single_inputs
 from modelplan.questions.explaining.subjects import (
     APART,
@@ -61,8 +63,6 @@ _NAMED = 3
 
 #: Commands that write nothing which a later one reads.
 _ANALYZE = "modelplan analyze "
-#: The ABI that commands need not name.
-_USUAL_ABI = "32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ class TriedChange:
         output: what the command calls the file that it writes; empty where it writes none.
         group: of the changes of one group a model takes one; empty: it goes with all others.
         effort: 0 takes milliseconds and is also tried by `analyze`, 1 plans anew, 2 searches.
+        way: what it exchanges.
+        alone: whether it goes with no other change.
     """
 
     name: str
@@ -91,6 +93,8 @@ class TriedChange:
     output: str = ""
     group: str = ""
     effort: int = 0
+    way: Way = Way.MODEL
+    alone: bool = False
 
     def places(self, subject: ModelSubject) -> Sequence[Place]:
         """Where it can be tried."""
@@ -115,11 +119,14 @@ def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> Mo
 
 def _filled_words(change: TriedChange, before: ModelSubject, place: Place) -> str:
     """The change's command or description, with its blanks filled."""
-    sets = {
-        "reading": _option_words(before, ("--dim", "--shape", "--value")),
-        "planning": _option_words(before, ("--dim", "--shape", "--value", "--alignment", "--pad")),
-        "target": before.target.options,
-        "build": _build(before),
+    given, bound = before.target.build, ("--dim", "--shape", "--value")
+    sets: dict[str, Sequence[str]] = {
+        "reading": _option_words(before, bound),
+        "planning": _option_words(before, (*bound, "--alignment", "--pad")),
+        "ordering": without_options(before.target.words, "--abi"),
+        "device": without_options(given, "--kernels"),
+        "build": given,
+        "library": c_words(before.target),
     }
     return change.how.format(
         file=shlex.quote(before.file),
@@ -134,14 +141,6 @@ def _option_words(subject: ModelSubject, names: Sequence[str]) -> list[str]:
     """The user's options with these names, as text for a command line."""
     given = subject.target.options
     return [word for pair in zip(given[::2], given[1::2], strict=True) if pair[0] in names for word in pair]
-
-
-def _build(subject: ModelSubject) -> list[str]:
-    """The options that name kernels and ABI where they are not the usual ones."""
-    runtime, words = subject.target.runtime, list[str]()
-    if runtime.kernels != runtime.libraries[0].name:
-        words += ["--kernels", runtime.kernels]
-    return words + (["--abi", subject.target.abi] if subject.target.abi != _USUAL_ABI else [])
 
 
 def place_name(subject: ModelSubject, place: Place) -> str:
@@ -241,7 +240,7 @@ def _libraries(subject: ModelSubject) -> Sequence[Place]:
 def _with_library(subject: ModelSubject, place: Place) -> ModelSubject:
     runtime = runtimes.with_kernels(subject.target.runtime, str(place))
     cost = f"kernels for other chips: {runtime.library.explains}"
-    return replace(subject, target=replace(subject.target, runtime=runtime), costs=(*subject.costs, cost))
+    return replace(subject, target=subject.target.with_kernels(runtime), costs=(*subject.costs, cost))
 
 
 def _runtimes(subject: ModelSubject) -> Sequence[Place]:
@@ -370,6 +369,32 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
     return ladder.climb(graph, goal, check=check, processes=1, proved=False)
 
 
+def _writable_as_c(subject: ModelSubject) -> bool:
+    return subject.whole and subject.source is not None and subject.target.runtime.offline_plans
+
+
+def _converted_as_c(subject: ModelSubject) -> bool:
+    return _writable_as_c(subject) and bool(outer_conversions(subject.graph).inner)
+
+
+def _pushed_as_c(subject: ModelSubject) -> bool:
+    return _writable_as_c(subject) and len(subject.graph.inputs) == 1
+
+
+def _pushed_and_converted(subject: ModelSubject) -> bool:
+    return _pushed_as_c(subject) and _converted_as_c(subject)
+
+
+def _c_row(
+    name: str, applies: Callable[[ModelSubject], bool], form: CChange, way: Way, costs: str = ""
+) -> TriedChange:
+    """The row of a form of plain C."""
+    how = " ".join(("modelplan fit {file} --runtime c{library}", *form.words, "--least -o {out}"))
+    return TriedChange(name, applies, in_plain_c(form), costs + _NO_TFLM, Needs.PLATFORM, how, "net.c", "runtime", 2,
+                       way, alone=True)  # fmt: skip
+
+
+_NO_TFLM = "no TFLM; `fit` searches longer and may find less"
 _PACK = "modelplan fit --only plan {file} -o {out} --alias %s{build}"
 _FIT = "modelplan fit {file} --least -o {out}{build}"
 _TRAIN = "accuracy unknown"
@@ -397,41 +422,50 @@ CHANGES: dict[str, TriedChange] = {
                "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the activations to int16, the weights to int8", group="type"),
         TriedChange("int8 inputs and outputs", _converting, _int8_passed, "the program converts", Needs.PLATFORM,
-               _FIT + " --interface int8", "fitted.tflite", "interface", 1),
+               _FIT + " --interface int8", "fitted.tflite", "interface", 1, Way.INTERFACE),
         TriedChange("best order", _orderable, _ordered, "", Needs.NOTHING,
-               "modelplan fit --only order {file} -o {out}{target}", "ordered.{format}", "order", 1),
+               "modelplan fit --only order {file} -o {out}{ordering}", "ordered.{format}", "order", 1, Way.PLAN),
         TriedChange("other kernels", _libraries, _with_library, "", Needs.PLATFORM,
-               "modelplan analyze {file}{planning} --kernels {place}", group="platform", effort=1),
+               "modelplan analyze {file}{planning}{device} --kernels {place}", group="platform", effort=1,
+               way=Way.KERNELS),
         TriedChange("another runtime", _runtimes, _on_runtime, "its code; its own tables are not counted",
-               Needs.PLATFORM, "modelplan analyze {file}{reading} --runtime {place}", group="platform", effort=1),
+               Needs.PLATFORM, "modelplan analyze {file}{reading} --runtime {place}", group="platform", effort=1,
+               way=Way.RUNTIME),
         TriedChange("inputs may be overwritten", lambda subject: subject.target.runtime.inputs == "live",
                _inputs_overwritten, "the caller writes the inputs again before each run", Needs.PLATFORM,
                "let the runtime reuse an input once its last reader has run; {runtime} has no option for it",
-               group="inputs", effort=1),
+               group="inputs", effort=1, way=Way.MEMORY),
         TriedChange("plan", _packable(shares=False), _with_plan("none"), "", Needs.NOTHING, _PACK % "none",
-               "packed.tflite", "plan", 1),
+               "packed.tflite", "plan", 1, Way.PLAN),
         TriedChange("plan: views share bytes", _packable(shares=True), _with_plan("views"), "", Needs.NOTHING,
-               _PACK % "views", "packed.tflite", "plan", 1),
+               _PACK % "views", "packed.tflite", "plan", 1, Way.PLAN),
         TriedChange("plan: in-place outputs", _packable(shares=True), _with_plan("safe"), "", Needs.NOTHING,
-               _PACK % "safe", "packed.tflite", "plan", 1),
+               _PACK % "safe", "packed.tflite", "plan", 1, Way.PLAN),
         TriedChange("plan: pinned scratch", _pins_scratch, _with_plan(PINNED),
                "firmware with the planner of the header", Needs.PLATFORM,
-               _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1),
+               _PACK % "safe" + " --shim plan.h", "packed.tflite", "plan", 1, Way.MEMORY),
         TriedChange("scratch in another memory", _uses_scratch, _scratch_apart, "firmware with a planner of its own",
-               Needs.PLATFORM, "give kernels their scratch from another memory", group="plan"),
+               Needs.PLATFORM, "give kernels their scratch from another memory", group="plan", way=Way.MEMORY),
         TriedChange("plan of modelplan", _only_planned, lambda subject, place: replace(subject, plan=str(place)),
                "firmware or generated code that obeys the plan", Needs.PLATFORM,
                "modelplan analyze {file}{planning} --runtime {runtime} --alias {place} --json plan.json",
-               group="plan", effort=1),
+               group="plan", effort=1, way=Way.MEMORY),
         TriedChange("rewritten without stripes", _fittable, _run_fit(stripes=False), "", Needs.NOTHING,
-               _FIT + " --without split", "fitted.tflite", "plan", 2),
+               _FIT + " --without split", "fitted.tflite", "plan", 2, Way.FILE),
         TriedChange("stripes", _fittable, _run_fit(stripes=True), _LONGER, Needs.WORK, _FIT, "fitted.tflite",
-               "plan", 2),
+               "plan", 2, Way.FILE),
         TriedChange("stripes, int8 inputs and outputs", _converting, _run_fit(stripes=True, interface="int8"),
                "the program converts; " + _LONGER, Needs.PLATFORM, _FIT + " --interface int8", "fitted.tflite",
-               "plan", 2),
+               "plan", 2, Way.INTERFACE),
         TriedChange("tail in another memory", _plannable, lambda subject, _: replace(subject, tail_apart=True),
                "a second arena for the tail", Needs.PLATFORM,
-               "two arenas for tflite::MicroAllocator::Create, the persistent one first", group="tail"),
+               "two arenas for tflite::MicroAllocator::Create, the persistent one first", group="tail", way=Way.MEMORY),
+        _c_row("plain C", _writable_as_c, CChange(), Way.C_HELD),
+        _c_row("plain C, int8 inputs and outputs", _converted_as_c, CChange("int8"), Way.C_INTERFACE,
+               "the program converts; "),
+        _c_row("plain C, its input by rows", _pushed_as_c, CChange(pushed=True), Way.C_ROWS,
+               "the program hands over the input row by row; "),
+        _c_row("plain C, its input by rows, int8 inputs and outputs", _pushed_and_converted, CChange("int8", pushed=True),
+               Way.C_ROWS, "the program converts and hands over the input row by row; "),
     )
 }  # fmt: skip

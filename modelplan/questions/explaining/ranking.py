@@ -79,6 +79,7 @@ class Trials:
             max(change.needs for change, _ in ordered),
             subject.commands,
             subject.todo,
+            max(change.way for change, _ in ordered),
         )
 
 
@@ -200,7 +201,7 @@ def _can_be_made(trials: Trials, step: Step) -> bool:
 def _combinations(trials: Trials, helpful: list[Step]) -> Iterator[Suggestion]:
     """For each class of changes the best combination, where it beats every single change of its class."""
     enabling = [(CHANGES[name], place) for name in _ENABLING for place in CHANGES[name].places(trials.base)]
-    helpful = [step for step in helpful if _saved(trials, (step,)) is not None]
+    helpful = [step for step in helpful if not step[0].alone and _saved(trials, (step,)) is not None]
     best: set[tuple[Step, ...]] = set()
     for most in (Needs.WORK, Needs.PLATFORM, Needs.MODEL):
         steps = [step for step in [*helpful, *(s for s in enabling if s not in helpful)] if step[0].needs <= most]

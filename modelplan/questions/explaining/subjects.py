@@ -41,7 +41,8 @@ class ModelSubject:
     it has changed. `ops` are the operators of the file behind those of the graph, `gone` tensors that nothing uses any
     more. `plan` says how it is planned, `tail_apart` that what TFLM keeps lies in an arena of its own. `commands` made
     it so far, `file` is what they wrote, `todo` says what no command does. `costs` are figures of what was changed.
-    `deadline` is when a search has to end, by `time.monotonic`.
+    `deadline` is when a search has to end, by `time.monotonic`. `needs` is what it needs where a change that exchanges
+    the runtime has planned that already.
     """
 
     graph: Graph
@@ -57,6 +58,7 @@ class ModelSubject:
     todo: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
     deadline: float | None = None
+    needs: Measure | None = None
 
     @property
     def whole(self) -> bool:
@@ -162,6 +164,8 @@ def measured(subject: ModelSubject) -> Measure:
         RefusedChangeError: the runtime would not run it, or it cannot be planned so.
         BrokenPlanError: never to be seen: a plan that breaks its model.
     """
+    if subject.needs is not None:
+        return subject.needs
     graph, model = compacted(subject.graph, subject.model, subject.gone)
     try:
         if subject.whole and model is not None:

@@ -9,7 +9,7 @@ from math import inf
 
 from modelplan.answers.proof import Verdict
 from modelplan.model.c_program import CProgram
-from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.kernel_records import COperator
@@ -91,6 +91,7 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
     """The rungs up to the first that fits a budget, with no budget all of them.
 
     Raises:
+        ModelError: nothing of the model is computed, or one of its ends is a constant.
         RequestError: a rung that there is not, or rows are asked for where the input has none.
         BrokenPlanError: the chosen plan does not compute what the model does; never to be seen.
     """
@@ -116,6 +117,13 @@ def _check(model: CModel, goal: CGoal) -> None:
     unknown = sorted(goal.without - set(C_RUNGS))
     if unknown:
         raise RequestError(f"no rung {unknown[0]!r}; there are: {', '.join(C_RUNGS)}")
+    if not model.rows.order:
+        raise ModelError(f"{model.file.name}: holds no operator that computes, so that there is nothing to write as C")
+    for side, tensors in (("input", model.graph.inputs), ("output", model.graph.outputs)):
+        for tensor in tensors:
+            if tensor not in model.rows.value_of:
+                name = model.graph.tensors[tensor].name
+                raise ModelError(f"{model.file.name}: {side} {name!r} is a constant, which plain C hands to nobody")
     if (goal.max_macs or goal.max_time) and model.kernels != "portable":
         raise RequestError(
             f"only portable kernels compute values again, not {model.kernels}: leave out the work to add"

@@ -14,6 +14,7 @@ from modelplan.rewriting.standalone_c.reading import OperatorReader
 def reduced_block(r: OperatorReader) -> tuple[int, int, int]:
     """Elements along the axes before those that are reduced, along these, and along those behind them."""
     shape = r.input(0).shape
+    r.require(holds=bool(shape), why="a tensor without axes")
     axes = sorted({int(axis) % len(shape) for axis in r.constant(1).ravel()})
     axes = [axis for axis in axes if shape[axis] > 1] or axes[:1]
     r.require(holds=bool(axes), why="no axes")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from modelplan.model.c_program import CProgram
 from modelplan.rewriting.standalone_c.placing_rows import packed_stage, placed_program
+from modelplan.rewriting.standalone_c.row_graph import RowGraph
 from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
 
 _FAR = 1 << 60
@@ -110,6 +112,13 @@ class StageSearch:
 
     def _draft(self, stages: Sequence[StageChoice]) -> CProgram:
         return placed_program(self.graph, stages, _DRAFT_TRIES, self.seed)
+
+
+def rows_tried(rows: RowGraph) -> int:
+    """The rows of the results of all stages that a search for stages may try: a count that its time goes by."""
+    heights = [rows.shape(rows.graph.ops[number].writes[0]).rows for number in rows.order]
+    ends = range(1, len(heights) + 1)
+    return sum(sum(accumulate(reversed(heights[max(0, end - LONGEST) : end]))) for end in ends)
 
 
 def _turned(stages: Sequence[StageChoice], which: Sequence[int]) -> tuple[StageChoice, ...]:
