@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from modelplan.answers.explanation import Suggestion
+from modelplan.answers.explanation import Suggestion, Way
 from modelplan.model import Alternative, Plan, Requirement
 from modelplan.model.model_file import ModelFile, Target
 
@@ -58,21 +58,26 @@ class ComparedFile(PlannedFile):
     reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A command that may find what needs less: what it looks for, and up to how many seconds about it takes."""
+
+    way: Way
+    name: str
+    seconds: int
+    command: str
+
+
 @dataclass(frozen=True, eq=False)
 class Analysis(ComparedFile):
     """All that `analyze` finds out: what a file needs, its plans, and the changes that would lower the need most.
 
-    `suggestions` are those that take little time to try, ranked as `explain` ranks them, which tries the others.
+    `suggestions` are those that take little time to plan, ranked as `explain` ranks them, which tries the others.
+    `searches` take longer; those that are known to bring nothing are left out.
     """
 
     suggestions: tuple[Suggestion, ...] = ()
-
-    @property
-    def fit_saves_at_most(self) -> int:
-        """The bytes of TFLM's planned activations above those that every file keeps: all inputs, or all outputs."""
-        graph, needed = self.file.graph, self.requirement
-        sizes = [sum(graph.tensors[t].nbytes for t in ends) for ends in (graph.inputs, graph.outputs)]
-        return max(needed.head - max(sizes), 0) if needed.macro else 0
+    searches: tuple[Search, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

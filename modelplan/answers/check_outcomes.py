@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from modelplan.answers.explanation import Suggestion
 from modelplan.model import Alternative, Requirement, SessionNeed
 
 #: What a limit is about: `growth` is that of the arena against the baseline.
@@ -113,7 +114,9 @@ class Outcome:
     `needed` is None for a model that could not be sized. `problem` says why, or why it is not known whether a model
     that was sized fits; `exit_code` is that of the problem. A model that its runtime refuses has a requirement with
     refusals. `others` are what else was planned for a model that needs too much, None where there was no time to plan
-    it; `causes` say in one line each what made the model need more or less than in the baseline.
+    it; `ways` are changes that fit, the least first, planned where the arena is too small. `causes` say in one line
+    each what made the model need more or less than in the baseline. `build` are the options that named device, kernels
+    and ABI.
     """
 
     check: Check
@@ -126,6 +129,8 @@ class Outcome:
     others: tuple[Alternative, ...] | None = ()
     earlier: Earlier | None = None
     causes: tuple[str, ...] = ()
+    ways: tuple[Suggestion, ...] = ()
+    build: tuple[str, ...] = ()
 
     @property
     def refusals(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
+from itertools import accumulate
 
 from modelplan.model import Plan, Requirement
 from modelplan.model.model_file import ModelFile
@@ -155,13 +156,25 @@ class Suggestion:
 def ways_of(suggestions: Iterable[Suggestion], capacity: int) -> tuple[Suggestion, ...]:
     """Of the suggestions whose arena fits the capacity the one of fewest steps and least bytes for each way.
 
-    The least change comes first.
+    The least change comes first. Plain C that asks more of the program is left out where it needs no less.
     """
     best: dict[Way, Suggestion] = {}
     for one in sorted(suggestions, key=lambda one: (one.way, len(one.steps), one.arena or 0)):
         if one.arena is not None and one.arena <= capacity:
             best.setdefault(one.way, one)
-    return tuple(best.values())
+    in_c = [best[way] for way in (Way.C_HELD, Way.C_INTERFACE, Way.C_ROWS) if way in best]
+    least = accumulate(((one.arena or 0) for one in in_c), min, initial=capacity + 1)
+    more = {one.way for one, before in zip(in_c, least, strict=False) if (one.arena or 0) >= before}
+    return tuple(one for way, one in best.items() if way not in more)
+
+
+@dataclass(frozen=True, slots=True)
+class CWay:
+    """A form of plain C that fits: what it needs, what the program does for it, and the command."""
+
+    ram: int
+    cost: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True)

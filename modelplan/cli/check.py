@@ -260,6 +260,7 @@ def as_json(outcome: Outcome) -> dict[str, object]:
         "basis": needed.basis,
         "parts": [asdict(part) for part in needed.parts],
         "libraries": [asdict(library) for library in needed.libraries],
+        "ways": [asdict(way) | {"name": way.name, "way": way.way.name.lower()} for way in outcome.ways],
         "alternatives": [_alternative(alternative, outcome.remedies) for alternative in outcome.others or ()],
         **({"session": asdict(needed.session)} if needed.session else {}),
     }

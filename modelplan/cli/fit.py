@@ -155,8 +155,10 @@ def fit_tflite(arguments: Namespace) -> int:
     if request.budget is not None:
         from modelplan.questions.fitting_help import changes_that_fit
 
-        fitting = changes_that_fit(replace(request, kernels=ladder.kernels), arguments.model)
-        help_section = ladder_report.help_section(ladder, request, arguments.model, arguments.output, fitting)
+        given = model_options.given_words(arguments)
+        fitting = changes_that_fit(replace(request, kernels=ladder.kernels), arguments.model, given)
+        files_named = arguments.model, arguments.output
+        help_section = ladder_report.help_section(ladder, request, files_named, given, fitting)
         terminal.show([help_section], more=True)
     return 1
 

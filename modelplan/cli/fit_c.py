@@ -70,6 +70,8 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
     verdict = report.c_verdict(ladder, request, compiled)
     terminal.show([report.c_rungs_section(arguments.model, ladder, request), *verdict])
     if ladder.chosen is None:
+        if request.budget is not None:
+            show_forms(arguments, request)
         return 1
     files.write(arguments.output, ladder.chosen.files.source)
     files.write(header, ladder.chosen.files.header)
@@ -81,6 +83,17 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
         write_figures(figures, drawn_rung(request, ladder))
     terminal.show([Section("", (f"written to {written}",))])
     return 0
+
+
+def show_forms(arguments: Namespace, request: FitCRequest) -> None:
+    """Shows which other forms of plain C would fit."""
+    from modelplan.questions.fitting_help import forms_that_fit  # here, since few ask for what does not fit
+
+    given = model_options.target_options(arguments).words
+    work = ("max_macs", "max_time", "max_flash")
+    more = [(f"--{name.replace('_', '-')}", getattr(arguments, name)) for name in work]
+    words = tuple(word for option, value in more if value is not None for word in (option, value))
+    terminal.show([report.forms_section(forms_that_fit(request, (*given, *words)))], more=True)
 
 
 def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float]) -> FitCRequest:

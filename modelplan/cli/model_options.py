@@ -223,6 +223,13 @@ def target_options(arguments: Namespace) -> TargetRequest:
     )
 
 
+def given_words(arguments: Namespace) -> tuple[str, ...]:
+    """The options that name the device, the kernels and the ABI, as they were given."""
+    named = [(f"--{name}", getattr(arguments, name, None)) for name in ("kernels", "abi")]
+    build = tuple(word for option, value in named if value is not None for word in (option, value))
+    return (*target_options(arguments).words, *build)
+
+
 def chosen_target(arguments: Namespace) -> Chosen | None:
     """The target that the arguments name; None where they name none."""
     return choose_target(target_options(arguments))

@@ -18,11 +18,14 @@ from modelplan.answers.analysis import (
 )
 from modelplan.answers.explanation import Suggestion
 from modelplan.model import Alternative
+from modelplan.model.model_file import Target
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.copied_processes import result_from_copy
 from modelplan.questions.alternatives import alternatives, open_on_target, order_options, unmodified_requirement
 from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
+from modelplan.questions.explaining.quick_ways import as_plain_c, named_kernels, searches
+from modelplan.questions.explaining.ranking import ranked
 from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
@@ -94,7 +97,16 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
         yield planned
         compared = _compared(planned, options, request) if request.advice else planned.followed_by(ComparedFile)
         yield compared
-        yield compared.followed_by(Analysis, suggestions=suggestions(compared.alternatives))
+        quick = suggestions(compared.alternatives)
+        yield _advised(compared, target, quick) if request.advice else compared.followed_by(Analysis)
+
+
+def _advised(compared: ComparedFile, target: Target, quick: Sequence[Suggestion]) -> Analysis:
+    """The analysis with all suggestions; `target` has the kernels that were asked for, not those that decide."""
+    file, needed = compared.file, compared.requirement
+    found = ranked((*named_kernels(file, target, needed), *quick, *as_plain_c(file, target, needed)))
+    longer = tuple(searches(file, target, needed, compared.capacity))
+    return compared.followed_by(Analysis, suggestions=found, searches=longer)
 
 
 def analysis_page(request: AnalyzeRequest, analysis: PlannedFile) -> Page:

@@ -177,29 +177,23 @@ class CForm:
     pushed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CEffort:
-    """The most that a plan of plain C may take, in counts: operators, bytes of the file, rows of all stages tried."""
-
-    operators: int
-    nbytes: int
-    rows: int
+def rows_of_c(file: ModelFile, kernels: str) -> int:
+    """The rows that a search for plain C of a file tries, which its time goes by."""
+    return rows_tried(_c_model(file.graph, read_tflite(file.content, file.path), INTERFACES[0], kernels).rows)
 
 
-def planned_c(file: ModelFile, form: CForm, effort: CEffort | None = None) -> CRung | None:
-    """The file as plain C by rows, of whole maps where its rows are more than the effort allows.
+def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None) -> CRung:
+    """The file as plain C by rows, or of whole maps where a search for rows would try more of them than `most_rows`.
 
-    None where even that takes more. `fit` makes these plans too, and more, so that its least is no larger.
+    `fit` makes these plans too, and more, so that its least is no larger.
 
     Raises:
         ModelError: operators in it cannot become C; names them all.
         RequestError: it has no ends of that type, or no rows to hand over.
         BrokenPlanError: the plan is not right; never to be seen.
     """
-    if effort and (len(file.graph.ops) > effort.operators or len(file.content) > effort.nbytes):
-        return None
     model = _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
-    by_rows = effort is None or rows_tried(model.rows) <= effort.rows
+    by_rows = most_rows is None or rows_tried(model.rows) <= most_rows
     without = frozenset({"maps" if by_rows else "rows", "overlaps", "parts"})
     ladder = c_ladder(model, CGoal(without=without, pushed=form.pushed), CNames("net", "net.h"))
     if ladder.chosen is None:
@@ -216,7 +210,6 @@ def c_requirement(file: ModelFile, kernels: str) -> Requirement:
         rung = planned_c(file, CForm(kernels))
     except ModelError as problem:
         return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels=kernels)
-    assert rung is not None
     ram, buffer = rung.ram, rung.program.nbytes
     parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
     return Requirement(ram, buffer, parts, basis, macro=RAM_MACRO, kernels=kernels)

@@ -1,32 +1,41 @@
-"""What would make a model fit where no rewritten file does."""
+"""What would make a model fit where no rewritten file does, and in which forms plain C would."""
 
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 
-from modelplan.answers.explanation import Needs, Suggestion
+from modelplan.answers.explanation import CWay, Suggestion, ways_of
+from modelplan.formats import load_model
 from modelplan.model import Requirement
 from modelplan.model.model_file import ModelFile, Target
+from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
-from modelplan.questions.c_fitting import c_requirement
-from modelplan.questions.explaining.ranking import advice
-from modelplan.questions.explaining.subjects import Measure, subject_of
+from modelplan.questions.c_fitting import FitCRequest, fit_c
+from modelplan.questions.explaining.changes import CHANGES
+from modelplan.questions.explaining.plain_c import CChange
+from modelplan.questions.explaining.ranking import Trials, advice
+from modelplan.questions.explaining.subjects import Measure, OutOfTimeError, RefusedChangeError, subject_of
 from modelplan.questions.model_fitting import FitRequest
+from modelplan.rewriting.striped_tflite.interface import outer_conversions
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 
-#: Changes that plan anew are tried, searches are not.
+#: Changes that plan anew are tried at each place, and together; those that search are tried one by one.
 _EFFORT = 1
+#: Changes that `fit` itself has tried at length.
+_FITTED = frozenset({"rewritten without stripes", "stripes"})
 
 
-def changes_that_fit(request: FitRequest, path: str) -> tuple[Suggestion, ...]:
-    """What would need no more than the budget, the easiest first: changes of `explain` to the file, and plain C.
+def changes_that_fit(request: FitRequest, path: str, given: tuple[str, ...] = ()) -> tuple[Suggestion, ...]:
+    """For each way the change of `explain` that would need no more than the budget, the least change first.
 
     Args:
         request: what was asked of `fit`, with a budget for the arena.
         path: the file.
+        given: the options by which device, kernels and ABI were named.
 
     Raises:
         ModelError: the file cannot be read.
@@ -34,25 +43,65 @@ def changes_that_fit(request: FitRequest, path: str) -> tuple[Suggestion, ...]:
     if request.budget is None or request.objective != "arena":
         return ()
     file = load_file(path)
-    target = Target(with_kernels(TFLM, request.kernels), str(request.abi))
+    target = Target(with_kernels(TFLM, request.kernels), str(request.abi), given=given)
     needed = unmodified_requirement(file, target)
-    if needed.refusals:
-        return ()
-    tried = advice(subject_of(file, target), Measure(needed.arena, needed.head, whole=True), effort=_EFFORT)
-    every = (*tried.suggestions, *_plain_c(file, request.budget, needed))
-    fitting = [
-        suggestion for suggestion in every if suggestion.arena is not None and suggestion.arena <= request.budget
-    ]
-    return tuple(sorted(fitting, key=lambda suggestion: (suggestion.needs, suggestion.arena)))
+    return () if needed.refusals else ways_that_fit(file, target, needed, request.budget, _FITTED)
 
 
-def _plain_c(file: ModelFile, budget: int, needed: Requirement) -> tuple[Suggestion, ...]:
-    """The model as plain C; nothing where an operator of it has no C."""
-    ours = c_requirement(file, C.kernels)
-    if ours.refusals:
-        return ()
-    output = f"{Path(file.path).stem}.c"
-    words = ("modelplan", "fit", file.path, "--budget", str(budget), "--runtime", "c", "-o", output)
-    saved = needed.arena - ours.arena, needed.head - ours.head
-    name, cost = ("plain C",), ("no TFLM and no optimised kernels",)
-    return (Suggestion(name, ours.arena, ours.head, *saved, cost, Needs.PLATFORM, (shlex.join(words),)),)
+def ways_that_fit(
+    file: ModelFile, target: Target, needed: Requirement, budget: int, without: frozenset[str] = frozenset()
+) -> tuple[Suggestion, ...]:
+    """For each way the change of `explain` with which a file, that needs `needed`, fits the budget: planned.
+
+    Changes `without` are not tried.
+    """
+    subject, start = subject_of(file, target), Measure(needed.arena, needed.head, whole=True)
+    trials = Trials(subject, start)
+
+    def searched() -> Iterator[Suggestion]:
+        for change in CHANGES.values():
+            for place in change.places(subject) if change.effort > _EFFORT and change.name not in without else ():
+                try:
+                    yield trials.suggestion([(change, place)])
+                except (RefusedChangeError, OutOfTimeError):
+                    continue  # one way less
+
+    return ways_of((*advice(subject, start, effort=_EFFORT).suggestions, *searched()), budget)
+
+
+#: Forms of plain C that are tried where one does not fit, with what the program does for them.
+_C_FORMS = (
+    (CChange("int8"), "the program converts inputs and outputs"),
+    (CChange(pushed=True), "the program hands over the input row by row"),
+    (CChange("int8", pushed=True), "the program converts, and hands over the input row by row"),
+)
+
+
+def forms_that_fit(request: FitCRequest, given: tuple[str, ...]) -> tuple[CWay, ...]:
+    """The forms of plain C that would fit where the requested one does not: other kernels, ends, rows.
+
+    Args:
+        request: what was asked of `fit --runtime c`, with a budget.
+        given: the options of the command but for file, budget, form and output.
+    """
+    return tuple(_forms_that_fit(request, given))
+
+
+def _forms_that_fit(request: FitCRequest, given: tuple[str, ...]) -> Iterator[CWay]:
+    own, converts = CChange(request.interface, request.pushed), bool(outer_conversions(load_model(request.path)).inner)
+    tried = [(replace(request, kernels=C.kernels), own, "portable kernels")] if request.kernels != C.kernels else []
+    for form, cost in _C_FORMS:
+        if form.interface != own.interface and (own.interface != CChange().interface or not converts):
+            continue  # with the ends that were asked for, or those that the model has
+        if form != own and form.pushed >= own.pushed:
+            tried.append((replace(request, interface=form.interface, pushed=form.pushed), form, cost))
+    for other, form, cost in tried:
+        try:
+            rung = fit_c(other).chosen
+        except (ModelError, RequestError):
+            continue  # the model has no such form
+        if rung is not None:
+            kernels = () if other.kernels == C.kernels else ("--kernels", other.kernels)
+            words = ("modelplan", "fit", request.path, "--runtime", C.name, *given, *kernels, *form.words)
+            command = shlex.join((*words, "--budget", str(request.budget), "-o", request.output))
+            yield CWay(rung.ram, cost, command)

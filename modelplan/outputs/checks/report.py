@@ -11,13 +11,12 @@ from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
 from modelplan.formats.unpacking import inner_stem
 from modelplan.model import SessionMemory
-from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.reports.arena_report import beside_lines, libraries_line
+from modelplan.outputs.reports.explanation_report import way_lines
 from modelplan.primitives.units import counted, human
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
-from modelplan.runtimes.tflm.kernels import ALL
 
 #: Said of a model for which there was no time to plan it otherwise.
 _NO_TIME = "what would fit was not looked for in the time there was; `modelplan explain` and --seconds look longer"
@@ -165,7 +164,7 @@ def remedy_lines(outcome: Outcome) -> tuple[str, ...]:
     commands = remedy_commands(outcome)
     if commands:
         return (f"fits after: {commands}",)
-    return (f"try: {command}",) if (command := _fit_command(outcome)) else ()
+    return (f"try: {command}",) if not outcome.ways and (command := _fit_command(outcome)) else ()
 
 
 def _fit_command(outcome: Outcome) -> str:
@@ -174,24 +173,30 @@ def _fit_command(outcome: Outcome) -> str:
     short = any(judged.quantity == "arena" and not judged.passed for judged in outcome.judgements)
     if setting is None or limit is None or not short or outcome.refusals:
         return ""
-    model = outcome.check.model
-    build = [] if setting.kernels in (ALL, C.usual_kernels) else ["--kernels", setting.kernels]
+    model, stem = outcome.check.model, inner_stem(outcome.check.model)
     if setting.runtime == C.name:
-        command = ["modelplan", "fit", model, "--runtime", C.name, *build, "--budget", str(limit)]
-        return shlex.join([*command, "-o", f"{inner_stem(model)}.c"])
+        command = ["modelplan", "fit", model, "--runtime", C.name, *outcome.build, "--budget", str(limit)]
+        return shlex.join([*command, "-o", f"{stem}.c"])
     if setting.runtime != TFLM.name:
         return ""
-    build += [] if setting.abi == USUAL_ABI else ["--abi", setting.abi]
-    out = f"{inner_stem(model)}_fitted.tflite"
-    return shlex.join(["modelplan", "fit", model, *build, "--budget", str(limit), "-o", out])
+    return shlex.join(["modelplan", "fit", model, *outcome.build, "--budget", str(limit), "-o", f"{stem}_fitted.tflite"])
 
 
-#: What is tried elsewhere.
-_MORE = "`modelplan explain` tries more than order and plan: stripes, int8 inputs and outputs, other kernels"
+def fitting_lines(outcome: Outcome) -> list[str]:
+    """The ways that fit, the least change first; that there are none where they were looked for."""
+    if outcome.ways:
+        return ["what fits, the least change first:", *way_lines(outcome.ways)]
+    looked = outcome.others and not outcome.remedies and outcome.setting and outcome.setting.runtime == TFLM.name
+    return ["nothing tried fits; `modelplan explain` tries changes together"] if looked else []
 
 
 def outlook(outcome: Outcome) -> list[str]:
-    """The least changes that would fit, or how far the best is from fitting."""
+    """The changes that would fit, or how far the best is from fitting."""
+    return [*_order_or_plan(outcome), *fitting_lines(outcome)]
+
+
+def _order_or_plan(outcome: Outcome) -> list[str]:
+    """What other settings, the best order or a plan do."""
     if outcome.needed is not None and outcome.needed.session is not None:
         return session_outlook(outcome, outcome.needed.session)
     if outcome.remedies and outcome.remedies[0].requirement is not None:
@@ -204,12 +209,12 @@ def outlook(outcome: Outcome) -> list[str]:
     if not lower or lower[-1].requirement is None:
         # Plain C, whose rows no order or plan changes.
         plain_c = outcome.setting is not None and outcome.setting.runtime == C.name
-        return [] if plain_c else ["no other order of its operators and no other plan needs less", _MORE]
+        return [] if plain_c else ["no other order of its operators and no other plan needs less"]
     best = lower[-1].requirement
     shortfalls = outcome.shortfalls(lower[-1])
     missing = [f"{quantity} still {human(size)} too much" for quantity, size in shortfalls if size > 0]
     least = f"{lower[-1].change}: {human(best.arena)}, {', '.join(missing)}"
-    return [f"{least}; nothing tried fits", _MORE]
+    return [least]
 
 
 def session_outlook(outcome: Outcome, session: SessionMemory) -> list[str]:

@@ -6,16 +6,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, SizedFile
-from modelplan.formats.unpacking import inner_stem
+from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, Search, SizedFile
 from modelplan.model import bounds
-from modelplan.model.model_file import without_options
 from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
 from modelplan.outputs.reports.explanation_report import best_lines
 from modelplan.primitives.units import human
-from modelplan.runtimes.c import C
 
 
 def stage_sections(stage: SizedFile) -> Report:
@@ -115,8 +112,18 @@ def reasons_sections(stage: ComparedFile) -> Report:
     return [Section(f"Why {name} shares or not", lines) for name, lines in stage.reasons]
 
 
-#: What `fit` may add to a plan in C, by how much nobody knows before.
-ROWS_IN_PARTS = "perhaps less by rows in parts, which take time to try"
+def search_line(search: Search) -> str:
+    """What a command searches for and how long; by how much that is less is known behind it."""
+    return f"perhaps less: {search.name}, searched for up to about {_ample(search.seconds)}"
+
+
+def _ample(seconds: int) -> str:
+    """Seconds rounded up, as minutes where they are many.
+
+    >>> _ample(23), _ample(100)
+    ('25 s', '2 minutes')
+    """
+    return f"{-(-seconds // 5) * 5} s" if seconds <= 60 else f"{-(-seconds // 60)} minutes"
 
 
 def _best(analysis: Analysis) -> Report:
@@ -124,24 +131,10 @@ def _best(analysis: Analysis) -> Report:
     if analysis.requirement.refusals:
         return []
     lines, commands = best_lines(analysis.suggestions), [f"{explain_command(analysis)}  # tries the rest"]
-    untried = analysis.fit_saves_at_most
-    if 100 * untried >= max(analysis.requirement.arena, 1):
-        most = max((suggestion.saved for suggestion in analysis.suggestions[: len(lines)]), default=0)
-        words = f"at most {untried:,} bytes less of the planned activations: stripes, which take time to try"
-        words = ROWS_IN_PARTS if analysis.target.runtime.name == C.name else words
-        lines.insert(0 if untried > most else len(lines), words)
-        commands.insert(0, fit_command(analysis))
+    lines += map(search_line, analysis.searches)
+    commands = [*(search.command for search in analysis.searches), *commands]
     shown_lines = tuple(lines or ["nothing that takes no time to try"])
     return [Section("What would help most", shown_lines, commands=tuple(commands))]
-
-
-def fit_command(analysis: Analysis) -> str:
-    """The command that rewrites the file for the target: to a capacity in which it does not fit, else to the least."""
-    path, target, capacity = analysis.file.path, analysis.target, analysis.capacity
-    goal = ("--least",) if capacity is None or analysis.requirement.fits(capacity) else ("--budget", str(capacity))
-    output = f"{inner_stem(path)}{'.c' if target.runtime.name == C.name else '_fitted.tflite'}"
-    words = without_options(target.words, "--alignment", "--pad")
-    return shlex.join(("modelplan", "fit", path, *words, *goal, "-o", output))
 
 
 def explain_command(analysis: Analysis) -> str:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os.path import commonpath, relpath
 from pathlib import Path
 
 from modelplan.answers.analysis import Analysis, ComparedFile, RunFile, SizedFile
-from modelplan.answers.explanation import Suggestion
+from modelplan.answers.explanation import Suggestion, Way, ways_of
 from modelplan.answers.summary import summary
 from modelplan.model import Graph, SessionMemory
 from modelplan.outputs.report import Pasted, Report, Section, Table, folded, folded_apart
 from modelplan.outputs.reports.analysis_report import (
-    ROWS_IN_PARTS,
     explain_command,
-    fit_command,
     reasons_sections,
     requirement_section,
+    search_line,
 )
 from modelplan.primitives.units import counted
-from modelplan.runtimes.c import C
 
-#: Rows of the tables of what is alive, of settings, and of changes.
+#: Rows of the tables of what is alive and of settings.
 _ROWS = 3
-#: Where the table of kernel libraries has more rows than this, one change less is shown.
-_LONG_TABLE = 5
+#: Lines of the whole report and columns of a line, by which changes are left out; lines that a title may be folded into.
+_LINES, _COLUMNS, _FOLDED = 25, 76, 0
+#: Changes without a command, of those that save most, that may be shown.
+_OTHERS = 3
 #: Characters of a line above the peak, which may quote names and what a runtime said.
 _LONGEST_LINE = 300
 
@@ -105,30 +105,45 @@ def _advice(analysis: Analysis) -> Report:
 
 
 def _remedies(analysis: Analysis) -> list[str]:
-    """The changes that are shown, most saved first: what each saves, and the commands below it."""
-    rows = []
-    for suggestion in _shown(analysis):
-        cost = "" if suggestion.free else f" ({suggestion.costs[0]})"
-        commands = [Pasted(f"  {' && '.join(suggestion.commands)}")] if suggestion.commands else []
-        rows.append((suggestion.saved, f"{suggestion.saved:,} bytes less: {suggestion.name}{cost}", commands))
-    most = analysis.fit_saves_at_most
-    if most >= _worth_showing(analysis):
-        how = f"up to {most:,} bytes less: order, overlaps, stripes; takes time to try"
-        how = ROWS_IN_PARTS if analysis.target.runtime.name == C.name else how
-        rows.append((most, how, [Pasted(f"  {fit_command(analysis)}")]))
-    rows.sort(key=lambda row: -row[0])
-    return [line for _, saved, commands in rows for line in (saved, *commands)]
+    """The changes that are shown, the least change first: what each saves, and its commands below it."""
+    left, shown = _LINES - _lines_above(analysis), list[tuple[Way, str, list[str]]]()
+    for way, words, commands in _candidates(analysis):
+        lines = 1 + (len(words) > _COLUMNS) + len(commands)
+        if lines <= left:
+            left -= lines
+            shown.append((way, words, commands))
+    shown.sort(key=lambda row: row[0])
+    return [line for _, words, commands in shown for line in (words, *(Pasted(f"  {c}") for c in commands))]
 
 
-def _shown(analysis: Analysis) -> list[Suggestion]:
-    """The change that saves most of those that a command carries out, and the one of those that need more than that."""
+def _candidates(analysis: Analysis) -> Iterator[tuple[Way, str, list[str]]]:
+    """What could be shown, the most useful first: for each way of a command its largest saving, then one more."""
     needed, capacity = analysis.requirement, analysis.capacity
-    long = len({(library.arena, library.head, library.tail) for library in needed.libraries}) > _LONG_TABLE
-    short = bool(needed.libraries) and capacity is not None and not needed.fits(capacity)
-    room = _ROWS - 1 - long - short
+    short = capacity is not None and not needed.fits(capacity)
     worth = [suggestion for suggestion in analysis.suggestions if suggestion.saved >= _worth_showing(analysis)]
-    commanded = [suggestion for suggestion in worth if suggestion.commands][:1]
-    return [*commanded, *(suggestion for suggestion in worth if not suggestion.commands)][:room]
+    best = {one.way: one for one in sorted(worth, key=lambda one: one.saved) if one.commands and one.way is not Way.MODEL}
+    rows = {way: (way, _saving(one), [" && ".join(one.commands)]) for way, one in best.items()}
+    for search in analysis.searches if short or Way.KERNELS not in rows else ():
+        rows[search.way] = search.way, search_line(search), [search.command]
+    fitting = [one.way for one in ways_of(best.values(), capacity)] if short and capacity is not None else []
+    order = (*fitting, *([Way.FILE] if short else []), Way.KERNELS, Way.FILE, Way.C_HELD, Way.PLAN)
+    yield from (rows[way] for way in dict.fromkeys((*order, *rows)) if way in rows)
+    yield from ((one.way, _saving(one), list[str]()) for one in worth[:_OTHERS] if not one.commands)
+
+
+def _saving(suggestion: Suggestion) -> str:
+    cost = "" if suggestion.free else f" ({suggestion.costs[0]})"
+    return f"{suggestion.saved:,} bytes less: {suggestion.name}{cost}"
+
+
+def _lines_above(analysis: Analysis) -> int:
+    """Lines of the report before the changes, and the two around them."""
+    needed = analysis.requirement
+    kinds = len({(library.arena, library.head, library.tail) for library in needed.libraries})
+    short = analysis.capacity is not None and not needed.fits(analysis.capacity)
+    headline = 4 + len(needed.remarks) + (kinds + 2 if kinds else 0) + (analysis.capacity is not None) + short
+    alive = min(_ROWS, len(summary(analysis.unmodified).alive))
+    return headline + (2 + alive + _FOLDED) + 3
 
 
 def _worth_showing(stage: SizedFile) -> int:

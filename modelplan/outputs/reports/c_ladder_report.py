@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from modelplan.outputs.report import Section, Table
+from modelplan.outputs.report import Pasted, Section, Table
 from modelplan.primitives.units import human
 from modelplan.rewriting.standalone_c.ladder import C_RUNGS, CGoal, CLadder, CRung
 
 if TYPE_CHECKING:
+    from modelplan.answers.explanation import CWay
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
@@ -30,6 +32,14 @@ def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
     how = "the input comes row by row" if goal.pushed else "the input is held"
     headings = ("rung", ">RAM", ">buffer", ">tables", "runs together", "what it adds")
     return Section(f"{name} as plain C, {how}, in bytes", (), Table(headings, rows))
+
+
+def forms_section(ways: Sequence[CWay]) -> Section:
+    """What other forms of plain C would fit, with their commands."""
+    if not ways:
+        return Section("", ("no other kernels, ends or rows of plain C fit",))
+    lines = [line for way in ways for line in (f"{way.ram:,} bytes: {way.cost}", Pasted(f"  {way.command}"))]
+    return Section("What would fit, the least change first", tuple(lines))
 
 
 def _scratch(rung: CRung) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from modelplan.answers.explanation import (
@@ -15,7 +15,7 @@ from modelplan.answers.explanation import (
     Peak,
     Suggestion,
 )
-from modelplan.outputs.report import Report, Section, Table, folded_apart
+from modelplan.outputs.report import Pasted, Report, Section, Table, folded_apart
 from modelplan.outputs.reports.arena_report import headline, settings_section
 from modelplan.primitives.units import counted, human
 from modelplan.runtimes.c import RAM_MACRO
@@ -113,11 +113,20 @@ def _remedy(explanation: Explanation) -> Sequence[Section]:
         return [
             Section("The least that makes it fit", (f"settings of the session: {fitting.settings}: {spare} to spare",))
         ]
-    remedy = explanation.remedy
-    if remedy is None:
+    if not explanation.ways:
         return [Section(f"Nothing that was tried fits in {human(explanation.capacity)}")]
-    spare = human(explanation.capacity - (remedy.arena or 0))
-    return [Section("The least that makes it fit", (f"{remedy.name}: {spare} to spare",), commands=remedy.commands)]
+    title = f"What fits in {human(explanation.capacity)}, the least change first"
+    return [Section(title, tuple(way_lines(explanation.ways)))]
+
+
+def way_lines(ways: Iterable[Suggestion]) -> Iterator[str]:
+    """For each way that fits what it needs and costs, and its commands or what to do."""
+    for one in ways:
+        cost = "" if one.free else f" ({'; '.join(one.costs)})"
+        yield f"{one.arena:,} bytes: {one.name}{cost}"
+        if one.commands:
+            yield Pasted(f"  {' && '.join(one.commands)}")
+        yield from (f"  {words}" for words in one.todo)
 
 
 def peak_sections(peak: Peak) -> Report:
@@ -261,6 +270,7 @@ def as_json(explanation: Explanation) -> str:
         "model": explanation.model,
         "capacity": explanation.capacity,
         "fits_after": explanation.remedy.name if explanation.remedy else None,
+        "ways_that_fit": [way.name for way in explanation.ways],
         "requirement": asdict(explanation.needed),
         "peak": asdict(explanation.peak),
         "suggestions": [
@@ -268,6 +278,7 @@ def as_json(explanation: Explanation) -> str:
                 "name": suggestion.name,
                 **asdict(suggestion),
                 "needs": suggestion.needs.name.lower(),
+                "way": suggestion.way.name.lower(),
                 "free": suggestion.free,
             }
             for suggestion in explanation.advice.suggestions

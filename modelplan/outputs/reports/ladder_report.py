@@ -7,8 +7,8 @@ from shlex import join, quote
 
 from modelplan.answers.explanation import Suggestion
 from modelplan.answers.helped_library import HelpedLibrary
-from modelplan.model.model_file import USUAL_ABI
-from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.outputs.report import Section, Table
+from modelplan.outputs.reports.explanation_report import way_lines
 from modelplan.primitives.units import counted, human
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
@@ -16,8 +16,6 @@ from modelplan.runtimes.tflm.declaration import MACRO
 from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES
 from modelplan.runtimes.tflm.kernels import ALL
 
-#: Changes that are shown where nothing fits.
-_MOST_CHANGES = 4
 #: Shares of more work and time that are offered where nothing fits.
 _MORE_MACS, _MORE_TIME = 0.2, 0.3
 
@@ -109,35 +107,27 @@ def next_section(
     return Section("Next", tuple(lines), commands=tuple(commands))
 
 
-def help_section(ladder: Ladder, goal: Goal, original: str, output: str, suggestions: Sequence[Suggestion]) -> Section:
-    """What would fit in the budget where no rewritten file does."""
+def help_section(
+    ladder: Ladder, goal: Goal, names: tuple[str, str], build: Sequence[str], ways: Sequence[Suggestion]
+) -> Section:
+    """What would fit in the budget where no rewritten file does.
+
+    `names` are those of the model and of the output, `build` the options that named device, kernels and ABI.
+    """
     assert goal.budget is not None
-    build = [] if ladder.kernels == ALL else ["--kernels", ladder.kernels]
-    build += [] if str(goal.abi) == USUAL_ABI else ["--abi", str(goal.abi)]
+    original, output = names
     words = ("modelplan", "explain", original, *build, "--capacity", str(goal.budget))
     more = [f"{join(words)}  # all changes, ranked"]
     if ladder.kernels == ALL:
-        words = ("modelplan", "fit", original, "--budget", str(goal.budget), "--kernels", "cmsis-nn", "-o", output)
+        words = ("modelplan", "fit", original, *build, "--budget", str(goal.budget), "--kernels", "cmsis-nn", "-o", output)
         more.append(f"{join(words)}  # for Cortex-M alone; likewise --kernels esp-nn or --target BOARD")
     if (goal.max_macs < _MORE_MACS or goal.max_time < _MORE_TIME) and (ladder.bound or 0) <= goal.budget:
         caps = ("--max-macs", f"{_MORE_MACS:.0%}", "--max-time", f"{_MORE_TIME:.0%}")
         words = ("modelplan", "fit", original, *build, "--budget", str(goal.budget), *caps, "-o", output)
         more.append(f"{join(words)}  # a run may take longer")
-    if not suggestions:
+    if not ways:
         return Section("No single change that is quick to try fits", commands=tuple(more))
-    lines = [
-        line
-        for suggestion in suggestions[:_MOST_CHANGES]
-        for line in (
-            f"{suggestion.arena:,} bytes: {suggestion.name}{_cost(suggestion)}",
-            *(Pasted(f"  {c}") for c in suggestion.commands[-1:]),
-        )
-    ]
-    return Section("What would fit", tuple(lines), commands=tuple(more))
-
-
-def _cost(suggestion: Suggestion) -> str:
-    return "" if suggestion.free else f" ({suggestion.costs[0]})"
+    return Section("What would fit, the least change first", tuple(way_lines(ways)), commands=tuple(more))
 
 
 def _needs(rung: Rung, goal: Goal) -> list[str]:

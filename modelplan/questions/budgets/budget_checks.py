@@ -16,6 +16,7 @@ from modelplan.formats.files import read_text
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.primitives.units import human
+from modelplan.questions.alternatives import given_words
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.project_budgets import (
     ONE_TEXT,
@@ -236,13 +237,13 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     check, bound, session = asked.check, (asked.request.dims, asked.request.shapes), session_asked(asked.request)
     begin_measuring(asked.request)
     file = measurements.file(check.model, *bound, asked.request.values)
-    runs_on = target_of(on_target(asked.request, file), file.graph)
+    runs_on = replace(target_of(on_target(asked.request, file), file.graph), given=given_words(asked.request))
     if asked.request.target:
         require_host(file, runs_on, asked.request.target.device.name, asked.request.target.device.abi)
     needed = measurements.requirement(file, runs_on, session)
     if has_sessions(file, runs_on) and needed.session is None:
         return Outcome(check, problem=f"{check.model}: {needed.basis}", exit_code=1)
-    judged = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound))
+    judged = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound), build=runs_on.build)
     figures = judged.figures
     if figures is None:
         return replace(judged, exit_code=1)
@@ -262,7 +263,8 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     short = any(not judgement.passed for judgement in judged.judgements if judgement.quantity != "flash")
     short = short and not needed.measured  # of other forms the plan alone is known
     judged = replace(judged, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
-    return replace(judged, exit_code=1, others=measurements.others(file, runs_on) if short else ())
+    judged = replace(judged, exit_code=1, others=measurements.others(file, runs_on) if short else ())
+    return replace(judged, ways=measurements.ways(file, runs_on, needed, check.limits.arena))
 
 
 Baseline = SavedFigures | Revision

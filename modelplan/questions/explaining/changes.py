@@ -239,7 +239,8 @@ def _libraries(subject: ModelSubject) -> Sequence[Place]:
 
 def _with_library(subject: ModelSubject, place: Place) -> ModelSubject:
     runtime = runtimes.with_kernels(subject.target.runtime, str(place))
-    cost = f"kernels for other chips: {runtime.library.explains}"
+    unnamed = subject.target.runtime.kernels == runtime.usual_kernels
+    cost = f"{'if these are yours' if unnamed else 'kernels for other chips'}: {runtime.library.explains}"
     return replace(subject, target=subject.target.with_kernels(runtime), costs=(*subject.costs, cost))
 
 
@@ -394,7 +395,7 @@ def _c_row(
                        way, alone=True)  # fmt: skip
 
 
-_NO_TFLM = "no TFLM; `fit` searches longer and may find less"
+_NO_TFLM = "no TFLM"
 _PACK = "modelplan fit --only plan {file} -o {out} --alias %s{build}"
 _FIT = "modelplan fit {file} --least -o {out}{build}"
 _TRAIN = "accuracy unknown"

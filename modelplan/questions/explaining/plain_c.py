@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from modelplan.formats.unpacking import inner_stem
 from modelplan.model.model_file import Target, without_options
-from modelplan.questions.c_fitting import CEffort, CForm, planned_c
+from modelplan.questions.c_fitting import CForm, planned_c
 from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOfTimeError, RefusedChangeError
 from modelplan.runtimes.c import C
 
-#: What a plan takes at most where no time is stated; `fit` itself goes on.
-EFFORT = CEffort(operators=1_000, nbytes=8_000_000, rows=500_000)
+#: Of larger models whole maps are planned, of the largest nothing; `fit` itself goes on.
+_MOST_ROWS, _MOST_OPERATORS, _MOST_BYTES = 500_000, 400, 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +36,28 @@ def c_words(target: Target) -> tuple[str, ...]:
     return device if c_kernels(target) == C.kernels else (*device, "--kernels", c_kernels(target))
 
 
+def c_command(path: str, target: Target) -> str:
+    """The command that writes a file as plain C of least memory, for a target."""
+    words = ("modelplan", "fit", path, "--runtime", C.name, *c_words(target), "--least")
+    return shlex.join((*words, "-o", f"{inner_stem(path)}.c"))
+
+
 def c_kernels(target: Target) -> str:
     """The kernels of plain C for a target: those that were named where plain C calls them, else its own."""
     named = "--kernels" in target.given and target.runtime.kernels in C.library_names
     return target.runtime.kernels if named else C.kernels
 
 
-def in_plain_c(form: CChange, effort: CEffort = EFFORT) -> Callable[[ModelSubject, object], ModelSubject]:
+def in_plain_c(form: CChange) -> Callable[[ModelSubject, object], ModelSubject]:
     """The change that replaces the runtime by plain C of this form."""
 
     def make(subject: ModelSubject, _: object) -> ModelSubject:
         if subject.source is None:
             raise RefusedChangeError("plain C is written of the unmodified file")
         subject.check_time()
-        rung = planned_c(subject.source, CForm(c_kernels(subject.target), form.interface, form.pushed), effort)
-        if rung is None:
+        if len(subject.source.graph.ops) > _MOST_OPERATORS or len(subject.source.content) > _MOST_BYTES:
             raise OutOfTimeError
+        rung = planned_c(subject.source, CForm(c_kernels(subject.target), form.interface, form.pushed), _MOST_ROWS)
         return replace(subject, source=None, needs=Measure(rung.ram, rung.program.nbytes, whole=True))
 
     return make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from modelplan.answers.explanation import Needs, Suggestion
+from modelplan.answers.explanation import Needs, Suggestion, Way
 from modelplan.model import Alternative, Plan, Requirement, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.questions.explaining.ranking import advice, ranked
@@ -40,7 +40,7 @@ def _suggestion(alternative: Alternative, needed: Requirement) -> Suggestion:
     assert alternative.requirement is not None
     arena, head = alternative.requirement.arena, alternative.requirement.head
     saved = needed.arena - arena, needed.head - head
-    return Suggestion((alternative.change,), arena, head, *saved, (), Needs.NOTHING, alternative.commands)
+    return Suggestion((alternative.change,), arena, head, *saved, (), Needs.NOTHING, alternative.commands, way=Way.PLAN)
 
 
 def _at_the_peak(plan: Plan) -> Iterator[int]:

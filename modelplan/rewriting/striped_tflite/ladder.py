@@ -34,6 +34,7 @@ from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, Mod
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
+from modelplan.rewriting.striped_tflite.unplannable import why_unplannable
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.rewriting.stripes.ordering import hoisted, late_reads
@@ -217,7 +218,7 @@ class _Climb:
         yield from self._unplanned()
         file = read_tflite(self.model.data, self.model.name)
         refused = refusal_lines(refusals(file, self.goal.abi, self.goal.kernels))
-        if reason := f"TFLM does not run it: {refused[0]}" if refused else _unplannable(file, self.graph):
+        if reason := f"TFLM does not run it: {refused[0]}" if refused else why_unplannable(file, self.graph):
             self.remarks.append(f"no other rung: {reason}")
             return
         without = self._left_out(file)
@@ -357,24 +358,6 @@ class _Climb:
             cheapest = self.goal.budget is not None and fitting
             allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
             yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.rank)
-
-
-def _unplannable(file: FileModel, graph: Graph) -> str:
-    """Why the file's memory cannot be planned by this module, empty where it can."""
-    called = [op for subgraph in file.subgraphs for op in subgraph.ops if op.calls]
-    if any(op.kind != "CALL_ONCE" for op in called) or len(file.subgraphs) != 1 + len(called):
-        callers = (f"op {i} {op.kind}" for i, op in enumerate(file.subgraphs[0].ops) if op.calls)
-        listed = ", ".join(callers) or "no operator of the main graph"
-        return (
-            f"it has {len(file.subgraphs)} subgraphs ({listed} runs others), and these plans are for one alone;"
-            " `modelplan fit --only plan` plans such files without stripes"
-        )
-    if file.compressed:
-        return "its weights are compressed by metadata"
-    if len(file.subgraphs[0].ops) != len(graph.ops):
-        return "its graph has other operators than the file"
-    strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u"})
-    return f"it holds {', '.join(strange)}" if strange else ""
 
 
 def same_scale(data: bytes) -> Callable[[int, int], bool]:
