@@ -159,13 +159,13 @@ def ways_of(suggestions: Iterable[Suggestion], capacity: int) -> tuple[Suggestio
     The least change comes first. Plain C that asks more of the program is left out where it needs no less.
     """
     best: dict[Way, Suggestion] = {}
-    for one in sorted(suggestions, key=lambda one: (one.way, len(one.steps), one.arena or 0)):
-        if one.arena is not None and one.arena <= capacity:
-            best.setdefault(one.way, one)
+    for change in sorted(suggestions, key=lambda change: (change.way, len(change.steps), change.arena or 0)):
+        if change.arena is not None and change.arena <= capacity:
+            best.setdefault(change.way, change)
     in_c = [best[way] for way in (Way.C_HELD, Way.C_INTERFACE, Way.C_ROWS) if way in best]
-    least = accumulate(((one.arena or 0) for one in in_c), min, initial=capacity + 1)
-    more = {one.way for one, before in zip(in_c, least, strict=False) if (one.arena or 0) >= before}
-    return tuple(one for way, one in best.items() if way not in more)
+    least = accumulate(((change.arena or 0) for change in in_c), min, initial=capacity + 1)
+    more = {change.way for change, before in zip(in_c, least, strict=False) if (change.arena or 0) >= before}
+    return tuple(change for way, change in best.items() if way not in more)
 
 
 @dataclass(frozen=True, slots=True)

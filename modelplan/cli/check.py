@@ -246,6 +246,8 @@ def available(text: str | None, chosen: Chosen) -> list[str]:
 
 def as_json(outcome: Outcome) -> dict[str, object]:
     """The outcome as an object."""
+    from modelplan.outputs.reports.explanation_report import suggestion_fields
+
     check, needed, limit = outcome.check, outcome.needed, outcome.check.limits.arena
     if needed is None:
         return {"model": check.model, "fits": False, "problem": outcome.problem}
@@ -260,7 +262,7 @@ def as_json(outcome: Outcome) -> dict[str, object]:
         "basis": needed.basis,
         "parts": [asdict(part) for part in needed.parts],
         "libraries": [asdict(library) for library in needed.libraries],
-        "ways": [asdict(way) | {"name": way.name, "way": way.way.name.lower()} for way in outcome.ways],
+        "ways": [suggestion_fields(way) for way in outcome.ways],
         "alternatives": [_alternative(alternative, outcome.remedies) for alternative in outcome.others or ()],
         **({"session": asdict(needed.session)} if needed.session else {}),
     }

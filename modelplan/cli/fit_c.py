@@ -70,8 +70,7 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
     verdict = report.c_verdict(ladder, request, compiled)
     terminal.show([report.c_rungs_section(arguments.model, ladder, request), *verdict])
     if ladder.chosen is None:
-        if request.budget is not None:
-            show_forms(arguments, request)
+        show_forms(arguments, request)
         return 1
     files.write(arguments.output, ladder.chosen.files.source)
     files.write(header, ladder.chosen.files.header)
@@ -86,7 +85,9 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
 
 
 def show_forms(arguments: Namespace, request: FitCRequest) -> None:
-    """Shows which other forms of plain C would fit."""
+    """Shows which other forms of plain C would fit the budget, if there is one."""
+    if request.budget is None:
+        return
     from modelplan.questions.fitting_help import forms_that_fit  # here, since few ask for what does not fit
 
     given = model_options.target_options(arguments).words

@@ -153,9 +153,9 @@ class Problem:
         buffers, numbers, deltas = self.groups.T
         if self.groups.size and (numbers.min() < 0 or deltas.min() < 0 or deltas.max() > 2**60):
             raise ValueError("a row of groups needs a group and a delta of at least 0, of at most 2^60")
-        if len(buffers) and len(np.unique(buffers)) != len(buffers):
-            buffer_ids, counts = np.unique(buffers, return_counts=True)
-            raise ValueError(f"buffer {self.names[int(buffer_ids[np.argmax(counts)])]!r} is in two groups")
+        ordered = np.sort(buffers)  # np.unique would import masked arrays
+        if (twice := ordered[1:] == ordered[:-1]).any():
+            raise ValueError(f"buffer {self.names[int(ordered[np.argmax(twice)])]!r} is in two groups")
         first, second, least, most = self.meetings.T
         if self.meetings.size and ((first == second).any() or (least > most).any() or np.abs(least).max() > 2**60):
             raise ValueError("a meeting needs two buffers and distances with least <= most")

@@ -104,9 +104,9 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
 def _advised(compared: ComparedFile, target: Target, quick: Sequence[Suggestion]) -> Analysis:
     """The analysis with all suggestions; `target` has the kernels that were asked for, not those that decide."""
     file, needed = compared.file, compared.requirement
-    found = ranked((*named_kernels(file, target, needed), *quick, *as_plain_c(file, target, needed)))
+    suggestions = ranked((*named_kernels(file, target, needed), *quick, *as_plain_c(file, target, needed)))
     longer = tuple(searches(file, target, needed, compared.capacity))
-    return compared.followed_by(Analysis, suggestions=found, searches=longer)
+    return compared.followed_by(Analysis, suggestions=suggestions, searches=longer)
 
 
 def analysis_page(request: AnalyzeRequest, analysis: PlannedFile) -> Page:

@@ -58,7 +58,7 @@ def ways_that_fit(
     subject, start = subject_of(file, target), Measure(needed.arena, needed.head, whole=True)
     trials = Trials(subject, start)
 
-    def searched() -> Iterator[Suggestion]:
+    def long_search_results() -> Iterator[Suggestion]:
         for change in CHANGES.values():
             for place in change.places(subject) if change.effort > _EFFORT and change.name not in without else ():
                 try:
@@ -66,7 +66,7 @@ def ways_that_fit(
                 except (RefusedChangeError, OutOfTimeError):
                     continue  # one way less
 
-    return ways_of((*advice(subject, start, effort=_EFFORT).suggestions, *searched()), budget)
+    return ways_of((*advice(subject, start, effort=_EFFORT).suggestions, *long_search_results()), budget)
 
 
 #: Forms of plain C that are tried where one does not fit, with what the program does for them.

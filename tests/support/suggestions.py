@@ -38,6 +38,9 @@ def carried_out(one: Suggestion, folder: Path, target: Target, run: Run) -> Figu
     words = shlex.split(one.commands[-1])[1:]
     if words[0] == "analyze":
         return _analysed(words, folder, run, one)
+    if "--runtime" in words and words[0] == "fit":  # plain C, whose buffer is its head
+        ram, buffer = (re.findall(rf"^\s*{part} .*?([\d,]+) B\b", said, re.MULTILINE)[0] for part in ("RAM", "buffer"))
+        return int(ram.replace(",", "")), int(buffer.replace(",", ""))
     if "--shim" in words:
         (pinned,) = re.findall(r"all pinned .*?([\d,]+) B", said)
         return one.arena, int(pinned.replace(",", ""))

@@ -69,12 +69,16 @@ def test_the_number_the_peak_and_remedies_stand_there(models: Path) -> None:
     assert f"\n  15 operators; int8 1x32x32x3 -> int8 1x10; flash {model.stat().st_size:,} bytes\n" in said
     assert "  #define TENSOR_ARENA_SIZE 110144  // any kernels below; less with --kernels\n" in said
     assert "Peak at step 9: op 9 CONV_2D, 103,232 bytes alive\n  86,848  84%  scratch of op 9 CONV_2D\n" in said
-    assert f"\n    modelplan fit {model} --least -o resnet8_fitted.tflite\n" in said
-    assert f"\n    modelplan fit --only order {model} -o ordered.tflite && modelplan fit --only plan ordered" in said
+    named = f"  55,792 bytes less: your kernels named: reference (others: the table above)\n    modelplan {model}"
+    assert f"\nWhat would lower it\n{named} --kernels reference\n" in said
+    assert f"\n    modelplan fit {model} --runtime c --least -o resnet8.c\n" in said
     tensor = "resnet8_1/conv2d_7_1/convolution1"
     assert f"\nWhy {tensor} shares or not\n" in run("analyze", model, "--why-not", tensor).stdout
-    narrow = run("analyze", model, "--capacity", "64KiB").stdout
-    assert f"\n    modelplan fit {model} --budget 65536 -o resnet8_fitted.tflite\n" in narrow
+    narrow = run("analyze", model, "--kernels", "esp-nn", "--capacity", "64KiB").stdout
+    fit = f"modelplan fit {model} --kernels esp-nn --budget 65536 -o resnet8_fitted.tflite"
+    assert f"\n  perhaps less: a file in stripes, a search of up to about 25 s\n    {fit}\n" in narrow
+    wide = run("analyze", model, "--kernels", "esp-nn", "--capacity", "640KiB").stdout
+    assert f"\n    modelplan fit {model} --kernels esp-nn --least -o resnet8_fitted.tflite\n" in wide
 
 
 def test_plain_c_is_answered_with_its_own_command(models: Path) -> None:
@@ -82,6 +86,7 @@ def test_plain_c_is_answered_with_its_own_command(models: Path) -> None:
     assert "  #define NET_RAM_BYTES 8640\n" in said
     assert "Peak of whole maps, of which the plan keeps parts, at step 1" in " ".join(said.split())
     assert "--runtime c --least -o ds_cnn_kws.c\n" in said
+    assert "  perhaps less: rows in parts, a search of up to about 5 s\n" in said
 
 
 @pytest.mark.slow
@@ -89,7 +94,7 @@ def test_commands_can_be_pasted_whatever_the_file_is_called(models: Path, tmp_pa
     (tmp_path / "my net.tflite").write_bytes((models / "resnet8.tflite").read_bytes())
     said = run("analyze", tmp_path / "my net.tflite", "--kernels", "reference").stdout
     commands = [line.partition("  #")[0] for line in said.splitlines() if line.lstrip().startswith("modelplan ")]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands[1:]:
         assert run(*shlex.split(command)[1:], cwd=tmp_path).returncode == 0
 

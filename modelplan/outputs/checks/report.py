@@ -179,7 +179,9 @@ def _fit_command(outcome: Outcome) -> str:
         return shlex.join([*command, "-o", f"{stem}.c"])
     if setting.runtime != TFLM.name:
         return ""
-    return shlex.join(["modelplan", "fit", model, *outcome.build, "--budget", str(limit), "-o", f"{stem}_fitted.tflite"])
+    return shlex.join(
+        ["modelplan", "fit", model, *outcome.build, "--budget", str(limit), "-o", f"{stem}_fitted.tflite"]
+    )
 
 
 def fitting_lines(outcome: Outcome) -> list[str]:

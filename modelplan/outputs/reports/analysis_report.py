@@ -114,7 +114,7 @@ def reasons_sections(stage: ComparedFile) -> Report:
 
 def search_line(search: Search) -> str:
     """What a command searches for and how long; by how much that is less is known behind it."""
-    return f"perhaps less: {search.name}, searched for up to about {_ample(search.seconds)}"
+    return f"perhaps less: {search.name}, a search of up to about {_ample(search.seconds)}"
 
 
 def _ample(seconds: int) -> str:

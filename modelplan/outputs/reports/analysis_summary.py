@@ -22,8 +22,8 @@ from modelplan.primitives.units import counted
 
 #: Rows of the tables of what is alive and of settings.
 _ROWS = 3
-#: Lines of the whole report and columns of a line, by which changes are left out; lines that a title may be folded into.
-_LINES, _COLUMNS, _FOLDED = 25, 76, 0
+#: Lines of the whole report, and columns of a line that is not folded: what has no room is left out.
+_LINES, _COLUMNS = 25, 76
 #: Changes without a command, of those that save most, that may be shown.
 _OTHERS = 3
 #: Characters of a line above the peak, which may quote names and what a runtime said.
@@ -117,18 +117,19 @@ def _remedies(analysis: Analysis) -> list[str]:
 
 
 def _candidates(analysis: Analysis) -> Iterator[tuple[Way, str, list[str]]]:
-    """What could be shown, the most useful first: for each way of a command its largest saving, then one more."""
+    """What could be shown, the most useful first: for each way of a command its largest saving, then change more."""
     needed, capacity = analysis.requirement, analysis.capacity
     short = capacity is not None and not needed.fits(capacity)
     worth = [suggestion for suggestion in analysis.suggestions if suggestion.saved >= _worth_showing(analysis)]
-    best = {one.way: one for one in sorted(worth, key=lambda one: one.saved) if one.commands and one.way is not Way.MODEL}
-    rows = {way: (way, _saving(one), [" && ".join(one.commands)]) for way, one in best.items()}
+    commanded = [change for change in worth if change.commands and change.way is not Way.MODEL]
+    best = {change.way: change for change in sorted(commanded, key=lambda change: change.saved)}
+    rows = {way: (way, _saving(change), [" && ".join(change.commands)]) for way, change in best.items()}
     for search in analysis.searches if short or Way.KERNELS not in rows else ():
         rows[search.way] = search.way, search_line(search), [search.command]
-    fitting = [one.way for one in ways_of(best.values(), capacity)] if short and capacity is not None else []
+    fitting = [change.way for change in ways_of(best.values(), capacity)] if short and capacity is not None else []
     order = (*fitting, *([Way.FILE] if short else []), Way.KERNELS, Way.FILE, Way.C_HELD, Way.PLAN)
     yield from (rows[way] for way in dict.fromkeys((*order, *rows)) if way in rows)
-    yield from ((one.way, _saving(one), list[str]()) for one in worth[:_OTHERS] if not one.commands)
+    yield from ((change.way, _saving(change), list[str]()) for change in worth[:_OTHERS] if not change.commands)
 
 
 def _saving(suggestion: Suggestion) -> str:
@@ -143,7 +144,7 @@ def _lines_above(analysis: Analysis) -> int:
     short = analysis.capacity is not None and not needed.fits(analysis.capacity)
     headline = 4 + len(needed.remarks) + (kinds + 2 if kinds else 0) + (analysis.capacity is not None) + short
     alive = min(_ROWS, len(summary(analysis.unmodified).alive))
-    return headline + (2 + alive + _FOLDED) + 3
+    return headline + (2 + alive) + 3  # the peak, and a heading and the last line around the changes
 
 
 def _worth_showing(stage: SizedFile) -> int:

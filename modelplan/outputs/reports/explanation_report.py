@@ -121,12 +121,12 @@ def _remedy(explanation: Explanation) -> Sequence[Section]:
 
 def way_lines(ways: Iterable[Suggestion]) -> Iterator[str]:
     """For each way that fits what it needs and costs, and its commands or what to do."""
-    for one in ways:
-        cost = "" if one.free else f" ({'; '.join(one.costs)})"
-        yield f"{one.arena:,} bytes: {one.name}{cost}"
-        if one.commands:
-            yield Pasted(f"  {' && '.join(one.commands)}")
-        yield from (f"  {words}" for words in one.todo)
+    for way in ways:
+        cost = "" if way.free else f" ({'; '.join(way.costs)})"
+        yield f"{way.arena:,} bytes: {way.name}{cost}"
+        if way.commands:
+            yield Pasted(f"  {' && '.join(way.commands)}")
+        yield from (f"  {words}" for words in way.todo)
 
 
 def peak_sections(peak: Peak) -> Report:
@@ -263,6 +263,12 @@ def best_lines(suggestions: Sequence[Suggestion], most: int = 3) -> list[str]:
     ]
 
 
+def suggestion_fields(suggestion: Suggestion) -> dict[str, object]:
+    """A suggestion as an object."""
+    kinds = {"needs": suggestion.needs.name.lower(), "way": suggestion.way.name.lower()}
+    return {"name": suggestion.name, **asdict(suggestion), **kinds, "free": suggestion.free}
+
+
 def as_json(explanation: Explanation) -> str:
     refused = [{"change": name, "reason": reason} for name, reason in explanation.advice.refused]
     document = {
@@ -273,16 +279,7 @@ def as_json(explanation: Explanation) -> str:
         "ways_that_fit": [way.name for way in explanation.ways],
         "requirement": asdict(explanation.needed),
         "peak": asdict(explanation.peak),
-        "suggestions": [
-            {
-                "name": suggestion.name,
-                **asdict(suggestion),
-                "needs": suggestion.needs.name.lower(),
-                "way": suggestion.way.name.lower(),
-                "free": suggestion.free,
-            }
-            for suggestion in explanation.advice.suggestions
-        ],
+        "suggestions": [suggestion_fields(suggestion) for suggestion in explanation.advice.suggestions],
         "same": list(explanation.advice.same),
         "refused": refused,
         "untried": list(explanation.advice.untried),

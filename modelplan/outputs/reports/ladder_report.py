@@ -119,7 +119,8 @@ def help_section(
     words = ("modelplan", "explain", original, *build, "--capacity", str(goal.budget))
     more = [f"{join(words)}  # all changes, ranked"]
     if ladder.kernels == ALL:
-        words = ("modelplan", "fit", original, *build, "--budget", str(goal.budget), "--kernels", "cmsis-nn", "-o", output)
+        named = (*build, "--budget", str(goal.budget), "--kernels", "cmsis-nn")
+        words = ("modelplan", "fit", original, *named, "-o", output)
         more.append(f"{join(words)}  # for Cortex-M alone; likewise --kernels esp-nn or --target BOARD")
     if (goal.max_macs < _MORE_MACS or goal.max_time < _MORE_TIME) and (ladder.bound or 0) <= goal.budget:
         caps = ("--max-macs", f"{_MORE_MACS:.0%}", "--max-time", f"{_MORE_TIME:.0%}")

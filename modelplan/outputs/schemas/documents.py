@@ -44,16 +44,23 @@ def schema_of(name: str) -> Schema:
     return DOCUMENTS[name]()
 
 
+def _suggestion(definitions: Definitions) -> Schema:
+    """A suggestion, whose kinds are words."""
+    suggestion = definitions.of(explaining.Suggestion)
+    kinds = {"needs": explaining.Needs, "way": explaining.Way}
+    words: Fields = {name: {"enum": [kind.name.lower() for kind in enum]} for name, enum in kinds.items()}
+    definitions.extend(explaining.Suggestion, {**words, "name": _TEXT, "free": _FLAG})
+    return suggestion
+
+
 def _explain() -> Schema:
     definitions = Definitions()
-    suggestion = definitions.of(explaining.Suggestion)
-    needs = [need.name.lower() for need in explaining.Needs]
-    changed: Fields = {"needs": {"enum": needs}, "name": _TEXT, "free": _FLAG}
-    definitions.extend(explaining.Suggestion, changed)
+    suggestion = _suggestion(definitions)
     fields: Fields = {
         "model": _TEXT,
         "capacity": _INTEGER_OR_NONE,
         "fits_after": _TEXT_OR_NONE,
+        "ways_that_fit": array_of(_TEXT),
         "requirement": definitions.of(Requirement),
         "peak": definitions.of(explaining.Peak),
         "suggestions": array_of(suggestion),
@@ -124,6 +131,7 @@ def _check() -> Schema:
         "basis": _TEXT,
         "parts": array_of(definitions.of(Part)),
         "libraries": array_of(definitions.of(LibraryNeed)),
+        "ways": array_of(_suggestion(definitions)),
         "alternatives": array_of(alternative),
     }
     model, unread = record(sized), record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})

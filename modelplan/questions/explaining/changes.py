@@ -386,9 +386,7 @@ def _pushed_and_converted(subject: ModelSubject) -> bool:
     return _pushed_as_c(subject) and _converted_as_c(subject)
 
 
-def _c_row(
-    name: str, applies: Callable[[ModelSubject], bool], form: CChange, way: Way, costs: str = ""
-) -> TriedChange:
+def _c_row(name: str, applies: Callable[[ModelSubject], bool], form: CChange, way: Way, costs: str = "") -> TriedChange:
     """The row of a form of plain C."""
     how = " ".join(("modelplan fit {file} --runtime c{library}", *form.words, "--least -o {out}"))
     return TriedChange(name, applies, in_plain_c(form), costs + _NO_TFLM, Needs.PLATFORM, how, "net.c", "runtime", 2,
@@ -466,7 +464,7 @@ CHANGES: dict[str, TriedChange] = {
                "the program converts; "),
         _c_row("plain C, its input by rows", _pushed_as_c, CChange(pushed=True), Way.C_ROWS,
                "the program hands over the input row by row; "),
-        _c_row("plain C, its input by rows, int8 inputs and outputs", _pushed_and_converted, CChange("int8", pushed=True),
-               Way.C_ROWS, "the program converts and hands over the input row by row; "),
+        _c_row("plain C, its input by rows, int8 inputs and outputs", _pushed_and_converted,
+               CChange("int8", pushed=True), Way.C_ROWS, "the program converts and hands over the input row by row; "),
     )
 }  # fmt: skip

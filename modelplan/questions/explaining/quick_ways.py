@@ -110,8 +110,8 @@ def _for_tflm(file: ModelFile, target: Target, needed: Requirement) -> bool:
 
 def _striped_maps(graph: Graph) -> int:
     """How many operators make maps of several rows that stripes can take one by one."""
-    made = (graph.tensors[op.writes[0]].shape for op in graph.ops if op.writes and facts("tflite", op.kind).rows)
-    return sum(len(shape) == 4 and max(shape[1:3]) > 1 for shape in made)
+    shapes = (graph.tensors[op.writes[0]].shape for op in graph.ops if op.writes and facts("tflite", op.kind).rows)
+    return sum(len(shape) == 4 and max(shape[1:3]) > 1 for shape in shapes)
 
 
 def _least_head(graph: Graph) -> int:

@@ -116,8 +116,8 @@ class StageSearch:
 
 def rows_tried(rows: RowGraph) -> int:
     """The rows of the results of all stages that a search for stages may try: a count that its time goes by."""
-    made = [rows.graph.ops[number].writes[:1] for number in rows.order]
-    heights = [rows.shape(tensor[0]).rows if tensor else 1 for tensor in made]
+    results = [rows.graph.ops[number].writes[:1] for number in rows.order]
+    heights = [rows.shape(tensor[0]).rows if tensor else 1 for tensor in results]
     ends = range(1, len(heights) + 1)
     return sum(sum(accumulate(reversed(heights[max(0, end - LONGEST) : end]))) for end in ends)
 
