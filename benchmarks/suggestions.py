@@ -132,7 +132,7 @@ def explained(shell: Shell, case: Case, folder: Path) -> list[Promise]:
 def drawn(corpus: Path, most: int, seed: int) -> list[Case]:
     """So many cases, drawn; 0: all."""
     every = cases(corpus)
-    return random.Random(seed).sample(every, most) if most else every  # noqa: S311
+    return random.Random(seed).sample(every, most) if most else every
 
 
 def rows(chosen: Sequence[Case]) -> Iterator[Kept]:
@@ -147,8 +147,8 @@ def lines_of(found: Sequence[Kept]) -> Iterator[str]:
     """The page behind its title."""
     short = [one for one in found if one.short]
     models = len({one.case.model for one in found})
-    yield "Figures that commands print with a command below them, and what is needed once that command was run as it was"
-    yield f"printed. {len(found):,} promises about {models} models: {len(short)} delivered more bytes than promised."
+    yield "Figures that commands print with a command below them, and what is needed once that command was run as it"
+    yield f"was printed. {len(found):,} promises about {models} models: {len(short)} delivered more bytes than promised."
     yield ""
     counts, failed = Counter(one.by for one in found), Counter(one.by for one in short)
     less = Counter(one.by for one in found if one.delivered is not None and one.delivered < one.promise.most)
