@@ -360,7 +360,7 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
     from modelplan.rewriting.striped_tflite.rungs import Goal, SearchEffort
 
     graph = load_model(path)
-    plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // len(graph.ops))))
+    plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // max(len(graph.ops), 1))))
 
     def check() -> None:
         if next(plans, None) is None:

@@ -1,6 +1,6 @@
 """Runs the commands that `analyze`, `explain`, `check` and `fit` print below a figure, and compares what they deliver.
 
-    python benchmarks/suggestions.py [--most 40] [--seed 0]
+    python benchmarks/promised.py [--most 40] [--seed 0]
 
 Each .tflite file of models/, the corpus and its folder `wild` is asked about as it is, for a kernel library and for
 three boards; `check` and `fit` with less memory than it needs. A command is run as it was printed, and the file that it
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 
 from promises import Promise, arena_of, delivered, promises
 
-PARSER = reporting.command_line(__file__, __doc__, "suggestions.md")
+PARSER = reporting.command_line(__file__, __doc__, "promised.md")
 PARSER.add_argument("--most", type=int, default=0, help="so many cases are drawn; 0: all are tried (default)")
 PARSER.add_argument("--seed", type=int, default=0, help="of the cases that are drawn (default: 0)")
 #: What each model is asked for.
@@ -147,8 +147,8 @@ def lines_of(found: Sequence[Kept]) -> Iterator[str]:
     """The page behind its title."""
     short = [one for one in found if one.short]
     models = len({one.case.model for one in found})
-    yield "Figures that commands print with a command below them, and what is needed once that command was run as it"
-    yield f"was printed. {len(found):,} promises about {models} models: {len(short)} delivered more bytes than promised."
+    yield "Figures that commands print with a command below them, and what is needed once that was run as printed."
+    yield f"{len(found):,} promises about {models} models: {len(short)} delivered more bytes than promised."
     yield ""
     counts, failed = Counter(one.by for one in found), Counter(one.by for one in short)
     less = Counter(one.by for one in found if one.delivered is not None and one.delivered < one.promise.most)
