@@ -13,7 +13,7 @@ from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOf
 from modelplan.runtimes.c import C
 
 #: Of larger models whole maps are planned, of the largest nothing; `fit` itself goes on.
-_MOST_ROWS, _MOST_OPERATORS, _MOST_BYTES = 500_000, 400, 8_000_000
+_MOST_ROWS, _MOST_OPERATORS, _MOST_BYTES = 1_000_000, 400, 8_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from modelplan.runtimes.tflm.file import read_tflite
 
 #: What a plan of plain C takes at most, of rows and of whole maps: about a tenth of a second.
 _MOST_OPERATORS, _MOST_BYTES, _MOST_ROWS = 60, 310_000, 8_000
+#: Operators of larger models whose kernels in C are looked up, to say how long plain C takes.
+_MOST_READ = 150
 #: Maps of several rows below which no stripes are found.
 _FEW_MAPS = 2
 #: Seconds of a search for stripes: for any network, and for so many more maps of several rows one more.
@@ -84,7 +86,7 @@ def searches(file: ModelFile, target: Target, needed: Requirement, capacity: int
             seconds = _STRIPES + striped // _MAPS_IN_A_SECOND
             command = fit_command(file.path, target, needed, capacity)
             yield Search(Way.FILE, "a file in stripes", seconds, command)
-    if not is_quick(file):
+    if not is_quick(file) and len(graph.ops) <= _MOST_READ:
         with suppress(ModelError, RequestError):  # operators of it have no C
             seconds = _c_seconds(file, c_kernels(target))
             yield Search(Way.C_HELD, "plain C", seconds, c_command(file.path, target))
