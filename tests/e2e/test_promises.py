@@ -103,7 +103,7 @@ def test_explain_check_and_fit_name_plain_c_where_that_fits(
     wide(monkeypatch)
     model = corpus / "tflite" / "mcu" / "mcunet_vww0.tflite"
     words = [model, "--kernels", "cmsis-dsp", "--budget", "60KiB"]
-    explained = run("explain", *words).stdout.partition("What fits in 60.00 KiB (61,440 B), the least change first\n")[2]
+    explained = run("explain", *words).stdout.partition("What fits in 60.00 KiB (61,440 B), ")[2]
     checked = run("check", *words)
     fitted = run("fit", *words, "--without", "split", "-o", tmp_path / "out.tflite")
     assert (checked.returncode, fitted.returncode) == (1, 1)
@@ -143,7 +143,8 @@ def test_plain_c_of_a_float_input_names_int8(corpus: Path, tmp_path: Path, monke
 def test_promises_are_read_from_what_is_printed() -> None:
     said = (
         "What would lower it\n  10 bytes less: a plan\n    modelplan fit a.tflite -o b.tflite && modelplan x\n"
-        "  5 bytes less: by hand\n  70 bytes: memory\n    modelplan fit a\n    two arenas\n  60 bytes: c\n    modelplan c\n"
+        "  5 bytes less: by hand\n  70 bytes: memory\n    modelplan fit a\n    two arenas\n"
+        "  60 bytes: c\n    modelplan c\n"
     )
     first = Promise("10 bytes less: a plan", 90, ("modelplan fit a.tflite -o b.tflite", "modelplan x"))
     assert promises(said, 100) == [first, Promise("60 bytes: c", 60, ("modelplan c",))]
