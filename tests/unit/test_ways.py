@@ -76,8 +76,8 @@ def test_a_device_remembers_how_it_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("tflite/person_detect", ["a file in stripes"]),
-        ("tflite/mcu/mcunet_vww0", ["a file in stripes", "plain C"]),
+        ("tflite/person_detect", ["a rewritten file"]),
+        ("tflite/mcu/mcunet_vww0", ["a rewritten file", "plain C"]),
         ("tflite/hello_world_int8", []),
         ("tflite/person_detect_vela", []),
         ("tflite/audio_preprocessor_int8", []),
@@ -121,5 +121,5 @@ def test_networks_without_anything_to_compute_are_refused_in_words(tmp_path: Pat
 
 
 def test_a_mean_of_a_scalar_is_refused_by_name(corpus: Path) -> None:
-    with pytest.raises(ModelError, match="MEAN .*a tensor without axes"):
+    with pytest.raises(ModelError, match=r"MEAN .*a tensor without axes"):
         planned_c(load_file(str(corpus / "wild" / "mean_scalar.tflite")), CForm())

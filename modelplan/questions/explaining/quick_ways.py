@@ -85,7 +85,7 @@ def searches(file: ModelFile, target: Target, needed: Requirement, capacity: int
         if striped >= _FEW_MAPS and _WORTH * (needed.head - least) >= needed.arena:
             seconds = _STRIPES + striped // _MAPS_IN_A_SECOND
             command = fit_command(file.path, target, needed, capacity)
-            yield Search(Way.FILE, "a file in stripes", seconds, command)
+            yield Search(Way.FILE, "a rewritten file", seconds, command)
     if not is_quick(file) and len(graph.ops) <= _MOST_READ:
         with suppress(ModelError, RequestError):  # operators of it have no C
             seconds = _c_seconds(file, c_kernels(target))
