@@ -140,6 +140,15 @@ def test_plain_c_of_a_float_input_names_int8(corpus: Path, tmp_path: Path, monke
     assert all(promise.most <= 100 * 1024 for promise in found)
 
 
+def test_a_file_without_operators_is_answered(corpus: Path, tmp_path: Path) -> None:
+    model = corpus / "wild" / "s_only_input.int8.0.tflite"
+    explained = run("explain", model, "--target", "stm32h743")
+    assert explained.returncode == 0
+    assert "not possible: plain C" in explained.stdout
+    fitted = run("fit", model, "--least", "-o", tmp_path / "out.tflite")
+    assert (fitted.returncode, fitted.stderr) == (3, "modelplan: the model: holds no operator\n")
+
+
 def test_promises_are_read_from_what_is_printed() -> None:
     said = (
         "What would lower it\n  10 bytes less: a plan\n    modelplan fit a.tflite -o b.tflite && modelplan x\n"

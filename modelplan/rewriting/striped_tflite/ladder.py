@@ -248,7 +248,7 @@ class _Climb:
             if rung and self.model.measure(rung) < min(map(self.model.measure, self.rungs)):
                 whole, gathers = other, True
                 yield rung
-        if "split" not in without:
+        if "split" not in without and self.graph.ops:
             yield from self._split([(self.subject, whole, orders), *self._sliced(gathers=gathers)])
 
     def _for_all_libraries(self, file: FileModel, rung: Rung) -> Rung:
