@@ -17,7 +17,7 @@ from modelplan.outputs.checks.report import (
     remedy_commands,
     unknown_lines,
 )
-from modelplan.outputs.report import literal, printable
+from modelplan.outputs.report import Pasted, literal, printable
 from modelplan.primitives.units import counted
 
 #: GitHub refuses a comment with more characters; bytes are never fewer than characters.
@@ -110,7 +110,7 @@ def _change(change: ModelChange) -> str:
 
 def _remedy(outcome: Outcome) -> str:
     """What would make a check pass, with the commands in a block to copy; empty where nothing was tried."""
-    lines = [*map(_code, outcome.refusals), *map(literal, [] if outcome.refusals else outlook(outcome))]
+    lines = [*map(_code, outcome.refusals), *map(_said, [] if outcome.refusals else outlook(outcome))]
     if not lines:
         return ""
     session = outcome.fitting_session
@@ -120,6 +120,11 @@ def _remedy(outcome: Outcome) -> str:
     fence = _fence(pasted, 3)
     pasted = f"\n{fence}{language}\n{pasted}\n{fence}\n" if pasted else ""
     return f"\n{_code(outcome.check.name)}\n\n{words}{pasted}"
+
+
+def _said(line: str) -> str:
+    """A line of words, or a command as code."""
+    return _code(line.strip()) if isinstance(line, Pasted) else literal(line.strip())
 
 
 def _code(text: str, *, cell: bool = False) -> str:
