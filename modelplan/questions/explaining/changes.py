@@ -371,7 +371,8 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
 
 
 def _writable_as_c(subject: ModelSubject) -> bool:
-    return subject.whole and subject.source is not None and subject.target.runtime.offline_plans
+    runtime, as_read = subject.target.runtime, subject.model is not None and subject.source is not None
+    return as_read and (runtime.offline_plans or runtime.name == C.name)
 
 
 def _converted_as_c(subject: ModelSubject) -> bool:

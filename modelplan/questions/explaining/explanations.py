@@ -16,7 +16,7 @@ from modelplan.questions.explaining.compressing import compressed_weights, compr
 from modelplan.questions.explaining.decoded_files import arena_of_compressed
 from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import advice
-from modelplan.questions.explaining.subjects import measured, subject_of
+from modelplan.questions.explaining.subjects import Measure, measured, subject_of
 from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
 from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
@@ -91,9 +91,11 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
         unmodified=unmodified,
     )
     yield first
-    if not requirement.refusals and target.runtime.name != C.name:  # whose rows are no plan of whole tensors to change
-        subject = subject_of(file, target, deadline)
-        yield replace(first, advice=advice(subject, measured(subject), report=report))
+    if not requirement.refusals:
+        subject, rows = subject_of(file, target, deadline), target.runtime.name == C.name
+        # Rows of plain C are no plan of whole tensors to change, but it has other forms.
+        start = Measure(requirement.arena, requirement.head, whole=True) if rows else measured(subject)
+        yield replace(first, advice=advice(subject, start, report=report, alone=rows))
 
 
 def _compressions(request: ExplainRequest, file: ModelFile, target: Target) -> Iterator[Compression]:

@@ -101,6 +101,8 @@ def advice(
     effort: int = 2,
     at: frozenset[int] | None = None,
     report: Report = report_nothing,
+    *,
+    alone: bool = False,
 ) -> Advice:
     """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
 
@@ -110,11 +112,12 @@ def advice(
         effort: the dearest changes to try, as in the table; combinations are searched from 2 on.
         at: of changes of single operators only those of these are tried; None: of all.
         report: is called with a line for each change that helps, as soon as it is known.
+        alone: whether only changes that go with no other are tried.
     """
     trials = Trials(base, start)
     helpful: list[Step] = []
     same, refused, untried = list[str](), list[tuple[str, str]](), list[str]()
-    for step in _steps(base, effort, at):
+    for step in (step for step in _steps(base, effort, at) if step[0].alone or not alone):
         name = step_name(base, step)
         try:
             _, needs = trials.attempt([step])
@@ -132,7 +135,7 @@ def advice(
     distinct = list(_distinct(trials, helpful))
     same += [step_name(base, step) for step in helpful if step not in distinct]
     suggestions = [trials.suggestion([step]) for step in distinct]
-    if effort > 1:
+    if effort > 1 and not alone:
         try:
             suggestions += _combinations(trials, helpful)
         except OutOfTimeError:
