@@ -68,7 +68,7 @@ def rows_of(kind: str, name: str, path: Path, dims: Sequence[str]) -> Iterator[R
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     unknown = unknown_tensors(str(path), graph)
     try:
-        measured = measure_each(path, shapes, list(SETTINGS.values()), MeasuringLimits(600, 1 << 40), {})
+        measured = measure_each(path, shapes, list(SETTINGS.values()), MeasuringLimits(600, 1 << 40))
     except ModelError as problem:
         yield Row(kind, name, "", None, None, str(problem))
         return

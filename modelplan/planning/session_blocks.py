@@ -80,6 +80,11 @@ class BlockEvent:
     value: bool
     workspace: int = 0
 
+    @property
+    def is_output(self) -> bool:
+        """Whether it holds an output, which the caller gives back."""
+        return not self.value and not self.workspace
+
 
 def block_events(
     graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()

@@ -128,10 +128,12 @@ def predicted_heap(
     pattern: bool = True,
     threads: int = 1,
     unknown: frozenset[int] = frozenset(),
+    keep_outputs: bool = True,
 ) -> HeapNeed:
     """What a session takes that runs the nodes as they are in the file, at optimization level off.
 
-    Of the tensors `unknown` the session does not know all extents.
+    Of the tensors `unknown` the session does not know all extents. `keep_outputs`: the outputs of a run are there while
+    the next one goes.
     """
     kinds = unknown_kernels(graph, arena=arena)
     if kinds:
@@ -142,7 +144,7 @@ def predicted_heap(
         heap.take(size)
     asked = "events", runtime, threads, unknown
     events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, unknown)))
-    runs = _Runs(heap, graph, events, pattern=pattern)
+    runs = _Runs(heap, graph, events, pattern=pattern, keep_outputs=keep_outputs)
     first, *later = (runs.peak() for _ in range(3))
     held = sum(kept)
     peaks = first[0], max(run_peaks[0] for run_peaks in later), first[1], max(run_peaks[1] for run_peaks in later)
@@ -153,9 +155,17 @@ class _Runs:
     """The runs of one session, one after the other on the same heap."""
 
     def __init__(
-        self, heap: PlainHeap | BfcArena, graph: Graph, events: Sequence[BlockEvent], *, pattern: bool
+        self,
+        heap: PlainHeap | BfcArena,
+        graph: Graph,
+        events: Sequence[BlockEvent],
+        *,
+        pattern: bool,
+        keep_outputs: bool,
     ) -> None:
         self.heap = heap
+        self.keep_outputs = keep_outputs
+        self.outputs: list[int] = []  # blocks of the run before, which the caller still has
         self.graph = graph
         readers = sum(max(len(tensor_readers) - 1, 0) for tensor_readers in graph.readers)
         self.frame = _RUN + _VALUE * len(graph.tensors) + _READER * readers
@@ -174,7 +184,8 @@ class _Runs:
         whole = self.heap.take(noted.height) if noted and noted.height else None
         blocks: dict[int, int] = {}
         most = tensors = self.heap.held
-        values = 0
+        values = len(self.outputs)
+        given_out = {event.block for _, events in self.steps for event in events if event.is_output}
         for op, events in self.steps:
             values += len(op.writes)
             working = _PRODUCT * prod(self.graph.tensors[op.outputs[0]].shape[:-2]) if op.kind == "MatMul" else 0
@@ -189,8 +200,11 @@ class _Runs:
                 most = max(most, self._total(values) + working)
         if planner:
             most = max(most, self._total(values) + _MADE + planner.places * _PLACE)
-        for block in (*blocks.values(), *([] if whole is None else [whole])):  # outputs are given back by the caller
+        kept = [block for name, block in blocks.items() if name in given_out]
+        ended = [block for name, block in blocks.items() if name not in given_out]
+        for block in (*ended, *([] if whole is None else [whole]), *self.outputs, *([] if self.keep_outputs else kept)):
             self.heap.give(block)
+        self.outputs = kept if self.keep_outputs else []
         self.noted = noted or planner
         self.runs += 1
         return most, tensors

@@ -19,9 +19,10 @@ from modelplan.runtimes.ort.shapes import unknown_tensors
 pytest.importorskip("onnxruntime")
 
 SETTINGS = [
-    SessionSettings(level="disable", arena=arena, pattern=pattern)
+    SessionSettings(level="disable", arena=arena, pattern=pattern, keep_outputs=keep)
     for arena in ("default", "off")
     for pattern in (True, False)
+    for keep in (True, False)
 ]
 
 
@@ -36,9 +37,11 @@ def check(path: Path, dims: tuple[str, ...] = ()) -> None:
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     unknown = unknown_tensors(str(path), graph)
     for one, found in zip(
-        SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40), {}), strict=True
+        SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40)), strict=True
     ):
-        need = predicted_heap(graph, ORT, arena=one.arena != "off", pattern=one.pattern, unknown=unknown)
+        need = predicted_heap(
+            graph, ORT, arena=one.arena != "off", pattern=one.pattern, unknown=unknown, keep_outputs=one.keep_outputs
+        )
         assert (need.first_tensors, need.later_tensors) == (found.first, found.steady), one.described()
         for expected, measured in zip((need.first, need.later), found.heap, strict=True):
             check_near(expected, measured, one.described())
@@ -69,9 +72,11 @@ def test_recurrent_networks(
     onnx.save(session_models.recurrent(kind, steps, hidden, layers, both), path)
     graph = load_as_run(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    found = measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40), {})
+    found = measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40))
     for one, measured in zip(SETTINGS, found, strict=True):
-        need = predicted_heap(graph, ORT, arena=one.arena != "off", pattern=one.pattern)
+        need = predicted_heap(
+            graph, ORT, arena=one.arena != "off", pattern=one.pattern, keep_outputs=one.keep_outputs
+        )
         for expected, taken in zip((need.first, need.later), measured.heap, strict=True):
             check_near(expected, taken, one.described())
 

@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy.typing as npt
@@ -22,6 +21,8 @@ import numpy.typing as npt
 from modelplan.primitives.allocation_trace import ENVIRONMENT, check_traceable
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.runtimes.ort.feeding import Feeds
+from modelplan.runtimes.ort.reaching import Aim
 
 INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")
@@ -36,8 +37,14 @@ _TRIES = 20
 _SECONDS = 1800
 
 Shapes = Mapping[str, Sequence[int]]
-#: The values of inputs, by their names; fewer than an input has are repeated.
-Values = Mapping[str, Sequence[float]]
+#: Inputs of which all are drawn.
+DRAWN = Feeds()
+#: How the message of an error of ONNX Runtime begins, and words of those that speak of this machine's memory.
+_OF_RUNTIME, _OF_MACHINE = "onnxruntime.capi.", ("bad_alloc", "allocate", "bad allocation")
+
+
+class SessionRefusedError(ModelError):
+    """ONNX Runtime does not load the model, or does not run it with these inputs: says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,8 @@ class SessionSettings:
 
     `arena` is "default" (grows by powers of two), "exact" (grows by what is asked for) or "off"; `pattern` are memory
     patterns, one block for all values of a run from the second run on; `reuse` lets values take the place of dead ones
-    of the same shape; `shrink` gives the arena's free chunks back behind each run.
+    of the same shape; `shrink` gives the arena's free chunks back behind each run. `keep_outputs`: the outputs of a run
+    are there while the next one goes, as in a loop over `out = session.run(...)`.
     """
 
     level: str = "all"
@@ -64,6 +72,7 @@ class SessionSettings:
     reuse: bool = True
     order: Literal["default", "priority"] = "default"
     shrink: bool = False
+    keep_outputs: bool = True
 
     def described(self) -> str:
         """The settings that are not ONNX Runtime's defaults, in words."""
@@ -71,7 +80,9 @@ class SessionSettings:
             "off": "arena off", "exact": "arena grows by what is asked for", "default": "",
         }[self.arena], "" if self.pattern else "memory pattern off", "" if self.reuse else "reuse off", (
             "priority-based order" if self.order == "priority" else ""
-        ), "arena shrunk behind each run" if self.shrink else ""  # fmt: skip
+        ), "arena shrunk behind each run" if self.shrink else "", (
+            "" if self.keep_outputs else "outputs given back before the next run"
+        )  # fmt: skip
         return ", ".join(word for word in words if word) or "defaults"
 
 
@@ -82,7 +93,8 @@ class Measured:
     `first` and `steady` are those in aligned blocks, which hold tensors; `heap` are those in all blocks of both, the
     session's own bookkeeping among them. `session` is what it needs when loaded, the same with an arena, whose free
     room counts as used, and without; `loaded` is that in all blocks. `seconds` is the processor time of the quickest
-    run; `outputs` are those of the random inputs, then of the extreme ones, where they were asked for.
+    run; `outputs` are those of the random inputs, then of the extreme ones, where they were asked for: None where the model
+    does not run with these.
     """
 
     session: int
@@ -91,7 +103,7 @@ class Measured:
     seconds: float
     heap: tuple[int, int] = (0, 0)
     loaded: int = 0
-    outputs: tuple[tuple[npt.NDArray[Any], ...], ...] = field(default=(), repr=False)
+    outputs: tuple[tuple[npt.NDArray[Any], ...] | None, ...] = field(default=(), repr=False)
 
     @property
     def peak(self) -> int:
@@ -135,7 +147,7 @@ def measure(
     runs: int = 3,
     inputs: int = 0,
     keep: bool = False,
-    values: Values = MappingProxyType({}),
+    feeds: Feeds = DRAWN,
     draw: int = 0,
 ) -> Measured:
     """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
@@ -147,24 +159,45 @@ def measure(
     """
     request = {
         "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
-        "outputs": keep, "values": _lists(values), "draw": draw,
+        "outputs": keep, "feeds": feeds, "draw": draw,
     }  # fmt: skip
     return _measured(_answer(request))
 
 
 def measure_each(
-    model: str | Path, shapes: Shapes, settings: Sequence[SessionSettings], limits: MeasuringLimits, values: Values
+    model: str | Path,
+    shapes: Shapes,
+    settings: Sequence[SessionSettings],
+    limits: MeasuringLimits,
+    feeds: Feeds = DRAWN,
+    draw: int = 0,
 ) -> list[Measured]:
-    """What a model takes at each of several settings; `values` are those of inputs by their names.
+    """What a model takes at each of several settings; `draw` is as in `measure`.
 
     Raises:
         ModelError: as `measure`, or it takes more than the limits.
     """
     request = {
         "model": str(model), "shapes": _plain(shapes), "several": [asdict(setting) for setting in settings], "runs": 3,
-        "values": _lists(values), "memory": limits.memory,
+        "feeds": feeds, "memory": limits.memory, "draw": draw,
     }  # fmt: skip
     return [_measured(answer) for answer in _answer(request, limits.seconds)]
+
+
+def reach(
+    model: str | Path, shapes: Shapes, aim: Aim, limits: MeasuringLimits, feeds: Feeds = DRAWN
+) -> Mapping[str, Any]:
+    """What a run reaches of an aim, with the rules for inputs that bring it nearest: the answer of `reaching.reached`.
+
+    Raises:
+        ModelError: as `measure_each`.
+    """
+    request = {
+        "model": str(Path(model).resolve()), "shapes": _plain(shapes), "aim": aim.plain(), "feeds": feeds,
+        "memory": limits.memory, "seconds": limits.seconds / 2,
+    }  # fmt: skip
+    answer: Mapping[str, Any] = _answer(request, limits.seconds)
+    return answer
 
 
 def _measured(answer: Mapping[str, Any]) -> Measured:
@@ -202,7 +235,7 @@ def _traced(model: str | Path, shapes: Shapes, level: str) -> tuple[list[str], l
         settings = SessionSettings(level=level, arena="off", pattern=False)
         answer = _answer(
             {"model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": 1,
-             "profile": f"{name}/profile", "events": f"{name}/events"}
+             "profile": f"{name}/profile", "events": f"{name}/events", "feeds": DRAWN}
         )  # fmt: skip
         profile = json.loads(Path(answer["profile"]).read_text())
         events = [line.split() for line in (Path(name) / "events").read_text().splitlines()]
@@ -266,19 +299,15 @@ def time_in_turn(
     shapes: Shapes,
     settings: SessionSettings,
     runs: int,
-    values: Values = MappingProxyType({}),
+    feeds: Feeds = DRAWN,
 ) -> list[list[float]]:
     """Processor seconds of each model's runs, the models run in turn in one process."""
     request = {
         "models": list(map(str, models)), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs,
-        "values": _lists(values),
+        "feeds": feeds,
     }  # fmt: skip
     seconds: list[list[float]] = _answer(request)["seconds"]
     return seconds
-
-
-def _lists(values: Values) -> dict[str, list[float]]:
-    return {name: list(numbers) for name, numbers in values.items()}
 
 
 def _plain(shapes: Shapes) -> dict[str, list[int]]:
@@ -301,4 +330,8 @@ def _answer(request: Mapping[str, object], seconds: float = _SECONDS) -> Any:
         with _one_at_a_time:
             return _process.ask({**request, "folder": str(Path.cwd())}, seconds)
     except NoAnswerError as problem:
-        raise ModelError(f"not run on ONNX Runtime {ort_version()}: {str(problem)[:_LONGEST]}") from None
+        words = f"not run on ONNX Runtime {ort_version()}: {str(problem)[:_LONGEST]}"
+        if problem.late:
+            raise ModelError(f"{words}; --measure SECONDS gives it longer") from None
+        refused = str(problem).startswith(_OF_RUNTIME) and not any(word in str(problem) for word in _OF_MACHINE)
+        raise (SessionRefusedError if refused else ModelError)(words) from None

@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from modelplan.primitives.answering import answer_questions
+from modelplan.primitives.errors import ModelPlanError
+from modelplan.runtimes.ort.feeding import EXTREMES, fed
+from modelplan.runtimes.ort.reaching import reached
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,15 +31,8 @@ if TYPE_CHECKING:
     #: What is asked, by its names.
     Request = dict[str, Any]
 
-_TYPES = {
-    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
-    "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8,
-    "tensor(uint64)": np.uint64, "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8,
-}  # fmt: skip
 _LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
            "all": "ORT_ENABLE_ALL"}  # fmt: skip
-#: What the inputs after the random ones consist of: one value each, of floats and of integers.
-_EXTREMES = ((0.0, "zero"), (100.0, "max"), (-100.0, "min"))
 _AS_REQUESTED = 1
 #: How names of nodes end that compute in blocks of channels, and operands of a convolution that adds nothing.
 _BLOCKED, _OPERANDS = "_nchwc", 3
@@ -77,40 +73,6 @@ def _session(request: Request) -> tuple[Any, Any]:
     if settings["shrink"]:
         run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return onnxruntime.InferenceSession(request["model"], options, providers=["CPUExecutionProvider"]), run
-
-
-def _feeds(
-    inputs: Any, shapes: dict[str, list[int]], number: int, values: dict[str, list[float]]
-) -> dict[str, NDArray[Any]]:
-    """Inputs of the run `number`: random ones from 0 on, then extreme ones counted from -1 down; `values` are given."""
-    feeds = {}
-    for position, value in enumerate(inputs):
-        if value.type not in _TYPES:
-            raise SystemExit(f"input {value.name!r} is a {value.type}, expected a tensor of numbers")
-        dtype: np.dtype[Any] = np.dtype(_TYPES[value.type])
-        shape = shapes[value.name]
-        random = np.random.default_rng([max(number, 0), position])
-        if value.name in values:
-            feeds[value.name] = np.resize(np.array(values[value.name]).astype(dtype), shape)
-        elif number < 0:
-            feeds[value.name] = np.full(shape, _extreme(dtype, *_EXTREMES[-1 - number]), dtype)
-        elif dtype.kind == "f":
-            feeds[value.name] = random.standard_normal(shape).astype(dtype)
-        elif dtype.itemsize == 1 and dtype.kind != "b":
-            limits = np.iinfo(dtype)
-            feeds[value.name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-        else:  # numbers of rows in a table, as a rule
-            feeds[value.name] = random.integers(0, 2, shape).astype(dtype)
-    return feeds
-
-
-def _extreme(dtype: np.dtype[Any], number: float, name: str) -> float:
-    if dtype.kind == "f":
-        return number
-    if dtype.itemsize > 1 or dtype.kind == "b":
-        return int(name == "max")
-    limits = np.iinfo(dtype)
-    return {"zero": 0, "max": limits.max, "min": limits.min}[name]
 
 
 def _shift_addresses(draw: int) -> None:
@@ -162,21 +124,24 @@ def _session_bytes(request: Request, library: ctypes.CDLL) -> Bytes:
 
 
 def _run_peaks(
-    session: Any, feeds: dict[str, Any], run: Any, runs: int, library: ctypes.CDLL
+    session: Any, feeds: dict[str, Any], run: Any, request: Request, library: ctypes.CDLL
 ) -> tuple[list[Bytes], float]:
     """The most that is allocated in each run, and the seconds of the quickest of the later ones.
 
-    Outputs stay in the session's own blocks, as in a program in C++.
+    Outputs lie in the session's own blocks. They stay there while the next run goes, as in a loop over
+    `out = session.run(...)`, or are given back before it.
     """
     names = [value.name for value in session.get_outputs()]
-    peaks, seconds = [], []
-    for _ in range(runs):
+    peaks, seconds, outputs = [], [], None
+    for _ in range(request["runs"]):
+        if not request["settings"]["keep_outputs"]:
+            outputs = None
         library.trace_restart()
         before = time.process_time()
         outputs = session.run_with_ort_values(names, feeds, run)
         seconds.append(time.process_time() - before)
         peaks.append(np.array([library.trace_peak(0), library.trace_peak(1)]))  # as in `_live`
-        del outputs
+    del outputs
     return peaks, min(seconds[1:] or seconds)
 
 
@@ -191,10 +156,10 @@ def _measured(request: Request) -> dict[str, object]:
     session, options = _session(request)
     held = _live(library) - before
     inputs = session.get_inputs()
-    feeds = _feeds(inputs, request["shapes"], 0, request.get("values", {}))
+    feeds = fed(inputs, request["shapes"], 0, request["feeds"])
     given = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in feeds.items()}
     ready = _live(library) - (0 if needed is None else held - needed)
-    peaks, seconds = _run_peaks(session, given, options, request["runs"], library)
+    peaks, seconds = _run_peaks(session, given, options, request, library)
     if request.get("events"):
         library.trace_begin()
         session.run(None, feeds, options)
@@ -206,11 +171,18 @@ def _measured(request: Request) -> dict[str, object]:
         "profile": session.end_profiling() if request.get("profile") else "", "outputs": (),
     }  # fmt: skip
     if request.get("outputs"):
-        numbers = [*range(request["inputs"]), *range(-1, -1 - len(_EXTREMES), -1)]
-        names = [value.name for value in session.get_outputs()]
-        each = (_feeds(inputs, request["shapes"], number, request["values"]) for number in numbers)
-        measurements["outputs"] = tuple(tuple(map(np.asarray, session.run(names, fed, options))) for fed in each)
+        numbers = [*range(request["inputs"]), *range(-1, -1 - len(EXTREMES), -1)]
+        each = (fed(inputs, request["shapes"], number, request["feeds"]) for number in numbers)
+        measurements["outputs"] = tuple(_outputs(session, given, options) for given in each)
     return measurements
+
+
+def _outputs(session: Any, feeds: dict[str, Any], options: Any) -> tuple[NDArray[Any], ...] | None:
+    """The outputs of a run; None where the model does not run with these inputs, such as numbers of rows beyond a table."""
+    try:
+        return tuple(map(np.asarray, session.run(None, feeds, options)))
+    except Exception:  # noqa: BLE001 - ONNX Runtime's own, one of many kinds; the other file has to fail too
+        return None
 
 
 def _each_measured(request: Request) -> list[dict[str, object]]:
@@ -250,7 +222,7 @@ def _optimized(request: Request) -> dict[str, object]:
 def _timed(request: Request) -> dict[str, object]:
     """CPU seconds of runs of several models in turn, a list for each."""
     sessions = [_session({**request, "model": model}) for model in request["models"]]
-    feeds = [_feeds(session.get_inputs(), request["shapes"], 0, request["values"]) for session, _ in sessions]
+    feeds = [fed(session.get_inputs(), request["shapes"], 0, request["feeds"]) for session, _ in sessions]
     seconds: list[list[float]] = [[] for _ in sessions]
     for _ in range(request["runs"]):
         for number, (session, options) in enumerate(sessions):
@@ -262,7 +234,7 @@ def _timed(request: Request) -> dict[str, object]:
 
 #: What answers a request that has this key.
 _ACTS: dict[str, Callable[[Request], object]] = {
-    "models": _timed, "optimized": _optimized, "several": _each_measured,
+    "models": _timed, "optimized": _optimized, "several": _each_measured, "aim": reached,
 }  # fmt: skip
 
 
@@ -295,12 +267,19 @@ def _answer_and_exit(request: Request, to: int) -> None:
         try:
             sent: tuple[str, object] = "", answer(request)
         except BaseException as problem:  # noqa: BLE001 - told to the process that asked
-            sent = traceback.format_exception_only(problem)[-1].strip() or repr(problem), None
+            sent = _told(problem), None
         with os.fdopen(to, "wb") as pipe:
             pickle.dump(sent, pipe)
         status = 0
     finally:
         os._exit(status)
+
+
+def _told(problem: BaseException) -> str:
+    """What went wrong in one line: the class and its message, of this project's errors the message alone."""
+    if isinstance(problem, ModelPlanError):
+        return str(problem)
+    return " ".join(traceback.format_exception_only(problem)[-1].split()) or repr(problem)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,190 @@
+"""Finds values of inputs with which a run reaches the extents of a plan that depend on values.
+
+Runs in the process of `session_process`, in a session whose outputs are the values in question.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from modelplan.runtimes.ort.feeding import Feeds, Rule, arrays_in, fed, rules_for
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto
+
+#: Inputs that rules are tried for one by one, constants that are tried, and elements of a constant that has some.
+_MOST_INPUTS, _MOST_CONSTANTS, _FEW = 8, 8, 16
+_INT64, _INT32 = 7, 6
+#: Runs with rules at most.
+_MOST_RUNS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a run has to reach: `shapes` of values by name, and `truths`: whether a value is above zero."""
+
+    shapes: Mapping[str, Sequence[int]]
+    truths: Mapping[str, bool]
+
+    def plain(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"shapes": {n: list(s) for n, s in self.shapes.items()}, "truths": dict(self.truths)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a run with some rules had: the shapes and truths of the aim; `problem` where it failed."""
+
+    rules: Mapping[str, Rule]
+    shapes: Mapping[str, Sequence[int]]
+    truths: Mapping[str, bool]
+    problem: str = ""
+
+    def distance(self, aim: Aim) -> tuple[int, float]:
+        """How many of the aims are missed, and by how much; a run that failed is worst."""
+        if self.problem:
+            return len(aim.shapes) + len(aim.truths) + 1, 0.0
+        missed = [name for name, shape in aim.shapes.items() if list(self.shapes.get(name, ())) != list(shape)]
+        wrong = [name for name, truth in aim.truths.items() if self.truths.get(name) is not truth]
+        far = sum(_far(self.shapes.get(name, ()), aim.shapes[name]) for name in missed)
+        return len(missed) + len(wrong), far
+
+
+def _far(shape: Sequence[int], wanted: Sequence[int]) -> float:
+    """How far a shape is from another one, 0 where they are equal."""
+    if len(shape) != len(wanted):
+        return 1.0
+    return sum(abs(x - y) / max(x, y, 1) for x, y in zip(shape, wanted, strict=True))
+
+
+def reached(request: dict[str, Any]) -> dict[str, Any]:
+    """The rules with which a run comes nearest to the aim of a request, and what it has there.
+
+    `hidden` are values of the aim that no output can show, since they stand in a body; `problem` is why no run ended.
+    """
+    import onnx
+
+    os.chdir(Path(request["model"]).parent)  # where a session that is made of bytes looks for weights
+    proto = onnx.load(request["model"], load_external_data=False)
+    aim = Aim(request["aim"]["shapes"], request["aim"]["truths"])
+    hidden = _add_outputs(proto, {*aim.shapes, *aim.truths})
+    shown = Aim({n: s for n, s in aim.shapes.items() if n not in hidden}, {
+        n: truth for n, truth in aim.truths.items() if n not in hidden
+    })  # fmt: skip
+    trials = _Trials(proto, request, shown)
+    best = trials.nearest(_constants(proto.graph))
+    return {
+        "rules": dict(best.rules), "shapes": dict(best.shapes), "truths": dict(best.truths), "hidden": sorted(hidden),
+        "problem": best.problem,
+    }  # fmt: skip
+
+
+def _add_outputs(proto: ModelProto, names: set[str]) -> set[str]:
+    """Makes values outputs of the model, or leaves inputs as they are; returns those of `names` that cannot be."""
+    graph = proto.graph
+    made = {name for node in graph.node for name in node.output}
+    there = {value.name for value in graph.output}
+    graph.output.extend(type(graph.output[0])(name=name) for name in sorted((names & made) - there))
+    return names - made - {value.name for value in graph.input}
+
+
+def _constants(graph: GraphProto) -> list[int]:
+    """Small whole numbers of the model's own, and the rows of tables that are gathered from."""
+    from onnx import numpy_helper
+
+    found: dict[int, None] = {}
+    tables = {node.input[0] for node in graph.node if node.op_type == "Gather"}
+    for tensor in graph.initializer:
+        if tensor.name in tables and tensor.dims:
+            found.setdefault(int(tensor.dims[0]))
+        elif tensor.data_type in (_INT64, _INT32) and np.prod(tensor.dims) <= _FEW and not tensor.external_data:
+            found.update(dict.fromkeys(map(int, numpy_helper.to_array(tensor).reshape(-1))))
+    return [n for n in found if n not in (0, 1)][:_MOST_CONSTANTS]
+
+
+class _Trials:
+    """Runs of one session with different rules."""
+
+    def __init__(self, proto: ModelProto, request: dict[str, Any], aim: Aim) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        self.session = onnxruntime.InferenceSession(
+            proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        self.shapes, self.feeds, self.aim = request["shapes"], request["feeds"], aim
+        self.deadline = time.monotonic() + request["seconds"]
+        self.left = _MOST_RUNS
+        made = {value.name for value in self.session.get_outputs()}
+        self.names = [name for name in {**aim.shapes, **aim.truths} if name in made]
+
+    def nearest(self, constants: Sequence[int]) -> _Run:
+        """The run that comes nearest to the aim: with one rule for all free inputs, then with another for one of them."""
+        rules = list(rules_for(_extents(self.aim), constants))
+        given = set(arrays_in(self.feeds.path)) if self.feeds.path else set()
+        free = [value.name for value in self.session.get_inputs() if value.name not in {*self.feeds.values, *given}]
+        best = self._run({})
+        for assigned in _assignments(free, rules):
+            if best.distance(self.aim)[0] == 0 or not self.left or time.monotonic() > self.deadline:
+                break
+            best = min(best, self._run(assigned), key=lambda run: run.distance(self.aim))
+        for name in free[:_MOST_INPUTS]:
+            for rule in rules:
+                if best.distance(self.aim)[0] == 0 or not self.left or time.monotonic() > self.deadline:
+                    return best
+                best = min(best, self._run({**best.rules, name: rule}), key=lambda run: run.distance(self.aim))
+        return best
+
+    def _run(self, rules: Mapping[str, Rule]) -> _Run:
+        self.left -= 1
+        inputs = self.session.get_inputs()
+        given = fed(inputs, self.shapes, 0, replace(self.feeds, rules=rules))
+        try:
+            found = dict(zip(self.names, self.session.run(self.names or None, given), strict=bool(self.names)))
+        except Exception as problem:  # noqa: BLE001 - ONNX Runtime's own, one of many kinds
+            return _Run(rules, {}, {}, f"{type(problem).__module__}.{type(problem).__name__}: {problem}")
+        found = {name: np.asarray(value) for name, value in ({**given, **found}).items() if not isinstance(value, list)}
+        shapes = {name: list(found[name].shape) for name in self.aim.shapes if name in found}
+        truths = {
+            name: bool(found[name].reshape(-1)[0] > 0) for name in self.aim.truths if name in found and found[name].size
+        }
+        return _Run(rules, shapes, truths)
+
+
+def _extents(aim: Aim) -> list[int]:
+    return sorted({n for shape in aim.shapes.values() for n in shape}, reverse=True)
+
+
+def _assignments(free: Sequence[str], rules: Sequence[Rule]) -> Iterator[dict[str, Rule]]:
+    for rule in rules:
+        yield dict.fromkeys(free, rule)
+
+
+def unreached(aim: Aim, answer: Mapping[str, Any]) -> list[str]:
+    """What of an aim a run did not reach, in words; `answer` is that of `reached`."""
+    hidden = [f"{name} in a body, which is not compared" for name in answer["hidden"]]
+    shapes = [
+        f"{name} {list(answer['shapes'][name])} where {list(shape)} is planned"
+        for name, shape in aim.shapes.items()
+        if name in answer["shapes"] and list(answer["shapes"][name]) != list(shape)
+    ]
+    wrong = [
+        f"{name} {'not above' if truth else 'above'} zero, where the larger branch, or a turn of the loop, needs the other"
+        for name, truth in aim.truths.items()
+        if name not in answer["hidden"] and answer["truths"].get(name) is not truth
+    ]
+    return [*shapes, *wrong, *hidden]
+
+
+__all__ = ["Aim", "Feeds", "reached", "unreached"]
