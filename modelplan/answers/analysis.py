@@ -90,12 +90,16 @@ class ExtentRow:
 
 @dataclass(frozen=True, slots=True)
 class ExtentTable:
-    """The rows of a model file, each for other extents of `symbols`; `capacity` are the bytes there are, if known."""
+    """The rows of a model file, each for other extents of `symbols`; `capacity` are the bytes there are, if known.
+
+    `has_sessions`: it runs in sessions; a row whose requirement has none has no figure of one.
+    """
 
     path: str
     symbols: tuple[str, ...]
     rows: tuple[ExtentRow, ...]
     capacity: int | None
+    has_sessions: bool = False
 
 
 def lower_alternatives(requirement: Requirement, alternatives: Sequence[Alternative]) -> list[Alternative]:

@@ -123,7 +123,7 @@ def show_ranges(arguments: Namespace, path: str, chosen: Chosen | None) -> int:
         raise RequestError("--dim with a range makes a table alone; name one extent for a plan that is written")
     table = sized_for_ranges(model_options.request_of(AnalyzeRequest, arguments, path, chosen))
     terminal.show([extents_section(table)])
-    return 1 if any(row.requirement.refusals for row in table.rows) else 0
+    return 1 if all(row.requirement.refusals for row in table.rows) else 0
 
 
 def write_folder(arguments: Namespace, path: str, chosen: Chosen | None, show: Show) -> Analysis:

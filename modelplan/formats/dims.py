@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from modelplan.primitives.errors import RequestError
 
 _BINDING = re.compile(r"(?P<symbol>.+?)\s*(?P<relation><=|=)\s*(?P<extent>[0-9]{1,15})")
+#: An extent that follows from those of other symbols.
+_FOLLOWING = re.compile(r"(?P<symbol>[^=<]+?)\s*(?P<relation><=|=)\s*(?P<extent>[A-Za-z_][\w\s+*/()-]*|[\w\s+*/()-]*[A-Za-z_]\w*[\w\s+*/()-]*)")
 _SHAPE = re.compile(r"(?P<name>.+)=(?P<extents>(?:\s*[0-9]{1,15}\s*(?:,\s*[0-9]{1,15}\s*)*)?)", re.DOTALL)
 _EXPRESSION = re.compile(r"[\w\s+*/()-]*[+*/-][\w\s+*/()-]*")
 _LONGEST_EXPRESSION = 200
@@ -131,8 +133,12 @@ class Dims:
         return " ".join((*dims, *shapes, *(value_option(name, numbers) for name, numbers in self.values.items())))
 
     def _computed(self, symbol: str) -> int | None:
-        """The value of an exporter's expression such as `past_sequence + sequence`."""
-        if len(symbol) > _LONGEST_EXPRESSION or not _EXPRESSION.fullmatch(symbol):
+        """The value of an exporter's expression such as `past_sequence + sequence`; None of a symbol alone."""
+        return self.computed(symbol) if _EXPRESSION.fullmatch(symbol) else None
+
+    def computed(self, symbol: str) -> int | None:
+        """The value of an expression of symbols and numbers; None where one of them is not known."""
+        if len(symbol) > _LONGEST_EXPRESSION:
             return None
         try:
             value = self._evaluated(ast.parse(symbol.strip(), mode="eval").body)
@@ -196,19 +202,42 @@ def parsed(bindings: Iterable[str], shapes: Iterable[str] = (), values: Iterable
         RequestError: another form, or a symbol or a tensor that is given twice.
     """
     extents: dict[str, int] = {}
+    following: dict[str, str] = {}
     bounds = set()
     for text in bindings:
-        match = _BINDING.fullmatch(text.strip())
+        match = _BINDING.fullmatch(text.strip()) or _FOLLOWING.fullmatch(text.strip())
         if not match:
             more = "; ranges are for `analyze`" if ".." in text else ""
             raise RequestError(f"--dim {text!r}: expected SYMBOL=N or SYMBOL<=N{more}")
         symbol = match["symbol"]
-        if symbol in extents:
+        if symbol in extents or symbol in following:
             raise RequestError(f"--dim {symbol} is given twice")
-        extents[symbol] = int(match["extent"])
+        if match["extent"].isdecimal():
+            extents[symbol] = int(match["extent"])
+        else:
+            following[symbol] = match["extent"].strip()
         if match["relation"] == "<=":
             bounds.add(symbol)
+    _follow(extents, following)
     return Dims(extents, frozenset(bounds), _parsed_shapes(shapes), parsed_values(values))
+
+
+def _follow(extents: dict[str, int], following: dict[str, str]) -> None:
+    """Adds the extents that follow from others, as in `total=past+1`.
+
+    Raises:
+        RequestError: one names a symbol without a number, or is no sum, difference or product of numbers and symbols.
+    """
+    while following:
+        known = {symbol: n for symbol, text in following.items() if (n := Dims(dict(extents)).computed(text)) is not None}
+        if not known:
+            symbol, text = next(iter(following.items()))
+            raise RequestError(
+                f"--dim {symbol}={text}: expected a number, or a sum, difference or product of numbers and of symbols that"
+                " --dim gives numbers; of at least 0"
+            )
+        extents |= known
+        following = {symbol: text for symbol, text in following.items() if symbol not in known}
 
 
 def _parsed_shapes(shapes: Iterable[str]) -> dict[str, tuple[int, ...]]:

@@ -114,7 +114,8 @@ class Graph:
 
     `fingerprint` is the SHA-256 of the file that the model was read from, in hexadecimal; empty for a body and where
     there was no file; `source` is the path of that file, which no plan remembers. Graphs are equal whatever files they
-    come from.
+    come from. `stated` are the names of computed tensors, also in bodies, some extents of which no operator tells: the
+    caller or the file states them, and a run may have others.
 
     Raises:
         ValueError: an index out of range, a tensor with two producers, a constant that is written,
@@ -130,6 +131,7 @@ class Graph:
     remarks: tuple[str, ...] = ()
     fingerprint: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
+    stated: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         self._check_indices()

@@ -220,5 +220,5 @@ class _Runs:
         pattern = self.planner.own if self.planner else 0
         if self.noted:
             pattern = _PATTERN + self.noted.places * _PLACE
-        later = _LATER if self.runs else 0
+        later = (_LATER if self.runs else 0) + _OUTPUT * len(self.outputs)
         return self.heap.held + self.heap.own + self.frame + _TENSOR * values + pattern + later

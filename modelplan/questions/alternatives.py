@@ -20,6 +20,7 @@ from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.c_fitting import c_requirement
+from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import Asked, ModelRequest, on_target, target_of
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.c import C
@@ -67,7 +68,8 @@ def open_on_target(request: Asked) -> tuple[Asked, ModelFile, Target]:
         ModelError: the file cannot be read.
         RequestError: the request names what there is not.
     """
-    file, given = load_file(request.path, request.dims, request.shapes, request.values), given_words(request)
+    request, given = with_fed_shapes(request), given_words(request)
+    file = load_file(request.path, request.dims, request.shapes, request.values)
     request = on_target(request, file)
     return request, file, replace(target_of(request, file.graph), given=given)
 

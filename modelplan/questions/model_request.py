@@ -49,6 +49,7 @@ class ModelRequest:
         values: values of inputs that decide what runs or how large it is: INPUT=N or INPUT=N,N,...
         measure: seconds that a session may be measured, for a runtime that has sessions; 0: it is predicted.
         threads: of that session.
+        feeds: the path of an .npz file with arrays for inputs, by their names; what it leaves out is drawn.
     """
 
     path: str
@@ -70,6 +71,7 @@ class ModelRequest:
     values: tuple[str, ...] = ()
     measure: float = MEASURED_SECONDS
     threads: int = 1
+    feeds: str | None = None
 
     @property
     def available(self) -> int | None:
@@ -85,13 +87,16 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class SessionAsked:
-    """How a session is to be sized: what the file leaves open, the seconds of a measurement, the threads."""
+    """How a session is to be sized: what the file leaves open, the seconds of a measurement, the threads, and a file
+    with inputs, empty for none.
+    """
 
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     seconds: float = 0.0
     threads: int = 1
+    feeds: str = ""
 
 
 #: A request for one kind of question.
@@ -150,6 +155,7 @@ def target_of(request: ModelRequest, graph: Graph) -> Target:
     words = [word for name, value in named if value is not None for word in (name, str(value))]
     given = {"--dim": request.dims, "--shape": request.shapes, "--value": request.values}
     bound = [(option, text) for option, texts in given.items() for text in texts]
+    bound += [("--feeds", request.feeds)] if request.feeds else []
     return Target(runtime, request.abi or USUAL_ABI, (*words, *(word for pair in bound for word in pair)))
 
 

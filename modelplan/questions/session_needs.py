@@ -11,6 +11,7 @@ from modelplan import runtimes
 from modelplan.model import Requirement, Runtime
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
+from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import ModelRequest, SessionAsked
 
 
@@ -24,7 +25,10 @@ def session_asked(request: ModelRequest) -> SessionAsked:
         raise RequestError(f"--measure is {request.measure:g}, expected seconds from 0 on")
     if not 1 <= request.threads <= 1024:
         raise RequestError(f"--threads is {request.threads}, expected 1 to 1024")
-    return SessionAsked(request.dims, request.shapes, request.values, request.measure, request.threads)
+    request = with_fed_shapes(request)
+    return SessionAsked(
+        request.dims, request.shapes, request.values, request.measure, request.threads, request.feeds or ""
+    )
 
 
 def begin_measuring(request: ModelRequest) -> None:

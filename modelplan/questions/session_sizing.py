@@ -7,6 +7,7 @@ memory; what was measured is remembered. A prediction follows the session's bloc
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,26 +22,38 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.model_request import SessionAsked
+from modelplan.questions.planned_extents import aim_of
+from modelplan.runtimes.ort.feeding import Feeds, feeds_of
 from modelplan.runtimes.ort.measuring import (
     Measured,
     MeasuringLimits,
+    SessionRefusedError,
     SessionSettings,
+    Shapes,
     check_measurable,
     ort_version,
+    refusal,
     start,
 )
+from modelplan.runtimes.ort.reaching import Aim, unreached
 from modelplan.runtimes.ort.remembered import RememberedSessions, missing_weights
 from modelplan.runtimes.ort.settings_code import python_settings
 from modelplan.runtimes.ort.shapes import has_bodies, unknown_tensors
 
 #: Settings that may need less than the defaults.
 _CHANGED = (
+    SessionSettings(keep_outputs=False),
     SessionSettings(arena="off"),
     SessionSettings(pattern=False),
     SessionSettings(arena="off", pattern=False),
+    SessionSettings(arena="off", pattern=False, keep_outputs=False),
     SessionSettings(arena="off", pattern=False, order="priority"),
     *(SessionSettings(arena="off", pattern=False, level=level) for level in ("extended", "basic", "disable")),
 )
+#: Processes in which a session is measured that may order its nodes differently in each, and kinds of such nodes.
+_DRAWS, _BLOCKED = 3, frozenset({"Conv", "FusedConv"})
+#: Bytes by which sessions in two processes differ by chance.
+_NOISE = 8192
 #: The level at which a session runs the nodes of the file, which can be predicted.
 _AS_IN_FILE = "disable"
 
@@ -59,14 +72,29 @@ def session_requirement(file: ModelFile, target: Target, planned: Requirement, a
     """The requirement of a default session; see `session_needs.sized_by_session`."""
     settings = SessionSettings(threads=asked.threads)
     try:
-        measured = _measured(file, [settings], asked)[0]
+        feeds, [draws] = _measured(file, [settings], asked)
+    except SessionRefusedError as problem:
+        return _refused(problem)
     except (ModelError, RequestError) as problem:
         return _predicted(file, target, planned, asked, str(problem))
-    usual = _need(file, settings, measured, measured.loaded)
+    measured = _most(draws)
+    usual = _need(file, settings, draws, measured.loaded)
     memory = SessionMemory(
-        usual, _input_bytes(file), measured.session, measured.loaded, planned.arena, threads=asked.threads
+        usual,
+        _input_bytes(file),
+        measured.session,
+        measured.loaded,
+        planned.arena,
+        threads=asked.threads,
+        fed=feeds.described(),
     )
     return _requirement(memory, f"measured: onnxruntime {ort_version()}, heap of a default session while it runs")
+
+
+def _refused(problem: SessionRefusedError) -> Requirement:
+    """The requirement of a model that a session does not load or run."""
+    remedy = "other extents by --dim or --shape, or values of inputs by --value or --feeds FILE.npz, if it runs with these"
+    return Requirement(0, 0, (), f"onnxruntime {ort_version()}", refusals=(str(problem),), remedies=(remedy,))
 
 
 def other_sessions(
@@ -80,7 +108,7 @@ def other_sessions(
         needs = _predicted_needs(file, target, changed, asked)
     else:
         try:
-            measured = _measured(file, changed, asked)
+            _, measured = _measured(file, changed, asked)
         except ModelError:
             return requirement  # the default session ran; others that do not are no advice
         needs = [_need(file, *pair, memory.loaded) for pair in zip(changed, measured, strict=True)]
@@ -88,7 +116,16 @@ def other_sessions(
     return replace(requirement, session=replace(memory, others=tuple(others)))
 
 
-def _measured(file: ModelFile, settings: Sequence[SessionSettings], asked: SessionAsked) -> list[Measured]:
+def _measured(
+    file: ModelFile, settings: Sequence[SessionSettings], asked: SessionAsked
+) -> tuple[Feeds, list[list[Measured]]]:
+    """What a session takes at each of the settings, each in one process or several, and what its inputs were fed with.
+
+    Raises:
+        SessionRefusedError: it does not run.
+        ModelError: it is not measured within the limits, or a run has other extents than the plan.
+        RequestError: nothing is to be measured, or nothing can be here.
+    """
     if not asked.seconds:
         raise RequestError("--measure 0 asks for a prediction")
     check_measurable()
@@ -100,7 +137,55 @@ def _measured(file: ModelFile, settings: Sequence[SessionSettings], asked: Sessi
             inside = "; a file that is unpacked or piped has none beside it" if is_wrapped(file.path) else ""
             raise ModelError(f"its weights lie in {missing}, which is not there{inside}")
         remembered = RememberedSessions(path, file.content)
-        return remembered.measured(shapes, settings, limits, parsed_values(asked.values))
+        feeds = _fed(graph, remembered, shapes, limits, asked)
+        began = time.monotonic()
+        try:
+            found = [remembered.measured(shapes, settings, limits, feeds)]
+        except SessionRefusedError:
+            feeds = _fed_to_run(remembered, shapes, limits, feeds)
+            found = [remembered.measured(shapes, settings, limits, feeds)]
+        for draw in range(1, _DRAWS):
+            if not _is_blocked(graph) or _DRAWS * (time.monotonic() - began) > draw * asked.seconds:
+                break
+            found.append(remembered.measured(shapes, settings, limits, feeds, draw))
+    return feeds, [list(draws) for draws in zip(*found, strict=True)]
+
+
+def _is_blocked(graph: Graph) -> bool:
+    """Whether sessions at level all may order nodes differently in each process: those that work in blocks of channels."""
+    return not graph.kinds.isdisjoint(_BLOCKED)
+
+
+def _fed(
+    graph: Graph, remembered: RememberedSessions, shapes: Shapes, limits: MeasuringLimits, asked: SessionAsked
+) -> Feeds:
+    """What inputs are fed with so that a run has the extents that are planned.
+
+    Raises:
+        ModelError: a run has others.
+    """
+    feeds, aim = feeds_of(parsed_values(asked.values), asked.feeds), aim_of(graph)
+    if not aim.shapes and not aim.truths:
+        return feeds
+    answer = remembered.reached(shapes, aim, limits, feeds)
+    if answer["problem"]:
+        raise refusal(answer["problem"])
+    if missed := unreached(aim, answer):
+        way_out = "give values that reach it by --feeds FILE.npz or --value" if not asked.feeds else "its inputs do not"
+        raise ModelError(f"a run has {'; '.join(missed)}: {way_out}")
+    return replace(feeds, rules={name: (rule, number) for name, (rule, number) in answer["rules"].items()})
+
+
+def _fed_to_run(remembered: RememberedSessions, shapes: Shapes, limits: MeasuringLimits, feeds: Feeds) -> Feeds:
+    """What inputs are fed with so that the model runs, where it does not with drawn values.
+
+    Raises:
+        SessionRefusedError: it runs with none of the values that are tried.
+    """
+    answer = remembered.reached(shapes, Aim({}, {}), limits, feeds)
+    if answer["problem"]:
+        raise refusal(answer["problem"])
+    return replace(feeds, rules={name: (rule, number) for name, (rule, number) in answer["rules"].items()})
 
 
 @contextmanager
@@ -115,11 +200,25 @@ def _on_disk(file: ModelFile) -> Iterator[str]:
         yield str(path)
 
 
-def _need(file: ModelFile, settings: SessionSettings, measured: Measured, loaded: int) -> SessionNeed:
+def _need(file: ModelFile, settings: SessionSettings, draws: Sequence[Measured], loaded: int) -> SessionNeed:
+    """What the session of several that took most needs, above the bytes of a loaded default session."""
+    measured = _most(draws)
     first, later = measured.heap_above(loaded)
     more = measured.loaded - loaded
     tensors = min(measured.first + more, first), min(measured.steady + more, later)
-    return SessionNeed(_words(settings), first, later, *tensors, tuple(python_settings(settings, file.path)))
+    lowest = min(max(draw.heap_above(loaded)) for draw in draws)
+    differs = max(first, later) - lowest > max(first, later) // 100 + _NOISE
+    return SessionNeed(
+        _words(settings), first, later, *tensors, _code(settings, file.path), lowest=lowest if differs else None
+    )
+
+
+def _most(draws: Sequence[Measured]) -> Measured:
+    return max(draws, key=lambda measured: max(measured.heap))
+
+
+def _code(settings: SessionSettings, path: str) -> tuple[str, ...]:
+    return tuple(python_settings(settings, path))
 
 
 def _words(settings: SessionSettings) -> str:
@@ -170,9 +269,10 @@ def _predicted_needs(
             pattern=setting.pattern,
             threads=setting.threads,
             unknown=unknown,
+            keep_outputs=setting.keep_outputs,
         )
         sizes = need.first, need.later, need.first_tensors, need.later_tensors
-        needs.append(SessionNeed(_words(setting), *sizes, tuple(python_settings(setting, file.path)), measured=False))
+        needs.append(SessionNeed(_words(setting), *sizes, _code(setting, file.path), measured=False))
     return needs
 
 

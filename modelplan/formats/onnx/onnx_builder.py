@@ -63,6 +63,7 @@ class NodeMark(NamedTuple):
     open: int
     unplanned: int
     contradicted: int
+    stated: int
     folded: int
     followers: int
 
@@ -75,7 +76,8 @@ class Model:
     `walked` counts what was built, also in readings of bodies that were given up; `trials` are those under way.
     `add_control` adds a node with bodies to a builder's graph.
     `unfolded`: nodes that only constants feed are operators too.
-    `largest`: some extents are the largest of several, not those of every run.
+    `largest`: some extents are the largest of several, not those of every run. `stated` are computed tensors of which
+    no operator tells all extents, with their shapes.
     """
 
     opsets: dict[str, int]
@@ -90,6 +92,7 @@ class Model:
     contradicted: list[str] = field(default_factory=list)
     open: list[OpenValue] = field(default_factory=list)
     unplanned: list[str] = field(default_factory=list)
+    stated: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     evaluations: int = 0
     trials: int = 0
     largest: bool = False
@@ -99,13 +102,13 @@ class Model:
 
     def mark(self) -> NodeMark:
         """How much was noted so far, for `restore`."""
-        lists = len(self.remarks), len(self.open), len(self.unplanned), len(self.contradicted)
+        lists = len(self.remarks), len(self.open), len(self.unplanned), len(self.contradicted), len(self.stated)
         return NodeMark(*lists, self.folded, self.followers)
 
     def restore(self, mark: NodeMark) -> None:
         """Drops what was noted since `mark`; what was built still counts in `walked`."""
         del self.remarks[mark.remarks :], self.open[mark.open :]
-        del self.unplanned[mark.unplanned :], self.contradicted[mark.contradicted :]
+        del self.unplanned[mark.unplanned :], self.contradicted[mark.contradicted :], self.stated[mark.stated :]
         self.folded, self.followers = mark.folded, mark.followers
 
 
@@ -161,7 +164,10 @@ class GraphBuilder:
             raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.counts["operators"])
         remarks = self._remarks() if self.parent is None else ()
         of_file = self.model.fingerprint if self.parent is None else ""
-        return Graph(name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks, of_file)
+        stated = tuple(dict(self.model.stated).items()) if self.parent is None else ()
+        return Graph(
+            name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks, of_file, stated=stated
+        )
 
     def _give_value(self, name: str, t: int) -> None:
         """Takes the value that the caller gives an input of the model: what it decides is decided as by a constant."""
@@ -251,6 +257,7 @@ class GraphBuilder:
             raise ValueError(f"{self.place}{place}: {name!r} already has a value")
         if known is None:
             raise ValueError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
+        told = not known.is_open
         if known.is_open:
             known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
         if not isinstance(name, str):
@@ -262,6 +269,8 @@ class GraphBuilder:
             else:
                 self.model.open.append(OpenValue(name, known.shape, place == "input" and self.parent is None))
         shape = known.extents or ()
+        if not told and place != "input" and kind is Kind.ACTIVATION:
+            self._state(name, shape)
         if known.dtype in UNPLANNED and kind is Kind.ACTIVATION:
             self.model.unplanned.append(f"{name!r} ({known.dtype})")
         stored = self.model.stored.get((name, shape)) if kind is Kind.CONSTANT else None
@@ -276,6 +285,10 @@ class GraphBuilder:
             return known
         shape = self.model.dims.shape(name, known.shape)
         return with_shape(known, shape) if known.is_open else known
+
+    def _state(self, name: str, shape: tuple[int, ...]) -> None:
+        """Notes a tensor of which no operator tells all extents; one in a body by its place too."""
+        self.model.stated.append((f"{self.place}{name}", shape))
 
     def _extent(self, name: str, axis: int, symbol: Extent) -> int | None:
         symbols = [symbol] if isinstance(symbol, str) and not symbol.startswith("unk__") else []
@@ -410,6 +423,8 @@ class GraphBuilder:
         """
         names = list(node.output)
         types = [self.hints.get(name) for name in names]
+        if node.domain not in PURE:
+            self._state_foreign(node, inputs, place)
         lost = follows and self.model.open and not self.model.trials
         if not all(known and (lost or not known.is_open) for known, name in zip(types, names, strict=True) if name):
             inferred = self._inferred(node, inputs, place)
@@ -420,6 +435,14 @@ class GraphBuilder:
             ]
         return [self.claimed(name, known, place) for name, known in zip(names, types, strict=True)]
 
+    def _state_foreign(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
+        """Notes what the file alone says of the shapes of an operator of another domain."""
+        given = {name: known for name in node.output if (known := self.hints.get(name)) and not known.is_open}
+        inferred = self._inferred(node, inputs, place) if given else {}
+        for name, known in given.items():
+            if name not in inferred or inferred[name].is_open:
+                self._state(name, known.extents or ())
+
     def claimed(self, name: str, known: Type | None, place: str) -> Type | None:
         """The types of outputs from the operators, completed by those the file states; remarks contradictions.
 
@@ -428,14 +451,19 @@ class GraphBuilder:
         """
         claim = self.claims.get(name)
         if claim is None or known is None:
+            if claim is not None and not claim.is_open:
+                self._state(name, claim.extents or ())
             return known or claim
         if claim.dtype != known.dtype:
             raise ValueError(f"{place}: {name!r}: found {known.dtype} and {claim.dtype} for one value")
         try:
-            return merged(known, claim)
+            both = merged(known, claim)
         except ValueError:
             self.model.contradicted.append(f"{name!r} {written(claim)} for {written(known)}")
             return known
+        if known.is_open and both is not None and not both.is_open:
+            self._state(name, both.extents or ())
+        return both
 
     def _inferred(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
         import onnx

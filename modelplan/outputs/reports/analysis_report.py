@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, Search, SizedFile
-from modelplan.model import bounds
+from modelplan.formats.unpacking import inner_stem
+from modelplan.model import SessionMemory, bounds
+from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
@@ -37,19 +39,42 @@ def requirement_section(stage: SizedFile) -> Section:
 
 def extents_section(table: ExtentTable) -> Section:
     """What a model needs for each of several extents, and whether that fits."""
-    rows = [_extents_row(row, table.capacity) for row in table.rows]
-    columns = ("first run", "later runs", "ort by itself") if table.rows[0].requirement.session else ("memory",)
-    fits = ("fits",) if table.capacity is not None else ()
-    headings = (*(f">{name}" for name in (*table.symbols, *columns)), *fits)
-    basis = tuple(dict.fromkeys(row.requirement.basis for row in table.rows))
-    return Section(table.path, basis, Table(headings, tuple(rows)))
+    columns = ("first run", "later runs", "ort by itself") if table.has_sessions else ("memory",)
+    marks = (*(("session",) if table.has_sessions else ()), *(("fits",) if table.capacity is not None else ()))
+    headings = (*(f">{name}" for name in (*table.symbols, *columns)), *marks)
+    rows = tuple(_extents_row(row, table) for row in table.rows)
+    return Section(table.path, tuple(_bases(table)), Table(headings, rows))
 
 
-def _extents_row(row: ExtentRow, capacity: int | None) -> tuple[str, ...]:
+def _bases(table: ExtentTable) -> Iterator[str]:
+    """For what the figures hold, each once, and why rows have none, with the extents of the first such row."""
+    said: set[str] = set()
+    for row in table.rows:
+        needed, extents = row.requirement, ", ".join(f"{s}={n}" for s, n in zip(table.symbols, row.extents, strict=True))
+        reasons = (*needed.refusals, *([needed.session.note] if needed.session and needed.session.note else ()))
+        for line in reasons or (needed.basis,):
+            if line not in said:
+                said.add(line)
+                yield f"{extents}: {line}" if reasons or (table.has_sessions and not needed.session) else line
+
+
+def _extents_row(row: ExtentRow, table: ExtentTable) -> tuple[str, ...]:
+    """The figures of one row, how the session's is known, and whether it fits; a session without a figure fits nowhere."""
     needed, session = row.requirement, row.requirement.session
-    sizes = (session.usual.first, session.usual.later, session.by_itself) if session else (needed.arena,)
-    fits = () if capacity is None else ("yes" if needed.fits(capacity) else "no",)
-    return (*map(str, row.extents), *map("{:,}".format, sizes), *fits)
+    sizes = [f"{needed.arena:,}"]
+    if session:
+        sizes = [*map("{:,}".format, (*session.usual.judged_runs, session.by_itself)), _known(session)]
+    elif needed.refusals:
+        sizes = ["", "", "", "does not run"] if table.has_sessions else ["refused"]
+    elif table.has_sessions:
+        sizes = ["", "", f"{needed.arena:,}", "no figure"]
+    fits = needed.fits(table.capacity or 0) and (session is not None or not table.has_sessions)
+    verdict = () if table.capacity is None else ("yes" if fits else "no",)
+    return (*map(str, row.extents), *sizes, *verdict)
+
+
+def _known(session: SessionMemory) -> str:
+    return "measured" if session.usual.measured else "predicted"
 
 
 def _without_session(stage: SizedFile, lines: tuple[str, ...]) -> tuple[str, ...]:

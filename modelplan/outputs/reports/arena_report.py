@@ -24,8 +24,10 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
     lines = [declared, needed.basis, *filter(None, [needed.estimate]), *needed.remarks]
     if needed.session:
         usual = needed.session.usual
-        first = f"memory {'' if usual.measured else 'about '}{human(usual.first)} in the first run"
-        lines = [f"{first}, {human(usual.later)} in later ones", needed.basis, *beside_lines(needed.session)]
+        first, later = map(human, usual.judged_runs)
+        about = "" if usual.measured else "about "
+        runs = f"memory {about}{first} in the first run, {later} in later ones, the last outputs among them"
+        lines = [runs, needed.basis, *beside_lines(needed.session)]
     if capacity is not None:
         lines.append(f"capacity {human(capacity)}: {_fits(needed, capacity)}")
     return Section(model, tuple(lines), _libraries_table(needed.libraries))
@@ -33,12 +35,18 @@ def headline(model: str, needed: Requirement, capacity: int | None = None) -> Se
 
 def beside_lines(session: SessionMemory) -> list[str]:
     """What is not in the figure of a session: inputs, weights, and what the session holds between runs."""
+    lines = [session.note] if session.note else []
+    if session.fed:
+        lines.append(f"run with values that reach the planned extents: {session.fed}")
+    if session.usual.lowest is not None:
+        lowest, most = human(session.usual.lowest), human(session.usual.most)
+        lines.append(f"sessions of this model differ from process to process: {lowest} or {most}; the most counts")
     kept = f"weights {human(session.weights)}"
     if session.loaded is not None:
         kept = f"the loaded session {human(session.loaded)}, of it weights {human(session.weights)}"
     threads = f"{counted(session.threads, 'intra-op thread')} (--threads)"
     apart = f"apart from that: inputs {human(session.inputs)}, {kept}; {threads}"
-    return [*([session.note] if session.note else []), apart, f"ort by itself {human(session.by_itself)}: {ALONE}"]
+    return [*lines, apart, f"ort by itself {human(session.by_itself)}: {ALONE}"]
 
 
 def settings_section(session: SessionMemory) -> Section:

@@ -29,6 +29,7 @@ from modelplan.questions.budgets.project_budgets import (
 )
 from modelplan.questions.budgets.revisions import Revision, revision
 from modelplan.questions.budgets.saved_figures import SavedFigures, read_baseline
+from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import ModelRequest, SessionAsked, on_target, target_of
 from modelplan.questions.session_needs import (
     begin_measuring,
@@ -152,7 +153,7 @@ def row_checks(file: BudgetFile, row: BudgetRow) -> Iterator[ModelCheck]:
         for path, key in models:
             name = _name(row, key, target, len(models))
             check = Check(name, str(path), key, replace(row.limits, arena=arena), target or "")
-            yield ModelCheck(check, _model_request(row, str(path), key, chosen), row.place)
+            yield ModelCheck(check, _model_request(row, str(path), key, chosen, file.path.parent), row.place)
 
 
 def _name(row: BudgetRow, key: str, target: str | None, models: int) -> str:
@@ -174,9 +175,9 @@ def _target_request(row: BudgetRow, target: str | None, folder: Path) -> TargetR
     )
 
 
-def _model_request(row: BudgetRow, path: str, key: str, target: Chosen | None) -> ModelRequest:
-    """A model of a budget, called `key` there, with what it is sized for."""
-    options = row.options_of(key)
+def _model_request(row: BudgetRow, path: str, key: str, target: Chosen | None, folder: Path) -> ModelRequest:
+    """A model of a budget, called `key` there, with what it is sized for; files are relative to `folder`."""
+    options, feeds = row.options_of(key), _one(row, "feeds")
     return ModelRequest(
         path,
         options.get("dim", ()),
@@ -185,6 +186,7 @@ def _model_request(row: BudgetRow, path: str, key: str, target: Chosen | None) -
         runtime=_one(row, "runtime"),
         kernels=_one(row, "kernels"),
         abi=_one(row, "abi"),
+        feeds=None if feeds is None else str(folder / feeds),
         target=target,
     )
 
@@ -234,6 +236,7 @@ def outcome(asked: ModelCheck, measurements: Measurements, baseline: Baseline | 
 
 def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | None) -> Outcome:
     """The outcome for a model that can be read; alternatives are planned where it needs too much and could run."""
+    asked = replace(asked, request=with_fed_shapes(asked.request))
     check, bound, session = asked.check, (asked.request.dims, asked.request.shapes), session_asked(asked.request)
     begin_measuring(asked.request)
     file = measurements.file(check.model, *bound, asked.request.values)
@@ -241,7 +244,7 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     if asked.request.target:
         require_host(file, runs_on, asked.request.target.device.name, asked.request.target.device.abi)
     needed = measurements.requirement(file, runs_on, session)
-    if has_sessions(file, runs_on) and needed.session is None:
+    if has_sessions(file, runs_on) and needed.session is None and not needed.refusals:
         return Outcome(check, problem=f"{check.model}: {needed.basis}", exit_code=1)
     judged = Outcome(check, needed, len(file.content), setting_of(runs_on, *bound), build=runs_on.build)
     figures = judged.figures

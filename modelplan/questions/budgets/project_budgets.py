@@ -17,7 +17,7 @@ from modelplan.primitives.errors import ModelError, RequestError
 #: The file that holds nothing but what modelplan reads, and the one that many tools share.
 OWN, SHARED = "modelplan.toml", "pyproject.toml"
 #: Keys of a budget that are options of `check`: those that hold one text, and those that hold one text or several.
-ONE_TEXT = ("runtime", "abi", "kernels", "used", "arena-symbol")
+ONE_TEXT = ("runtime", "abi", "kernels", "used", "arena-symbol", "feeds")
 TEXTS = ("dim", "shape", "value", "reserve", "define", "include")
 #: Those of them that may be stated for each model.
 _PER_MODEL = ("dim", "shape", "value")

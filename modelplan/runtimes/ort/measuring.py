@@ -330,8 +330,16 @@ def _answer(request: Mapping[str, object], seconds: float = _SECONDS) -> Any:
         with _one_at_a_time:
             return _process.ask({**request, "folder": str(Path.cwd())}, seconds)
     except NoAnswerError as problem:
-        words = f"not run on ONNX Runtime {ort_version()}: {str(problem)[:_LONGEST]}"
         if problem.late:
-            raise ModelError(f"{words}; --measure SECONDS gives it longer") from None
-        refused = str(problem).startswith(_OF_RUNTIME) and not any(word in str(problem) for word in _OF_MACHINE)
-        raise (SessionRefusedError if refused else ModelError)(words) from None
+            raise ModelError(f"{_not_run(str(problem))}; --measure SECONDS gives it longer") from None
+        raise refusal(str(problem)) from None
+
+
+def refusal(problem: str) -> ModelError:
+    """The error for a run that failed: of ONNX Runtime's own the model's, else of what surrounds it."""
+    refused = problem.startswith(_OF_RUNTIME) and not any(word in problem for word in _OF_MACHINE)
+    return (SessionRefusedError if refused else ModelError)(_not_run(problem))
+
+
+def _not_run(problem: str) -> str:
+    return f"not run on ONNX Runtime {ort_version()}: {problem[:_LONGEST]}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from modelplan.formats.onnx.onnx_functions import inlined
 from modelplan.runtimes.ort.feeding import Feeds, Rule, arrays_in, fed, rules_for
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: Inputs that rules are tried for one by one, constants that are tried, and elements of a constant that has some.
 _MOST_INPUTS, _MOST_CONSTANTS, _FEW = 8, 8, 16
 _INT64, _INT32 = 7, 6
+#: Nodes of a model whose functions are put in place at most.
+_MOST_NODES = 1_000_000
 #: Runs with rules at most.
 _MOST_RUNS = 200
 
@@ -73,6 +76,8 @@ def reached(request: dict[str, Any]) -> dict[str, Any]:
 
     os.chdir(Path(request["model"]).parent)  # where a session that is made of bytes looks for weights
     proto = onnx.load(request["model"], load_external_data=False)
+    if proto.functions:
+        proto = inlined(proto, _MOST_NODES)
     aim = Aim(request["aim"]["shapes"], request["aim"]["truths"])
     hidden = _add_outputs(proto, {*aim.shapes, *aim.truths})
     shown = Aim({n: s for n, s in aim.shapes.items() if n not in hidden}, {

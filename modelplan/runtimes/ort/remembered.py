@@ -6,22 +6,24 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from modelplan.primitives.allocation_trace import LIBRARY
+from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.measuring import (
     Measured,
     MeasuringLimits,
     SessionSettings,
     Shapes,
-    Values,
     measure_each,
     ort_version,
+    reach,
 )
+from modelplan.runtimes.ort.reaching import Aim
 
 #: An entry `location` of external data, as protobuf writes it, up to the length of the name that follows.
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x00-\x7f])", re.DOTALL)
@@ -51,21 +53,34 @@ class RememberedSessions:
         return bool(self._rows)
 
     def measured(
-        self, shapes: Shapes, settings: Sequence[SessionSettings], limits: MeasuringLimits, values: Values
+        self, shapes: Shapes, settings: Sequence[SessionSettings], limits: MeasuringLimits, feeds: Feeds, draw: int = 0
     ) -> list[Measured]:
-        """What the model takes at each of several settings; what is not remembered is measured.
+        """What the model takes at each of several settings; what is not remembered is measured. `draw` is as there.
 
         Raises:
             ModelError: ONNX Runtime does not load or run the file within the limits.
         """
-        keys = [_key(shapes, values, setting) for setting in settings]
+        keys = [_key(shapes, feeds, asdict(setting), draw) for setting in settings]
         missing = {key: setting for key, setting in zip(keys, settings, strict=True) if key not in self._rows}
         if missing:
-            answers = measure_each(self.path, shapes, list(missing.values()), limits, values)
+            answers = measure_each(self.path, shapes, list(missing.values()), limits, feeds, draw)
             rows = ([getattr(answer, name) for name in _COLUMNS] for answer in answers)
             self._rows |= zip(missing, rows, strict=True)
             self._keep()
         return [_from_row(self._rows[key]) for key in keys]
+
+    def reached(self, shapes: Shapes, aim: Aim, limits: MeasuringLimits, feeds: Feeds) -> Mapping[str, Any]:
+        """What a run reaches of an aim, as `reach` answers; what is not remembered is tried.
+
+        Raises:
+            ModelError: ONNX Runtime does not load the file, or gives no answer within the limits.
+        """
+        key = _key(shapes, feeds, aim.plain())
+        if key not in self._rows:
+            self._rows[key] = [dict(reach(self.path, shapes, aim, limits, feeds))]
+            self._keep()
+        answer: Mapping[str, Any] = self._rows[key][0]
+        return answer
 
     def _keep(self) -> None:
         """Writes the file anew; without a folder that can be written to the next process measures again."""
@@ -106,12 +121,12 @@ def _read(path: Path) -> dict[str, list[Any]]:
     except (OSError, ValueError):
         return {}
     rows = measurements.values() if isinstance(measurements, dict) else [None]
-    return measurements if all(isinstance(row, list) and len(row) == len(_COLUMNS) for row in rows) else {}
+    return measurements if all(isinstance(row, list) and len(row) in (1, len(_COLUMNS)) for row in rows) else {}
 
 
-def _key(shapes: Shapes, values: Values, settings: SessionSettings) -> str:
-    plain = {name: list(map(int, shape)) for name, shape in shapes.items()}, {n: list(v) for n, v in values.items()}
-    return json.dumps([*plain, asdict(settings)], sort_keys=True)
+def _key(shapes: Shapes, feeds: Feeds, question: Mapping[str, Any], draw: int = 0) -> str:
+    plain = {name: list(map(int, shape)) for name, shape in shapes.items()}
+    return json.dumps([plain, feeds.plain(), question, draw], sort_keys=True)
 
 
 #: What is kept of a measurement: all but outputs.

@@ -58,6 +58,11 @@ def _pieces(settings: SessionSettings, model: str) -> Iterator[tuple[list[str], 
         [f"session = onnxruntime.InferenceSession({model!r}, options, providers=['CPUExecutionProvider'])"],
         [f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);"],
     )
+    if not settings.keep_outputs:
+        yield (
+            ["outputs = session.run(None, inputs)", "del outputs  # when they were used: before the next run, not by it"],
+            ["// let the outputs of session.Run go before the next one, or bind outputs that the program owns"],
+        )
     if settings.shrink:
         shrink = '"memory.enable_memory_arena_shrinkage", "cpu:0"'
         yield (

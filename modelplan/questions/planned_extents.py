@@ -1,0 +1,38 @@
+"""What a run of a model has to reach so that its memory is that of the plan: extents and branches that values decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modelplan.model import Graph, Kind, Op
+from modelplan.runtimes.ort.reaching import Aim
+
+
+def aim_of(graph: Graph) -> Aim:
+    """The shapes that the caller or the file states, the conditions of larger branches, and turns of loops."""
+    return Aim(dict(graph.stated), dict(truth for op in graph.ops for truth in _truths(graph, op)))
+
+
+def _truths(graph: Graph, op: Op) -> Iterator[tuple[str, bool]]:
+    """Values of an operator's operands that have to be above zero, or not, for its largest body to run."""
+    computed = [(t, graph.tensors[t]) for t in op.inputs[:2] if t >= 0]
+    varying = [tensor.name for t, tensor in computed if tensor.kind is not Kind.CONSTANT]
+    if op.kind == "If" and varying and len(op.subgraphs) == 2:  # noqa: PLR2004
+        then, otherwise = map(most_alive, op.subgraphs)
+        if then != otherwise:
+            yield varying[0], then > otherwise
+    if op.kind == "Loop":
+        yield from ((name, True) for name in varying)
+
+
+def most_alive(graph: Graph) -> int:
+    """The most bytes that are alive at once in the order of the file, bodies of operators among them."""
+    last = {t: step for step, op in enumerate(graph.ops) for t in op.reads}
+    last |= dict.fromkeys(graph.outputs, len(graph.ops))
+    alive = most = 0
+    for step, op in enumerate(graph.ops):
+        alive += sum(graph.tensors[t].nbytes for t in op.writes)
+        most = max(most, alive + max(map(most_alive, op.subgraphs), default=0))
+        ended = {t for t in (*op.reads, *op.writes) if graph.producers[t] >= 0 and last.get(t, step) == step}
+        alive -= sum(graph.tensors[t].nbytes for t in ended)
+    return most
