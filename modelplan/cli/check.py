@@ -38,7 +38,7 @@ _SECONDS = 2.0
 #: Options that say what a layout of --layout says already.
 _STATED_BY_LAYOUT = (
     "budget", "config", "baseline", "format", "seconds", "runtime", "kernels", "abi", "target", "reserve", "used",
-    "arena_symbol", "define", "include", "measure", "threads",
+    "arena_symbol", "define", "include", "measure", "threads", "feeds",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelplan.cli import files, terminal
-from modelplan.cli.model_options import add_repeated
+from modelplan.cli.model_options import add_feeds, add_repeated
 from modelplan.outputs.reports import onnx_ladder_report as report
 from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import ModelError, RequestError
@@ -20,13 +20,14 @@ from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
     "--header": None, "--self-test": None, "--draw": [], "--seed": 0, "--target": None,
-    "--c-array": None, "--seconds": None, "--interface": "as-is",
+    "--c-array": None, "--interface": "as-is",
 }  # fmt: skip
 
 
 #: Options of ONNX Runtime alone.
 _OWN = (
     "ort_level", "threads", "arena", "pattern", "shrinkage", "execution_order", "tolerance", "dim", "shape", "value",
+    "feeds",
 )  # fmt: skip
 
 
@@ -45,6 +46,7 @@ def configure(parser: ArgumentParser) -> None:
     add_repeated(group, "--dim", "SYMBOL=N", "an extent that is open")
     add_repeated(group, "--shape", "INPUT=N,...", "the shape of an input")
     add_repeated(group, "--value", "INPUT=N,...", "the value of an input")
+    add_feeds(group)
 
 
 def check_format(arguments: Namespace) -> None:
@@ -63,6 +65,7 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
         raise RequestError(f"{arguments.output}: expected a name that ends in .onnx")
     request = _request(arguments, max_macs)
     ladder = fit_onnx(request, progress)
+    progress("")
     sections = [*report.first_section(ladder), report.rungs_section(request, ladder)]
     terminal.show([*sections, *report.verdict(request, ladder, arguments.output)])
     if ladder.chosen is None:
@@ -93,6 +96,8 @@ def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
     if kept.get("arena") == "off" and kept.get("shrink"):
         raise RequestError("--shrinkage on needs an arena, and --arena is off")
     settings = SessionSettings(level=arguments.ort_level or "all", threads=threads, **kept)
+    if arguments.seconds is not None and not 0 <= arguments.seconds < float("inf"):
+        raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     budget = None if arguments.least else parse_memory(arguments.budget)
     without = frozenset(word.strip() for word in arguments.without.split(",") if word.strip())
     request = FitOnnxRequest(
@@ -105,6 +110,8 @@ def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
         dims=tuple(arguments.dim),
         shapes=tuple(arguments.shape),
         values=tuple(arguments.value),
+        feeds=arguments.feeds or "",
+        seconds=arguments.seconds,
     )
     return request if max_macs is None else replace(request, max_macs=max_macs)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Fields of a `ModelRequest` that are called as the options are.
 _SAME = (
     "runtime", "kernels", "abi", "schedule", "alias", "allocator", "alignment", "pad", "streams", "overlaps",
-    "contiguous", "threads", "measure",
+    "contiguous", "threads", "measure", "feeds",
 )  # fmt: skip
 
 #: Those of a session, which have numbers for defaults.
@@ -167,6 +167,17 @@ def add_session(parser: ArgumentParser) -> None:
         f" (default: {MEASURED_SECONDS:g})",
     )
     group.add_argument("--threads", type=int, metavar="N", help="intra-op threads of the session (default: 1)")
+    add_feeds(group)
+
+
+def add_feeds(group: ArgumentParser | _ArgumentGroup) -> None:
+    """Adds the file with the inputs of the session that is measured."""
+    group.add_argument(
+        "--feeds",
+        metavar="FILE.npz",
+        help="arrays by the names of inputs, as numpy.savez writes, for the runs that are measured; others are drawn, or"
+        " chosen to reach the extents that are planned",
+    )
 
 
 def add_abi(parser: ArgumentParser | _ArgumentGroup, default: str | None = USUAL_ABI) -> None:

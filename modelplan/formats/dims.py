@@ -16,7 +16,7 @@ from modelplan.primitives.errors import RequestError
 
 _BINDING = re.compile(r"(?P<symbol>.+?)\s*(?P<relation><=|=)\s*(?P<extent>[0-9]{1,15})")
 #: An extent that follows from those of other symbols.
-_FOLLOWING = re.compile(r"(?P<symbol>[^=<]+?)\s*(?P<relation><=|=)\s*(?P<extent>[A-Za-z_][\w\s+*/()-]*|[\w\s+*/()-]*[A-Za-z_]\w*[\w\s+*/()-]*)")
+_FOLLOWING = re.compile(r"(?P<symbol>[^=<]+?)\s*(?P<relation><=|=)\s*(?P<extent>[\w\s+*/()-]*[A-Za-z_][\w\s+*/()-]*)")
 _SHAPE = re.compile(r"(?P<name>.+)=(?P<extents>(?:\s*[0-9]{1,15}\s*(?:,\s*[0-9]{1,15}\s*)*)?)", re.DOTALL)
 _EXPRESSION = re.compile(r"[\w\s+*/()-]*[+*/-][\w\s+*/()-]*")
 _LONGEST_EXPRESSION = 200

@@ -11,6 +11,7 @@ from modelplan.formats import load_model
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Graph
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.questions.fed_inputs import fed_shapes
 from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder
 from modelplan.rewriting.striped_tflite import ladder as tflite_ladder
@@ -99,11 +100,14 @@ class FitOnnxRequest(OnnxGoal):
         dims: extents that the file leaves open, as for `load`.
         shapes: shapes that the file leaves open, as for `load`.
         values: values of inputs, as for `load`.
+        feeds: the path of an .npz file with inputs; empty for none.
+        seconds: after which the best so far counts; None: no limit. What is found by then depends on the machine.
     """
 
     path: str = field(kw_only=False)
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    seconds: float | None = None
 
 
 def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> OnnxLadder:
@@ -121,5 +125,6 @@ def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> Onnx
         RequestError: a rung that there is not, or ONNX Runtime cannot be measured here.
     """
     check_measurable()
-    graph = load_model(request.path, request.dims, request.shapes, request.values)
-    return onnx_ladder.climb(request.path, graph, request, progress)
+    shapes = fed_shapes(request.path, request.feeds, request.shapes) if request.feeds else request.shapes
+    graph = load_model(request.path, request.dims, shapes, request.values)
+    return onnx_ladder.climb(request.path, graph, request, progress, request.seconds)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from modelplan.formats import load_as_run
 from modelplan.formats.dims import parsed_values
@@ -22,20 +23,18 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.model_request import SessionAsked
-from modelplan.questions.planned_extents import aim_of
 from modelplan.runtimes.ort.feeding import Feeds, feeds_of
 from modelplan.runtimes.ort.measuring import (
     Measured,
     MeasuringLimits,
     SessionRefusedError,
     SessionSettings,
-    Shapes,
     check_measurable,
     ort_version,
-    refusal,
     start,
 )
-from modelplan.runtimes.ort.reaching import Aim, unreached
+from modelplan.runtimes.ort.planned_extents import feeds_that_reach, feeds_that_run
+from modelplan.runtimes.ort.reaching import Aim
 from modelplan.runtimes.ort.remembered import RememberedSessions, missing_weights
 from modelplan.runtimes.ort.settings_code import python_settings
 from modelplan.runtimes.ort.shapes import has_bodies, unknown_tensors
@@ -137,12 +136,17 @@ def _measured(
             inside = "; a file that is unpacked or piped has none beside it" if is_wrapped(file.path) else ""
             raise ModelError(f"its weights lie in {missing}, which is not there{inside}")
         remembered = RememberedSessions(path, file.content)
-        feeds = _fed(graph, remembered, shapes, limits, asked)
+        given = feeds_of(parsed_values(asked.values), asked.feeds)
+
+        def ask(aim: Aim) -> Mapping[str, Any]:
+            return remembered.reached(shapes, aim, limits, given)
+
+        feeds = feeds_that_reach(graph, given, ask)
         began = time.monotonic()
         try:
             found = [remembered.measured(shapes, settings, limits, feeds)]
         except SessionRefusedError:
-            feeds = _fed_to_run(remembered, shapes, limits, feeds)
+            feeds = feeds_that_run(given, ask)
             found = [remembered.measured(shapes, settings, limits, feeds)]
         for draw in range(1, _DRAWS):
             if not _is_blocked(graph) or _DRAWS * (time.monotonic() - began) > draw * asked.seconds:
@@ -154,38 +158,6 @@ def _measured(
 def _is_blocked(graph: Graph) -> bool:
     """Whether sessions at level all may order nodes differently in each process: those that work in blocks of channels."""
     return not graph.kinds.isdisjoint(_BLOCKED)
-
-
-def _fed(
-    graph: Graph, remembered: RememberedSessions, shapes: Shapes, limits: MeasuringLimits, asked: SessionAsked
-) -> Feeds:
-    """What inputs are fed with so that a run has the extents that are planned.
-
-    Raises:
-        ModelError: a run has others.
-    """
-    feeds, aim = feeds_of(parsed_values(asked.values), asked.feeds), aim_of(graph)
-    if not aim.shapes and not aim.truths:
-        return feeds
-    answer = remembered.reached(shapes, aim, limits, feeds)
-    if answer["problem"]:
-        raise refusal(answer["problem"])
-    if missed := unreached(aim, answer):
-        way_out = "give values that reach it by --feeds FILE.npz or --value" if not asked.feeds else "its inputs do not"
-        raise ModelError(f"a run has {'; '.join(missed)}: {way_out}")
-    return replace(feeds, rules={name: (rule, number) for name, (rule, number) in answer["rules"].items()})
-
-
-def _fed_to_run(remembered: RememberedSessions, shapes: Shapes, limits: MeasuringLimits, feeds: Feeds) -> Feeds:
-    """What inputs are fed with so that the model runs, where it does not with drawn values.
-
-    Raises:
-        SessionRefusedError: it runs with none of the values that are tried.
-    """
-    answer = remembered.reached(shapes, Aim({}, {}), limits, feeds)
-    if answer["problem"]:
-        raise refusal(answer["problem"])
-    return replace(feeds, rules={name: (rule, number) for name, (rule, number) in answer["rules"].items()})
 
 
 @contextmanager
@@ -205,7 +177,7 @@ def _need(file: ModelFile, settings: SessionSettings, draws: Sequence[Measured],
     measured = _most(draws)
     first, later = measured.heap_above(loaded)
     more = measured.loaded - loaded
-    tensors = min(measured.first + more, first), min(measured.steady + more, later)
+    tensors = min(max(measured.first + more, 0), first), min(max(measured.steady + more, 0), later)
     lowest = min(max(draw.heap_above(loaded)) for draw in draws)
     differs = max(first, later) - lowest > max(first, later) // 100 + _NOISE
     return SessionNeed(

@@ -61,6 +61,8 @@ def verdict(request: FitOnnxRequest, ladder: OnnxLadder, output: str) -> list[Se
             if rung.difference is not None:
                 lines.append(f"checked        {rung.difference.described()}")
             lines.append(f"written to     {output}")
+    if ladder.ended_early:
+        lines.append("ended early    not all was tried; more time, by --seconds, may find less")
     lines += [f"remark         {remark}" for remark in ladder.remarks]
     sections = [Section("", tuple(lines))]
     if rung is not None:

@@ -19,7 +19,8 @@ from modelplan.rewriting.striped_onnx.writing import with_nodes
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-Outputs = Sequence[Sequence[npt.NDArray[Any]]]
+#: The outputs of several runs; None where the model does not run with the inputs.
+Outputs = Sequence[Sequence[npt.NDArray[Any]] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,16 @@ class OutputDifference:
 
 
 def compare_outputs(expected: Outputs, actual: Outputs) -> OutputDifference:
-    """The largest difference between the outputs of two models on the same inputs."""
+    """The largest difference between the outputs of two models on the same inputs: those with which the first runs."""
     worst, absolute = 0.0, 0.0
-    for run, again in zip(expected, actual, strict=True):
+    pairs = [(run, again) for run, again in zip(expected, actual, strict=True) if run is not None]
+    for run, again in pairs:
+        if again is None:
+            return OutputDifference(float("inf"), float("inf"), len(pairs))
         for x, y in zip(run, again, strict=True):
             ulps, distance = _distance(x, y)
             worst, absolute = max(worst, ulps), max(absolute, distance)
-    return OutputDifference(worst, absolute, len(expected))
+    return OutputDifference(worst, absolute, len(pairs))
 
 
 def _distance(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[float, float]:

@@ -7,6 +7,7 @@ needs less than the model does at its best settings, and computes what the model
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from modelplan.formats import load_model
 from modelplan.formats.dims import parsed_values
-from modelplan.model import Graph
+from modelplan.model import Budget, Graph
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report
@@ -36,16 +37,23 @@ from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_r
 from modelplan.rewriting.stripes.ordering import hoisted
 from modelplan.rewriting.stripes.regions import KeptHalo
 from modelplan.runtimes.ort import ORT
+from modelplan.runtimes.ort.feeding import feeds_of
 from modelplan.runtimes.ort.measuring import (
     LEVELS,
+    MOST_SECONDS,
     Measured,
+    MeasuringLimits,
+    SessionRefusedError,
     SessionSettings,
     blocked_values,
     kept_values,
     measure,
+    reach,
     time_in_turn,
     write_optimized,
 )
+from modelplan.runtimes.ort.planned_extents import feeds_that_reach, feeds_that_run
+from modelplan.runtimes.ort.reaching import Aim
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -86,7 +94,8 @@ class OnnxGoal(RewriteGoal):
     """What is asked for on ONNX Runtime; `budget` counts the run that needs most under the best settings.
 
     `settings` are the user's; those named in `fixed` are kept, the others may be changed. `tolerance` is in units of
-    the last place of the largest value of an output. `values` are those of inputs, as for `load`.
+    the last place of the largest value of an output. `values` are those of inputs, as for `load`; `feeds` is the path of
+    an .npz file with inputs, empty for none.
     """
 
     settings: SessionSettings = field(default_factory=SessionSettings)
@@ -94,6 +103,7 @@ class OnnxGoal(RewriteGoal):
     max_macs: float = 0.25
     tolerance: float = 0.0
     values: tuple[str, ...] = ()
+    feeds: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,12 +129,16 @@ class OnnxRung:
 
 @dataclass
 class OnnxLadder:
-    """The rungs that were measured, the one that is taken, None where none meets the goal, and what is to be said."""
+    """The rungs that were measured, the one that is taken, None where none meets the goal, and what is to be said.
+
+    `ended_early`: not all that the ladder has was tried, since the time was over or somebody ended it.
+    """
 
     rungs: list[OnnxRung] = field(default_factory=list)
     chosen: OnnxRung | None = None
     macs: int = 0
     remarks: list[str] = field(default_factory=list)
+    ended_early: bool = False
 
     @property
     def least(self) -> OnnxRung:
@@ -132,8 +146,10 @@ class OnnxLadder:
         return min(self.rungs, key=lambda rung: rung.best.peak)
 
 
-def climb(path: str, graph: Graph, goal: OnnxGoal, progress: Report) -> OnnxLadder:
+def climb(path: str, graph: Graph, goal: OnnxGoal, progress: Report, seconds: float | None = None) -> OnnxLadder:
     """The rungs for a model, up to the first that meets the goal.
+
+    After `seconds`, or where somebody interrupts it, those count that are known by then: the model as it is at least.
 
     Raises:
         ModelError: ONNX Runtime does not run the model.
@@ -144,7 +160,7 @@ def climb(path: str, graph: Graph, goal: OnnxGoal, progress: Report) -> OnnxLadd
         name = min(unknown | (goal.without & {"as is"}))
         raise RequestError(f"no rung {name!r} to leave out; there are: {', '.join(list(RUNGS)[1:])}")
     with tempfile.TemporaryDirectory(dir=Path(path).resolve().parent, prefix=".modelplan-") as folder:
-        return _Climb(path, graph, goal, progress, Path(folder)).run()
+        return _Climb(path, graph, goal, progress, Path(folder), seconds).run()
 
 
 @dataclass
@@ -157,26 +173,41 @@ class _Source:
 
 
 class _Climb:
-    def __init__(self, path: str, graph: Graph, goal: OnnxGoal, progress: Report, folder: Path) -> None:
-        self.path, self.graph, self.goal, self.say, self.folder = path, graph, goal, progress, folder
+    def __init__(
+        self, path: str, graph: Graph, goal: OnnxGoal, progress: Report, folder: Path, seconds: float | None
+    ) -> None:
+        self.path, self.graph, self.goal, self.progress, self.folder = path, graph, goal, progress, folder
+        self.phase = "as is"
+        self.deadline = None if seconds is None else time.monotonic() + seconds
         self.proto = parsed(path)
-        self.values = parsed_values(goal.values)
+        self.feeds = feeds_of(parsed_values(goal.values), goal.feeds)
         self.shapes: Mapping[str, Sequence[int]] = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
         self.ladder = OnnxLadder()
         self.original: Measured | None = None
         self.blocked: dict[str, str] = {}
+
+    def say(self, text: str) -> None:
+        """Tells how far the ladder is, and ends it where its time is over; the model as it is is always measured."""
+        self.progress(f"{self.phase}: {text}")
+        if self._left() <= 0 and self.ladder.rungs:
+            raise KeyboardInterrupt  # ends it as a user does
+
+    def _left(self) -> float:
+        """The seconds that are left, and those of one measurement where there is no limit."""
+        left = float("inf") if self.deadline is None else self.deadline - time.monotonic()
+        return min(left, MOST_SECONDS)
 
     def _reading(self, proto: ModelProto, graph: Graph, copies: frozenset[str] = frozenset()) -> Reading:
         """What stripes need to know of a form of the file; a session keeps `copies` too."""
         return reading_of(proto, graph, None if self.kept is None else self.kept | copies, self.blocked)
 
     def run(self) -> OnnxLadder:
-        self.kept = self._kept_values()
-        if self.goal.settings.level == "all" and self.kept is not None and not self.goal.tolerance:
-            self.blocked = blocked_values(self.path)
-        reading = self._reading(self.proto, self.graph)
-        self.ladder.macs = OnnxSearch(reading).macs
-        climb_rungs(self._rungs(reading), self.ladder.rungs, self.goal, self._fits)
+        try:
+            climb_rungs(self._rungs(), self.ladder.rungs, self.goal, self._fits)
+        except KeyboardInterrupt:
+            if not self.ladder.rungs:
+                raise
+            self.ladder.ended_early = True
         usable = [rung for rung in self.ladder.rungs if self.goal.budget is not None or self._is_usable(rung)]
         self.ladder.chosen = chosen_rung(usable, self.goal, self._fits, lambda rung: rung.best.peak)
         return self.ladder
@@ -188,28 +219,67 @@ class _Climb:
     def _fits(self, rung: OnnxRung) -> bool:
         return self.goal.budget is None or rung.best.peak <= self.goal.budget
 
-    def _rungs(self, reading: Reading) -> Iterator[OnnxRung]:
-        usual = self._measure(self.path, self.goal.settings, keep=True)
+    def _rungs(self) -> Iterator[OnnxRung]:
+        usual = self._measured_as_is()
         self.original = usual
         base = OnnxRung(
-            name="as is", what=RUNGS["as is"], settings=self.goal.settings, usual=usual, best=usual,
-            macs=self.ladder.macs, nodes=len(self.proto.graph.node),
+            name="as is", what=RUNGS["as is"], settings=self.goal.settings, usual=usual, best=usual, macs=0,
+            nodes=len(self.proto.graph.node),
         )  # fmt: skip
         yield base
-        best = base
+        best, self.phase = base, "settings"
         if "settings" not in self.goal.without:
             best = self._best_settings(self.path, base)
             if best is not base:
                 best = replace(best, name="settings", what=RUNGS["settings"])
                 yield best
             self._remark_on_levels(best)
+        if {"order", "split"} <= self.goal.without:
+            return
+        self.phase = "order"
+        self.say("reading what a session fuses")
+        reading = self._of_session()
+        self.ladder.macs = OnnxSearch(reading, check=self._check).macs
+        self.ladder.rungs[:] = [replace(rung, macs=self.ladder.macs) for rung in self.ladder.rungs]
+        best = replace(best, macs=self.ladder.macs)
         ordered = self._ordered(reading)
         if ordered is not None:
             reading, rung = ordered
             if "order" not in self.goal.without:
                 yield rung
         if "split" not in self.goal.without:
+            self.phase = "split"
             yield from self._split(reading, best)
+
+    def _check(self) -> None:
+        """Ends the ladder where its time is over."""
+        if self._left() <= 0:
+            raise KeyboardInterrupt
+
+    def _measured_as_is(self) -> Measured:
+        """What the model takes, with inputs that reach the extents that are planned.
+
+        Raises:
+            ModelError: it does not run, or no inputs are found that reach them.
+        """
+
+        def ask(aim: Aim) -> Mapping[str, Any]:
+            return reach(self.path, self.shapes, aim, MeasuringLimits(self._left(), 0), given)
+
+        given = self.feeds
+        self.feeds = feeds_that_reach(self.graph, given, ask)
+        try:
+            return self._measure(self.path, self.goal.settings, keep=True)
+        except SessionRefusedError:
+            self.feeds = feeds_that_run(given, ask)
+            return self._measure(self.path, self.goal.settings, keep=True)
+
+    def _of_session(self) -> Reading:
+        """What stripes need to know of the model and of what a session makes of it."""
+        self.kept = self._kept_values()
+        if self.goal.settings.level == "all" and self.kept is not None and not self.goal.tolerance:
+            self.blocked = blocked_values(self.path)
+        return self._reading(self.proto, self.graph)
 
     def _kept_values(self) -> frozenset[str] | None:
         """The values that a session keeps; None where ONNX Runtime does not write its optimized model."""
@@ -221,10 +291,13 @@ class _Climb:
 
     def _measure(self, path: str | Path, settings: SessionSettings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
-        measured = measure(path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep, values=self.values)
+        seconds = self._left() if self.original else MOST_SECONDS
+        measured = measure(
+            path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep, feeds=self.feeds, seconds=seconds
+        )
         if settings.level == "all" and settings.arena == "off":
             for draw in range(1, _DRAWS):
-                again = measure(path, self.shapes, settings, runs=1, values=self.values, draw=draw)
+                again = measure(path, self.shapes, settings, runs=2, feeds=self.feeds, draw=draw)
                 measured = measured.at_least(again.above(measured.session))
         return measured.above(measured.session if self.original is None else self.original.session)
 
@@ -261,14 +334,14 @@ class _Climb:
         content = Path(self.path).read_bytes()
         try:
             precedences = reordering.file_precedences(content, self.graph)
-            order = pipeline.plan(
-                self.graph, pipeline.Options(runtime=ORT.name, precedences=precedences)
-            ).schedule.order
+            options = pipeline.Options(runtime=ORT.name, precedences=precedences)
+            limit = None if self.deadline is None else Budget(seconds=max(self._left(), 0))
+            order = pipeline.plan(self.graph, options, limit).schedule.order
         except RequestError as problem:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
         again = reading.in_order(order)
-        before, after = OnnxSearch(reading).in_file_order, OnnxSearch(again).in_file_order
+        before, after = (OnnxSearch(one, check=self._check).in_file_order for one in (reading, again))
         if after >= before:
             return None
         model = write_striped_onnx(self.proto, again, striped_onnx_program(again, ()))
@@ -292,7 +365,7 @@ class _Climb:
 
     def _split(self, reading: Reading, best: OnnxRung) -> Iterator[OnnxRung]:
         """Rewritten files in stripes that are better than all rungs before, measured most promising first."""
-        self.say("searching for stripes")
+        self.say("forms of the model")
         reading = self._fused() or reading
         sources = [
             _Source(self.proto, reading),
@@ -315,6 +388,7 @@ class _Climb:
         equal, unequal, kept = 0, 0, False
         for plan, source in self._in_turn([(p, form) for form in sources for p in self._plans(form, keeping=keeping)]):
             if equal < _MOST_MEASURED and unequal < _MOST_UNEQUAL:
+                self.say(f"plan {equal + unequal + 1}: {plan.peak:,} bytes alive, in {plan.steps:,} nodes")
                 rung, differs = self._best_form(source, plan, best)
                 equal, unequal = equal + (not differs), unequal + differs
                 kept |= differs and any(isinstance(region, KeptHalo) for region in plan.regions)
@@ -324,11 +398,14 @@ class _Climb:
 
     def _plans(self, source: _Source, *, keeping: bool) -> list[StripePlan]:
         """The plans for a form of the model, none where that alone takes more work than is allowed."""
-        share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading).macs, 1) - 1
+        share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading, check=self._check).macs, 1) - 1
         if share < 0:
             return []
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
-        source.search = OnnxSearch(source.reading, most_macs=share, threads=threads, keeping=keeping)
+        self.say(f"searching for regions in {len(source.reading.graph.ops)} operators")
+        source.search = OnnxSearch(
+            source.reading, most_macs=share, threads=threads, keeping=keeping, check=self._check
+        )
         return source.search.plans()
 
     def _fused(self) -> Reading | None:
@@ -370,7 +447,7 @@ class _Climb:
 
         Only where such maps are a good part of what is alive at the peak.
         """
-        skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading).loads, default=0)))
+        skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading, check=self._check).loads, default=0)))
         if skips:
             again = self._with_recomputed(reading, skips[:_MOST_SKIPS])
             order = clustered_order(again.reading)
@@ -436,8 +513,8 @@ class _Climb:
         def outputs(file: bytes) -> Sequence[NDArray[Any]]:
             with self._draft(file) as path:
                 return measure(
-                    path, self.shapes, self.goal.settings, runs=1, inputs=1, keep=True, values=self.values
-                ).outputs[0]
+                    path, self.shapes, self.goal.settings, runs=1, inputs=1, keep=True, feeds=self.feeds
+                ).outputs[0] or ()
 
         try:
             files = source.proto, type(source.proto).FromString(model)
@@ -452,7 +529,7 @@ class _Climb:
         with self._draft(model) as path:
             usual = measured if best.settings == self.goal.settings else self._measure(path, self.goal.settings)
             timed = [
-                time_in_turn([self.path, path], self.shapes, best.settings, _TIMED, self.values)
+                time_in_turn([self.path, path], self.shapes, best.settings, _TIMED, self.feeds)
                 for _ in range(_PROCESSES)
             ]
         seconds, spread = run_times(timed)

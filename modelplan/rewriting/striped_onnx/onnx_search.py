@@ -10,7 +10,7 @@ is no arena to pack.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
@@ -26,6 +26,7 @@ from modelplan.rewriting.striped_onnx.unrolled_nodes import (
     run_order,
     striped_onnx_program,
 )
+from modelplan.rewriting.stripes.ladder import never_interrupt
 from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo, StripedRegion, as_strategy, even_cuts
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 
@@ -79,19 +80,32 @@ class _Cost:
 class OnnxSearch:
     """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program.
 
-    Without `keeping`, rows that two stripes need are made again in all plans.
+    Without `keeping`, rows that two stripes need are made again in all plans. `check` is called now and then, and may
+    raise an error to end the search.
     """
 
-    def __init__(self, reading: Reading, *, most_macs: float = 0.0, threads: int = 0, keeping: bool = True) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        *,
+        most_macs: float = 0.0,
+        threads: int = 0,
+        keeping: bool = True,
+        check: Callable[[], None] = never_interrupt,
+    ) -> None:
         self.reading, self.graph, self.keeping = reading, reading.graph, keeping
-        self.most_macs, self.threads = most_macs, threads
+        self.most_macs, self.threads, self.check = most_macs, threads, check
         self.live = live_after(self.graph, reading.weightless)
         weightless = reading.weightless
         self.bytes = [sum(self.graph.tensors[t].nbytes for t in values - weightless) for values in self.live]
         self._prices = cache(self._priced)
         self._legal = cache(lambda first, end: list(self._ways(first, end)))
         self._lowest = cache(self._least_probed)
-        self.loads = [self._load(index) for index in range(len(self.graph.ops))]
+
+    @cached_property
+    def loads(self) -> list[int]:
+        """The bytes alive while each operator runs unsplit."""
+        return [self._load(index) for index in range(len(self.graph.ops))]
 
     @cached_property
     def plain(self) -> StripePlan:
@@ -175,6 +189,7 @@ class OnnxSearch:
             yield stripe_plan
 
     def _judged(self, regions: tuple[StripedRegion, ...]) -> StripePlan:
+        self.check()
         program = striped_onnx_program(self.reading, regions, self.threads)
         split = {index for region in regions for index in range(region.first, region.last + 1)}
         macs = program.macs + sum(self._macs[i] for i in range(len(self.graph.ops)) if i not in split)
@@ -199,6 +214,7 @@ class OnnxSearch:
 
     def _load(self, index: int) -> int:
         """The bytes alive while an operator runs unsplit."""
+        self.check()
         program = OnnxProgram(self.graph, threads=self.threads, weightless=self.reading.weightless)
         self._bring(program, index)
         append_whole(program, index)
@@ -278,6 +294,7 @@ class OnnxSearch:
 
     def _priced(self, first: int, end: int, stripes: int) -> list[_Cost]:
         """What a region costs in so many stripes; nothing where there are no such stripes."""
+        self.check()
         costs = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
         return [cost for cost in costs if cost.extra <= self.most_macs * self.macs]
 

@@ -102,9 +102,8 @@ def arrays_in(path: str) -> dict[str, NDArray[Any]]:
             return {name: archive[name] for name in archive.files}
     except OSError as problem:
         raise RequestError(f"--feeds {path}: {problem.strerror or problem}") from None
-    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as problem:
-        words = " ".join(str(problem).split())[:200]
-        raise RequestError(f"--feeds {path}: expected an .npz file of arrays, as numpy.savez writes: {words}") from None
+    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile):
+        raise RequestError(f"--feeds {path}: expected an .npz file of arrays of numbers, as numpy.savez writes") from None
 
 
 def fed(
@@ -128,7 +127,8 @@ def fed(
         if value.name in feeds.values:
             made[value.name] = np.resize(np.array(feeds.values[value.name]).astype(dtype), shape)
         elif value.name in feeds.rules:
-            made[value.name] = ruled(feeds.rules[value.name], shape, dtype)
+            array = ruled(feeds.rules[value.name], shape, dtype)
+            made[value.name] = np.roll(array.reshape(-1), number).reshape(shape)  # other values of the same sum and count
         else:
             made[value.name] = _drawn(shape, dtype, number, position)
     return made

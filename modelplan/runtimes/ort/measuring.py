@@ -34,7 +34,7 @@ _BEFORE, _BEHIND = 3, 5
 #: Runs that are traced at most until the readings are as many.
 _TRIES = 20
 #: A session that takes longer than this is given up.
-_SECONDS = 1800
+MOST_SECONDS = 1800
 
 Shapes = Mapping[str, Sequence[int]]
 #: Inputs of which all are drawn.
@@ -111,8 +111,8 @@ class Measured:
         return max(self.first, self.steady)
 
     def above(self, session: int) -> Measured:
-        """The same bytes, counted above the need of another session."""
-        more = self.session - session
+        """The same bytes with what this session needs more than another one; what it needs less does not count."""
+        more = max(self.session - session, 0)
         return replace(self, session=session, first=self.first + more, steady=self.steady + more)
 
     def at_least(self, other: Measured) -> Measured:
@@ -120,8 +120,8 @@ class Measured:
         return replace(self, first=max(self.first, other.first), steady=max(self.steady, other.steady))
 
     def heap_above(self, loaded: int) -> tuple[int, int]:
-        """The bytes in all blocks of the first and of later runs, counted above another loaded session."""
-        return self.heap[0] + self.loaded - loaded, self.heap[1] + self.loaded - loaded
+        """The bytes in all blocks of the first and of later runs, counted above another loaded session; at least 0."""
+        return max(self.heap[0] + self.loaded - loaded, 0), max(self.heap[1] + self.loaded - loaded, 0)
 
 
 def ort_version() -> str:
@@ -149,6 +149,7 @@ def measure(
     keep: bool = False,
     feeds: Feeds = DRAWN,
     draw: int = 0,
+    seconds: float = MOST_SECONDS,
 ) -> Measured:
     """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
 
@@ -161,7 +162,7 @@ def measure(
         "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
         "outputs": keep, "feeds": feeds, "draw": draw,
     }  # fmt: skip
-    return _measured(_answer(request))
+    return _measured(_answer(request, seconds))
 
 
 def measure_each(
@@ -324,7 +325,7 @@ def start() -> None:
     _process.start()
 
 
-def _answer(request: Mapping[str, object], seconds: float = _SECONDS) -> Any:
+def _answer(request: Mapping[str, object], seconds: float = MOST_SECONDS) -> Any:
     """What ONNX Runtime, in a process of its own, answers to a request."""
     try:
         with _one_at_a_time:

@@ -2,10 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from modelplan.model import Graph, Kind, Op
-from modelplan.runtimes.ort.reaching import Aim
+from modelplan.primitives.errors import ModelError
+from modelplan.runtimes.ort.feeding import Feeds
+from modelplan.runtimes.ort.measuring import refusal
+from modelplan.runtimes.ort.reaching import Aim, unreached
+
+#: Tells what a run reaches of an aim, as `reaching.reached` does.
+Ask = Callable[[Aim], Mapping[str, Any]]
+
+
+def feeds_that_reach(graph: Graph, feeds: Feeds, ask: Ask) -> Feeds:
+    """What inputs are fed with so that a run has the extents that are planned.
+
+    Raises:
+        SessionRefusedError: the model does not run with any of the values that are tried.
+        ModelError: a run has other extents.
+    """
+    aim = aim_of(graph)
+    if not aim.shapes and not aim.truths:
+        return feeds
+    fed, answer = _answered(feeds, ask, aim)
+    if missed := unreached(aim, answer):
+        way_out = "its inputs do not reach it" if feeds.path else "--feeds FILE.npz or --value gives values that reach it"
+        raise ModelError(f"a run has {'; '.join(missed)}: {way_out}")
+    return fed
+
+
+def feeds_that_run(feeds: Feeds, ask: Ask) -> Feeds:
+    """What inputs are fed with so that the model runs, where it does not with drawn values.
+
+    Raises:
+        SessionRefusedError: it runs with none of the values that are tried.
+    """
+    return _answered(feeds, ask, Aim({}, {}))[0]
+
+
+def _answered(feeds: Feeds, ask: Ask, aim: Aim) -> tuple[Feeds, Mapping[str, Any]]:
+    answer = ask(aim)
+    if answer["problem"]:
+        raise refusal(answer["problem"])
+    return replace(feeds, rules={name: (rule, number) for name, (rule, number) in answer["rules"].items()}), answer
 
 
 def aim_of(graph: Graph) -> Aim:
