@@ -27,6 +27,7 @@ from modelplan.runtimes.ort.feeding import Feeds, feeds_of
 from modelplan.runtimes.ort.measuring import (
     Measured,
     MeasuringLimits,
+    SessionLateError,
     SessionRefusedError,
     SessionSettings,
     check_measurable,
@@ -74,6 +75,8 @@ def session_requirement(file: ModelFile, target: Target, planned: Requirement, a
         feeds, [draws] = _measured(file, [settings], asked)
     except SessionRefusedError as problem:
         return _refused(problem)
+    except SessionLateError as problem:
+        return _predicted(file, target, planned, asked, f"{problem}; --measure SECONDS gives it longer")
     except (ModelError, RequestError) as problem:
         return _predicted(file, target, planned, asked, str(problem))
     measured = _most(draws)

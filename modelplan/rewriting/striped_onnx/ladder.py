@@ -43,6 +43,7 @@ from modelplan.runtimes.ort.measuring import (
     MOST_SECONDS,
     Measured,
     MeasuringLimits,
+    SessionLateError,
     SessionRefusedError,
     SessionSettings,
     blocked_values,
@@ -178,6 +179,7 @@ class _Climb:
     ) -> None:
         self.path, self.graph, self.goal, self.progress, self.folder = path, graph, goal, progress, folder
         self.phase = "as is"
+        self.settled: OnnxRung | None = None  # the best settings of those that were tried
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.proto = parsed(path)
         self.feeds = feeds_of(parsed_values(goal.values), goal.feeds)
@@ -207,6 +209,8 @@ class _Climb:
         except KeyboardInterrupt:
             if not self.ladder.rungs:
                 raise
+            if self.settled is not None and self.settled.best.peak < self.ladder.least.best.peak:
+                self.ladder.rungs.append(self.settled)
             self.ladder.ended_early = True
         usable = [rung for rung in self.ladder.rungs if self.goal.budget is not None or self._is_usable(rung)]
         self.ladder.chosen = chosen_rung(usable, self.goal, self._fits, lambda rung: rung.best.peak)
@@ -229,9 +233,8 @@ class _Climb:
         yield base
         best, self.phase = base, "settings"
         if "settings" not in self.goal.without:
-            best = self._best_settings(self.path, base)
+            best = self._best_settings(base)
             if best is not base:
-                best = replace(best, name="settings", what=RUNGS["settings"])
                 yield best
             self._remark_on_levels(best)
         if {"order", "split"} <= self.goal.without:
@@ -292,23 +295,35 @@ class _Climb:
     def _measure(self, path: str | Path, settings: SessionSettings, *, keep: bool = False) -> Measured:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
         seconds = self._left() if self.original else MOST_SECONDS
-        measured = measure(
-            path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep, feeds=self.feeds, seconds=seconds
-        )
+        try:
+            measured = measure(
+                path, self.shapes, settings, inputs=_INPUTS if keep else 0, keep=keep, feeds=self.feeds, seconds=seconds
+            )
+        except SessionLateError:
+            self._check()
+            raise
         if settings.level == "all" and settings.arena == "off":
             for draw in range(1, _DRAWS):
                 again = measure(path, self.shapes, settings, runs=2, feeds=self.feeds, draw=draw)
                 measured = measured.at_least(again.above(measured.session))
         return measured.above(measured.session if self.original is None else self.original.session)
 
-    def _best_settings(self, path: str | Path, rung: OnnxRung) -> OnnxRung:
-        """The rung at the settings that need the fewest bytes, of those that may be changed; the order comes last."""
-        best = rung
+    def _best_settings(self, base: OnnxRung) -> OnnxRung:
+        """The model at the settings that need the fewest bytes, of those that may be changed; the order comes last."""
+        best = base
         for settings in other_settings(self.goal):
-            best = self._better(path, best, settings)
+            best = self._settle(best, settings)
         if "order" in self.goal.fixed:
             return best
-        return self._better(path, best, replace(best.settings, order="priority"))
+        return self._settle(best, replace(best.settings, order="priority"))
+
+    def _settle(self, best: OnnxRung, settings: SessionSettings) -> OnnxRung:
+        """The better of a rung of the model and the one at these settings, which counts if nothing more is tried."""
+        better = self._better(self.path, best, settings)
+        if better is not best:
+            self.settled = replace(better, name="settings", what=RUNGS["settings"])
+            return self.settled
+        return best
 
     def _better(self, path: str | Path, rung: OnnxRung, settings: SessionSettings) -> OnnxRung:
         """The rung, at these settings where it needs less there."""

@@ -43,6 +43,10 @@ DRAWN = Feeds()
 _OF_RUNTIME, _OF_MACHINE = "onnxruntime.capi.", ("bad_alloc", "allocate", "bad allocation")
 
 
+class SessionLateError(ModelError):
+    """A session was not measured in the seconds there were."""
+
+
 class SessionRefusedError(ModelError):
     """ONNX Runtime does not load the model, or does not run it with these inputs: says why."""
 
@@ -332,7 +336,7 @@ def _answer(request: Mapping[str, object], seconds: float = MOST_SECONDS) -> Any
             return _process.ask({**request, "folder": str(Path.cwd())}, seconds)
     except NoAnswerError as problem:
         if problem.late:
-            raise ModelError(f"{_not_run(str(problem))}; --measure SECONDS gives it longer") from None
+            raise SessionLateError(_not_run(str(problem))) from None
         raise refusal(str(problem)) from None
 
 
