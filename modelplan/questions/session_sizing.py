@@ -223,7 +223,8 @@ def _predicted(file: ModelFile, target: Target, planned: Requirement, asked: Ses
     except (UnpredictableError, ModelError) as problem:
         basis = f"tensors alone: the session is not measured ({reason}), and not predicted ({problem})"
         return replace(planned, basis=basis)
-    weights = sum(tensor.nbytes for tensor in file.graph.tensors if tensor.kind is Kind.CONSTANT)
+    graph, _ = _run_graph(file, asked)
+    weights = sum(tensor.nbytes for tensor in graph.tensors if tensor.kind is Kind.CONSTANT)
     memory = SessionMemory(
         usual, _input_bytes(file), weights, None, planned.arena, f"not measured: {reason}", asked.threads
     )
@@ -234,7 +235,7 @@ def _predicted_needs(
     file: ModelFile, target: Target, settings: Sequence[SessionSettings], asked: SessionAsked
 ) -> list[SessionNeed]:
     """What a session of the nodes as they are in the file takes at each of the settings."""
-    graph, unknown = file.graph.memoised(("as run", asked), lambda: _as_run(file, asked))
+    graph, unknown = _run_graph(file, asked)
     needs = []
     for setting in settings:
         need: HeapNeed = predicted_heap(
@@ -249,6 +250,11 @@ def _predicted_needs(
         sizes = need.first, need.later, need.first_tensors, need.later_tensors
         needs.append(SessionNeed(_words(setting), *sizes, _code(setting, file.path), measured=False))
     return needs
+
+
+def _run_graph(file: ModelFile, asked: SessionAsked) -> tuple[Graph, frozenset[int]]:
+    """As `_as_run`, read once for all settings."""
+    return file.graph.memoised(("as run", asked), lambda: _as_run(file, asked))
 
 
 def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, frozenset[int]]:

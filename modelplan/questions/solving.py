@@ -84,9 +84,17 @@ def solution_of(table: BufferTable, request: SolveRequest) -> Solution:
     else:
         budget = replace(request.budget, enough=_enough(problem, request.fragmentation))
         placement = place(problem, request.allocator, budget)
+        if placement.ended == "infeasible":
+            placement = _least(problem, request.allocator, budget, placement.lower_bound)
         if hints is not None:
             placement = keep_offsets(problem, hints, placement)
     return Solution(problem, placement, request.path, table.planner, planned, flaw, hints)
+
+
+def _least(problem: Problem, allocator: str, budget: Budget, bound: int) -> Placement:
+    """The lowest placement of a problem whose capacity is too small, which stays "infeasible"; `bound` is proved."""
+    least = place(replace(problem, capacity=None), allocator, replace(budget, enough=None))
+    return replace(least, ended="infeasible", lower_bound=max(least.lower_bound, bound))
 
 
 def stated(problem: Problem, table: BufferTable) -> tuple[Placement | None, str]:

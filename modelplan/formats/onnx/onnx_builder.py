@@ -375,6 +375,9 @@ class GraphBuilder:
     def _add_constants(self, node: NodeProto, inputs: tuple[int, ...], types: list[Type | None], place: str) -> None:
         """Adds the outputs of a node whose result never changes; where an extent is open, the value gives it."""
         self.model.folded += node.op_type != "Constant"
+        if self._is_another_name(node):
+            self.rename(node.output[0], inputs[0], place)
+            return
         values: Sequence[Array | None] = ()
         if any(known is None or known.is_open for known, name in zip(types, node.output, strict=True) if name):
             values = self._referenced(node, inputs, types[0]) or ()
@@ -386,6 +389,11 @@ class GraphBuilder:
             outputs.append(self.add(name, known, place, Kind.CONSTANT) if name else -1)
         source = _Source(node, inputs, tuple(outputs))
         self.sources.update({t: source for t in outputs if t >= 0})
+
+    def _is_another_name(self, node: NodeProto) -> bool:
+        """Whether a node gives a constant another name, under which it is the same weights; an output keeps its own."""
+        same = node.op_type == "Identity" and not node.domain
+        return same and node.output[0] not in {value.name for value in self.proto.output}
 
     def _is_constant(self, node: NodeProto, inputs: tuple[int, ...]) -> bool:
         """Whether the outputs are known before the model runs."""

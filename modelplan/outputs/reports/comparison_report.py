@@ -37,9 +37,17 @@ def sections(comparison: Comparison, top: int | None = None) -> Report:
     report = [Section(printable(comparison.title), tuple(lines), Table(HEADINGS, cells))]
     if same := [line for tie in shown if len(tie) > 1 for line in _names(tie)]:
         report.append(Section("Same height", tuple(same)))
-    if whys := [row.why for row in comparison.rows if row.height is None]:
-        report.append(Section("Refused", tuple(whys)))
+    if refused := _refusals(row for row in comparison.rows if row.height is None):
+        report.append(Section("Refused", tuple(refused)))
     return report
+
+
+def _refusals(rows: Iterable[Row]) -> list[str]:
+    """Why allocators gave no answer, each reason once with all whose reason it is."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        names.setdefault(row.why.removeprefix(f"allocator {row.allocator!r} "), []).append(row.allocator)
+    return [f"{reason}: {', '.join(who)}" if len(who) > 1 else f"{who[0]}: {reason}" for reason, who in names.items()]
 
 
 def target_remarks(answers: AllocatorAnswers) -> list[str]:

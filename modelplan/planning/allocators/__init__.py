@@ -13,6 +13,7 @@ from modelplan.checking import referee
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning import entry_points
 from modelplan.planning.allocators import contiguous_lists
+from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.allocators.table import EVERY_DEMAND, USUAL_DEMANDS, Allocator, Demand
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 
@@ -185,7 +186,12 @@ def place(problem: Problem, name: str | OwnAllocator = DEFAULT, budget: Budget |
         raise RequestError(reason)
     answer = _run(row, problem, budget or Budget())
     bound = max(answer.lower_bound, bounds.load_bound(problem))
-    referee.check(replace(problem, capacity=None), answer)
+    try:
+        referee.check(replace(problem, capacity=None), answer)
+    except BrokenPlanError:
+        if collision := colliding_pins(problem):
+            raise RequestError(collision) from None
+        raise
     return replace(answer, lower_bound=bound)
 
 

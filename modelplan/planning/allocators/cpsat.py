@@ -14,6 +14,7 @@ import numpy as np
 
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import narrowing, rigid_groups
+from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.allocators.table import USUAL_DEMANDS, Allocator
 from modelplan.primitives.errors import RequestError
 
@@ -272,7 +273,7 @@ def _run(problem: Problem, budget: Budget) -> Placement:
         return replace(start, ended="cancelled")
     if solution.ended == "infeasible":
         if problem.capacity is None:
-            raise RequestError("two pinned buffers that are alive together share bytes: there is no placement")
+            raise RequestError(colliding_pins(problem) or "pins exclude every placement")
         return replace(start, ended="infeasible", lower_bound=problem.capacity + 1)
     if len(solution.offset) < len(problem):
         return replace(start, ended=solution.ended)

@@ -9,6 +9,7 @@ import numpy as np
 from modelplan import _core
 from modelplan.model import Budget, Placement, Problem, Progress
 from modelplan.planning.allocators import rigid_groups
+from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.allocators.table import EVERY_DEMAND, Allocator
 from modelplan.primitives.errors import RequestError
 
@@ -25,7 +26,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
     contiguous lists are packed by `rigid_groups`.
 
     Raises:
-        RequestError: two pinned buffers alive together share bytes, so there is no placement at all; or pins and
+        RequestError: two pinned buffers alive together share bytes, so there is no placement at all (it names them); or pins and
             extra conflicts come together and the longer lifetimes leave none; or groups exclude every placement.
 
     Cost: memory linear in the buffers plus the sum of their lifetimes in distinct steps.
@@ -47,7 +48,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
     if len(offsets) < len(problem) and len(problem.conflicts):
         raise RequestError("'modelplan' meets extra conflicts by longer lifetimes, which these pins exclude")
     if len(offsets) < len(problem):
-        raise RequestError("two pinned buffers that are alive together share bytes: there is no placement")
+        raise RequestError(colliding_pins(problem) or "pins exclude every placement")
     if len(problem.conflicts):
         bound = 0  # of a problem with longer lifetimes: it says nothing about this one
     return Placement(offsets, bound, "complete" if len(problem.conflicts) and ended == "optimal" else ended, steps)
