@@ -168,7 +168,8 @@ def _read(path: Path, row: Loader, read: Callable[[ModuleType], _Loaded]) -> _Lo
     try:
         return read(import_module(row.module))
     except ModelError as problem:
-        raise ModelError(_one_line(str(problem))) from None
+        problem.args = (_one_line(str(problem)),)
+        raise
     except (ValueError, OSError) as problem:
         raise ModelError(_one_line(f"{path}: {problem}")) from None
 

@@ -14,6 +14,7 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
 from modelplan.formats import load_model
 from modelplan.formats.files import read_model
+from modelplan.formats.onnx.onnx_open import OpenModelError
 from modelplan.model import Alternative, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target, without_options
 from modelplan.planning import pipeline
@@ -22,6 +23,7 @@ from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestErro
 from modelplan.questions.c_fitting import c_requirement
 from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import Asked, ModelRequest, on_target, target_of
+from modelplan.questions.proposing import with_proposal
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.arena import arena
@@ -56,8 +58,15 @@ class Rewritten:
 
 
 def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), values: Sequence[str] = ()) -> ModelFile:
-    """The model file `path`, with what it leaves open as `load` takes it."""
-    graph = load_model(path, dims, shapes, values)  # first: it says what is no model
+    """The model file `path`, with what it leaves open as `load` takes it.
+
+    Raises:
+        ModelError: it cannot be read; where extents stay open, it names some with which a session runs.
+    """
+    try:
+        graph = load_model(path, dims, shapes, values)  # first: it says what is no model
+    except OpenModelError as problem:
+        raise ModelError(with_proposal(problem, path, dims, shapes, values)) from None
     return ModelFile(path, read_model(path), graph)
 
 

@@ -14,6 +14,7 @@ from modelplan.formats import is_table, load_table
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning import pipeline
 from modelplan.planning.allocators import ALLOCATORS, OWN_NAMES, allocator, place
+from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.allocators.systems.idealloc import hardness
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import human
@@ -52,6 +53,8 @@ def compare(request: CompareRequest) -> AllocatorAnswers:
         RequestError: the request names what there is not, or combines what does not go together.
     """
     source = problem_source(request)
+    if collision := colliding_pins(source.problem):
+        raise RequestError(f"{request.path}: {collision}")
     placements: dict[str, Placement] = {} if source.planned is None else {FROM_FILE: source.planned}
     answers = allocator_answers(source.problem, Budget(seconds=request.seconds), placements)
     rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in answers)

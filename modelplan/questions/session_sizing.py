@@ -179,8 +179,8 @@ def _need(file: ModelFile, settings: SessionSettings, draws: Sequence[Measured],
     """What the session of several that took most needs, above the bytes of a loaded default session."""
     measured = _most(draws)
     first, later = measured.heap_above(loaded)
-    more = measured.loaded - loaded
-    tensors = min(max(measured.first + more, 0), first), min(max(measured.steady + more, 0), later)
+    more = max(measured.loaded - loaded, 0)
+    tensors = min(measured.first + more, first), min(measured.steady + more, later)
     lowest = min(max(draw.heap_above(loaded)) for draw in draws)
     differs = max(first, later) - lowest > max(first, later) // 100 + _NOISE
     return SessionNeed(

@@ -13,9 +13,11 @@ import numpy as np
 from modelplan.formats.dims import Dims, value_option
 from modelplan.formats.limits import Tally
 from modelplan.formats.onnx import onnx_fold as fold
+from modelplan.formats.onnx import onnx_ml
 from modelplan.formats.onnx.onnx_contrib import DOMAIN, contributed
 from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
+from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
 from modelplan.formats.onnx.onnx_types import (
     Extent,
@@ -477,6 +479,8 @@ class GraphBuilder:
         import onnx
 
         version = self.model.opsets.get(node.domain)
+        if normalised := normalised_types(node, [self.types[i] if i >= 0 else None for i in inputs], version):
+            return normalised
         if node.domain == DOMAIN:
             return contributed(node, [self.types[i] if i >= 0 else None for i in inputs])
         if node.domain not in PURE or version is None:
@@ -522,7 +526,10 @@ class GraphBuilder:
     def _completed(
         self, node: NodeProto, inputs: tuple[int, ...], types: dict[str, Type], version: int
     ) -> dict[str, Type]:
-        """Adds the type of a Dropout's mask: the operator's definition gives it, onnx's inference leaves it out."""
+        """Adds what onnx's inference leaves out: the type of a Dropout's mask, and those of scikit-learn's operators."""
+        if node.domain == onnx_ml.DOMAIN:
+            own = onnx_ml.learned(node, [self.types[i] if i >= 0 else None for i in inputs])
+            types |= {name: known for name, known in own.items() if name not in types or types[name].is_open}
         mask = node.output[1] if node.op_type == "Dropout" and len(node.output) > 1 else ""
         if mask and (mask not in types or types[mask].is_open):
             data = self.types[inputs[0]]

@@ -18,7 +18,7 @@ from modelplan.formats.onnx.onnx_builder import GraphBuilder, Model
 from modelplan.formats.onnx.onnx_control import add_control
 from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
 from modelplan.formats.onnx.onnx_guards import check_counts, check_inference, check_nodes
-from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue, asked
+from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenModelError, OpenValue, asked
 from modelplan.formats.onnx.onnx_types import Type, dtype_name, is_known, plain, read_type, refusals
 from modelplan.model import Graph
 from modelplan.primitives.dtypes import UNPLANNED, nbytes
@@ -44,15 +44,16 @@ def read(path: Path, dims: Dims) -> Graph:
     try:
         return _graph(path, proto, dims)
     except OpenExtentsError as problem:
-        raise ModelError(f"{path}: {_open_message(path, problem, dims)}") from None
+        message, values = _open_message(path, problem, dims)
+        raise OpenModelError(f"{path}: {message}", values) from None
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
         given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
         line = " ".join(str(problem).split())[:2000] or type(problem).__name__
         raise ModelError(f"{path}: {given}{line}") from None
 
 
-def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> str:
-    """The message about open extents; tried shapes are small, since each try reads the file again."""
+def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> tuple[str, list[OpenValue]]:
+    """The message about open extents and the values that have some; tried shapes are small, since each try reads the file again."""
 
     def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
         tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from modelplan.formats.dims import dim_option, is_symbol, shape_option
 from modelplan.formats.onnx.onnx_types import Extent
-from modelplan.primitives.errors import ModelPlanError
+from modelplan.primitives.errors import ModelError, ModelPlanError
 
 #: Extents that are tried for what is open behind a first axis, which is taken as a batch of 1.
-_SIZES = (64, 512, 16, 224, 640, 1)
+SIZES = (64, 512, 16, 224, 640, 1)
 #: Times that what is found open behind other open values is filled in before the rest is left to the caller.
-_MOST_ROUNDS = 8
+MOST_ROUNDS = 8
 #: Most values that a message names.
 _MOST_NAMED = 40
 
@@ -41,8 +41,18 @@ class OpenExtentsError(ValueError):
         self.operators = operators
 
 
-def asked(problem: OpenExtentsError, still_open: Callable[[Shapes], list[OpenValue]] | None) -> str:
-    """What is open and which options settle it.
+class OpenModelError(ModelError):
+    """A model file leaves extents open that nothing settles; `values` are those that were found, inputs among them."""
+
+    def __init__(self, message: str, values: Sequence[OpenValue]) -> None:
+        super().__init__(message)
+        self.values = tuple(values)
+
+
+def asked(
+    problem: OpenExtentsError, still_open: Callable[[Shapes], list[OpenValue]] | None
+) -> tuple[str, list[OpenValue]]:
+    """What is open and which options settle it, in words, and all values that are open.
 
     Args:
         problem: what the first reading found open.
@@ -58,29 +68,41 @@ def asked(problem: OpenExtentsError, still_open: Callable[[Shapes], list[OpenVal
     bound = "" if all(value.is_input for value in values) else " (--dim TENSOR:AXIS<=N plans for an upper bound)"
     start = f"unknown extents: {', '.join(map(str, values[:_MOST_NAMED]))}{rest}{follow};"
     if shapes is None:
-        return f"{start} give numbers{bound}: {_options(values, {})}"
-    return f"{start} give numbers{bound}; the model accepts, for example: {_options(values, shapes)}"
+        return f"{start} give numbers{bound}: {_options(values, {})}", values
+    return f"{start} give numbers{bound}; the model accepts, for example: {_options(values, shapes)}", values
+
+
+def with_shapes(problem: OpenModelError, values: Sequence[OpenValue], shapes: Shapes) -> str:
+    """The message of a problem with options that a session has run with, in place of those that are only read."""
+    start = str(problem).partition("; the model accepts")[0].partition("; give numbers")[0]
+    return f"{start}; a session runs, for example, with: {_options(values, shapes)}"
+
+
+def without_example(problem: OpenModelError) -> str:
+    """The message of a problem without numbers, of which no session is known that runs with them."""
+    start = str(problem).partition("; the model accepts")[0]
+    return start if ": --" in start.rpartition("; give numbers")[2] else f"{start}: {_options(problem.values, {})}"
 
 
 def _try_shapes(
     values: Sequence[OpenValue], still_open: Callable[[Shapes], list[OpenValue]]
 ) -> tuple[list[OpenValue], Shapes | None]:
     """All that is open once the inputs have shapes, and shapes with which nothing is; None where no try succeeds."""
-    for size in _SIZES:
-        open_values, shapes = list(values), _guess_shapes(values, size)
+    for size in SIZES:
+        open_values, shapes = list(values), guess_shapes(values, size)
         try:
-            for _ in range(_MOST_ROUNDS):
+            for _ in range(MOST_ROUNDS):
                 more = still_open(shapes)
                 if not more:
                     return open_values, shapes
                 open_values += more
-                shapes |= _guess_shapes(more, size)
+                shapes |= guess_shapes(more, size)
         except (ValueError, TypeError, OverflowError, RecursionError, ModelPlanError):
             continue  # these extents do not go together; the next ones may
     return list(values), None
 
 
-def _guess_shapes(values: Sequence[OpenValue], size: int) -> Shapes:
+def guess_shapes(values: Sequence[OpenValue], size: int) -> Shapes:
     """Extents for what is open: 1 on a first axis and where later inputs leave something unnamed, `size` elsewhere."""
     symbols: dict[Extent, int] = {}
     shapes = {}

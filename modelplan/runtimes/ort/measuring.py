@@ -22,7 +22,7 @@ from modelplan.primitives.allocation_trace import ENVIRONMENT, check_traceable
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes.ort.feeding import Feeds
-from modelplan.runtimes.ort.reaching import Aim
+from modelplan.runtimes.ort.reaching import MOST_RUNS, Aim
 
 INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")
@@ -124,8 +124,12 @@ class Measured:
         return replace(self, first=max(self.first, other.first), steady=max(self.steady, other.steady))
 
     def heap_above(self, loaded: int) -> tuple[int, int]:
-        """The bytes in all blocks of the first and of later runs, counted above another loaded session; at least 0."""
-        return max(self.heap[0] + self.loaded - loaded, 0), max(self.heap[1] + self.loaded - loaded, 0)
+        """The bytes in all blocks of the first and of later runs, with what this loaded session holds more than another.
+
+        What it holds less does not count.
+        """
+        more = max(self.loaded - loaded, 0)
+        return self.heap[0] + more, self.heap[1] + more
 
 
 def ort_version() -> str:
@@ -190,16 +194,18 @@ def measure_each(
 
 
 def reach(
-    model: str | Path, shapes: Shapes, aim: Aim, limits: MeasuringLimits, feeds: Feeds = DRAWN
+    model: str | Path, shapes: Shapes, aim: Aim, limits: MeasuringLimits, feeds: Feeds = DRAWN, tries: int = MOST_RUNS
 ) -> Mapping[str, Any]:
     """What a run reaches of an aim, with the rules for inputs that bring it nearest: the answer of `reaching.reached`.
+
+    At most `tries` runs are made.
 
     Raises:
         ModelError: as `measure_each`.
     """
     request = {
         "model": str(Path(model).resolve()), "shapes": _plain(shapes), "aim": aim.plain(), "feeds": feeds,
-        "memory": limits.memory, "seconds": limits.seconds / 2,
+        "memory": limits.memory, "seconds": limits.seconds / 2, "tries": tries,
     }  # fmt: skip
     answer: Mapping[str, Any] = _answer(request, limits.seconds)
     return answer

@@ -26,7 +26,7 @@ _INT64, _INT32 = 7, 6
 #: Nodes of a model whose functions are put in place at most.
 _MOST_NODES = 1_000_000
 #: Runs with rules at most.
-_MOST_RUNS = 200
+MOST_RUNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class _Trials:
         )
         self.shapes, self.feeds, self.aim = request["shapes"], request["feeds"], aim
         self.deadline = time.monotonic() + request["seconds"]
-        self.left = _MOST_RUNS
+        self.left = request["tries"]
         made = {value.name for value in self.session.get_outputs()}
         self.names = [name for name in {**aim.shapes, **aim.truths} if name in made]
 
@@ -190,6 +190,3 @@ def unreached(aim: Aim, answer: Mapping[str, Any]) -> list[str]:
         if name not in answer["hidden"] and answer["truths"].get(name) is not truth
     ]
     return [*shapes, *wrong, *hidden]
-
-
-__all__ = ["Aim", "Feeds", "reached", "unreached"]

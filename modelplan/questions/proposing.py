@@ -1,0 +1,105 @@
+"""Extents to propose for a model that leaves some open inside: those of a session's run, where one can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from modelplan.formats import load_model
+from modelplan.formats.dims import Dims, parsed, shape_option
+from modelplan.formats.files import read_model
+from modelplan.formats.onnx.onnx_open import (
+    MOST_ROUNDS,
+    SIZES,
+    OpenModelError,
+    OpenValue,
+    guess_shapes,
+    with_shapes,
+    without_example,
+)
+from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
+from modelplan.runtimes.ort.feeding import feeds_of
+from modelplan.runtimes.ort.measuring import MeasuringLimits, check_measurable, reach
+from modelplan.runtimes.ort.reaching import Aim
+
+#: Seconds that a run may take, and bytes of a model that is run.
+_SECONDS, _MOST_BYTES = 10, 1 << 26
+#: Runs with other values, where the model does not run with drawn ones.
+_TRIES = 8
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def with_proposal(
+    problem: OpenModelError, path: str, dims: Sequence[str], shapes: Sequence[str], values: Sequence[str]
+) -> str:
+    """The message of a problem with extents of inputs that a session runs with, and of what is open inside in that run.
+
+    Where no session can be made, the message stays as it is: extents with which the file can be read.
+    """
+    if Path(path).stat().st_size > _MOST_BYTES:
+        return str(problem)
+    try:
+        check_measurable()
+    except RequestError:
+        return str(problem)
+    for size in SIZES:
+        try:
+            found, tried = _run(problem, path, (dims, shapes, values), size)
+        except ModelPlanError:
+            continue  # these extents do not go together; the next ones may
+        return with_shapes(problem, found, tried)
+    return without_example(problem)
+
+
+def _run(
+    problem: OpenModelError, path: str, given: tuple[Sequence[str], Sequence[str], Sequence[str]], size: int
+) -> tuple[list[OpenValue], Shapes]:
+    """What is open, and the extents of all of it in a run whose inputs have guessed ones.
+
+    Raises:
+        ModelError: the session does not run with these, or the file cannot be read with what the run had.
+    """
+    dims, shapes, values = given
+    found = list(problem.values)
+    tried = guess_shapes([value for value in found if value.is_input], size)
+    inputs = _input_shapes(path, parsed(dims, shapes, values), tried)
+    feeds = feeds_of(parsed((), (), values).values, "")
+    for _ in range(MOST_ROUNDS):
+        inner: Mapping[str, Sequence[int]] = {value.name: () for value in found if not value.is_input}
+        answer = reach(path, inputs, Aim(inner, {}), MeasuringLimits(_SECONDS, 0), feeds, tries=_TRIES)
+        if answer["problem"] or answer["hidden"]:
+            raise ModelError(answer["problem"] or "a value stands in a body")
+        tried |= {name: tuple(shape) for name, shape in answer["shapes"].items()}
+        try:
+            load_model(path, dims, (*shapes, *(_option(name, shape) for name, shape in tried.items())), values)
+        except OpenModelError as more:
+            found += [value for value in more.values if value.name not in tried]
+            tried |= guess_shapes([value for value in more.values if value.is_input], size)
+        else:
+            return found, tried
+    raise ModelError("more and more stays open")
+
+
+def _option(name: str, shape: Sequence[int]) -> str:
+    """What `shape_option` says, as `load` takes it."""
+    return f"{name}={','.join(map(str, shape))}"
+
+
+def _input_shapes(path: str, dims: Dims, tried: Shapes) -> Shapes:
+    """The shape of each input: as the file declares it, as it is given, else as it is tried."""
+    import onnx
+
+    graph = onnx.load_model_from_string(read_model(path)).graph
+    stored = {tensor.name for tensor in graph.initializer}
+    shapes: Shapes = {}
+    for value in graph.input:
+        if value.name in stored:
+            continue
+        declared = value.type.tensor_type.shape.dim
+        known = [d.dim_value if d.HasField("dim_value") else dims.extent(d.dim_param) for d in declared]
+        guessed = dims.shapes.get(value.name) or tried.get(value.name, ())
+        if any(extent is None for extent in known) and len(guessed) != len(known):
+            raise ModelError(f"{shape_option(value.name, guessed)} is not known")
+        shapes[value.name] = tuple(guessed[axis] if n is None else n for axis, n in enumerate(known))
+    return shapes
