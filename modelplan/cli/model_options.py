@@ -175,8 +175,8 @@ def add_feeds(group: ArgumentParser | _ArgumentGroup) -> None:
     group.add_argument(
         "--feeds",
         metavar="FILE.npz",
-        help="arrays by the names of inputs, as numpy.savez writes, for the runs that are measured; others are drawn, or"
-        " chosen to reach the extents that are planned",
+        help="arrays by the names of inputs, as numpy.savez writes, for the runs that are measured; others are drawn,"
+        " or chosen to reach the extents that are planned",
     )
 
 

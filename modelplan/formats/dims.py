@@ -229,12 +229,14 @@ def _follow(extents: dict[str, int], following: dict[str, str]) -> None:
         RequestError: one names a symbol without a number, or is no sum, difference or product of numbers and symbols.
     """
     while following:
-        known = {symbol: n for symbol, text in following.items() if (n := Dims(dict(extents)).computed(text)) is not None}
+        known = {
+            symbol: n for symbol, text in following.items() if (n := Dims(dict(extents)).computed(text)) is not None
+        }
         if not known:
             symbol, text = next(iter(following.items()))
             raise RequestError(
-                f"--dim {symbol}={text}: expected a number, or a sum, difference or product of numbers and of symbols that"
-                " --dim gives numbers; of at least 0"
+                f"--dim {symbol}={text}: expected a number, or a sum, difference or product of numbers and of symbols"
+                " that --dim gives numbers; of at least 0"
             )
         extents |= known
         following = {symbol: text for symbol, text in following.items() if symbol not in known}

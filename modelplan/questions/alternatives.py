@@ -66,6 +66,8 @@ def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), v
     try:
         graph = load_model(path, dims, shapes, values)  # first: it says what is no model
     except OpenModelError as problem:
+        from modelplan.questions.proposing import with_proposal  # here, since it starts processes
+
         raise ModelError(with_proposal(problem, path, dims, shapes, values)) from None
     return ModelFile(path, read_model(path), graph)
 

@@ -1,4 +1,4 @@
-"""Inputs that a file gives: checked against what the model declares, which they complete where it leaves extents open."""
+"""Inputs that a file gives: checked against what the model declares, whose open extents they complete."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def fed_shapes(path: str, feeds: str, shapes: Sequence[str]) -> tuple[str, ...]:
             raise RequestError(f"--feeds {feeds}: {name!r} is no input of {path}; there are: {there}")
         _check(f"--feeds {feeds}: {name!r}", inputs[name], array)
         if given.get(name, array.shape) != array.shape:
-            raise RequestError(f"--feeds {feeds}: {name!r} is {list(array.shape)}, but --shape says {list(given[name])}")
+            raise RequestError(
+                f"--feeds {feeds}: {name!r} is {list(array.shape)}, but --shape says {list(given[name])}"
+            )
     more = (f"{name}={','.join(map(str, array.shape))}" for name, array in arrays.items() if name not in given)
     return (*shapes, *more)
 

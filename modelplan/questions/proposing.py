@@ -45,10 +45,10 @@ def with_proposal(
         return str(problem)
     for size in SIZES:
         try:
-            found, tried = _run(problem, path, (dims, shapes, values), size)
+            open_values, tried = _run(problem, path, (dims, shapes, values), size)
         except ModelPlanError:
             continue  # these extents do not go together; the next ones may
-        return with_shapes(problem, found, tried)
+        return with_shapes(problem, open_values, tried)
     return without_example(problem)
 
 
@@ -61,12 +61,12 @@ def _run(
         ModelError: the session does not run with these, or the file cannot be read with what the run had.
     """
     dims, shapes, values = given
-    found = list(problem.values)
-    tried = guess_shapes([value for value in found if value.is_input], size)
+    open_values = list(problem.values)
+    tried = guess_shapes([value for value in open_values if value.is_input], size)
     inputs = _input_shapes(path, parsed(dims, shapes, values), tried)
     feeds = feeds_of(parsed((), (), values).values, "")
     for _ in range(MOST_ROUNDS):
-        inner: Mapping[str, Sequence[int]] = {value.name: () for value in found if not value.is_input}
+        inner: Mapping[str, Sequence[int]] = {value.name: () for value in open_values if not value.is_input}
         answer = reach(path, inputs, Aim(inner, {}), MeasuringLimits(_SECONDS, 0), feeds, tries=_TRIES)
         if answer["problem"] or answer["hidden"]:
             raise ModelError(answer["problem"] or "a value stands in a body")
@@ -74,10 +74,10 @@ def _run(
         try:
             load_model(path, dims, (*shapes, *(_option(name, shape) for name, shape in tried.items())), values)
         except OpenModelError as more:
-            found += [value for value in more.values if value.name not in tried]
+            open_values += [value for value in more.values if value.name not in tried]
             tried |= guess_shapes([value for value in more.values if value.is_input], size)
         else:
-            return found, tried
+            return open_values, tried
     raise ModelError("more and more stays open")
 
 

@@ -95,7 +95,7 @@ def session_requirement(file: ModelFile, target: Target, planned: Requirement, a
 
 def _refused(problem: SessionRefusedError) -> Requirement:
     """The requirement of a model that a session does not load or run."""
-    remedy = "other extents by --dim or --shape, or values of inputs by --value or --feeds FILE.npz, if it runs with these"
+    remedy = "other extents by --dim or --shape, or values by --value or --feeds FILE.npz, if it runs with these"
     return Requirement(0, 0, (), f"onnxruntime {ort_version()}", refusals=(str(problem),), remedies=(remedy,))
 
 
@@ -147,19 +147,19 @@ def _measured(
         feeds = feeds_that_reach(graph, given, ask)
         began = time.monotonic()
         try:
-            found = [remembered.measured(shapes, settings, limits, feeds)]
+            processes = [remembered.measured(shapes, settings, limits, feeds)]
         except SessionRefusedError:
             feeds = feeds_that_run(given, ask)
-            found = [remembered.measured(shapes, settings, limits, feeds)]
+            processes = [remembered.measured(shapes, settings, limits, feeds)]
         for draw in range(1, _DRAWS):
             if not _is_blocked(graph) or _DRAWS * (time.monotonic() - began) > draw * asked.seconds:
                 break
-            found.append(remembered.measured(shapes, settings, limits, feeds, draw))
-    return feeds, [list(draws) for draws in zip(*found, strict=True)]
+            processes.append(remembered.measured(shapes, settings, limits, feeds, draw))
+    return feeds, [list(draws) for draws in zip(*processes, strict=True)]
 
 
 def _is_blocked(graph: Graph) -> bool:
-    """Whether sessions at level all may order nodes differently in each process: those that work in blocks of channels."""
+    """Whether sessions at level all may order nodes differently in each process: such as work in blocks of channels."""
     return not graph.kinds.isdisjoint(_BLOCKED)
 
 

@@ -36,9 +36,7 @@ def check(path: Path, dims: tuple[str, ...] = ()) -> None:
     graph = load_as_run(path, dims)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     unknown = unknown_tensors(str(path), graph)
-    for one, found in zip(
-        SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40)), strict=True
-    ):
+    for one, found in zip(SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40)), strict=True):
         need = predicted_heap(
             graph, ORT, arena=one.arena != "off", pattern=one.pattern, unknown=unknown, keep_outputs=one.keep_outputs
         )
@@ -74,9 +72,7 @@ def test_recurrent_networks(
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     found = measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40))
     for one, measured in zip(SETTINGS, found, strict=True):
-        need = predicted_heap(
-            graph, ORT, arena=one.arena != "off", pattern=one.pattern, keep_outputs=one.keep_outputs
-        )
+        need = predicted_heap(graph, ORT, arena=one.arena != "off", pattern=one.pattern, keep_outputs=one.keep_outputs)
         for expected, taken in zip((need.first, need.later), measured.heap, strict=True):
             check_near(expected, taken, one.described())
 

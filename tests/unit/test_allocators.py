@@ -78,7 +78,7 @@ def test_a_row_is_imported_when_it_is_used() -> None:
         "print(sorted(m.rpartition('.')[2] for m in sys.modules if m.startswith('modelplan.planning.allocators.')))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['contiguous_lists', 'rigid_groups', 'solver', 'table']"
+    assert done.stdout.strip() == "['contiguous_lists', 'pins', 'rigid_groups', 'solver', 'table']"
 
 
 @pytest.mark.parametrize("name", [row.name for row in allocators.ALLOCATORS.values() if "overlaps" in row.honours])

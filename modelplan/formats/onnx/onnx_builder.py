@@ -259,7 +259,7 @@ class GraphBuilder:
             raise ValueError(f"{self.place}{place}: {name!r} already has a value")
         if known is None:
             raise ValueError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
-        told = not known.is_open
+        settled = not known.is_open
         if known.is_open:
             known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
         if not isinstance(name, str):
@@ -271,7 +271,7 @@ class GraphBuilder:
             else:
                 self.model.open.append(OpenValue(name, known.shape, place == "input" and self.parent is None))
         shape = known.extents or ()
-        if not told and place != "input" and kind is Kind.ACTIVATION:
+        if not settled and place != "input" and kind is Kind.ACTIVATION:
             self._state(name, shape)
         if known.dtype in UNPLANNED and kind is Kind.ACTIVATION:
             self.model.unplanned.append(f"{name!r} ({known.dtype})")
@@ -526,7 +526,7 @@ class GraphBuilder:
     def _completed(
         self, node: NodeProto, inputs: tuple[int, ...], types: dict[str, Type], version: int
     ) -> dict[str, Type]:
-        """Adds what onnx's inference leaves out: the type of a Dropout's mask, and those of scikit-learn's operators."""
+        """Adds what onnx's inference leaves out: the type of a Dropout's mask, those of scikit-learn's operators."""
         if node.domain == onnx_ml.DOMAIN:
             own = onnx_ml.learned(node, [self.types[i] if i >= 0 else None for i in inputs])
             types |= {name: known for name, known in own.items() if name not in types or types[name].is_open}

@@ -53,7 +53,10 @@ def read(path: Path, dims: Dims) -> Graph:
 
 
 def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> tuple[str, list[OpenValue]]:
-    """The message about open extents and the values that have some; tried shapes are small, since each try reads the file again."""
+    """The message about open extents and the values that have some.
+
+    Tried shapes are small, since each try reads the file again.
+    """
 
     def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
         tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes)

@@ -32,8 +32,8 @@ def learned(node: NodeProto, types: Sequence[Type | None]) -> dict[str, Type]:
         return {node.output[0]: tensor_type(_FLOAT, tuple(first.shape))}
     row = _ROWS.get(node.op_type)
     given = {attribute.name: attribute for attribute in node.attribute}
-    made = row(given, [known.shape if known else None for known in types]) if row else []
-    return {name: known for name, known in zip(node.output, made, strict=False) if name and known is not None}
+    outputs = row(given, [known.shape if known else None for known in types]) if row else []
+    return {name: known for name, known in zip(node.output, outputs, strict=False) if name and known is not None}
 
 
 def _rows(shape: Shape) -> Extent:
@@ -60,7 +60,7 @@ def _trees(given: dict[str, Any], shapes: Sequence[Shape | None]) -> list[Type |
 
 def _linear_classes(given: dict[str, Any], shapes: Sequence[Shape | None]) -> list[Type | None]:
     planes = len(given["intercepts"].floats) if "intercepts" in given else 0
-    both = planes == 1 and _labels(given)[1] == 2  # noqa: PLR2004 - the second class is what the first is not
+    both = planes == 1 and _labels(given)[1] == 2
     return _classified(given, shapes, 2 if both else planes)
 
 
@@ -68,18 +68,18 @@ def _vector_classes(given: dict[str, Any], shapes: Sequence[Shape | None]) -> li
     """Of support vectors: a score for each class, or for each pair of classes where there are no probabilities."""
     classes, vectors = _labels(given)[1], "vectors_per_class" in given and len(given["vectors_per_class"].ints)
     pairs = vectors and not ("prob_a" in given and len(given["prob_a"].floats))
-    scores = (classes * (classes - 1) // 2 if classes > 2 else 2) if pairs else classes  # noqa: PLR2004
+    scores = (classes * (classes - 1) // 2 if classes > 2 else 2) if pairs else classes
     return _classified(given, shapes, scores)
 
 
 def _targets(name: str, usual: int) -> Callable[[dict[str, Any], Sequence[Shape | None]], list[Type | None]]:
     """A row of so many numbers for each sample as an attribute says."""
 
-    def made(given: dict[str, Any], shapes: Sequence[Shape | None]) -> list[Type | None]:
+    def targets(given: dict[str, Any], shapes: Sequence[Shape | None]) -> list[Type | None]:
         count = given[name].i if name in given else usual
         return [tensor_type(_FLOAT, (_rows(shapes[0] or ()), count))]
 
-    return made
+    return targets
 
 
 def _one_hot(given: dict[str, Any], shapes: Sequence[Shape | None]) -> list[Type | None]:

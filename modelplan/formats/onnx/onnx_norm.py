@@ -16,7 +16,7 @@ _FIRST_OPSET = {"SimplifiedLayerNormalization": None, "LayerNormalization": 17}
 
 
 def normalised_types(node: NodeProto, types: Sequence[Type | None], version: int | None) -> dict[str, Type]:
-    """The types of outputs by name: that of the input, then mean and inverse deviation with extents of 1 behind an axis.
+    """The types of outputs by name: that of the input; mean and inverse deviation have extents of 1 from an axis on.
 
     Nothing of an operator that onnx itself knows. Source: onnxruntime, core/graph/contrib_ops/contrib_defs.cc.
     """
@@ -26,6 +26,8 @@ def normalised_types(node: NodeProto, types: Sequence[Type | None], version: int
     since = _FIRST_OPSET[node.op_type]
     if since is not None and version is not None and version >= since:
         return {}
-    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1) % max(len(first.shape), 1)
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1) % max(
+        len(first.shape), 1
+    )
     kept = tensor_type(_FLOAT, (*first.shape[:axis], *[1] * (len(first.shape) - axis)))
     return {name: known for name, known in zip(node.output, (first, kept, kept), strict=False) if name}

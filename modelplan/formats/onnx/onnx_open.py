@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from modelplan.formats.dims import dim_option, is_symbol, shape_option
+from modelplan.formats.dims import Dims, dim_option, is_symbol, shape_option
 from modelplan.formats.onnx.onnx_types import Extent
 from modelplan.primitives.errors import ModelError, ModelPlanError
 
@@ -103,27 +104,48 @@ def _try_shapes(
 
 
 def guess_shapes(values: Sequence[OpenValue], size: int) -> Shapes:
-    """Extents for what is open: 1 on a first axis and where later inputs leave something unnamed, `size` elsewhere."""
-    symbols: dict[Extent, int] = {}
+    """Extents for what is open: 1 on a first axis and where later inputs leave something unnamed, `size` elsewhere.
+
+    A sum or product of symbols follows from these.
+    """
+    symbols: dict[str, int] = {}
     shapes = {}
     for position, value in enumerate(values):
         shape = []
         for axis, extent in enumerate(value.shape or ()):
             named = isinstance(extent, str) and is_symbol(extent)
             guess = 1 if axis == 0 or (position and not named and value.is_input) else size
-            shape.append(extent if isinstance(extent, int) else symbols.setdefault(extent, guess) if named else guess)
+            shape.append(
+                extent if isinstance(extent, int) else symbols.setdefault(str(extent), guess) if named else guess
+            )
         shapes[value.name] = tuple(shape)
-    return shapes
+    following = _following(symbols)
+    return {
+        value.name: tuple(
+            following.get(str(extent), n) for extent, n in zip(value.shape or (), shapes[value.name], strict=True)
+        )
+        for value in values
+    }
+
+
+def _following(symbols: Mapping[str, int]) -> dict[str, int]:
+    """Those of the symbols that are sums, differences or products of others, with what these make of them."""
+    plain = {symbol: n for symbol, n in symbols.items() if re.fullmatch(r"\w+", symbol)}
+    known = ((symbol, Dims(dict(plain)).extent(symbol)) for symbol in symbols if symbol not in plain)
+    return {symbol: n for symbol, n in known if n is not None}
 
 
 def _options(values: Sequence[OpenValue], shapes: Shapes) -> str:
     """`--dim` for what has a symbol of its own, `--shape` for the rest; N where no number is known."""
     options: list[str] = []
+    following = _following({e: 1 for value in values for e in value.shape or () if isinstance(e, str) and is_symbol(e)})
     for value in values:
         open_extents = [(axis, e) for axis, e in enumerate(value.shape or ()) if not isinstance(e, int)]
         numbers = shapes.get(value.name, ())
         if value.shape is not None and all(isinstance(e, str) and is_symbol(e) for _, e in open_extents):
-            options += [dim_option(str(e), numbers[axis] if numbers else "N") for axis, e in open_extents]
+            options += [
+                dim_option(str(e), numbers[axis] if numbers else "N") for axis, e in open_extents if e not in following
+            ]
             continue
         known = numbers or [e if isinstance(e, int) else "N" for e in value.shape or ("N", "...")]
         options.append(shape_option(value.name, known))

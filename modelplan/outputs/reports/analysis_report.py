@@ -50,7 +50,10 @@ def _bases(table: ExtentTable) -> Iterator[str]:
     """For what the figures hold, each once, and why rows have none, with the extents of the first such row."""
     said: set[str] = set()
     for row in table.rows:
-        needed, extents = row.requirement, ", ".join(f"{s}={n}" for s, n in zip(table.symbols, row.extents, strict=True))
+        needed, extents = (
+            row.requirement,
+            ", ".join(f"{s}={n}" for s, n in zip(table.symbols, row.extents, strict=True)),
+        )
         reasons = (*needed.refusals, *([needed.session.note] if needed.session and needed.session.note else ()))
         for line in reasons or (needed.basis,):
             if line not in said:
@@ -59,7 +62,7 @@ def _bases(table: ExtentTable) -> Iterator[str]:
 
 
 def _extents_row(row: ExtentRow, table: ExtentTable) -> tuple[str, ...]:
-    """The figures of one row, how the session's is known, and whether it fits; a session without a figure fits nowhere."""
+    """The figures of one row, how the session's is known, and whether it fits; without that figure it fits nowhere."""
     needed, session = row.requirement, row.requirement.session
     sizes = [f"{needed.arena:,}"]
     if session:

@@ -26,8 +26,9 @@ def run(problem: Problem, budget: Budget) -> Placement:
     contiguous lists are packed by `rigid_groups`.
 
     Raises:
-        RequestError: two pinned buffers alive together share bytes, so there is no placement at all (it names them); or pins and
-            extra conflicts come together and the longer lifetimes leave none; or groups exclude every placement.
+        RequestError: two pinned buffers alive together share bytes, so there is no placement at all (it names them);
+            or pins and extra conflicts come together and the longer lifetimes leave none; or groups exclude every
+            placement.
 
     Cost: memory linear in the buffers plus the sum of their lifetimes in distinct steps.
     Source: docs/solver.md.

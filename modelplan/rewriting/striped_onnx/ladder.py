@@ -95,8 +95,8 @@ class OnnxGoal(RewriteGoal):
     """What is asked for on ONNX Runtime; `budget` counts the run that needs most under the best settings.
 
     `settings` are the user's; those named in `fixed` are kept, the others may be changed. `tolerance` is in units of
-    the last place of the largest value of an output. `values` are those of inputs, as for `load`; `feeds` is the path of
-    an .npz file with inputs, empty for none.
+    the last place of the largest value of an output. `values` are those of inputs, as for `load`; `feeds` is the path
+    of an .npz file with inputs, empty for none.
     """
 
     settings: SessionSettings = field(default_factory=SessionSettings)
@@ -356,7 +356,7 @@ class _Climb:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
         again = reading.in_order(order)
-        before, after = (OnnxSearch(one, check=self._check).in_file_order for one in (reading, again))
+        before, after = (OnnxSearch(form, check=self._check).in_file_order for form in (reading, again))
         if after >= before:
             return None
         model = write_striped_onnx(self.proto, again, striped_onnx_program(again, ()))
@@ -413,14 +413,14 @@ class _Climb:
 
     def _plans(self, source: _Source, *, keeping: bool) -> list[StripePlan]:
         """The plans for a form of the model, none where that alone takes more work than is allowed."""
-        share = self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading, check=self._check).macs, 1) - 1
+        share = (
+            self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading, check=self._check).macs, 1) - 1
+        )
         if share < 0:
             return []
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
         self.say(f"searching for regions in {len(source.reading.graph.ops)} operators")
-        source.search = OnnxSearch(
-            source.reading, most_macs=share, threads=threads, keeping=keeping, check=self._check
-        )
+        source.search = OnnxSearch(source.reading, most_macs=share, threads=threads, keeping=keeping, check=self._check)
         return source.search.plans()
 
     def _fused(self) -> Reading | None:
@@ -462,7 +462,9 @@ class _Climb:
 
         Only where such maps are a good part of what is alive at the peak.
         """
-        skips = pooled_skips(reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading, check=self._check).loads, default=0)))
+        skips = pooled_skips(
+            reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading, check=self._check).loads, default=0))
+        )
         if skips:
             again = self._with_recomputed(reading, skips[:_MOST_SKIPS])
             order = clustered_order(again.reading)
@@ -527,9 +529,12 @@ class _Climb:
 
         def outputs(file: bytes) -> Sequence[NDArray[Any]]:
             with self._draft(file) as path:
-                return measure(
-                    path, self.shapes, self.goal.settings, runs=1, inputs=1, keep=True, feeds=self.feeds
-                ).outputs[0] or ()
+                return (
+                    measure(
+                        path, self.shapes, self.goal.settings, runs=1, inputs=1, keep=True, feeds=self.feeds
+                    ).outputs[0]
+                    or ()
+                )
 
         try:
             files = source.proto, type(source.proto).FromString(model)

@@ -53,7 +53,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """What inputs are fed with: `values` by name, the arrays of the .npz file `path`, `rules` by name; others are drawn.
+    """What inputs are fed with: `values` by name, arrays of the .npz file `path`, `rules` by name; others are drawn.
 
     `digest` is the SHA-256 of that file.
     """
@@ -66,7 +66,11 @@ class Feeds:
     def plain(self) -> dict[str, Any]:
         """The same as plain data, which decides what a run is fed with; a file counts by its content."""
         values = {name: list(numbers) for name, numbers in self.values.items()}
-        return {"values": values, "digest": self.digest, "rules": {name: list(rule) for name, rule in self.rules.items()}}
+        return {
+            "values": values,
+            "digest": self.digest,
+            "rules": {name: list(rule) for name, rule in self.rules.items()},
+        }
 
     def described(self) -> str:
         """The rules in words; empty where there are none."""
@@ -103,35 +107,37 @@ def arrays_in(path: str) -> dict[str, NDArray[Any]]:
     except OSError as problem:
         raise RequestError(f"--feeds {path}: {problem.strerror or problem}") from None
     except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile):
-        raise RequestError(f"--feeds {path}: expected an .npz file of arrays of numbers, as numpy.savez writes") from None
+        raise RequestError(
+            f"--feeds {path}: expected an .npz file of arrays of numbers, as numpy.savez writes"
+        ) from None
 
 
-def fed(
-    inputs: Any, shapes: Mapping[str, Sequence[int]], number: int, feeds: Feeds
-) -> dict[str, NDArray[Any]]:
+def fed(inputs: Any, shapes: Mapping[str, Sequence[int]], number: int, feeds: Feeds) -> dict[str, NDArray[Any]]:
     """Inputs of the run `number`: drawn ones from 0 on, then extreme ones counted from -1 down; others as they are fed.
 
     Raises:
         ModelError: an input is no tensor of numbers.
     """
     given = arrays_in(feeds.path) if feeds.path else {}
-    made = {}
+    arrays = {}
     for position, value in enumerate(inputs):
         if value.name in given:
-            made[value.name] = np.ascontiguousarray(given[value.name])
+            arrays[value.name] = np.ascontiguousarray(given[value.name])
             continue
         if value.type not in TYPES:
             raise ModelError(f"input {value.name!r} is a {value.type}, expected a tensor of numbers")
         dtype: np.dtype[Any] = np.dtype(TYPES[value.type])
         shape = tuple(shapes[value.name])
         if value.name in feeds.values:
-            made[value.name] = np.resize(np.array(feeds.values[value.name]).astype(dtype), shape)
+            arrays[value.name] = np.resize(np.array(feeds.values[value.name]).astype(dtype), shape)
         elif value.name in feeds.rules:
             array = ruled(feeds.rules[value.name], shape, dtype)
-            made[value.name] = np.roll(array.reshape(-1), number).reshape(shape)  # other values of the same sum and count
+            arrays[value.name] = np.roll(array.reshape(-1), number).reshape(
+                shape
+            )  # other values of the same sum and count
         else:
-            made[value.name] = _drawn(shape, dtype, number, position)
-    return made
+            arrays[value.name] = _drawn(shape, dtype, number, position)
+    return arrays
 
 
 def ruled(rule: Rule, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -97,8 +97,8 @@ class Measured:
     `first` and `steady` are those in aligned blocks, which hold tensors; `heap` are those in all blocks of both, the
     session's own bookkeeping among them. `session` is what it needs when loaded, the same with an arena, whose free
     room counts as used, and without; `loaded` is that in all blocks. `seconds` is the processor time of the quickest
-    run; `outputs` are those of the random inputs, then of the extreme ones, where they were asked for: None where the model
-    does not run with these.
+    run; `outputs` are those of the random inputs, then of the extreme ones, where they were asked for: None where the
+    model does not run with these.
     """
 
     session: int
@@ -124,7 +124,7 @@ class Measured:
         return replace(self, first=max(self.first, other.first), steady=max(self.steady, other.steady))
 
     def heap_above(self, loaded: int) -> tuple[int, int]:
-        """The bytes in all blocks of the first and of later runs, with what this loaded session holds more than another.
+        """The bytes in all blocks of the first and of later runs, with what this session holds more than another.
 
         What it holds less does not count.
         """

@@ -1,4 +1,4 @@
-"""What a run of a model has to reach so that its memory is that of the plan: extents and branches that values decide."""
+"""What a run has to reach so that its memory is that of the plan: extents and branches that values decide."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def feeds_that_reach(graph: Graph, feeds: Feeds, ask: Ask) -> Feeds:
         return feeds
     fed, answer = _answered(feeds, ask, aim)
     if missed := unreached(aim, answer):
-        way_out = "its inputs do not reach it" if feeds.path else "--feeds FILE.npz or --value gives values that reach it"
+        way_out = (
+            "its inputs do not reach it" if feeds.path else "--feeds FILE.npz or --value gives values that reach it"
+        )
         raise ModelError(f"a run has {'; '.join(missed)}: {way_out}")
     return fed
 
@@ -58,7 +60,7 @@ def _truths(graph: Graph, op: Op) -> Iterator[tuple[str, bool]]:
     """Values of an operator's operands that have to be above zero, or not, for its largest body to run."""
     computed = [(t, graph.tensors[t]) for t in op.inputs[:2] if t >= 0]
     varying = [tensor.name for t, tensor in computed if tensor.kind is not Kind.CONSTANT]
-    if op.kind == "If" and varying and len(op.subgraphs) == 2:  # noqa: PLR2004
+    if op.kind == "If" and varying and len(op.subgraphs) == 2:
         then, otherwise = map(most_alive, op.subgraphs)
         if then != otherwise:
             yield varying[0], then > otherwise

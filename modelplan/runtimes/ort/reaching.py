@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from modelplan.formats.onnx.onnx_functions import inlined
-from modelplan.runtimes.ort.feeding import Feeds, Rule, arrays_in, fed, rules_for
+from modelplan.runtimes.ort.feeding import Rule, arrays_in, fed, rules_for
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
@@ -94,24 +94,24 @@ def reached(request: dict[str, Any]) -> dict[str, Any]:
 def _add_outputs(proto: ModelProto, names: set[str]) -> set[str]:
     """Makes values outputs of the model, or leaves inputs as they are; returns those of `names` that cannot be."""
     graph = proto.graph
-    made = {name for node in graph.node for name in node.output}
+    computed = {name for node in graph.node for name in node.output}
     there = {value.name for value in graph.output}
-    graph.output.extend(type(graph.output[0])(name=name) for name in sorted((names & made) - there))
-    return names - made - {value.name for value in graph.input}
+    graph.output.extend(type(graph.output[0])(name=name) for name in sorted((names & computed) - there))
+    return names - computed - {value.name for value in graph.input}
 
 
 def _constants(graph: GraphProto) -> list[int]:
     """Small whole numbers of the model's own, and the rows of tables that are gathered from."""
     from onnx import numpy_helper
 
-    found: dict[int, None] = {}
+    numbers: dict[int, None] = {}
     tables = {node.input[0] for node in graph.node if node.op_type == "Gather"}
     for tensor in graph.initializer:
         if tensor.name in tables and tensor.dims:
-            found.setdefault(int(tensor.dims[0]))
+            numbers.setdefault(int(tensor.dims[0]))
         elif tensor.data_type in (_INT64, _INT32) and np.prod(tensor.dims) <= _FEW and not tensor.external_data:
-            found.update(dict.fromkeys(map(int, numpy_helper.to_array(tensor).reshape(-1))))
-    return [n for n in found if n not in (0, 1)][:_MOST_CONSTANTS]
+            numbers.update(dict.fromkeys(map(int, numpy_helper.to_array(tensor).reshape(-1))))
+    return [n for n in numbers if n not in (0, 1)][:_MOST_CONSTANTS]
 
 
 class _Trials:
@@ -131,11 +131,11 @@ class _Trials:
         self.shapes, self.feeds, self.aim = request["shapes"], request["feeds"], aim
         self.deadline = time.monotonic() + request["seconds"]
         self.left = request["tries"]
-        made = {value.name for value in self.session.get_outputs()}
-        self.names = [name for name in {**aim.shapes, **aim.truths} if name in made]
+        outputs = {value.name for value in self.session.get_outputs()}
+        self.names = [name for name in {**aim.shapes, **aim.truths} if name in outputs]
 
     def nearest(self, constants: Sequence[int]) -> _Run:
-        """The run that comes nearest to the aim: with one rule for all free inputs, then with another for one of them."""
+        """The run that comes nearest to the aim: with one rule for all free inputs, then with another for some."""
         rules = list(rules_for(_extents(self.aim), constants))
         given = set(arrays_in(self.feeds.path)) if self.feeds.path else set()
         free = [value.name for value in self.session.get_inputs() if value.name not in {*self.feeds.values, *given}]
@@ -156,13 +156,13 @@ class _Trials:
         inputs = self.session.get_inputs()
         given = fed(inputs, self.shapes, 0, replace(self.feeds, rules=rules))
         try:
-            found = dict(zip(self.names, self.session.run(self.names or None, given), strict=bool(self.names)))
+            results = dict(zip(self.names, self.session.run(self.names or None, given), strict=bool(self.names)))
         except Exception as problem:  # noqa: BLE001 - ONNX Runtime's own, one of many kinds
             return _Run(rules, {}, {}, f"{type(problem).__module__}.{type(problem).__name__}: {problem}")
-        found = {name: np.asarray(value) for name, value in ({**given, **found}).items() if not isinstance(value, list)}
-        shapes = {name: list(found[name].shape) for name in self.aim.shapes if name in found}
+        results = {name: np.asarray(value) for name, value in ({**given, **results}).items() if not isinstance(value, list)}
+        shapes = {name: list(results[name].shape) for name in self.aim.shapes if name in results}
         truths = {
-            name: bool(found[name].reshape(-1)[0] > 0) for name in self.aim.truths if name in found and found[name].size
+            name: bool(results[name].reshape(-1)[0] > 0) for name in self.aim.truths if name in results and results[name].size
         }
         return _Run(rules, shapes, truths)
 
@@ -185,7 +185,7 @@ def unreached(aim: Aim, answer: Mapping[str, Any]) -> list[str]:
         if name in answer["shapes"] and list(answer["shapes"][name]) != list(shape)
     ]
     wrong = [
-        f"{name} {'not above' if truth else 'above'} zero, where the larger branch, or a turn of the loop, needs the other"
+        f"{name} {'false' if truth else 'true'}, so that the larger body does not run"
         for name, truth in aim.truths.items()
         if name not in answer["hidden"] and answer["truths"].get(name) is not truth
     ]

@@ -178,7 +178,7 @@ def _measured(request: Request) -> dict[str, object]:
 
 
 def _outputs(session: Any, feeds: dict[str, Any], options: Any) -> tuple[NDArray[Any], ...] | None:
-    """The outputs of a run; None where the model does not run with these inputs, such as numbers of rows beyond a table."""
+    """The outputs of a run; None where the model does not run with these inputs, such as rows beyond a table."""
     try:
         return tuple(map(np.asarray, session.run(None, feeds, options)))
     except Exception:  # noqa: BLE001 - ONNX Runtime's own, one of many kinds; the other file has to fail too
@@ -267,7 +267,7 @@ def _answer_and_exit(request: Request, to: int) -> None:
         try:
             sent: tuple[str, object] = "", answer(request)
         except BaseException as problem:  # noqa: BLE001 - told to the process that asked
-            sent = _told(problem), None
+            sent = _message(problem), None
         with os.fdopen(to, "wb") as pipe:
             pickle.dump(sent, pipe)
         status = 0
@@ -275,7 +275,7 @@ def _answer_and_exit(request: Request, to: int) -> None:
         os._exit(status)
 
 
-def _told(problem: BaseException) -> str:
+def _message(problem: BaseException) -> str:
     """What went wrong in one line: the class and its message, of this project's errors the message alone."""
     if isinstance(problem, ModelPlanError):
         return str(problem)

@@ -60,8 +60,8 @@ def _pieces(settings: SessionSettings, model: str) -> Iterator[tuple[list[str], 
     )
     if not settings.keep_outputs:
         yield (
-            ["outputs = session.run(None, inputs)", "del outputs  # when they were used: before the next run, not by it"],
-            ["// let the outputs of session.Run go before the next one, or bind outputs that the program owns"],
+            ["# let go of what session.run returned before the next run, as by `del outputs`"],
+            ["// let go of what session.Run returned before the next run, or bind outputs of the program's own"],
         )
     if settings.shrink:
         shrink = '"memory.enable_memory_arena_shrinkage", "cpu:0"'
