@@ -159,11 +159,12 @@ class _Trials:
             results = dict(zip(self.names, self.session.run(self.names or None, given), strict=bool(self.names)))
         except Exception as problem:  # noqa: BLE001 - ONNX Runtime's own, one of many kinds
             return _Run(rules, {}, {}, f"{type(problem).__module__}.{type(problem).__name__}: {problem}")
-        results = {name: np.asarray(value) for name, value in ({**given, **results}).items() if not isinstance(value, list)}
-        shapes = {name: list(results[name].shape) for name in self.aim.shapes if name in results}
-        truths = {
-            name: bool(results[name].reshape(-1)[0] > 0) for name in self.aim.truths if name in results and results[name].size
+        arrays = {
+            name: np.asarray(value) for name, value in {**given, **results}.items() if not isinstance(value, list)
         }
+        shapes = {name: list(arrays[name].shape) for name in self.aim.shapes if name in arrays}
+        tested = {name: arrays[name].reshape(-1) for name in self.aim.truths if name in arrays}
+        truths = {name: bool(values[0] > 0) for name, values in tested.items() if values.size}
         return _Run(rules, shapes, truths)
 
 
