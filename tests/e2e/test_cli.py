@@ -306,3 +306,29 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
     job.stderr.close()
     assert job.wait(timeout=60) == 130
     assert [p.name for p in tmp_path.iterdir()] == ["large.csv"]
+
+
+def test_pins_that_exclude_each_other_are_named(tmp_path: Path) -> None:
+    table = tmp_path / "pins.csv"
+    table.write_text("id,lower,upper,size,pin\na,0,4,100,0\nx,0,6,10,\nb,2,6,100,50\n")
+    for words in (("solve", table), ("solve", table, "--allocator", "best-fit-size"), ("compare", table)):
+        done = run(*words)
+        assert done.returncode == 2
+        assert "pinned buffers 'a' and 'b' are alive together and share bytes" in done.stderr
+
+
+def test_allocators_that_honour_no_pins_stand_in_one_line(tmp_path: Path) -> None:
+    table = tmp_path / "pins.csv"
+    table.write_text("id,lower,upper,size,pin\na,0,4,100,0\nb,1,3,200,\nc,2,5,50,\n")
+    refused = run("compare", table).stdout.partition("Refused\n")[2]
+    assert refused.count("does not honour pins: naive, ") == refused.count("pins") == 1
+
+
+def test_behind_a_capacity_that_is_too_small_stands_the_least_height(tmp_path: Path) -> None:
+    table = tmp_path / "problem.csv"  # as cores share memory: what a search finds first is no height to print
+    rows = ("A,0,1,8192", "B,0,3,16384", "C,0,1,16384", "D,1,3,8192", "E,2,4,24576")
+    table.write_text("\n".join(("id,lower,upper,size", *rows)) + "\n")
+    least = run("solve", table).stdout.splitlines()[2:4]
+    short = run("solve", table, "--capacity", "20KiB").stdout.splitlines()
+    assert short[2:4] == least
+    assert "infeasible, proved by the bound" in short[5]

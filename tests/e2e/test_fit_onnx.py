@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from commands import run
 from onnx import helper, numpy_helper
 
+from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import run_times
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings
 from modelplan.runtimes.ort.settings_code import changed_options
@@ -241,3 +244,76 @@ def test_options_of_onnx_runtime_are_for_onnx_files(models: Path, tmp_path: Path
     done = run("fit", models / "resnet8.tflite", "--least", "--threads", "2", "-o", tmp_path / "out.tflite")
     assert done.returncode == 2
     assert "--threads is for .onnx files" in done.stderr
+
+
+def test_a_fit_ends_by_its_seconds_with_the_best_so_far(tmp_path: Path) -> None:
+    path, out = two_convolutions(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    done = run("fit", path, "--least", "--seconds", "0", "-o", out)
+    assert (done.returncode, out.exists()) == (0, False)
+    assert "ended early    not all was tried" in done.stdout
+    assert "is the file to use, at these settings" in done.stdout.replace("\n      ", " ")
+    done = run("fit", path, "--budget", "1KiB", "--seconds", "0", "-o", out)
+    assert (done.returncode, "ended early" in done.stdout) == (1, True)
+    assert run("fit", path, "--least", "--seconds", "-1", "-o", out).returncode == 2
+
+
+@pytest.mark.parametrize(("phase", "rungs"), [("settings: ", ["as is"]), ("split: forms", ["as is", "settings"])])
+def test_sigterm_keeps_what_was_measured(
+    phase: str, rungs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def terminate(line: str) -> None:
+        if line.startswith(phase):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("modelplan.cli.fit.show_line", terminate)
+    try:
+        done = run("fit", two_convolutions(tmp_path / "m.onnx"), "--least", "-o", tmp_path / "out.onnx")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (done.returncode, "ended early" in done.stdout) == (0, True)
+    table = done.stdout.partition("----\n")[2].partition("\n\n")[0]
+    assert [line[2:12].strip(" *") for line in table.splitlines()] == rungs
+    assert not list(tmp_path.glob(".modelplan-*"))
+
+
+def test_settings_that_were_better_count_where_the_rest_is_not_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def terminate(line: str) -> None:
+        if "arena grows by what is asked for" in line:  # behind two settings without an arena
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("modelplan.cli.fit.show_line", terminate)
+    done = run("fit", two_convolutions(tmp_path / "m.onnx"), "--least", "-o", tmp_path / "out.onnx")
+    assert "settings *" in done.stdout
+    assert "options.enable_cpu_mem_arena = False" in done.stdout
+
+
+def test_inputs_with_which_the_model_does_not_run_are_not_compared() -> None:
+    ones, twos = (np.ones(2, np.float32),), (np.full(2, 2, np.float32),)
+    assert compare_outputs((ones, None), (ones, twos)).described() == "outputs equal bit by bit on 1 inputs"
+    assert compare_outputs((ones, twos), (ones, None)).ulps == float("inf")
+
+
+def test_numbers_of_rows_that_are_floats_go_through(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    shapes = {"table": (43, 64), "w": (64, 512), "v": (512, 8)}
+    weights = [numpy_helper.from_array(random.standard_normal(s).astype(np.float32), n) for n, s in shapes.items()]
+    nodes = [
+        helper.make_node("Cast", ["x"], ["ids"], to=6), helper.make_node("Gather", ["table", "ids"], ["e"]),
+        helper.make_node("MatMul", ["e", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MatMul", ["b", "v"], ["y"]),
+    ]  # fmt: skip
+    values = [helper.make_tensor_value_info(*of) for of in (("x", 1, [1, 256]), ("y", 1, [1, 256, 8]))]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    done = run("fit", tmp_path / "m.onnx", "--least", "--arena", "off", "-o", tmp_path / "out.onnx")
+    assert done.returncode == 0
+    assert "outputs equal bit by bit on 4 inputs" in done.stdout  # large and small values are no rows
+
+
+def test_a_session_that_holds_less_gives_no_bytes_back() -> None:
+    less = Measured(session=100, first=50, steady=60, seconds=0.0, heap=(70, 80), loaded=200)
+    assert (less.above(1000).first, less.above(1000).steady, less.heap_above(1000)) == (50, 60, (70, 80))
+    assert (less.above(10).first, less.heap_above(150)) == (140, (120, 130))
