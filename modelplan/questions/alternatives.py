@@ -23,7 +23,6 @@ from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestErro
 from modelplan.questions.c_fitting import c_requirement
 from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import Asked, ModelRequest, on_target, target_of
-from modelplan.questions.proposing import with_proposal
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.arena import arena

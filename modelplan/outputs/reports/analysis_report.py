@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, Search, SizedFile
-from modelplan.formats.unpacking import inner_stem
 from modelplan.model import SessionMemory, bounds
-from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
 from modelplan.outputs.reports.arena_report import alternatives_section, headline, parts_section, settings_section
