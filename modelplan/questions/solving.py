@@ -13,6 +13,7 @@ from modelplan.formats import load_table
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning.allocators import DEFAULT, place
+from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.keeping import keep_offsets
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.questions.option_files import FROM_FILE, lists_of
@@ -73,6 +74,8 @@ def solution_of(table: BufferTable, request: SolveRequest) -> Solution:
         problem = _with_fixed(problem, table)
     if request.contiguous:
         problem = _listed(problem, request.contiguous)
+    if collision := colliding_pins(problem):
+        raise RequestError(f"{table.path}: {collision}")
     planned, flaw = stated(problem, table)
     hints = table.offsets("hint")
     if request.allocator == FROM_FILE:
