@@ -13,7 +13,6 @@ from modelplan.checking import referee
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning import entry_points
 from modelplan.planning.allocators import contiguous_lists
-from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.allocators.table import EVERY_DEMAND, USUAL_DEMANDS, Allocator, Demand
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 
