@@ -127,7 +127,7 @@ def test_plain_c_that_does_not_fit_names_the_form_that_does(
     (pushed,) = promises(done.stdout)
     assert "--input rows --budget 11001" in pushed.commands[0]
     assert delivered(pushed, tmp_path, shell) == pushed.most <= 11_001
-    tight = run("fit", model, "--runtime", "c", "--budget", "1001", "-o", tmp_path / "net.c")
+    tight = run("fit", model, "--runtime", "c", "--budget", "1KiB", "-o", tmp_path / "net.c")
     assert "no other kernels, ends or rows of plain C fit" in tight.stdout
 
 
