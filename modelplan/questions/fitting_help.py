@@ -80,11 +80,17 @@ _C_FORMS = (
 def forms_that_fit(request: FitCRequest, given: tuple[str, ...]) -> tuple[CWay, ...]:
     """The forms of plain C that would fit where the requested one does not: other kernels, ends, rows.
 
+    One that asks more of the program is left out where it needs no less.
+
     Args:
         request: what was asked of `fit --runtime c`, with a budget.
         given: the options of the command but for file, budget, form and output.
     """
-    return tuple(_forms_that_fit(request, given))
+    forms = list[CWay]()
+    for form in _forms_that_fit(request, given):
+        if all(form.ram < other.ram for other in forms):
+            forms.append(form)
+    return tuple(forms)
 
 
 def _forms_that_fit(request: FitCRequest, given: tuple[str, ...]) -> Iterator[CWay]:

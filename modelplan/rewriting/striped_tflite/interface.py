@@ -26,6 +26,8 @@ from modelplan.runtimes.tflm.interface_metadata import ConvertedTensor, read_int
 INTERFACES = ("as-is", "int8", "uint8")
 #: Type numbers of the schema.
 _TYPE_NUMBERS = {"int8": 9, "uint8": 3}
+#: Types of ends that a program converts, as the verifier knows it; of 16 bits it has none.
+_CONVERTED = frozenset({"float32", *_TYPE_NUMBERS})
 #: What a code of uint8 is above that of int8 for the same value.
 _BETWEEN = 128
 _QUANTIZE = 114
@@ -72,6 +74,8 @@ def _note_input(graph: Graph, t: int, conversions: OuterConversions) -> None:
         others = sorted({graph.ops[r].kind for r in readers} - {"QUANTIZE"})
         reason = f"input {name!r} is read by {', '.join(others) or 'nothing'} as it is"
         conversions.reasons.append(reason + _computed_on(graph, t))
+    elif graph.tensors[t].dtype not in _CONVERTED:
+        conversions.reasons.append(f"input {name!r} is {graph.tensors[t].dtype}, which no program converts here")
     elif any(graph.tensors[y].dtype not in _TYPE_NUMBERS or y in graph.outputs for y in behind):
         conversions.reasons.append(f"input {name!r} is quantised to {graph.tensors[behind[0]].dtype}")
     else:
@@ -102,6 +106,9 @@ def _note_output(graph: Graph, t: int, conversions: OuterConversions) -> None:
             conversions.reasons.append(f"output {name!r} is made as {graph.tensors[t].dtype} by {op and op.kind}")
         return
     x = op.inputs[0]
+    if graph.tensors[t].dtype not in _CONVERTED:
+        conversions.reasons.append(f"output {name!r} is {graph.tensors[t].dtype}, which no program converts here")
+        return
     if graph.tensors[x].dtype not in _TYPE_NUMBERS:
         return
     if graph.readers[t] or x in graph.inputs or x in taken or x in graph.outputs or graph.outputs.count(t) > 1:
