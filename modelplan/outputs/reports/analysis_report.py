@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, Search, SizedFile
+from modelplan.answers.explanation import Way
 from modelplan.model import SessionMemory, bounds
 from modelplan.outputs.report import Report, Section, Table
 from modelplan.outputs.reports import plan_report
@@ -156,7 +157,8 @@ def _best(analysis: Analysis) -> Report:
     """The three changes that would lower it most, of those that take no time to try."""
     if analysis.requirement.refusals:
         return []
-    lines, commands = best_lines(analysis.suggestions), [f"{explain_command(analysis)}  # tries the rest"]
+    kernels_first = sorted(analysis.suggestions, key=lambda suggestion: suggestion.way is not Way.KERNELS)
+    lines, commands = best_lines(kernels_first), [f"{explain_command(analysis)}  # tries the rest"]
     lines += map(search_line, analysis.searches)
     commands = [*(search.command for search in analysis.searches), *commands]
     shown_lines = tuple(lines or ["nothing that takes no time to try"])
