@@ -117,15 +117,16 @@ def _remedies(analysis: Analysis) -> list[str]:
 
 
 def _candidates(analysis: Analysis) -> Iterator[tuple[Way, str, list[str]]]:
-    """What could be shown, the most useful first: for each way of a command its largest saving, then change more."""
+    """What could be shown, the most useful first: for each way its largest saving by a command, then others."""
     needed, capacity = analysis.requirement, analysis.capacity
     short = capacity is not None and not needed.fits(capacity)
     worth = [suggestion for suggestion in analysis.suggestions if suggestion.saved >= _worth_showing(analysis)]
     commanded = [change for change in worth if change.commands and change.way is not Way.MODEL]
     best = {change.way: change for change in sorted(commanded, key=lambda change: change.saved)}
     rows = {way: (way, _saving(change), [" && ".join(change.commands)]) for way, change in best.items()}
-    for search in analysis.searches if short or Way.KERNELS not in rows else ():
-        rows[search.way] = search.way, search_line(search), [search.command]
+    for search in analysis.searches:
+        if short or search.way is not Way.FILE or Way.KERNELS not in rows:  # a file for kernels that are named is less
+            rows[search.way] = search.way, search_line(search), [search.command]
     fitting = [change.way for change in ways_of(best.values(), capacity)] if short and capacity is not None else []
     order = (*fitting, *([Way.FILE] if short else []), Way.KERNELS, Way.FILE, Way.C_HELD, Way.PLAN)
     yield from (rows[way] for way in dict.fromkeys((*order, *rows)) if way in rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from contextlib import suppress
 
 from modelplan.answers.analysis import Search
 from modelplan.answers.explanation import Needs, Suggestion, Way
@@ -87,9 +86,11 @@ def searches(file: ModelFile, target: Target, needed: Requirement, capacity: int
             command = fit_command(file.path, target, needed, capacity)
             yield Search(Way.FILE, "a rewritten file", seconds, command)
     if not is_quick(file) and len(graph.ops) <= _MOST_READ:
-        with suppress(ModelError, RequestError):  # operators of it have no C
+        try:
             seconds = _c_seconds(file, c_kernels(target))
-            yield Search(Way.C_HELD, "plain C", seconds, c_command(file.path, target))
+        except (ModelError, RequestError):  # operators of it have no C
+            return
+        yield Search(Way.C_HELD, "plain C", seconds, c_command(file.path, target))
 
 
 def fit_command(path: str, target: Target, needed: Requirement, capacity: int | None) -> str:
