@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from modelplan import AnalyzeRequest, CheckRequest, ModelRequest, analyze, check_budgets
 from modelplan.answers.check_outcomes import Limits
 from modelplan.formats import load_as_run
+from modelplan.primitives.units import human
 from modelplan.runtimes.ort import measuring, remembered
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings, measure
 
@@ -325,3 +327,20 @@ def test_weights_in_other_files_are_part_of_what_is_remembered(tmp_path: Path, c
     with (tmp_path / location).open("ab") as file:
         file.write(b"more")
     assert not remembered.RememberedSessions(str(path), path.read_bytes()).known()
+
+
+def test_sessions_that_differ_from_process_to_process_are_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = measuring.measure_each
+
+    def measured(*words: Any) -> list[Measured]:
+        larger = words[-1] * 100000  # the last is the number of the process
+        return [replace(one, heap=(one.heap[0] + larger, one.heap[1])) for one in real(*words)]
+
+    monkeypatch.setattr(remembered, "measure_each", measured)
+    session = session_of(models / "resnet8.onnx")
+    assert session.usual.lowest is not None
+    assert session.usual.most == pytest.approx(session.usual.lowest + 200000, abs=8192)
+    text = run("analyze", models / "resnet8.onnx", "--measure", "60").stdout.replace("\n      ", " ")
+    both = f"differ from process to process: {human(session.usual.lowest)} or {human(session.usual.most)}"
+    assert f"{both}; the most counts" in text
+    assert session_of(models / "bert_like.onnx", dims=("batch=1", "sequence=8")).usual.lowest is None

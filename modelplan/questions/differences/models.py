@@ -86,8 +86,11 @@ def compared_sides(old: ModelRequest, new: ModelRequest) -> tuple[Side, Side]:
 
 
 def _of_one_kind(old: Side, new: Side) -> tuple[Side, Side]:
-    """Both sides; where there is a figure of a session for one alone, both with what the planner needs by itself."""
-    if (old.needed.session is None) == (new.needed.session is None):
+    """Both sides; where there is a figure of a session for one alone, both with what the planner needs by itself.
+
+    A side that its session refuses stays refused.
+    """
+    if old.needed.refusals or new.needed.refusals or (old.needed.session is None) == (new.needed.session is None):
         return old, new
     return _without_session(old), _without_session(new)
 

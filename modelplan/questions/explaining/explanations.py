@@ -91,7 +91,7 @@ def explanation_stages(request: ExplainRequest, report: Report = report_nothing)
         unmodified=unmodified,
     )
     yield first
-    if not requirement.refusals:
+    if not session.refusals:
         subject, rows = subject_of(file, target, deadline), target.runtime.name == C.name
         # Rows of plain C are no plan of whole tensors to change, but it has other forms.
         start = Measure(requirement.arena, requirement.head, whole=True) if rows else measured(subject)
