@@ -45,7 +45,7 @@ def configure(parser: ArgumentParser) -> None:
     setting = actions.add_parser("budgets", aliases=["set"], help="write what models need now, and the headroom")
     setting.add_argument("models", metavar="MODEL", nargs="*", help="only the budgets of these; none: all budgets")
     setting.add_argument("--headroom", metavar="SHARE", default="0%", help="what is added, such as 25%% (default: 0%%)")
-    model_options.add_runtime(setting, "of a new budget")
+    model_options.add_feeds(model_options.add_runtime(setting, "of a new budget"))
     model_options.add_abi(setting, default=None)
     model_options.add_target(setting)
     baseline = actions.add_parser("baseline", help="write what all models with budgets need now")
@@ -161,8 +161,8 @@ def with_model(edit: BudgetEdit, path: str, arguments: Namespace) -> BudgetEdit:
     options = {name: getattr(arguments, name) for name in OPTIONS if getattr(arguments, name)}
     target = arguments.target or ""
     in_files = target.startswith("from:") or target.partition("#")[0].endswith(".toml") or arguments.used
-    if folder.resolve() != Path.cwd() and (in_files or arguments.include):
-        raise RequestError(f"files of a target are relative to {edit.file.path}; run this in its folder")
+    if folder.resolve() != Path.cwd() and (in_files or arguments.include or arguments.feeds):
+        raise RequestError(f"files of a target and of inputs are relative to {edit.file.path}; run this in its folder")
     check = Check(path, path, key, Limits(), target)
     request = model_options.request_of(ModelRequest, arguments, path, model_options.chosen_target(arguments))
     needed = most(sized([ModelCheck(check, request)]), "arena")

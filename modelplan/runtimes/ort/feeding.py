@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from math import prod
@@ -18,8 +18,8 @@ from modelplan.primitives.errors import ModelError, RequestError
 
 #: The values of inputs, by their names; fewer than an input has are repeated.
 Values = Mapping[str, Sequence[float]]
-#: How an input is filled: the name of a row of `RULES`, and a number.
-Rule = tuple[str, int]
+#: How an input is filled: the name of a row of `RULES`, and a number; of "numbers" all of them.
+Rule = tuple[str, int | tuple[int, ...]]
 
 #: The types of inputs, as ONNX Runtime calls them.
 TYPES = {
@@ -36,18 +36,20 @@ def _spread(number: int, count: int) -> NDArray[np.float64]:
     return np.full(count, number // max(count, 1)) + (np.arange(count) < number % max(count, 1))
 
 
-#: What a rule makes of its number and of how many values there are.
-RULES = {
+#: What a rule makes of its number, or numbers, and of how many values there are.
+RULES: dict[str, Callable[[Any, int], NDArray[Any]]] = {
     "fill": lambda number, count: np.full(count, number),
     "count": lambda number, count: np.arange(count) % number if number else np.arange(count),
     "first": lambda number, count: np.arange(count) < number,
     "first, others negative": lambda number, count: np.where(np.arange(count) < number, 1, -1),
     "sum": _spread,
+    "numbers": lambda numbers, count: np.resize(np.array(numbers), count),
 }
 #: The rules in words.
 _WORDS = {
     "fill": "all {}", "count": "0, 1, 2, ... below {}", "first": "{} ones, then zeros",
     "first, others negative": "{} ones, then -1", "sum": "whole numbers that add up to {}",
+    "numbers": "{}",
 }  # fmt: skip
 
 
@@ -74,10 +76,13 @@ class Feeds:
 
     def described(self) -> str:
         """The rules in words; empty where there are none."""
-        return "; ".join(
-            f"{name}: {_WORDS[rule].format(number) if number or rule != 'count' else '0, 1, 2, ...'}"
-            for name, (rule, number) in self.rules.items()
-        )
+        return "; ".join(f"{name}: {_rule_words(*rule)}" for name, rule in self.rules.items())
+
+
+def _rule_words(name: str, number: int | Sequence[int]) -> str:
+    if name == "count" and not number:
+        return "0, 1, 2, ..."
+    return _WORDS[name].format(number if isinstance(number, int) else list(number))
 
 
 def feeds_of(values: Values, path: str) -> Feeds:
@@ -169,6 +174,11 @@ def _extreme(dtype: np.dtype[Any], number: float, name: str) -> float:
         return int(name == "max")
     limits = np.iinfo(dtype)
     return {"zero": 0, "max": limits.max, "min": limits.min}[name]
+
+
+def rule_of(name: str, number: int | Sequence[int]) -> Rule:
+    """The rule with that name and number, or numbers, as plain data has them."""
+    return name, number if isinstance(number, int) else tuple(number)
 
 
 def rules_for(extents: Sequence[int], constants: Sequence[int]) -> Iterator[Rule]:

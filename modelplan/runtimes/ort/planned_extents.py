@@ -8,7 +8,7 @@ from typing import Any
 
 from modelplan.model import Graph, Kind, Op
 from modelplan.primitives.errors import ModelError
-from modelplan.runtimes.ort.feeding import Feeds
+from modelplan.runtimes.ort.feeding import Feeds, rule_of
 from modelplan.runtimes.ort.measuring import refusal
 from modelplan.runtimes.ort.reaching import Aim, unreached
 
@@ -48,7 +48,7 @@ def _answered(feeds: Feeds, ask: Ask, aim: Aim) -> tuple[Feeds, Mapping[str, Any
     answer = ask(aim)
     if answer["problem"]:
         raise refusal(answer["problem"])
-    return replace(feeds, rules={name: (rule, number) for name, (rule, number) in answer["rules"].items()}), answer
+    return replace(feeds, rules={name: rule_of(*rule) for name, rule in answer["rules"].items()}), answer
 
 
 def aim_of(graph: Graph) -> Aim:

@@ -145,11 +145,21 @@ class _Trials:
                 break
             best = min(best, self._run(assigned), key=lambda run: run.distance(self.aim))
         for name in free[:_MOST_INPUTS]:
-            for rule in rules:
+            for rule in (*rules, *self._shapes_for(name)):
                 if best.distance(self.aim)[0] == 0 or not self.left or time.monotonic() > self.deadline:
                     return best
                 best = min(best, self._run({**best.rules, name: rule}), key=lambda run: run.distance(self.aim))
         return best
+
+    def _shapes_for(self, name: str) -> list[Rule]:
+        """Rules that make an input a shape that is planned, or so often as another input goes into that."""
+        shape = self.shapes[name]
+        if len(shape) != 1:
+            return []
+        planned = [tuple(wanted) for wanted in self.aim.shapes.values() if len(wanted) == shape[0]]
+        others = [other for other in self.shapes.values() if len(other) == shape[0] and all(other)]
+        times = [tuple(n // m for n, m in zip(wanted, other, strict=True)) for wanted in planned for other in others]
+        return [("numbers", numbers) for numbers in dict.fromkeys((*planned, *times))]
 
     def _run(self, rules: Mapping[str, Rule]) -> _Run:
         self.left -= 1
