@@ -104,7 +104,8 @@ def page(rows: Sequence[Row]) -> Iterator[str]:
     lowest = f"the lowest is {100 * below[0]:+.2f} % ({below[1]:+,} bytes)"
     yield f"{BELOW:,} bytes below and {ABOVE:,} above; {lowest}. The bytes of tensors alone"
     yield f"are predicted to the byte for {exact} of {len(known)} rows. *Own* is the part of later runs that is the"
-    yield "session's own bookkeeping; *first* and *later* are all bytes above what the loaded session holds."
+    yield "session's own bookkeeping; *first* and *later* are all bytes above what the loaded session holds, in later"
+    yield "runs with the outputs of the run before, as a loop over `out = session.run(...)` keeps them."
     yield ""
     heads = ("kind", "model", "setting", "first", "predicted", "error", "later", "predicted", "error", "own")
     yield from reporting.table(heads, (line(row) for row in rows if row.measured), "<<<>>>>>>>")

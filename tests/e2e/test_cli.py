@@ -317,6 +317,13 @@ def test_pins_that_exclude_each_other_are_named(tmp_path: Path) -> None:
         assert "pinned buffers 'a' and 'b' are alive together and share bytes" in done.stderr
 
 
+def test_pins_that_go_together_are_no_collision(tmp_path: Path) -> None:
+    table = tmp_path / "pins.csv"
+    table.write_text("id,lower,upper,size,pin\na,0,4,100,0\nx,0,6,10,\nb,2,6,100,100\nc,4,6,50,0\n")
+    assert run("solve", table).returncode == 0
+    assert run("compare", table).returncode == 0
+
+
 def test_allocators_that_honour_no_pins_stand_in_one_line(tmp_path: Path) -> None:
     table = tmp_path / "pins.csv"
     table.write_text("id,lower,upper,size,pin\na,0,4,100,0\nb,1,3,200,\nc,2,5,50,\n")

@@ -12,6 +12,8 @@ from modelplan.runtimes.ort.feeding import Feeds, rule_of
 from modelplan.runtimes.ort.measuring import refusal
 from modelplan.runtimes.ort.reaching import Aim, unreached
 
+#: Branches whose needs differ by no more bytes count as equal.
+_ALIKE = 4096
 #: Tells what a run reaches of an aim, as `reaching.reached` does.
 Ask = Callable[[Aim], Mapping[str, Any]]
 
@@ -52,8 +54,15 @@ def _answered(feeds: Feeds, ask: Ask, aim: Aim) -> tuple[Feeds, Mapping[str, Any
 
 
 def aim_of(graph: Graph) -> Aim:
-    """The shapes that the caller or the file states, the conditions of larger branches, and turns of loops."""
-    return Aim(dict(graph.stated), dict(truth for op in graph.ops for truth in _truths(graph, op)))
+    """The shapes that the caller or the file states, the conditions of larger branches, and turns of loops.
+
+    Those in bodies are among them, by names that no output can have.
+    """
+    outer = dict(truth for op in graph.ops for truth in _truths(graph, op))
+    inner = {
+        f"{name} in {body.name}": truth for body in graph.bodies for op in body.ops for name, truth in _truths(body, op)
+    }
+    return Aim(dict(graph.stated), outer | inner)
 
 
 def _truths(graph: Graph, op: Op) -> Iterator[tuple[str, bool]]:
@@ -62,7 +71,7 @@ def _truths(graph: Graph, op: Op) -> Iterator[tuple[str, bool]]:
     varying = [tensor.name for t, tensor in computed if tensor.kind is not Kind.CONSTANT]
     if op.kind == "If" and varying and len(op.subgraphs) == 2:
         then, otherwise = map(most_alive, op.subgraphs)
-        if then != otherwise:
+        if abs(then - otherwise) > _ALIKE:
             yield varying[0], then > otherwise
     if op.kind == "Loop":
         yield from ((name, True) for name in varying)

@@ -189,7 +189,8 @@ def _assignments(free: Sequence[str], rules: Sequence[Rule]) -> Iterator[dict[st
 
 def unreached(aim: Aim, answer: Mapping[str, Any]) -> list[str]:
     """What of an aim a run did not reach, in words; `answer` is that of `reached`."""
-    hidden = [f"{name} in a body, which is not compared" for name in answer["hidden"]]
+    unseen = {*answer["hidden"], *(aim.shapes.keys() - answer["shapes"].keys())}
+    hidden = [f"{name}, which no output shows" for name in sorted(unseen)]
     shapes = [
         f"{name} {list(answer['shapes'][name])} where {list(shape)} is planned"
         for name, shape in aim.shapes.items()
@@ -198,6 +199,6 @@ def unreached(aim: Aim, answer: Mapping[str, Any]) -> list[str]:
     wrong = [
         f"{name} {'false' if truth else 'true'}, so that the larger body does not run"
         for name, truth in aim.truths.items()
-        if name not in answer["hidden"] and answer["truths"].get(name) is not truth
+        if name not in unseen and answer["truths"].get(name) is not truth
     ]
     return [*shapes, *wrong, *hidden]
