@@ -17,6 +17,7 @@ from modelplan.formats.onnx.onnx_open import (
     with_shapes,
     without_example,
 )
+from modelplan.formats.unpacking import is_wrapped
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.runtimes.ort.feeding import feeds_of
 from modelplan.runtimes.ort.measuring import MeasuringLimits, check_measurable, reach
@@ -37,7 +38,7 @@ def with_proposal(
 
     Where no session can be made, the message stays as it is: extents with which the file can be read.
     """
-    if Path(path).stat().st_size > _MOST_BYTES:
+    if is_wrapped(path) or not Path(path).is_file() or Path(path).stat().st_size > _MOST_BYTES:
         return str(problem)
     try:
         check_measurable()

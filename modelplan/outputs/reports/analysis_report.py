@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from modelplan.answers.analysis import Analysis, ComparedFile, ExtentRow, ExtentTable, RunFile, Search, SizedFile
@@ -36,6 +36,10 @@ def requirement_section(stage: SizedFile) -> Section:
     return replace(first, lines=(*_without_session(stage, first.lines), *_fixed_line(stage)))
 
 
+#: Reasons why rows of a table have no measured figure that are told at most.
+_REASONS = 4
+
+
 def extents_section(table: ExtentTable) -> Section:
     """What a model needs for each of several extents, and whether that fits."""
     columns = ("first run", "later runs", "ort by itself") if table.has_sessions else ("memory",)
@@ -45,19 +49,19 @@ def extents_section(table: ExtentTable) -> Section:
     return Section(table.path, tuple(_bases(table)), Table(headings, rows))
 
 
-def _bases(table: ExtentTable) -> Iterator[str]:
-    """For what the figures hold, each once, and why rows have none, with the extents of the first such row."""
-    said: set[str] = set()
+def _bases(table: ExtentTable) -> list[str]:
+    """For what the figures hold, each once, and why rows have none: of a few reasons the extents of the first row."""
+    bases, reasons = dict[str, None](), dict[str, str]()
     for row in table.rows:
-        needed, extents = (
-            row.requirement,
-            ", ".join(f"{s}={n}" for s, n in zip(table.symbols, row.extents, strict=True)),
-        )
-        reasons = (*needed.refusals, *([needed.session.note] if needed.session and needed.session.note else ()))
-        for line in reasons or (needed.basis,):
-            if line not in said:
-                said.add(line)
-                yield f"{extents}: {line}" if reasons or (table.has_sessions and not needed.session) else line
+        needed = row.requirement
+        extents = ", ".join(f"{symbol}={n}" for symbol, n in zip(table.symbols, row.extents, strict=True))
+        lines = (*needed.refusals, *([needed.session.note] if needed.session and needed.session.note else ()))
+        if not lines and (needed.session or not table.has_sessions):
+            bases.setdefault(needed.basis)
+        for line in lines or ([] if needed.basis in bases else [needed.basis]):
+            reasons.setdefault(line, extents)
+    more = [f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else []
+    return [*bases, *(f"{extents}: {line}" for line, extents in list(reasons.items())[:_REASONS]), *more]
 
 
 def _extents_row(row: ExtentRow, table: ExtentTable) -> tuple[str, ...]:
