@@ -20,6 +20,7 @@ from modelplan.formats import load_model
 from modelplan.runtimes.ort.feeding import Feeds, ruled
 from modelplan.runtimes.ort.measuring import SessionSettings, measure
 from modelplan.runtimes.ort.planned_extents import aim_of
+from modelplan.runtimes.ort.reaching import Aim, unreached
 
 pytest.importorskip("onnxruntime")
 
@@ -150,6 +151,29 @@ def test_the_larger_branch_runs(tmp_path: Path) -> None:
     assert session is not None
     assert session.usual.most == pytest.approx(max(needs.values()), abs=8192)
     assert max(needs.values()) > min(needs.values()) + (1 << 20)
+
+
+def test_what_no_output_shows_is_not_reached(tmp_path: Path) -> None:
+    d = data_extents.Drawn(random.Random(0))
+    data_extents.branched(d, 4000)
+    body = helper.make_graph(
+        [*d.nodes, helper.make_node("Identity", ["go"], ["on"])],
+        "body",
+        [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, [])],
+        [value("on", TensorProto.BOOL, []), value("x", TensorProto.FLOAT, [4000, 4])],
+        d.constants,
+    )
+    nodes = [helper.make_node("Loop", ["turns", "yes"], ["all"], body=body)]
+    path = saved(tmp_path / "m.onnx", nodes, d.inputs, ["all"], {"turns": np.int64(2), "yes": np.bool_(True)})
+    aim = aim_of(load_model(path))
+    assert dict(aim.truths) == {"chosen in body": d.fed["choice"] == 7}
+    done = run("check", path, "--budget", "1GiB")
+    assert (done.returncode, "chosen in body, which no output shows" in done.stderr) == (
+        1,
+        True,
+    )
+    answer: dict[str, Any] = {"shapes": {}, "truths": {}, "hidden": []}
+    assert unreached(Aim({"list": (2,)}, {}), answer) == ["list, which no output shows"]
 
 
 def test_outputs_are_kept_by_the_usual_loop(tmp_path: Path) -> None:
