@@ -26,6 +26,8 @@ from modelplan.planning.session_blocks import (
 #: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
 #: input and each output, and for each value that was computed and not given back.
 _RUN, _VALUE, _READER, _INPUT, _OUTPUT, _TENSOR = 90, 24, 5, 180, 140, 192
+#: Bytes of the caller's own for each output that it still has of the run before.
+_KEPT = 120
 #: Bytes that a product of matrices takes while it runs: for each of its parts.
 _PRODUCT = 100
 #: Bytes that later runs take more.
@@ -220,5 +222,5 @@ class _Runs:
         pattern = self.planner.own if self.planner else 0
         if self.noted:
             pattern = _PATTERN + self.noted.places * _PLACE
-        later = (_LATER if self.runs else 0) + _OUTPUT * len(self.outputs)
+        later = (_LATER if self.runs else 0) + _KEPT * len(self.outputs)
         return self.heap.held + self.heap.own + self.frame + _TENSOR * values + pattern + later
