@@ -94,8 +94,8 @@ def add_runtime(parser: ArgumentParser, title: str = "runtime") -> _ArgumentGrou
         group,
         "--dim",
         "SYMBOL=N",
-        "an extent that the file leaves open; SYMBOL<=N plans for a bound; SYMBOL=LOW..HIGH makes a table of"
-        " `analyze`; repeatable",
+        "an extent that the file leaves open; SYMBOL<=N plans for a bound; N may follow from others, as total=past+1;"
+        " SYMBOL=LOW..HIGH or LOW..HIGH:STEP makes a table of `analyze`; repeatable",
     )
     add_repeated(
         group,
