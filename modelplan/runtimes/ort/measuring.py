@@ -28,7 +28,7 @@ INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")
 _PROGRAM = Path(__file__).with_name("session_process.py")
 #: Characters of ONNX Runtime's refusal that are quoted.
-_LONGEST = 400
+_LONGEST = 4000
 #: Readings of the clock in a profiled run before the first kernel and behind the last.
 _BEFORE, _BEHIND = 3, 5
 #: Runs that are traced at most until the readings are as many.
