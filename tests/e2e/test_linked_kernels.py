@@ -45,7 +45,7 @@ TOLD = [
     ((CONVOLVE, KERNEL, PACKED), A7, "all", "no Cortex-M"),
     ((CONVOLVE, "esp_nn_conv_s8_ansi"), M4, "all", "CMSIS-NN (arm_convolve_s8) and ESP-NN (esp_nn_conv_s8_ansi)"),
     (("esp_nn_conv_s8_ansi", "esp_nn_conv_s8_opt"), {}, "esp-nn-generic", "without functions of a chip"),
-    (("esp_nn_conv_s8_ansi", "esp_nn_conv_s8_esp32s3"), {}, "all", "of a version that it does not tell"),
+    (("esp_nn_conv_s8_ansi", "esp_nn_conv_s8_esp32s3"), {}, "esp-nn@all", "of a version that it does not tell"),
     (("esp_nn_conv_s8_esp32p4", "esp_nn_conv_s8_ansi"), {}, "all", "no number here is enough"),
     ((REFERENCE, "xa_nn_conv2d_std_8"), {}, "all", "Cadence's library"),
 ]  # fmt: skip
@@ -183,7 +183,7 @@ def test_the_sources_of_cmsis_nn_link_to_these_functions(tmp_path: Path, cpu: tu
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "kernels"), [("tflm-reference", "reference"), ("tflm-espnn", "all"), ("tflm-cmsis", "all")]
+    ("name", "kernels"), [("tflm-reference", "reference"), ("tflm-espnn", "esp-nn@all"), ("tflm-cmsis", "all")]
 )
 def test_programs_with_tflm_tell_their_library(tmp_path: Path, name: str, kernels: str) -> None:
     """Those of the kit, linked with their symbols; what it has of CMSIS-NN is for a Cortex-A."""

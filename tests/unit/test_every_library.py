@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
+from tflm_models import T, single, zeros
 
 from modelplan import ModelError, PackRequest, RequestError, ShareRequest, pack, share_memory
 from modelplan.checking.verifier import proof
@@ -22,7 +23,7 @@ from modelplan.questions.sweeps.run_table import RunBlock, RunTable, runs_of
 from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.together.shared_memory import tflm_arenas, written_files
 from modelplan.runtimes.tflm import TFLM
-from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, Call, Operand, find_libraries, scratch_sizes
+from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, LIBRARY_GROUPS, Call, Operand, find_libraries, scratch_sizes
 from modelplan.runtimes.tflm.plan_metadata import MADE_FOR, kernels_made_for
 
 NAMES = ["ds_cnn_kws", "resnet8", "autoencoder"]
@@ -53,9 +54,38 @@ def test_an_abi_names_the_libraries_that_are_built_for_it(models: Path) -> None:
     path = models / "ds_cnn_kws.tflite"
     of = {abi: {one.library for one in needs(path, abi, ALL).libraries} for abi in ("cortex-m", "riscv32", "x86-64")}
     assert of["cortex-m"] == {"reference", "cmsis-c", "cmsis-dsp", "cmsis-mve"}
-    assert of["riscv32"] == {"reference", "esp-nn", "esp-nn@1.1.0", "esp-nn-generic"}
+    assert of["riscv32"] == {"reference", *LIBRARY_GROUPS["esp-nn@all"], "esp-nn-generic"}
     assert of["x86-64"] == {"reference"}
     assert needs(path, "x86-64", "cmsis-c").arena  # one that is named is sized for the ABI that is named
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("board", ["esp32s3", "esp32s3-n16r8#psram"])
+def test_a_board_is_sized_for_every_release_of_its_kernels(models: Path, name: str, board: str) -> None:
+    path = models / f"{name}.tflite"
+    each = {release: needs(path, "xtensa", release).arena for release in LIBRARY_GROUPS["esp-nn@all"]}
+    shown = run("analyze", path, "--target", board).stdout
+    assert f"#define TENSOR_ARENA_SIZE {max(each.values())}  // any kernels below" in shown
+    assert all(release in shown for release in each)
+    for budget, status in ((max(each.values()), 0), (max(each.values()) - 16, 1)):
+        assert run("check", path, "--target", board, "--budget", budget).returncode == status
+    for release, arena in each.items():
+        one = run("analyze", path, "--target", board, "--kernels", release).stdout
+        assert f"#define TENSOR_ARENA_SIZE {arena}\n" in one
+
+
+def test_some_model_needs_most_with_each_release(models: Path) -> None:
+    """So that none of the tables is left out without a difference."""
+    wide = single("DEPTHWISE_CONV_2D", [T("int8", (1, 20, 20, 24)), zeros("int8", (1, 3, 3, 24), scales=(0.1,) * 24,
+                  zero=0, axis=3), zeros("int32", (24,), scales=(0.01,) * 24, zero=0)], [T("int8", (1, 20, 20, 24))],
+                  "DepthwiseConv2DOptions", Padding=0, StrideH=1, StrideW=1, DepthMultiplier=1)  # fmt: skip
+    data = [path.read_bytes() for path in sorted(models.glob("*.tflite"))] + [wide]
+    most = {LIBRARY_GROUPS["esp-nn@all"][0]}
+    assert TFLM.requires
+    for content in data:
+        sizes = {one: TFLM.requires(content, "x", "xtensa", one).arena for one in LIBRARY_GROUPS["esp-nn@all"]}
+        most |= {release for release, size in sizes.items() if size == max(sizes.values())}
+    assert {"esp-nn@1.2.3", "esp-nn@1.2.0", "esp-nn@1.1.0"} <= most
 
 
 def test_scratch_of_all_libraries_holds_that_of_each() -> None:
@@ -76,6 +106,43 @@ def test_a_plan_without_a_library_is_right_with_each(models: Path, name: str, al
     assert packed.kernels == ALL
     for library in LIBRARIES:
         proof.prove(offline_subject(packed.packed, library))
+
+
+def arenas(path: Path, kernels: str) -> dict[str, tuple[int, int]]:
+    return {one.library: (one.arena, one.head) for one in needs(path, "32", kernels).libraries}
+
+
+@pytest.mark.parametrize("kernels", [ALL, "cmsis-nn", "esp-nn@all"])
+@pytest.mark.parametrize("name", ["person_detect", "vww_96_int8", "str_ww_ref_model"])
+def test_a_plan_for_several_libraries_raises_none(corpus: Path, tmp_path: Path, name: str, kernels: str) -> None:
+    path, out = corpus / "tflite" / f"{name}.tflite", tmp_path / "packed.tflite"
+    done = run("pack", path, "-o", out, "--force", "--kernels", kernels)
+    assert done.returncode == 0, done.stderr
+    before, after = arenas(path, kernels), arenas(out, kernels)
+    assert all(now <= then for library in before for now, then in zip(after[library], before[library], strict=True))
+    found = pack(PackRequest(str(path), kernels=kernels)).plan.helped
+    assert ("so it is not made for all" in done.stdout) == (found is not None)
+    if found:
+        alone = pack(PackRequest(str(path), kernels=found.name))
+        assert alone.plan.head <= found.after < found.before == alone.plan.before
+
+
+def test_a_plan_that_would_help_one_library_is_named(corpus: Path, tmp_path: Path) -> None:
+    done = run("pack", corpus / "tflite" / "person_detect.tflite", "-o", tmp_path / "packed.tflite")
+    said = " ".join(done.stdout.split())
+    assert (
+        "a plan for --kernels esp-nn@1.2.3 has 9,216 bytes less of head; that of reference would go from 55,296" in said
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["person_detect", "kws_ref_model"])
+def test_fit_for_all_libraries_raises_none(corpus: Path, tmp_path: Path, name: str) -> None:
+    path, out = corpus / "tflite" / f"{name}.tflite", tmp_path / "fitted.tflite"
+    done = run("fit", path, "--least", "-o", out)
+    assert done.returncode == 0, done.stderr
+    before, after = arenas(path, ALL), arenas(out, ALL)
+    assert all(after[library][0] <= before[library][0] for library in before)
 
 
 def test_a_planned_file_says_for_which_kernels_and_every_command_reads_it(models: Path, tmp_path: Path) -> None:

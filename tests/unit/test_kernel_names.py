@@ -20,7 +20,9 @@ from modelplan.runtimes.tflm.kernels import KERNELS, LIBRARY_GROUPS, spoken_kern
     [
         ("cmsis", "cmsis-nn"), ("CMSIS-NN", "cmsis-nn"), ("cmsis_nn", "cmsis-nn"), ("CMSIS-DSP", "cmsis-dsp"),
         ("helium", "cmsis-mve"), ("espnn", "esp-nn"), ("ESP-NN", "esp-nn"), ("esp_nn_generic", "esp-nn-generic"),
-        ("Reference", "reference"), ("ALL", "all"), ("esp-nn@1.1.0", "esp-nn@1.1.0"), ("xnnpack", "xnnpack"),
+        ("Reference", "reference"), ("ALL", "all"), ("esp-nn@1.1.0", "esp-nn@1.1.0"),
+        ("ESP-NN@1.1.2", "esp-nn@1.1.0"), ("espnn@1.2.2", "esp-nn@1.2.1"), ("esp-nn@1.2.0", "esp-nn@1.2.0"),
+        ("xnnpack", "xnnpack"),
     ],
 )  # fmt: skip
 def test_kernels_have_the_names_that_people_use(spoken: str, name: str) -> None:

@@ -128,11 +128,12 @@ def spoken_kernels(name: str) -> str:
     >>> spoken_kernels("CMSIS_NN"), spoken_kernels("espnn"), spoken_kernels("nothing")
     ('cmsis-nn', 'esp-nn', 'nothing')
     """
-    spoken = library_of(name)
-    word = spoken.lower().replace("_", "-").replace(" ", "-")
-    plain = {known.replace("-", ""): known for known in KERNELS}
+    said = library_of(name)
+    word = said.lower().replace("_", "-").replace(" ", "-")
+    meant = _SPOKEN | {known: known for known in KERNELS}
+    plain = {spoken.replace("-", ""): known for spoken, known in meant.items()}
     library = _SPOKEN.get(word, word)
-    return (library if library in KERNELS else plain.get(word.replace("-", ""), spoken)) + own_part(name)
+    return (library if library in KERNELS else plain.get(word.replace("-", ""), said)) + own_part(name)
 
 
 def is_group(name: str) -> bool:
@@ -158,7 +159,7 @@ def find_library(name: str) -> KernelSet:
     if name == ALL:
         raise RequestError(f"kernels {name!r} are several libraries, expected one of: {', '.join(LIBRARIES)}")
     family = name.partition("-")[0].partition("@")[0]
-    variants = [f"{k.name} ({k.note})" for k in LIBRARIES.values() if k.name.partition("-")[0] == family]
+    variants = [f"{k.name} ({k.note}: {k.release})" for k in LIBRARIES.values() if k.name.partition("-")[0] == family]
     if variants:
         raise RequestError(f"kernels {name!r} come in variants: {'; '.join(variants)}")
     meant = did_you_mean(name, KERNELS) or f"; there are: {', '.join(KERNELS)}"
