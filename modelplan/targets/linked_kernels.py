@@ -23,7 +23,6 @@ _ESP_NN = re.compile(r"esp_nn_\w+")
 #: Libraries whose scratch is not known here.
 _STRANGE = {
     "Cadence's library (xa_nn_...)": re.compile(r"xa_nn_\w+"),
-    "ESP-NN of the ESP32-P4": re.compile(r"esp_nn_\w+_esp32p4"),
     "Synopsys' MLI library": re.compile(r"mli_krn_\w+"),
 }
 #: Kernels that only builds without an optimised library have under these names.
@@ -113,9 +112,9 @@ def library_of(functions: set[str], attributes: dict[str, Any]) -> tuple[str, st
 
 
 def _esp_chip(functions: set[str]) -> tuple[str, str]:
-    own = sorted(name for name in functions if name.endswith("_esp32s3"))
-    if own:
-        return "esp-nn@all", f"it has ESP-NN of the ESP32-S3 ({own[0]}), of a version that it does not tell"
+    for suffix, chip, kernels in (("_esp32s3", "ESP32-S3", "esp-nn@all"), ("_esp32p4", "ESP32-P4", "esp-nn-p4")):
+        if own := sorted(name for name in functions if name.endswith(suffix)):
+            return kernels, f"it has ESP-NN of the {chip} ({own[0]}), of a version that it does not tell"
     return "esp-nn-generic", f"it has ESP-NN without functions of a chip ({min(functions)})"
 
 

@@ -85,6 +85,7 @@ _MICROCONTROLLERS = (
         "mcufit boards.yaml",
         "S",
         abi="riscv32",
+        kernels="esp-nn-p4",
     ),
     Device(
         "rp2040",

@@ -46,7 +46,7 @@ TOLD = [
     ((CONVOLVE, "esp_nn_conv_s8_ansi"), M4, "all", "CMSIS-NN (arm_convolve_s8) and ESP-NN (esp_nn_conv_s8_ansi)"),
     (("esp_nn_conv_s8_ansi", "esp_nn_conv_s8_opt"), {}, "esp-nn-generic", "without functions of a chip"),
     (("esp_nn_conv_s8_ansi", "esp_nn_conv_s8_esp32s3"), {}, "esp-nn@all", "of a version that it does not tell"),
-    (("esp_nn_conv_s8_esp32p4", "esp_nn_conv_s8_ansi"), {}, "all", "no number here is enough"),
+    (("esp_nn_conv_s8_esp32p4", "esp_nn_conv_s8_ansi"), {}, "esp-nn-p4", "of the ESP32-P4"),
     ((REFERENCE, "xa_nn_conv2d_std_8"), {}, "all", "Cadence's library"),
 ]  # fmt: skip
 

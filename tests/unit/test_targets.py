@@ -290,7 +290,8 @@ def test_banks_are_counted_from_the_start_of_the_arena() -> None:
     ("spoken", "device", "kernels"),
     [
         ("Pico", "rp2040", "cmsis-c"), ("RP2040", "rp2040", "cmsis-c"), ("nano_33_ble", "nrf52840", "cmsis-dsp"),
-        ("stm32h743", "stm32h743", "cmsis-dsp"), ("ESP32-P4", "esp32-p4", ""), ("ESP32-S3", "esp32s3", "esp-nn@all"),
+        ("stm32h743", "stm32h743", "cmsis-dsp"), ("ESP32-P4", "esp32-p4", "esp-nn-p4"),
+        ("ESP32-S3", "esp32s3", "esp-nn@all"),
         ("cortex_m7", "cortex-m7", "cmsis-dsp"), ("STM32H7", "stm32h7", "cmsis-dsp"),
         ("esp32c3", "esp32c3", "esp-nn-generic"),
     ],

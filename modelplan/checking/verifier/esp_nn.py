@@ -13,7 +13,8 @@ from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 ORDERED = ("esp-nn", "esp-nn@1.2.3")
 #: Kernels in C that finish one element after the other.
 ONE_BY_ONE = "esp-nn-generic"
-_VECTOR_LIBRARIES = (*ORDERED, "esp-nn@1.2.1", "esp-nn@1.2.0", "esp-nn@1.1.0", "esp-nn@all", "all")
+_VECTOR_LIBRARIES = (*ORDERED, "esp-nn@1.2.1", "esp-nn@1.2.0", "esp-nn@1.1.0", "esp-nn@all", "all",
+                     "esp-nn-p4", "esp-nn-p4@1.2.3", "esp-nn-p4@1.1.0")  # fmt: skip
 _VECTOR_KERNELS = {
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "MUL", "MAX_POOL_2D", "AVERAGE_POOL_2D", "SOFTMAX",
 }  # fmt: skip

@@ -3,9 +3,9 @@
 A macro alone cannot: ESP-IDF, Arduino and Zephyr define CMSIS_NN and ESP_NN where the library is compiled and not where
 the application is. So the linker is asked: TFLM's registrations of 8-bit kernels are functions of the library with
 CMSIS-NN and inline elsewhere, Espressif's kernels each count their time in a variable of their own, and the scratch
-functions of ESP-NN's kernels for the ESP32-S3 have its name. What a file needs is referred to; what it must not have is
-a weak reference, of which `AddOps` asks whether it leads anywhere. All these are parts of kernels that the model
-registers by itself. The paths of CMSIS-NN are told by the compiler's own macros. Releases have the same names.
+functions of ESP-NN's kernels for the ESP32-S3 and P4 have its name. What a file needs is referred to; what it must not
+have is a weak reference, of which `AddOps` asks whether it leads anywhere. All these are parts of kernels that the
+model registers by itself. The paths of CMSIS-NN are told by the compiler's own macros. Releases have the same names.
 
 Source: tflite-micro, micro/kernels/{conv,depthwise_conv,...}.h; espressif/esp-tflite-micro, kernels/esp_nn/*.cc;
 CMSIS-NN, Internal/arm_nn_compiler.h.
@@ -14,7 +14,7 @@ CMSIS-NN, Internal/arm_nn_compiler.h.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from modelplan.runtimes.tflm.kernels import ALL
@@ -34,11 +34,12 @@ _ESP_NN = {
     "AVERAGE_POOL_2D": "pooling_total_time", "MAX_POOL_2D": "pooling_total_time", "SOFTMAX": "softmax_total_time",
     "ADD": "add_total_time", "MUL": "mul_total_time",
 }  # fmt: skip
-#: The functions of ESP-NN that only its kernels for the ESP32-S3 have.
+#: The functions of ESP-NN that only its kernels for one chip have.
 _S3 = {
     "CONV_2D": "esp_nn_get_conv_scratch_size_esp32s3",
     "DEPTHWISE_CONV_2D": "esp_nn_get_depthwise_conv_scratch_size_esp32s3",
 }
+_P4 = {"CONV_2D": "esp_nn_get_conv_scratch_size_esp32p4"}
 _GENERIC = "esp-nn-generic"
 #: What the compiler says of the path that CMSIS-NN takes, and the option with which it takes it.
 _PATHS = {
@@ -81,7 +82,7 @@ class KernelsGuard:
         if self.family == "CMSIS_NN":
             return _first(self._cmsis_nn)
         if self.family == "ESP_NN":
-            return (*_first(self._esp_nn), *(() if self.kernels == _GENERIC else _first(self._s3)))
+            return (*_first(self._esp_nn), *(() if self.kernels == _GENERIC else _first(self._of_chip)))
         return ()
 
     @property
@@ -89,7 +90,7 @@ class KernelsGuard:
         """The symbols that the program must not have."""
         if self.kernels == "reference":
             return (*_first(self._cmsis_nn), *_first(self._esp_nn))
-        return _first(self._s3) if self.kernels == _GENERIC else ()
+        return (*_first(self._of(_S3)), *_first(self._of(_P4))) if self.kernels == _GENERIC else ()
 
     @property
     def _name(self) -> str:
@@ -103,11 +104,14 @@ class KernelsGuard:
 
     @property
     def _esp_nn(self) -> list[str]:
-        return [name for kind, name in _ESP_NN.items() if kind in self.kinds]
+        return self._of(_ESP_NN)
 
     @property
-    def _s3(self) -> list[str]:
-        return [name for kind, name in _S3.items() if kind in self.kinds]
+    def _of_chip(self) -> list[str]:
+        return self._of(_P4 if self.kernels.startswith("esp-nn-p4") else _S3)
+
+    def _of(self, names: Mapping[str, str]) -> list[str]:
+        return [name for kind, name in names.items() if kind in self.kinds]
 
     def macros(self) -> str:
         """Lines for the preprocessor; none where all libraries are meant."""

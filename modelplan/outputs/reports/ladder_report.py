@@ -14,7 +14,7 @@ from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm.declaration import MACRO
 from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES
-from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels import ALL, is_group
 
 #: Shares of more work and time that are offered where nothing fits.
 _MORE_MACS, _MORE_TIME = 0.2, 0.3
@@ -44,7 +44,7 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
         for rung in ladder.rungs
     )
     title = f"{name}: {goal.objective} for ABI {goal.abi}, {ladder.kernels} kernels, in bytes"
-    lines = ("a file for one kernel library alone can need less: --kernels NAME",) if ladder.kernels == ALL else ()
+    lines = ("a file for one kernel library alone can need less: --kernels NAME",) if is_group(ladder.kernels) else ()
     return Section(title, lines, Table(headings, rows))
 
 

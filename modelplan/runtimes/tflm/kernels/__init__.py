@@ -83,6 +83,17 @@ _ESP_NN = (
     _esp_nn("esp-nn@1.1.0", esp_nn.V1_1_0, "1.0.0 to 1.1.2", None),
 )
 
+
+def _esp32_p4(name: str, operators: Mapping[str, Operator], release: str) -> KernelSet:
+    return KernelSet(name, operators, f"ESP-NN {release}", "ESP-NN on the ESP32-P4", ("riscv32",), aligned=VECTOR_KINDS)
+
+
+#: The same on the ESP32-P4, of which no kernel was executed here: `all` leaves it out.
+_ESP32_P4 = (
+    _esp32_p4("esp-nn-p4@1.2.3", esp_nn.P4_1_2_3, "1.2.3"),
+    _esp32_p4("esp-nn-p4@1.1.0", esp_nn.P4_1_1_0, "1.1.0 to 1.2.2"),
+)
+
 #: The libraries by name. `esp-nn` is the newest ESP-NN here; a name with a version stays with that version.
 LIBRARIES: dict[str, KernelSet] = {
     k.name: k
@@ -101,16 +112,18 @@ LIBRARIES: dict[str, KernelSet] = {
             _ESPRESSIF,
             leads=GENERIC_LEADS,
         ),
+        *_ESP32_P4,
     )
 }
 
-#: Stands for each of the libraries: what is enough and right with all of them.
+#: Stands for each of the libraries but those of the ESP32-P4: what is enough and right with all of them.
 ALL = "all"
 #: Names that stand for several libraries, without those that are another by another name.
 LIBRARY_GROUPS: dict[str, tuple[str, ...]] = {
-    ALL: tuple(name for name in LIBRARIES if name != "esp-nn"),
+    ALL: tuple(library.name for library in LIBRARIES.values() if library.name != "esp-nn" and library not in _ESP32_P4),
     "cmsis-nn": ("cmsis-c", "cmsis-dsp", "cmsis-mve"),
     "esp-nn@all": tuple(library.name for library in _ESP_NN),
+    "esp-nn-p4": tuple(library.name for library in _ESP32_P4),
 }
 #: All names of libraries, and of several together.
 KERNELS = (*LIBRARY_GROUPS, *LIBRARIES)

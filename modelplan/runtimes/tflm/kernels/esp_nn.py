@@ -60,6 +60,8 @@ _NO_BIAS = "no bias, which ESP-NN looks at"
 #: Bytes of a padded map that a depthwise convolution copies as a whole; where outputs may lie depends on it too
 #: (`esp_nn_overlap.py`).
 COPIED_WHOLE = 40 * 1024
+#: Bytes of the first cache of the ESP32-P4 that a convolution counts on.
+_CACHE_P4 = 32 * 1024
 
 
 def _pointwise(w: EspWindow, margin: int) -> int:
@@ -103,6 +105,38 @@ def _conv_1_2(w: EspWindow, margin: int) -> int:
     rows, columns = (max(0, extent) for extent in w.beyond())
     edge = w.padded(rows, columns) * w.inputs if rows or columns else 0
     return _wide(w) + rounded_up(row, 16) * w.taps[0] * w.outputs + edge + margin
+
+
+def conv_p4(w: EspWindow) -> int:
+    """Bytes for a convolution on the ESP32-P4 in ESP-NN 1.2.3."""
+    if _is_pointwise(w):
+        return _pointwise(w, 32) if w.inputs >= 16 else 4 * w.outputs + 16 * w.outputs + 32 + 32
+    fixed = 4 * w.outputs + 32
+    filters = w.window * rounded_up(w.inputs, 16) * w.outputs
+    if not any(w.padding) and w.taps[1] * w.inputs >= 16:
+        return fixed + filters
+    if w.window * w.inputs >= 16:
+        return fixed + w.window * w.inputs
+    return fixed + (_padded_p4(w, filters) if any(w.padding) else (w.window * w.outputs + w.pixels) * _wide_p4(w))
+
+
+def _wide_p4(w: EspWindow) -> int:
+    """Channels with which a row of the filter fills a vector register."""
+    return rounded_up(-(-16 // w.taps[1]), 16)
+
+
+def _padded_p4(w: EspWindow, filters: int) -> int:
+    """Windows of fewer than 16 elements over a padded map: the whole map, or as many rows as the cache holds."""
+    width, whole = w.size[1] + 2 * w.padding[1], w.padded(2 * w.padding[0], 2 * w.padding[1]) * w.inputs
+    if whole + 4 * w.outputs <= _CACHE_P4:
+        return whole + filters
+    narrow = w.taps[1] * w.inputs < 16
+    channels, aligned = (_wide_p4(w), w.window * _wide_p4(w) * w.outputs) if narrow else (w.inputs, 0)
+    row, rows = width * channels, 1
+    room = _CACHE_P4 - 4 * w.outputs - aligned
+    if room > 0 and w.taps[0] * row <= room:
+        rows = min((room - w.taps[0] * row) // (w.stride[0] * row) + 1, w.result[0])
+    return ((rows - 1) * w.stride[0] + w.taps[0] + 2 * w.padding[0]) * row + aligned
 
 
 def _depthwise_padding(w: EspWindow) -> tuple[int, int]:
@@ -257,4 +291,6 @@ V1_1_0 = operators(conv_1_1, depthwise_1_1)
 V1_2_0 = operators(conv_1_1, depthwise_1_2_0)
 V1_2_1 = operators(conv_1_2_1, depthwise_1_2_1)
 V1_2_3 = operators(conv_1_2_3, depthwise_1_2_1)
+P4_1_1_0 = operators(conv_1_1, _none)
+P4_1_2_3 = operators(conv_p4, _none)
 GENERIC = operators(_none, _none)
