@@ -51,7 +51,7 @@ def test_that_another_library_needs_most_is_told(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     (folder / "models" / "net.tflite").write_bytes(WIDER)
     said = " ".join(run("check", "--baseline", "main", cwd=folder).stdout.split())
-    assert re.search(r"sized for .*\(cmsis-mve needs most\).* -> .*\(esp-nn needs most\)", said), said
+    assert re.search(r"sized for .*\(cmsis-mve needs most\).* -> .*\(esp-nn@1.2.3 needs most\)", said), said
 
 
 def test_the_change_is_told_where_all_limits_are_kept(grown: Path) -> None:
