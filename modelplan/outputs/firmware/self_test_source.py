@@ -270,11 +270,11 @@ def render(self_test: SelfTest) -> str:
     main, pointer = self_test.model.subgraphs[0], ABIS[self_test.arena.abi].pointer
     guard = guard_of(self_test.kernels, model_kinds(self_test.model))
     return f"""\
-{_opening(self_test)}{guard.macros()}
+{_opening(self_test)}{guard.macros()}{guard.symbols()}
 {_BEFORE_MODEL}
 static_assert(sizeof(void*) == {pointer}, "sized for addresses of {pointer} bytes");
 
-{_facts(self_test)}{guard.symbols()}
+{_facts(self_test)}
 // Operators of the model{own_operators(own)}.
 constexpr int kOperators = {max(len(methods) + len(own), 1)};
 using OpResolver = tflite::MicroMutableOpResolver<kOperators>;
