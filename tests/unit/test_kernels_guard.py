@@ -22,8 +22,8 @@ namespace tflite {
 template <unsigned count> struct MicroMutableOpResolver {
   TfLiteStatus AddConv2D() { return kTfLiteOk; }
   TfLiteStatus AddDepthwiseConv2D() { return kTfLiteOk; }
-  TfLiteStatus AddAveragePool2D() { return kTfLiteOk; }
-  TfLiteStatus AddReshape() { return kTfLiteOk; }
+  TfLiteStatus AddFullyConnected() { return kTfLiteOk; }
+  TfLiteStatus AddMean() { return kTfLiteOk; }
   TfLiteStatus AddSoftmax() { return kTfLiteOk; }
 };
 }
@@ -31,11 +31,11 @@ template <unsigned count> struct MicroMutableOpResolver {
 CMSIS_NN = (
     "namespace tflite {\n"
     + "".join(
-        f"void Register_{kind}_INT8() {{}}\n" for kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "SOFTMAX")
+        f"void Register_{kind}_INT8() {{}}\n" for kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SOFTMAX")
     )
     + "}\n"
 )
-ESP_NN = "".join(f"long long {name}_total_time = 0;\n" for name in ("conv", "dc", "pooling", "softmax"))
+ESP_NN = "".join(f"long long {name}_total_time = 0;\n" for name in ("conv", "dc", "fc", "softmax"))
 S3 = "".join(
     f'extern "C" int esp_nn_get_{kind}_scratch_size_esp32s3() {{ return 0; }}\n' for kind in ("conv", "depthwise_conv")
 )
@@ -56,8 +56,8 @@ def library_of(kernels: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def person(corpus: Path) -> FileModel:
-    return read_tflite((corpus / "tflite" / "person_detect.tflite").read_bytes(), "person_detect")
+def kws(models: Path) -> FileModel:
+    return read_tflite((models / "ds_cnn_kws.tflite").read_bytes(), "ds_cnn_kws")
 
 
 def written(folder: Path, model: FileModel, kernels: str) -> None:
@@ -89,9 +89,9 @@ def starts(folder: Path, library: str, *words: str) -> bool:
 @pytest.mark.parametrize("discarding", [(), ("-O2", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")])
 @pytest.mark.parametrize("kernels", ["reference", "cmsis-nn", *PROCESSORS, "esp-nn", "esp-nn@all", "esp-nn-generic"])
 def test_only_the_library_that_a_file_is_for_starts(
-    kernels: str, discarding: tuple[str, ...], person: FileModel, tmp_path: Path
+    kernels: str, discarding: tuple[str, ...], kws: FileModel, tmp_path: Path
 ) -> None:
-    written(tmp_path, person, kernels)
+    written(tmp_path, kws, kernels)
     right = library_of(kernels)
     found = {name for name in LIBRARIES if starts(tmp_path, name, *discarding, *PROCESSORS.get(kernels, ()))}
     assert found == {right}
@@ -99,28 +99,28 @@ def test_only_the_library_that_a_file_is_for_starts(
     assert starts(tmp_path, wrong, *PROCESSORS.get(kernels, ()), "-DMODELPLAN_KERNELS_CHECKED")
 
 
-def test_a_file_for_all_libraries_starts_with_each(person: FileModel, tmp_path: Path) -> None:
-    written(tmp_path, person, ALL)
+def test_a_file_for_all_libraries_starts_with_each(kws: FileModel, tmp_path: Path) -> None:
+    written(tmp_path, kws, ALL)
     assert all(starts(tmp_path, name) for name in LIBRARIES)
 
 
 @pytest.mark.parametrize("kernels", PROCESSORS)
-def test_the_compiler_tells_the_path_of_cmsis_nn(kernels: str, person: FileModel, tmp_path: Path) -> None:
-    written(tmp_path, person, kernels)
+def test_the_compiler_tells_the_path_of_cmsis_nn(kernels: str, kws: FileModel, tmp_path: Path) -> None:
+    written(tmp_path, kws, kernels)
     for other, words in PROCESSORS.items():
         done = built(tmp_path, "cmsis-nn", *words)
         assert (done.returncode == 0) == (other == kernels), done.stderr
         assert (f"sized for {kernels} kernels: for a processor that has" in done.stderr) == (other != kernels)
 
 
-def test_a_macro_of_another_library_and_a_missing_symbol_are_named(person: FileModel, tmp_path: Path) -> None:
-    written(tmp_path, person, "cmsis-c")
+def test_a_macro_of_another_library_and_a_missing_symbol_are_named(kws: FileModel, tmp_path: Path) -> None:
+    written(tmp_path, kws, "cmsis-c")
     assert "#error sized for cmsis-c kernels; name those" in built(tmp_path, "cmsis-nn", "-DESP_NN").stderr
     assert "kSizedFor_cmsis_c_0" in built(tmp_path, "reference").stderr
 
 
-def test_where_the_linker_cannot_be_asked_the_error_says_what_to_add(person: FileModel, tmp_path: Path) -> None:
-    written(tmp_path, person, "cmsis-c")
+def test_where_the_linker_cannot_be_asked_the_error_says_what_to_add(kws: FileModel, tmp_path: Path) -> None:
+    written(tmp_path, kws, "cmsis-c")
     done = built(tmp_path, "reference", "-U__ELF__")
     assert done.returncode != 0
     for words in ("CMake, Zephyr: target_compile_definitions", "ESP-IDF", "Arduino", "STM32Cube", "CHECKED"):
