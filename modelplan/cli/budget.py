@@ -20,7 +20,7 @@ from modelplan.answers.check_outcomes import Check, Limits, Outcome
 from modelplan.cli import files, model_options, terminal
 from modelplan.formats.files import read_text
 from modelplan.outputs.report import Section
-from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.primitives.units import counted, human
 from modelplan.questions.budgets.budget_checks import OPTIONS, ModelCheck, budget_file, from_file, outcome, row_checks
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
@@ -178,8 +178,10 @@ def sized(asked: Sequence[ModelCheck]) -> list[Outcome]:
     outcomes = [outcome(model_check, measurements, None) for model_check in asked]
     for model_outcome in outcomes:
         if model_outcome.refusals:
-            why = "" if model_outcome.needed is None else f"{model_outcome.check.name} does not run: "
-            raise ModelError(f"{why}{model_outcome.refusals[0]}")
+            if model_outcome.needed is None:
+                raise ModelError(model_outcome.refusals[0])
+            what = f"{model_outcome.check.name} does not run"
+            raise RefusedModelError(what, model_outcome.refusals, model_outcome.needed.remedies)
     return outcomes
 
 

@@ -19,6 +19,22 @@ class ModelError(ModelPlanError):
     exit_code = 3
 
 
+class RefusedModelError(ModelError):
+    """The runtime would not run the model, so that nothing is made of it: names the operators, and a way out of each.
+
+    Args:
+        what: the file, and what is not done with it.
+        refusals: the operators with the reasons.
+        remedies: how to get a model that runs.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, refusals: Iterable[str], remedies: Iterable[str]) -> None:
+        ways = "".join(f"; remedy: {remedy}" for remedy in remedies)
+        super().__init__(f"{what}: {'; '.join(refusals)}{ways}")
+
+
 class RequestError(ModelPlanError):
     """The caller asked for something that does not exist or cannot be combined: names the option and the choices."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from modelplan.answers.esphome_sizes import EsphomeArena
 from modelplan.formats.files import read_model, read_text
 from modelplan.model import LibraryNeed
-from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.runtimes.tflm.declaration import required_arena
 from modelplan.runtimes.tflm.kernels import ALL, find_libraries
 
@@ -59,7 +59,7 @@ def esphome_arena(request: EsphomeRequest) -> EsphomeArena:
     for row in libraries:
         needed = required_arena(content, str(model), _ABI, row.name)
         if needed.refusals:
-            raise ModelError(f"{model}: TFLM would not run it: {needed.refusals[0]}")
+            raise RefusedModelError(f"{model}: TFLM would not run it", needed.refusals, needed.remedies)
         needs.append(LibraryNeed(row.name, row.note, needed.arena, needed.head, needed.arena - needed.head))
     most = max(need.arena for need in needs)
     return EsphomeArena(str(model), stated, most, tuple(needs), _NUMBER.sub(rf"\g<1>{most}", text, count=1))

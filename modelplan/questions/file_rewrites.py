@@ -13,7 +13,7 @@ from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
-from modelplan.primitives.errors import ModelError
+from modelplan.primitives.errors import RefusedModelError
 from modelplan.questions.alternatives import load_file, open_on_target, unmodified_requirement, with_proved_plan
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.rewriting import packing, reordering
@@ -118,7 +118,9 @@ def pack(request: PackRequest) -> PackedFile:
     target = Target(with_kernels(TFLM, kernels), request.abi)
     before = unmodified_requirement(file, target)
     if before.refusals:
-        raise ModelError(f"{file.path}: {target.runtime.name} would not run it: {'; '.join(before.refusals)}")
+        raise RefusedModelError(
+            f"{file.path}: {target.runtime.name} would not run it", before.refusals, before.remedies
+        )
     packed, plan = packing.packed(model, file.graph, request.alias, request.allocator, kernels, request.abi)
     after = with_proved_plan(ModelFile(file.path, packed.data, file.graph), target)
     return PackedFile(kernels, model, packed, plan, before, after)

@@ -20,7 +20,7 @@ from modelplan.checking.verifier.subject import offline_subject
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.ops.op_facts import TFLITE_RESHAPES
-from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, load_tflite
@@ -29,7 +29,7 @@ from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 from modelplan.runtimes.tflm.plan_metadata import abi_made_for
 from modelplan.runtimes.tflm.preparing import prepared_model
-from modelplan.runtimes.tflm.refused_operators import refusal_lines
+from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 from modelplan.runtimes.tflm.runner import RefusalError, tflm_values, tflm_version
 
 _RUNS = 4
@@ -106,8 +106,8 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
         raise RequestError(f"{model.name} has other inputs or outputs than {original.name}")
     needed = arena(model, abi or abi_made_for(model.data, model.name) or USUAL_ABI, kernels)
     if needed.refusals:
-        reasons = "; ".join(refusal_lines(needed.refusals))
-        raise ModelError(f"{model.name}: no self-test, for TFLM would not run it: {reasons}")
+        what = f"{model.name}: no self-test, for TFLM would not run it"
+        raise RefusedModelError(what, refusal_lines(needed.refusals), remedy_lines(needed.refusals))
     _check_comparable(model, kernels)
     feeds = [generated_inputs(model, seed, run) for run in range(_RUNS)]
     unconverted = [

@@ -15,7 +15,7 @@ from modelplan.model import Budget, Buffer, Problem, bounds
 from modelplan.model.model_file import USUAL_ABI, ModelFile
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
-from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM, planner
@@ -24,7 +24,7 @@ from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
 from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 from modelplan.runtimes.tflm.planner import ONLINE, Request
-from modelplan.runtimes.tflm.refused_operators import refusal_lines
+from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
 #: The operator whose output is what it keeps from run to run.
 _RING = "CIRCULAR_BUFFER"
@@ -171,7 +171,7 @@ def _tflm_part(name: str, file: ModelFile, request: ShareRequest, *, guarded: bo
     model = read_tflite(file.content, file.path)
     refused = refusals(model, request.abi, kernels)
     if refused:
-        raise ModelError(f"{file.path}: tflm would not run it: {'; '.join(refusal_lines(refused))}")
+        raise RefusedModelError(f"{file.path}: tflm would not run it", refusal_lines(refused), remedy_lines(refused))
     check_plannable(model)
     _check_state(model)
     rows, carried = most_planned(model, request.abi, kernels), planner.read_plan(model)
