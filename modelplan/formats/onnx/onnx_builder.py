@@ -14,7 +14,8 @@ from modelplan.formats.dims import Dims, value_option
 from modelplan.formats.limits import Tally
 from modelplan.formats.onnx import onnx_fold as fold
 from modelplan.formats.onnx import onnx_ml
-from modelplan.formats.onnx.onnx_contrib import DOMAIN, contributed
+from modelplan.formats.onnx.onnx_call import Call
+from modelplan.formats.onnx.onnx_contrib import blocked_weights, contributed, has_row
 from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_norm import normalised_types
@@ -143,6 +144,7 @@ class GraphBuilder:
         self.ops: list[Op] = []
         self.hints: MutableMapping[str, Type] = self.read_hints(proto)
         self.claims: MutableMapping[str, Type] = ChainMap(model.claims.get(id(proto), {}))
+        self.blocked: dict[str, int] | None = None  # channels in blocks that weights have, by what they multiply
 
     # -- the graph -------------------------------------------------------------------------------------------
 
@@ -481,8 +483,8 @@ class GraphBuilder:
         version = self.model.opsets.get(node.domain)
         if normalised := normalised_types(node, [self.types[i] if i >= 0 else None for i in inputs], version):
             return normalised
-        if node.domain == DOMAIN:
-            return contributed(node, [self.types[i] if i >= 0 else None for i in inputs])
+        if has_row(node, version):
+            return self._contributed(node, inputs, place)
         if node.domain not in PURE or version is None:
             return {}
         if not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
@@ -502,6 +504,21 @@ class GraphBuilder:
             if proto.WhichOneof("value")
         }
         return self._completed(node, inputs, known, version)
+
+    def _contributed(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
+        """The types of outputs of an operator that ONNX Runtime adds."""
+        if self.blocked is None:
+            self.blocked = blocked_weights(self.proto)
+        call = Call(
+            node,
+            tuple(self.types[i] if i >= 0 else None for i in inputs),
+            lambda operand: self.value(inputs[operand]) if operand < len(inputs) and inputs[operand] >= 0 else None,
+            self.blocked.get(node.output[0]) if node.output else None,
+        )
+        try:
+            return contributed(call)
+        except refusals() as problem:
+            raise ImpossibleError(f"{place}: {plain(problem)}") from None
 
     def _data(self, node: NodeProto, inputs: tuple[int, ...]) -> dict[str, TensorProto]:
         """The values of small constant inputs, in onnx's form."""
