@@ -139,12 +139,12 @@ def linear(call: Call) -> Shape:
 
 
 def linear_state(call: Call) -> Shape | None:
-    """Of LinearAttention: a matrix for each head, for each of the last tokens where a window is asked for."""
-    if call.has(3):
+    """Of LinearAttention: a matrix for each head; for each of the last tokens too where a window is asked for."""
+    if call.has(3) or call.number("state_window"):
         return call.shape(3)
-    heads, window = call.number("kv_num_heads"), call.number("state_window")
+    heads = call.number("kv_num_heads")
     key, value = divided(at(call, 0, 2), call.number("q_num_heads")), divided(at(call, 2, 2), heads)
-    return *((window,) if window else ()), at(call, 0, 0), heads, key, value
+    return at(call, 0, 0), heads, key, value
 
 
 def delta(call: Call) -> Shape | None:

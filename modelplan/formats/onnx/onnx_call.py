@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx.onnx_fold import Array
-from modelplan.formats.onnx.onnx_types import Extent, Type, read_type, with_shape
+from modelplan.formats.onnx.onnx_types import Extent, Type, read_type, tensor_type, with_shape
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 Shape = tuple[Extent, ...]
 
 #: Numbers that onnx has for element types.
-FLOAT, UINT8, INT32, INT64, UINT32, BFLOAT16 = 1, 2, 6, 7, 12, 16
-#: The opset whose operators tell the shapes of ONNX Runtime's own that compute alike.
-_OPSET = 18
+FLOAT, UINT8, INT8, INT32, INT64, UINT32, BFLOAT16 = 1, 2, 3, 6, 7, 12, 16
+#: The opset whose operators tell the shapes of ONNX Runtime's own that compute alike: from it on, pooling with
+#: `ceil_mode` leaves out windows that begin in the padding, as kernels do.
+_OPSET = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def standard(kind: str, *operands: int, channels_last: bool | None = False, leas
         there = [operand for operand in operands if call.has(operand)]
         if len(there) < (least or len(operands)) or any(call.shape(operand) is None for operand in there):
             return None
-        types = {f"{place}": call.types[operand] for place, operand in enumerate(operands) if operand in there}
+        types = {f"{place}": _of_floats(call, operand) for place, operand in enumerate(operands) if operand in there}
         last = bool(call.number("channels_last")) if channels_last is None else channels_last
         if last:
             types["0"] = _with_channels(types["0"], 1)
@@ -194,6 +195,11 @@ def standard(kind: str, *operands: int, channels_last: bool | None = False, leas
         return _moved(known, -1) if last and known else known
 
     return shape
+
+
+def _of_floats(call: Call, operand: int) -> Type | None:
+    """The type of an operand; bytes, for which onnx's own operator has another name, as floats."""
+    return tensor_type(FLOAT, call.shape(operand)) if call.element(operand) in (UINT8, INT8) else call.types[operand]
 
 
 def _with_channels(known: Type | None, place: int) -> Type | None:

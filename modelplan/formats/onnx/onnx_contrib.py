@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil, isfinite
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx import onnx_attention as attention
@@ -182,6 +183,14 @@ def _unfolded(call: Call) -> Shape | None:
     return (*shape[:axis], pieces, *shape[axis + 1 :], size)
 
 
+def _counted(call: Call) -> Shape:
+    """Of Range: as many numbers as lie between two constants, at distances that are 1 where nothing says another."""
+    values = [call.value(operand) for operand in range(3 if call.has(2) else 2)]
+    ends = [float(value.reshape(-1)[0]) for value in values if value is not None and value.size == 1]
+    start, limit, step = (*ends, 1.0)[:3] if len(ends) == len(values) else (0.0, 0.0, 0.0)
+    return (max(ceil((limit - start) / step), 0) if step and isfinite((limit - start) / step) else None,)
+
+
 def _any_count(call: Call) -> Shape:
     """As many numbers as the values say."""
     return (None,)
@@ -223,27 +232,23 @@ def _general_product(call: Call) -> Shape:
 
 
 def _sparse_product(call: Call) -> Shape:
-    a, b = call.of_rank(0, 2), call.of_rank(1, 2)
-    return a[call.number("transA") != 0], b[call.number("transB") == 0]
-
-
-def _filtered_words(call: Call) -> Shape | None:
-    """Of WordConvEmbedding: a row of filters' maxima for each word."""
-    words = call.shape(0)
-    return (*words[:-1], at(call, 1, 0)) if words else None
+    sparse, b = call.types[0], call.of_rank(1, 2)
+    dims = sparse.proto.sparse_tensor_type.shape.dim if sparse is not None else ()
+    place = call.number("transA") != 0
+    rows = dims[place] if len(dims) == 2 else None
+    known = rows is not None and rows.HasField("dim_value")
+    return rows.dim_value if known and rows is not None else None, b[call.number("transB") == 0]
 
 
 def _conv_state(call: Call) -> Shape | None:
     """Of CausalConvWithState: the last inputs, as many as the next step reads."""
     if call.has(3):
         return call.shape(3)
-    shape, window = call.shape(0), call.number("state_window")
-    taps = at(call, 1, -1)
-    if shape is None or not isinstance(taps, int):
+    shape, taps = call.shape(0), at(call, 1, -1)
+    if not shape or not isinstance(taps, int) or call.number("state_window"):
         return None
     length = (taps - 1) * call.number("dilation", 1)
-    state = (shape[0], length, *shape[2:]) if call.number("channels_last") else (*shape[:-1], length)
-    return (window, *state) if window else state
+    return (shape[0], length, *shape[2:]) if call.number("channels_last") else (*shape[:-1], length)
 
 
 def _hashed(call: Call) -> Shape | None:
@@ -385,7 +390,7 @@ _ADDED: dict[str, Outputs] = {
     "QLinearMul": _row((broadcast(0, 3), 0)),
     "QLinearWhere": _row((broadcast(0, 1, 4), 1)),
     "QuantizeLinear": _row((same(0), _zero_point(2, UINT8))),
-    "Range": _row((standard("Range", 0, 1, 2), 0)),
+    "Range": _row((_counted, 0)),
     "SkipLayerNormalization": _skipped,
     "SkipSimplifiedLayerNormalization": _skipped,
     "SparseAttention": _row((attention.grouped, 0), (same(3), 0), (same(4), 0)),
@@ -396,7 +401,7 @@ _ADDED: dict[str, Outputs] = {
     "Unique": _row((_any_count, 0), (same(0), always(INT64)), (_any_count, always(INT64))),
     "VarlenCausalConvWithState": _row((same(0), 0), (same(4), 0), (_captured((0, 1)), 0)),
     "VarlenNGramHashMapping": _row((_hashed, 0), (same(4), 0)),
-    "WordConvEmbedding": _row((_filtered_words, 1)),
+    "WordConvEmbedding": _row((picked((0, 0), (1, 0)), 1)),
 }  # fmt: skip
 _IN_BLOCKS: dict[str, Outputs] = {
     "AveragePool": _row((standard("AveragePool", 0), 0)),

@@ -1,0 +1,126 @@
+"""The types of operators that ONNX Runtime adds to the standard are those that a session gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import added_operators as added
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from shares import share
+
+from modelplan import Graph, ModelError, load
+from modelplan.formats.onnx.onnx_call import Call
+from modelplan.formats.onnx.onnx_contrib import ROWS, contributed
+from modelplan.formats.onnx.onnx_types import Type, read_type
+from modelplan.primitives.dtypes import UNPLANNED
+
+SEEDS = 12
+Drawing = Callable[[added.Draw], added.Drawn]
+
+
+def kind_of(draw: Drawing) -> str:
+    return draw(added.Draw(0)).name
+
+
+@pytest.mark.parametrize("draw", added.DRAWS, ids=kind_of)
+def test_types_are_those_of_a_session(draw: Drawing, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    if kind_of(draw) not in added.registered():
+        pytest.skip("another version of ONNX Runtime")
+    for seed in range(share(SEEDS)):
+        drawn = draw(added.Draw(seed))
+        expected = added.session_types(drawn)
+        onnx.save(added.model(drawn), tmp_path / "a.onnx")
+        open_ones = [f"{n}={','.join(map(str, shape))}" for n, (_, shape) in expected.items() if shape]
+        graph = load(tmp_path / "a.onnx", shapes=open_ones if drawn.kind in added.BY_VALUES else ())
+        assert isinstance(graph, Graph)
+        found = {t.name: (t.dtype, t.shape) for t in graph.tensors if t.name.startswith("y")}
+        if drawn.kind == "Tokenizer":  # texts are not planned
+            found = {name: (dtype, expected[name][1]) for name, (dtype, _) in found.items()}
+        assert found == expected, (seed, drawn.attributes)
+
+
+def typed(drawn: added.Drawn, place: int, array: Any, *, symbols: bool) -> Type | None:
+    """The type of an operand, its extents by the names of their numbers where they are `symbols`."""
+    if array is None:
+        return None
+    if drawn.sparse and not place:
+        return read_type(helper.make_sparse_tensor_type_proto(1, array.shape))
+    by_name = symbols and place not in drawn.fixed
+    shape = [f"is {extent}" if by_name else extent for extent in np.shape(array)]
+    return read_type(helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype), shape))
+
+
+def rule(drawn: added.Drawn, *, symbols: bool) -> dict[str, Type]:
+    node = added.model(drawn).graph.node[0]
+    types = tuple(typed(drawn, place, array, symbols=symbols) for place, array in enumerate(drawn.operands))
+    values = {place: np.asarray(drawn.operands[place]) for place in drawn.fixed if place < len(drawn.operands)}
+    return contributed(Call(node, types, values.get, None))
+
+
+@pytest.mark.parametrize("draw", added.DRAWS, ids=kind_of)
+def test_open_extents_pass_through_and_none_is_guessed(draw: Drawing) -> None:
+    """What a rule says where extents of operands are symbols is what it says where they are numbers, or open."""
+    for seed in range(share(SEEDS)):
+        drawn = draw(added.Draw(seed))
+        if ("" if drawn.domain == "ai.onnx" else drawn.domain, drawn.kind) not in ROWS:
+            continue
+        by_number, by_name = rule(drawn, symbols=False), rule(drawn, symbols=True)
+        assert by_number.keys() == by_name.keys() or drawn.sparse
+        for name, known in by_name.items():
+            assert known.dtype == by_number[name].dtype
+            if known.shape is None or by_number[name].shape is None or known.dtype in UNPLANNED:
+                continue
+            for extent, number in zip(known.shape, by_number[name].shape or (), strict=True):
+                assert extent in (None, number, f"is {number}") or str(extent).startswith("unk"), (name, seed)
+
+
+def test_each_operator_that_the_provider_runs_is_drawn_or_named() -> None:
+    pytest.importorskip("onnxruntime")
+    drawn = {kind_of(draw) for draw in added.DRAWS}
+    assert not drawn & added.NOT_DRAWN.keys()
+    assert added.registered() <= drawn | added.NOT_DRAWN.keys()
+    rows = {f"{domain}.{kind}" for domain, kind in ROWS}
+    assert rows - {".MemcpyFromHost", ".MemcpyToHost"} == drawn - {".SimplifiedLayerNormalization"}
+
+
+def test_channels_in_blocks_are_as_many_as_the_weights_that_read_them_have(tmp_path: Path) -> None:
+    """A map of 20 channels is filled up to 24 or 32, by the processor for which the file was written."""
+    for channels in (24, 32):
+        weights = numpy_helper.from_array(np.zeros((32, channels, 1, 1), np.float32), "w")
+        nodes = [
+            helper.make_node("ReorderInput", ["x"], ["a"], domain="com.microsoft.nchwc"),
+            helper.make_node("Conv", ["a", "w"], ["y"], domain="com.microsoft.nchwc"),
+        ]
+        inputs = [helper.make_tensor_value_info("x", 1, ["n", 20, 6, 5])]
+        graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y")], [weights])
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft.nchwc", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets), tmp_path / "a.onnx")
+        found = load(tmp_path / "a.onnx", ["n=2"])
+        assert isinstance(found, Graph)
+        assert {t.name: t.shape for t in found.tensors if t.name in "ay"} == {
+            "a": (2, channels, 6, 5), "y": (2, 32, 6, 5),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "attributes"),
+    [("QLinearAdd", ([2, 3], [], [], [2, 4], [], [], [], []), {}), ("FusedMatMul", ([2, 3], [4, 5]), {}),
+     ("FusedConv", ([1, 2, 3, 3], [4, 3, 1]), {}), ("QLinearConcat", ([], [], [2, 3]), {"axis": 5})],
+)  # fmt: skip
+def test_operands_that_do_not_go_together_are_refused_by_name(
+    tmp_path: Path, kind: str, shapes: Any, attributes: Any
+) -> None:
+    dtype = 1 if kind.startswith("Fused") else 2
+    inputs = [helper.make_tensor_value_info(f"x{i}", dtype, shape) for i, shape in enumerate(shapes)]
+    node = helper.make_node(kind, [v.name for v in inputs], ["y"], "one", domain="com.microsoft", **attributes)
+    graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info("y")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets), tmp_path / "a.onnx")
+    with pytest.raises(ModelError, match=f"node 0 {kind} 'one'"):
+        load(tmp_path / "a.onnx")
