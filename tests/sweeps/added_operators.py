@@ -114,11 +114,10 @@ def _value(rt: Any, drawn: Drawn, place: int) -> Any:
     array = np.asarray(drawn.operands[place])
     if not (drawn.sparse and place == 0):
         return rt.OrtValue.ortvalue_from_numpy(array)
-    places = np.flatnonzero(array).astype(np.int64)
+    values, places = array[array != 0], np.argwhere(array).astype(np.int64)
     cpu = rt.OrtDevice.make("cpu", 0)
-    return rt.OrtValue.ort_value_from_sparse_tensor(
-        rt.SparseTensor.sparse_coo_from_numpy(np.array(array.shape, np.int64), array.reshape(-1)[places], places, cpu)
-    )
+    thin = rt.SparseTensor.sparse_coo_from_numpy(np.array(array.shape, np.int64), values, places.reshape(-1), cpu)
+    return rt.OrtValue.ort_value_from_sparse_tensor(thin)
 
 
 DOMAINS = ("com.microsoft", "com.microsoft.nchwc")
