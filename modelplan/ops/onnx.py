@@ -118,9 +118,17 @@ OPERATORS: dict[str, OpFacts] = {
     **{f"ai.onnx.preview.training.{name}": OpFacts() for name in _TRAINING.split()},
     "ai.onnx.preview.FlexAttention": OpFacts("control"),
     **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(3,))
-       for name in ("FusedConv", "NhwcFusedConv", "NchwcConv")},
+       for name in ("FusedConv", "NhwcFusedConv", "nchwc.Conv")},
     **{f"com.microsoft.{name}": _variadic for name in ("BiasGelu", "FastGelu", "QuickGelu")},
     **{f"com.microsoft.{name}": OpFacts(rows="pointwise", fused=True) for name in _NEVER_IN_PLACE.split()},
     "com.microsoft.SkipLayerNormalization": OpFacts("row", overwrite=(0, 1)),
     "com.microsoft.FusedMatMul": OpFacts(),
+    "com.microsoft.DequantizeLinear": OpFacts(rows="quantise", fused=True),
+    "com.microsoft.QuantizeLinear": OpFacts(rows="quantise", fused=True),
+    "com.microsoft.QLinearWhere": OpFacts(rows="pointwise", fused=True),
+    "com.microsoft.QLinearConcat": OpFacts(rows="join thirds"),
+    "com.microsoft.QLinearSoftmax": OpFacts(rows="softmax"),
+    "com.microsoft.QLinearAveragePool": OpFacts(rows="window"),
+    "com.microsoft.QLinearGlobalAveragePool": OpFacts(unsplit=_whole),
+    "SimplifiedLayerNormalization": OpFacts(rows="normalise"),
 }  # fmt: skip

@@ -27,8 +27,9 @@ Group = Literal[
 ]  # fmt: skip
 #: How the rows of output 0 depend on those of the operands: each format has a rule of this name in its `layers.py`.
 RowRule = Literal[
-    "pointwise", "window", "spread", "resize", "blocks", "pad", "join", "slice", "gather", "permute", "reshape",
-    "reduce", "product", "gemm", "quantise", "softmax", "normalise", "normalise batch", "by channel", "along channels",
+    "pointwise", "window", "spread", "resize", "blocks", "pad", "join", "join thirds", "slice", "gather", "permute",
+    "reshape", "reduce", "product", "gemm", "quantise", "softmax", "normalise", "normalise batch", "by channel",
+    "along channels",
 ]  # fmt: skip
 
 #: The operators whose result is operand 0 with other extents, whatever their options: views in most runtimes.

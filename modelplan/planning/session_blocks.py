@@ -177,9 +177,13 @@ def _key(graph: Graph, problem: Problem, i: int, unknown: frozenset[int]) -> tup
     return () if first in unknown else tensor.shape, BITS[tensor.dtype]
 
 
+_FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU = (
+    f"com.microsoft.{name}" for name in ("FusedConv", "QLinearWhere", "BiasGelu")
+)
 #: Operators whose kernels ask for memory beside their outputs.
 WORKING = frozenset({
     "Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN", "Resize", "Where",
+    _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU,
 })  # fmt: skip
 #: Operators whose kernels were measured to ask for nothing beside their outputs.
 _PLAIN_KINDS = """
@@ -191,7 +195,19 @@ Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum
 Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu
 Tile Transpose Trilu Unsqueeze Xor
 """
-_PLAIN = frozenset(_PLAIN_KINDS.split())
+#: Of ONNX Runtime's own, those that were measured so for elements that are no halves.
+_PLAIN_ADDED = """
+BranchwiseRMSNorm CDist CausalConvWithState DequantizeLinear EngramGate FastGelu FusedGemm FusedMatMul GatedAdd
+GatedRMSNorm GatherBlockQuantized GatherND GatherPacked Gelu GridSample HyperConnectionPostMix HyperConnectionPreMix
+Inverse LinearAttentionGate MRotaryEmbedding MatMulInteger16 MaxpoolWithMask MoEGroupRouter MurmurHash3 NGramRepeatBlock
+Pad QLinearAdd QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax
+QuantizeLinear QuickGelu Range ScaledSiLU SkipLayerNormalization SkipSimplifiedLayerNormalization TransposeMatMul
+UnfoldTensor
+"""
+_PLAIN_IN_BLOCKS = "AveragePool Conv GlobalAveragePool GlobalMaxPool MaxPool ReorderInput ReorderOutput Upsample"
+_ADDED = {f"com.microsoft.{kind}" for kind in _PLAIN_ADDED.split()} | {"SimplifiedLayerNormalization"}
+_PLAIN = frozenset(_PLAIN_KINDS.split()) | _ADDED | {f"com.microsoft.nchwc.{kind}" for kind in _PLAIN_IN_BLOCKS.split()}
+_HALVES = ("float16", "bfloat16")
 #: Gates of recurrent operators, and the vectors of hidden values that each direction works with beside these.
 _RECURRENT = {"LSTM": (4, 7), "GRU": (3, 3), "RNN": (1, 0)}
 #: The first opset in which a softmax along another axis than the last transposes its operand and its result.
@@ -200,7 +216,7 @@ _SOFTMAX_ALONG_ONE = 13
 
 def workspace_blocks(graph: Graph, op: Op, threads: int = 1) -> tuple[int, ...]:
     """The blocks that the kernel of an operator asks for beside its output, one after the other."""
-    if op.kind == "Where":
+    if op.kind in ("Where", _QUANTISED_WHERE):
         return _selections(graph, op)
     whole = workspace_bytes(graph, op, threads)
     if op.kind in ("LRN", "Softmax", "LogSoftmax") and whole:
@@ -223,8 +239,10 @@ def workspace_bytes(
         x, y = replace(x, shape=shapes[0]), replace(y, shape=shapes[1])
     if op.kind in _RECURRENT:
         return _recurrent_bytes(graph, op)
-    if op.kind == "Where":
+    if op.kind in ("Where", _QUANTISED_WHERE):
         return sum(_selections(graph, op))
+    if op.kind == _BIAS_GELU:
+        return _rounded(x.nbytes)
     if op.kind == "LRN":
         channels = prod(x.shape[1:2])  # a damaged file may have none, whose session does not load
         padded = x.nbytes // (channels or 1) * (channels + number(op, "size", 1) - 1)
@@ -235,13 +253,18 @@ def workspace_bytes(
     if op.kind in ("Softmax", "LogSoftmax"):
         last = number(op, "axis", -1) in (-1, len(x.shape) - 1)
         return 0 if last or op.version < _SOFTMAX_ALONG_ONE else x.nbytes + y.nbytes
+    return _convolution_bytes(graph, op, x, y, threads)
+
+
+def _convolution_bytes(graph: Graph, op: Op, x: Tensor, y: Tensor, threads: int) -> int:
+    """What a convolution from `x` to `y` asks for beside its output."""
     weights = graph.tensors[op.inputs[3 if op.kind == "QLinearConv" else 1]].shape
     window = prod(weights[2:])
     if op.kind == "ConvTranspose":
         return x.nbytes // (x.shape[1] or 1) * weights[1] * window
     moved = any(numbers(op, "pads") or ()) or any(n > 1 for n in numbers(op, "strides") or ())
     product = window == 1 and not moved
-    if op.kind == "Conv":
+    if op.kind in ("Conv", _FUSED_CONV):
         return 0 if product else 4 * _conv_floats(op, y, weights, threads)
     return x.nbytes + y.nbytes + _quantised_bytes(graph, op, y, weights, product=product)
 
@@ -251,7 +274,8 @@ def _selections(graph: Graph, op: Op) -> tuple[int, ...]:
 
     Source: onnxruntime, core/providers/cpu/tensor/where_op.cc Select.
     """
-    condition, *operands = (graph.tensors[t] for t in op.inputs)
+    given = op.inputs if op.kind == "Where" else (op.inputs[0], op.inputs[1], op.inputs[4])
+    condition, *operands = (graph.tensors[t] for t in given)
     extents = (np.broadcast_shapes(condition.shape, x.shape) for x in operands)
     return tuple(_rounded(prod(shape) * BITS[x.dtype] // 8) for shape, x in zip(extents, operands, strict=True))
 
@@ -304,7 +328,10 @@ def unknown_kernels(graph: Graph, *, arena: bool) -> list[str]:
     In an `arena` it is not known what a QLinearConv keeps there.
     """
     known = _PLAIN | WORKING - ({"QLinearConv"} if arena else set())
-    return sorted({op.kind for op in graph.ops if op.kind not in known or op.subgraphs or _is_other_resize(graph, op)})
+    other = (_is_other_resize, _is_other_added)
+    return sorted(
+        {op.kind for op in graph.ops if op.kind not in known or op.subgraphs or any(f(graph, op) for f in other)}
+    )
 
 
 def _is_other_resize(graph: Graph, op: Op) -> bool:
@@ -312,6 +339,16 @@ def _is_other_resize(graph: Graph, op: Op) -> bool:
     if op.kind != "Resize" or op.attribute("mode", "nearest") == "nearest":
         return False
     return op.attribute("mode") != "linear" or len(graph.tensors[op.outputs[0]].shape) != _IMAGES
+
+
+def _is_other_added(graph: Graph, op: Op) -> bool:
+    """Whether an operator of ONNX Runtime's own has elements, or an axis, with which it was not measured."""
+    if op.kind not in WORKING | _ADDED or not op.kind.startswith(("com.microsoft", "Simplified")):
+        return False
+    x = graph.tensors[op.inputs[0]]
+    if op.kind == "com.microsoft.QLinearSoftmax" and number(op, "axis", -1) not in (-1, len(x.shape) - 1):
+        return True
+    return any(graph.tensors[t].dtype in _HALVES for t in (*op.reads, *op.writes))
 
 
 def packed_in_arena(graph: Graph) -> list[int]:

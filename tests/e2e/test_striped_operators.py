@@ -58,7 +58,8 @@ def test_striped_or_refused(tmp_path: Path, case: Case) -> None:
         assert case.kind in str(refused.value)
         return
     out.write_bytes(write_striped_onnx(proto, reading, striped_onnx_program(reading, [region], threads=1)))
-    onnx.checker.check_model(str(out), full_check=True)
+    if case.domain or onnx.defs.has(case.kind):  # ONNX Runtime has operators in the standard domain that onnx refuses
+        onnx.checker.check_model(str(out), full_check=True)
     for level in _LEVELS:
         for expected, found in zip(outputs(path, level, fed(case)), outputs(out, level, fed(case)), strict=True):
             assert expected.dtype == found.dtype

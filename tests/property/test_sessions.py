@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import added_operators as added
 import onnx
 import pytest
 import session_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shares import share
 
 from modelplan.formats import load_as_run
+from modelplan.planning.session_blocks import session_peak, unknown_kernels
 from modelplan.planning.session_heap import predicted_heap
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure_each
@@ -81,3 +85,24 @@ def test_recurrent_networks(
 @pytest.mark.parametrize("name", sorted(path.stem for path in (session_models.ROOT / "models").glob("*.onnx")))
 def test_the_projects_models(models: Path, name: str) -> None:
     check(models / f"{name}.onnx", session_models.DIMS.get(name, ()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", added.DRAWS, ids=lambda draw: draw(added.Draw(0)).name)
+def test_operators_that_are_added_to_the_standard(tmp_path: Path, draw: Callable[[added.Draw], added.Drawn]) -> None:
+    """Between operators that make what each reads, so that what lies in an operand's place shows."""
+    path, one = tmp_path / "m.onnx", SessionSettings(level="disable", arena="off", pattern=False)
+    if draw(added.Draw(0)).name not in added.registered():
+        pytest.skip("another version of ONNX Runtime")
+    for seed in range(share(4)):
+        drawn = draw(added.LargeDraw(seed))
+        onnx.save(added.model(drawn), path)
+        if drawn.kind in added.BY_VALUES or unknown_kernels(load_as_run(path), arena=False):
+            return  # not predicted
+        graph = load_as_run(path)
+        numbers = {"float32": 1, "uint8": 2, "int8": 3}
+        onnx.save(added.chained(drawn, {t.name: numbers.get(t.dtype, 0) for t in graph.tensors}), path)
+        graph = load_as_run(path)
+        shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+        [found] = measure_each(path, shapes, [one], MeasuringLimits(600, 1 << 40), {})
+        assert session_peak(graph, ORT).bytes == found.first == found.steady, seed

@@ -32,8 +32,8 @@ Array = Any
 class Drawn:
     """A node with its operands, of which those named in `fixed` are constants; None is an operand that is absent.
 
-    `absent` outputs have no name, `floats` say that they are; `shared` ones lie in the memory of operands. Of a `sparse`
-    one operand 0 holds few numbers.
+    `absent` outputs have no name, `floats` say that they are; `shared` ones lie in the memory of operands. Of a
+    `sparse` one operand 0 holds few numbers.
     """
 
     kind: str
@@ -72,7 +72,9 @@ def model(drawn: Drawn, *, symbols: bool = False) -> Any:
     made = ["" if place in drawn.absent else f"y{place}" for place in range(drawn.outputs)]
     node = helper.make_node(drawn.kind, names, made, "one", domain=drawn.domain, **drawn.attributes)
     outputs = [
-        helper.make_tensor_value_info(name, 1, None) if place in drawn.floats else helper.make_empty_tensor_value_info(name)
+        helper.make_tensor_value_info(name, 1, None)
+        if place in drawn.floats
+        else helper.make_empty_tensor_value_info(name)
         for place, name in enumerate(made)
         if name
     ]
@@ -154,6 +156,45 @@ class Draw:
         return self.rng.integers(0, most, shape).astype(dtype)
 
 
+class LargeDraw(Draw):
+    """The same with larger maps, so that what kernels ask for is more than the grain of blocks."""
+
+    def n(self, least: int, most: int) -> int:
+        """A whole number; the sides and channels of maps are larger."""
+        return super().n(*{(5, 9): (30, 50), (1, 5): (8, 24)}.get((least, most), (least, most)))
+
+    def shape(self, rank: int = 0) -> list[int]:
+        """Some larger extents."""
+        return [super(LargeDraw, self).n(12, 24) for _ in range(rank or super().n(3, 4))]
+
+
+#: Element-wise operators by element type, which make what a chain's operator reads.
+_MAKERS = {1: "Exp", 2: "BitwiseNot", 3: "BitwiseNot", 4: "BitwiseNot", 5: "BitwiseNot"}
+_CHAIN_OPSET = 18
+
+
+def chained(drawn: Drawn, types: dict[str, int]) -> Any:
+    """The model of a node whose operands are computed, and of whose outputs only the largest number goes out.
+
+    `types` are the element types of the outputs.
+    """
+    made = model(drawn)
+    graph, node = made.graph, onnx.NodeProto()
+    node.CopyFrom(graph.node[0])
+    elements = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+    before = [name for name in dict.fromkeys(node.input) if elements.get(name) in _MAKERS]
+    node.input[:] = [f"{name}_made" if name in before else name for name in node.input]
+    nodes = [helper.make_node(_MAKERS[elements[name]], [name], [f"{name}_made"]) for name in before] + [node]
+    ends = [value.name for value in graph.output if types[value.name] in (1, 2, 3)]
+    nodes += [helper.make_node("ReduceMax", [name], [f"{name}_most"], keepdims=0) for name in ends]
+    outputs = [f"{value.name}_most" if value.name in ends else value.name for value in graph.output]
+    del graph.node[:], graph.output[:]
+    graph.node.extend(nodes)
+    graph.output.extend(helper.make_empty_tensor_value_info(name) for name in outputs)
+    made.opset_import[0].version = max(drawn.opset, _CHAIN_OPSET) if drawn.opset >= OPSET else drawn.opset
+    return made
+
+
 SCALE = np.float32(0.1)
 _byte, _signed = np.uint8, np.int8
 
@@ -180,7 +221,9 @@ def _binary(kind: str) -> Callable[[Draw], Drawn]:
     def made(draw: Draw) -> Drawn:
         shape, dtype = draw.shape(), _q(draw)
         other = [draw.one(1, extent) for extent in shape][draw.n(0, len(shape) - 1) :]
-        first = [draw.one(1, extent) if place >= len(shape) - len(other) else extent for place, extent in enumerate(shape)]
+        first = [
+            draw.one(1, extent) if place >= len(shape) - len(other) else extent for place, extent in enumerate(shape)
+        ]
         a, b = draw.q(*first, dtype=dtype), draw.q(*other, dtype=dtype)
         if draw.n(0, 1):
             a, b = b, a
@@ -194,7 +237,9 @@ def _quantised(kind: str, **attributes: Any) -> Callable[[Draw], Drawn]:
     def made(draw: Draw) -> Drawn:
         dtype = _q(draw)
         fixed = frozenset(range(1, 5))
-        return Drawn(kind, [draw.q(*draw.shape(), dtype=dtype), SCALE, dtype(1), SCALE, dtype(1)], attributes, fixed=fixed)
+        return Drawn(
+            kind, [draw.q(*draw.shape(), dtype=dtype), SCALE, dtype(1), SCALE, dtype(1)], attributes, fixed=fixed
+        )
 
     return made
 
@@ -217,14 +262,15 @@ def _map(draw: Draw, *, last: bool, channels: int = 0, batch: int = 0) -> list[i
 def _average_pool(draw: Draw) -> Drawn:
     last, dtype = bool(draw.n(0, 1)), _q(draw)
     attributes = {**_pool(draw), "channels_last": int(last), "ceil_mode": draw.n(0, 1)}
-    return Drawn("QLinearAveragePool", [draw.q(*_map(draw, last=last), dtype=dtype), SCALE, dtype(1), SCALE, dtype(1)],
-                 attributes)  # fmt: skip
+    operands = [draw.q(*_map(draw, last=last), dtype=dtype), SCALE, dtype(1), SCALE, dtype(1)]
+    return Drawn("QLinearAveragePool", operands, attributes, fixed=frozenset(range(1, 5)))
 
 
 def _global_pool(draw: Draw) -> Drawn:
     last, dtype = draw.n(0, 1), _q(draw)
     x = draw.q(*_map(draw, last=bool(last)), dtype=dtype)
-    return Drawn("QLinearGlobalAveragePool", [x, SCALE, dtype(1), SCALE, dtype(1)], {"channels_last": last})
+    return Drawn("QLinearGlobalAveragePool", [x, SCALE, dtype(1), SCALE, dtype(1)], {"channels_last": last},
+                 fixed=frozenset(range(1, 5)))  # fmt: skip
 
 
 def _nhwc_max_pool(draw: Draw) -> Drawn:
@@ -330,9 +376,8 @@ def _product_of_bits(draw: Draw) -> Drawn:
     k, n, block = draw.one(32, 48), draw.n(1, 9), draw.one(16, 32)
     blocks = -(-k // block)
     b, scales = draw.ids(256, n, blocks, block // 2).astype(_byte), draw.f(n * blocks)
-    fixed = frozenset({1, 2})
-    return Drawn("MatMulNBits", [draw.f(*draw.shape(2), k), b, scales], {"K": k, "N": n, "bits": 4, "block_size": block},
-                 fixed=fixed)  # fmt: skip
+    attributes = {"K": k, "N": n, "bits": 4, "block_size": block}
+    return Drawn("MatMulNBits", [draw.f(*draw.shape(2), k), b, scales], attributes, fixed=frozenset({1, 2}))
 
 
 def _product_bnb(draw: Draw) -> Drawn:
@@ -449,21 +494,16 @@ def _masked_heads(draw: Draw) -> Drawn:
 
 
 def _grouped(draw: Draw) -> Drawn:
-    batch, length, kv, size = draw.n(1, 2), draw.n(1, 4), draw.n(1, 2), 8
-    heads, past = kv * draw.n(1, 3), draw.one(0, 5)
+    length, kv, size, past = draw.n(1, 4), draw.n(1, 2), 8, draw.one(0, 5)
+    batch, heads = 1 if past and length > 1 else draw.n(1, 2), kv * draw.n(1, 3)
     packed = draw.n(0, 1)
     query = draw.f(batch, length, (heads + 2 * kv) * size if packed else heads * size)
     key = None if packed else draw.f(batch, length, kv * size)
     before = draw.f(batch, kv, past, size) if past else None
-    total = np.array(past + length, np.int32)
-    seqlens = np.full(batch, past + length - 1, np.int32)
-    if past and length > 1:
-        batch = 1
-        query, key, before = query[:1], None if key is None else key[:1], before[:1]
-        seqlens = seqlens[:1]
-    operands = [query, key, key, before, before, seqlens, total]
+    total, lengths = np.array(past + length, np.int32), np.full(batch, past + length - 1, np.int32)
     attributes = {"num_heads": heads, "kv_num_heads": kv}
-    return Drawn("GroupQueryAttention", operands, attributes, outputs=3, fixed=frozenset({6}))
+    return Drawn("GroupQueryAttention", [query, key, key, before, before, lengths, total], attributes, outputs=3,
+                 fixed=frozenset({6}))  # fmt: skip
 
 
 def _sparse_attention(draw: Draw) -> Drawn:
@@ -608,7 +648,8 @@ def _experts(draw: Draw) -> Drawn:
 def _quantised_experts(draw: Draw) -> Drawn:
     experts, hidden, inner, tokens = 2, 16, 32, draw.n(1, 5)
     operands = [draw.f(tokens, hidden), draw.f(tokens, experts), draw.q(experts, 2 * inner, hidden // 2),
-                draw.f(experts, 2 * inner), None, draw.q(experts, hidden, inner // 2), draw.f(experts, hidden)]  # fmt: skip
+                draw.f(experts, 2 * inner), None, draw.q(experts, hidden, inner // 2),
+                draw.f(experts, hidden)]  # fmt: skip
     attributes = {"k": 1, "activation_type": "swiglu", "swiglu_fusion": 1, "expert_weight_bits": 4}
     return Drawn("QMoE", operands, attributes, fixed=frozenset({2, 3, 5, 6}))
 
@@ -756,7 +797,9 @@ def _triangle(draw: Draw) -> Drawn:
 
 def _repeated(draw: Draw) -> Drawn:
     batch, length, words = draw.n(1, 2), draw.n(3, 6), draw.n(5, 9)
-    return Drawn("NGramRepeatBlock", [draw.ids(5, batch, length, dtype=np.int64), draw.f(batch, words)], {"ngram_size": 2})
+    return Drawn(
+        "NGramRepeatBlock", [draw.ids(5, batch, length, dtype=np.int64), draw.f(batch, words)], {"ngram_size": 2}
+    )
 
 
 def _warped(draw: Draw) -> Drawn:
@@ -805,7 +848,9 @@ def _reorder_in(draw: Draw) -> Drawn:
 
 def _reorder_out(draw: Draw) -> Drawn:
     attributes = {"channels": draw.n(1, 16), "channels_last": draw.n(0, 1)}
-    return Drawn("ReorderOutput", [draw.f(*_map(draw, last=False, channels=16))], attributes, domain="com.microsoft.nchwc")
+    return Drawn(
+        "ReorderOutput", [draw.f(*_map(draw, last=False, channels=16))], attributes, domain="com.microsoft.nchwc"
+    )
 
 
 def _enlarged(draw: Draw) -> Drawn:

@@ -20,8 +20,8 @@ class Case:
     """An operator between two others: `x` and what follows it, constants or shapes of further values, as operands.
 
     With `pair` it reads a second value, with `positive` what it reads is from 0 to 1, with `cast` of another type.
-    `made` is the shape of its output where onnx does not infer it. `refused` is a part of the reason for which it is
-    not computed by rows along `axis`.
+    `first` constants stand before what it reads. `made` is the shape of its output where onnx does not infer it.
+    `refused` is a part of the reason for which it is not computed by rows along `axis`.
     """
 
     kind: str
@@ -36,6 +36,7 @@ class Case:
     dtype: int = _FLOAT
     domain: str = ""
     cast: int = 0
+    first: int = 0
     made: tuple[int, ...] | None = None
     result: int = _FLOAT
 
@@ -63,11 +64,12 @@ def model(case: Case) -> Any:
         nodes.append(helper.make_node(kind, ["x"], [f"{name}0" if case.cast else name], f"make_{name}"))
         if case.cast:
             nodes.append(helper.make_node("Cast", [f"{name}0"], [name], f"cast_{name}", to=case.cast))
-    operands = [name for name, _ in made]
+    operands = []
     for number, array in enumerate(case.operands):
         operands.append("" if array is None else f"w{number}")
         if array is not None:
             weights.append(numpy_helper.from_array(np.asarray(array), f"w{number}"))
+    operands[case.first : case.first] = [name for name, _ in made]
     nodes.append(helper.make_node(case.kind, operands, ["y"], "op", domain=case.domain, **case.attributes))
     inputs = [helper.make_tensor_value_info("x", case.dtype, list(case.shape))]
     known = case.made is not None
@@ -239,6 +241,13 @@ def _bytes() -> list[Case]:
     w = (np.arange(4 * 6 * 9).reshape(4, 6, 3, 3) % 11 - 5).astype(np.int8)
     b = (np.arange(16 * 8).reshape(16, 8) % 11 - 5).astype(np.int8)
     other = (np.arange(6 * 24 * 18).reshape(MAP) % 251).astype(np.uint8)
+    params, joined = (scale, zero, scale, zero), (scale, zero, scale, zero, other, scale, zero)
+    odd = np.arange(24 * 18).reshape(24, 18) % 2 > 0
+
+    def added(kind: str, operands: tuple[Any, ...], attributes: dict[str, Any], **more: Any) -> Case:
+        more = {"made": MAP, **more}
+        return Case(kind, MAP, operands, attributes, dtype=_BYTE, result=_BYTE, domain="com.microsoft", **more)
+
     return [
         Case("QuantizeLinear", operands=(scale, zero)),
         Case("DequantizeLinear", operands=(scale, zero), dtype=_BYTE),
@@ -259,6 +268,18 @@ def _bytes() -> list[Case]:
                  domain="com.microsoft")
             for word in ("Sigmoid", "LeakyRelu")
         ),
+        added("QLinearAveragePool", params, {"kernel_shape": [2, 2], "strides": [2, 2]}, made=(1, 6, 12, 9)),
+        added("QLinearAveragePool", params, {"kernel_shape": [3, 3], "pads": [1] * 4}),
+        added("QLinearSoftmax", params, {"opset": 13, "axis": 3}),
+        added("QLinearSoftmax", params, {"opset": 13, "axis": 2}, refused="all rows together"),
+        added("QLinearGlobalAveragePool", params, {"channels_last": 0}, made=(1, 6, 1, 1), axis=1,
+              refused="takes all rows together"),
+        added("QLinearConcat", joined, {"axis": 1}, first=2, made=(1, 12, 24, 18)),
+        added("QLinearConcat", joined, {"axis": 2}, first=2, made=(1, 6, 48, 18), refused="joins its operands along"),
+        added("QLinearWhere", (odd, scale, zero, other, scale, zero, scale, zero), {}, first=1),
+        Case("QuantizeLinear", operands=(scale, np.uint16(3)), made=MAP, result=4, domain="com.microsoft"),
+        Case("DequantizeLinear", operands=(scale, zero), dtype=_BYTE, made=MAP, domain="com.microsoft"),
+        Case("SimplifiedLayerNormalization", operands=(_floats(18) + 1,), attributes={"axis": -1}, made=MAP),
     ]  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from onnx import helper, numpy_helper
 from shares import share
 
 from modelplan import Graph, ModelError, load
-from modelplan.formats.onnx.onnx_call import Call
 from modelplan.formats.onnx.onnx_contrib import ROWS, contributed
+from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import Type, read_type
 from modelplan.primitives.dtypes import UNPLANNED
 
@@ -60,7 +60,7 @@ def rule(drawn: added.Drawn, *, symbols: bool) -> dict[str, Type]:
     node = added.model(drawn).graph.node[0]
     types = tuple(typed(drawn, place, array, symbols=symbols) for place, array in enumerate(drawn.operands))
     values = {place: np.asarray(drawn.operands[place]) for place in drawn.fixed if place < len(drawn.operands)}
-    return contributed(Call(node, types, values.get, None))
+    return contributed(TypedNode(node, types, values.get, None))
 
 
 @pytest.mark.parametrize("draw", added.DRAWS, ids=kind_of)
@@ -111,12 +111,13 @@ def test_channels_in_blocks_are_as_many_as_the_weights_that_read_them_have(tmp_p
 @pytest.mark.parametrize(
     ("kind", "shapes", "attributes"),
     [("QLinearAdd", ([2, 3], [], [], [2, 4], [], [], [], []), {}), ("FusedMatMul", ([2, 3], [4, 5]), {}),
-     ("FusedConv", ([1, 2, 3, 3], [4, 3, 1]), {}), ("QLinearConcat", ([], [], [2, 3]), {"axis": 5})],
+     ("FusedConv", ([1, 2, 3, 3], [4, 3, 1]), {}), ("QLinearConcat", ([], [], [2, 3]), {"axis": 5}),
+     ("MatMulNBits", ([2, 3], [4, 5], [2]), {"N": -4})],
 )  # fmt: skip
 def test_operands_that_do_not_go_together_are_refused_by_name(
     tmp_path: Path, kind: str, shapes: Any, attributes: Any
 ) -> None:
-    dtype = 1 if kind.startswith("Fused") else 2
+    dtype = 2 if kind.startswith("QLinear") else 1
     inputs = [helper.make_tensor_value_info(f"x{i}", dtype, shape) for i, shape in enumerate(shapes)]
     node = helper.make_node(kind, [v.name for v in inputs], ["y"], "one", domain="com.microsoft", **attributes)
     graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info("y")])

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
 
 from modelplan import Graph, ModelError, RequestError, load
-from modelplan.formats.onnx import onnx_contrib, onnx_control
+from modelplan.formats.onnx import onnx_control
 
 FLOAT, INT64 = 1, 7
 Shape = list[int | str | None]
@@ -210,14 +210,6 @@ def test_the_sizes_that_are_offered_are_large_enough_to_be_mirrored(tmp_path: Pa
     path = saved(tmp_path, [make_node("Pad", ["x", "p"], ["y"], mode="reflect")], [info("x", [1, "n"])],
                  [info("y")], initializer=[numbers("p", 0, 64, 0, 0)])  # fmt: skip
     assert "--dim n=512" in refusal(path)
-
-
-@pytest.mark.parametrize("kind", sorted(onnx_contrib._LIKE_INPUT))
-def test_added_operators_whose_result_is_like_their_input(tmp_path: Path, kind: str) -> None:
-    nodes = [make_node(kind, ["x", "scale", "skip"], ["y"], domain="com.microsoft"), make_node("Relu", ["y"], ["z"])]
-    inputs = [info("x", [1, "n", 8]), info("scale", [8]), info("skip", [8])]
-    path = saved(tmp_path, nodes, inputs, [info("z")])
-    assert shapes_of(path, dims=("n=4",))["y"] == (1, 4, 8)
 
 
 # -- values that decide shapes ---------------------------------------------------------------------------------

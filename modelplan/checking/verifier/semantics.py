@@ -77,7 +77,7 @@ OTHER_OPERAND = {
     "STABLEHLO_CLAMP": 1,
     "com.microsoft.FusedConv": 3,
     "com.microsoft.NhwcFusedConv": 3,
-    "com.microsoft.NchwcConv": 3,
+    "com.microsoft.nchwc.Conv": 3,
 }
 
 OPAQUE = "ethos-u"

@@ -14,12 +14,12 @@ from modelplan.formats.dims import Dims, value_option
 from modelplan.formats.limits import Tally
 from modelplan.formats.onnx import onnx_fold as fold
 from modelplan.formats.onnx import onnx_ml
-from modelplan.formats.onnx.onnx_call import Call
 from modelplan.formats.onnx.onnx_contrib import blocked_weights, contributed, has_row
 from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
+from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import (
     Extent,
     ImpossibleError,
@@ -509,7 +509,7 @@ class GraphBuilder:
         """The types of outputs of an operator that ONNX Runtime adds."""
         if self.blocked is None:
             self.blocked = blocked_weights(self.proto)
-        call = Call(
+        call = TypedNode(
             node,
             tuple(self.types[i] if i >= 0 else None for i in inputs),
             lambda operand: self.value(inputs[operand]) if operand < len(inputs) and inputs[operand] >= 0 else None,

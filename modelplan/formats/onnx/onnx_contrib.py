@@ -13,17 +13,17 @@ from math import ceil, isfinite
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx import onnx_attention as attention
-from modelplan.formats.onnx.onnx_call import (
+from modelplan.formats.onnx.onnx_shapes import (
     BFLOAT16,
     FLOAT,
     INT32,
     INT64,
     UINT8,
     UINT32,
-    Call,
     Element,
     Shape,
     ShapeRule,
+    TypedNode,
     all_of,
     always,
     at,
@@ -60,15 +60,15 @@ def has_row(node: NodeProto, version: int | None) -> bool:
 def blocked_weights(graph: GraphProto) -> dict[str, int]:
     """How many channels the weights of convolutions in blocks have, by the names of the maps that these read."""
     extents = {tensor.name: tensor.dims[1] for tensor in graph.initializer if len(tensor.dims) > 1}
-    found = {}
+    channels = {}
     for node in graph.node:
         if (node.domain, node.op_type) == (_BLOCKED, "Conv") and len(node.input) > 1 and node.input[1] in extents:
             groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
-            found[node.input[0]] = extents[node.input[1]] * groups
-    return found
+            channels[node.input[0]] = extents[node.input[1]] * groups
+    return channels
 
 
-def contributed(call: Call) -> dict[str, Type]:
+def contributed(call: TypedNode) -> dict[str, Type]:
     """The types of outputs by name, as far as the operator settles them; of some the rank stays open.
 
     Raises:
@@ -78,21 +78,28 @@ def contributed(call: Call) -> dict[str, Type]:
     for name, (shape, element) in zip(call.node.output, ROWS[call.node.domain, call.node.op_type], strict=False):
         number = call.element(element) if isinstance(element, int) else element(call)
         if name and number is not None:
-            known[name] = tensor_type(number, shape(call))
+            known[name] = tensor_type(number, _checked(shape(call)))
     return known
 
 
-def _zero_point(operand: int, usual: int | None) -> Callable[[Call], int | None]:
+def _checked(shape: Shape | None) -> Shape | None:
+    wrong = [extent for extent in shape or () if isinstance(extent, int) and extent < 0]
+    if wrong:
+        raise ValueError(f"makes an extent of {wrong[0]}")
+    return shape
+
+
+def _zero_point(operand: int, usual: int | None) -> Callable[[TypedNode], int | None]:
     """The element type of an operand, where it is absent a usual one."""
     return lambda call: call.element(operand) if call.has(operand) else usual
 
 
-def _of_float(operand: int) -> Callable[[Call], int | None]:
+def _of_float(operand: int) -> Callable[[TypedNode], int | None]:
     """Floats, where an operand is absent that would say how they become whole numbers."""
     return _zero_point(operand, FLOAT)
 
 
-def _first_there(*operands: int) -> Callable[[Call], int | None]:
+def _first_there(*operands: int) -> Callable[[TypedNode], int | None]:
     """The element type of the first operand that is there."""
     return lambda call: next((call.element(operand) for operand in operands if call.has(operand)), None)
 
@@ -100,25 +107,25 @@ def _first_there(*operands: int) -> Callable[[Call], int | None]:
 def _reduced(operand: int) -> ShapeRule:
     """The shape of an operand with a last extent of 1."""
 
-    def shape(call: Call) -> Shape | None:
+    def shape(call: TypedNode) -> Shape | None:
         known = call.shape(operand)
         return (*known[:-1], 1) if known else None
 
     return shape
 
 
-def _states(call: Call) -> Shape:
+def _states(call: TypedNode) -> Shape:
     """All hidden states of a recurrent operator."""
     return (at(call, 0, 0), *_last_state(call))
 
 
-def _last_state(call: Call) -> Shape:
+def _last_state(call: TypedNode) -> Shape:
     direction = call.attribute("direction")
     directions = 2 if direction is not None and direction.s == b"bidirectional" else 1
     return directions, at(call, 0, 1), call.number("hidden_size") or None
 
 
-def _concatenated(call: Call) -> Shape | None:
+def _concatenated(call: TypedNode) -> Shape | None:
     """Of QLinearConcat: every third operand from the third on, joined along an axis."""
     shapes = [call.shape(operand) for operand in range(2, len(call.types), 3)]
     first = shapes[0] if shapes else None
@@ -133,7 +140,7 @@ def _concatenated(call: Call) -> Shape | None:
     return (*first[:place], sum(numbers) if len(numbers) == len(extents) else None, *first[place + 1 :])
 
 
-def _expanded(call: Call) -> Shape | None:
+def _expanded(call: TypedNode) -> Shape | None:
     """Of ExpandDims: an extent of 1 more, where a constant operand says."""
     shape, axis = call.shape(0), call.wholes(1)
     if shape is None or axis is None or len(axis) != 1 or not -len(shape) - 1 <= axis[0] <= len(shape):
@@ -142,7 +149,7 @@ def _expanded(call: Call) -> Shape | None:
     return (*shape[:place], 1, *shape[place:])
 
 
-def _gathered(call: Call) -> Shape | None:
+def _rows_of_blocks(call: TypedNode) -> Shape | None:
     """Of GatherBlockQuantized: rows of a table, of which a byte may hold several numbers."""
     data, indices = call.shape(0), call.shape(1)
     if not data or indices is None:
@@ -153,12 +160,12 @@ def _gathered(call: Call) -> Shape | None:
     return (*data[:axis], *indices, *data[axis + 1 :])
 
 
-def _gathered_packed(call: Call) -> Shape | None:
+def _packed_rows(call: TypedNode) -> Shape | None:
     indices = call.shape(1)
     return None if indices is None else (*indices, call.number("K") or None)
 
 
-def _premixed(call: Call) -> Shape | None:
+def _premixed(call: TypedNode) -> Shape | None:
     """Of HyperConnectionPreMix: one of several streams, which stand along an axis of their own or behind each other."""
     shape, branches = call.shape(0), call.number("num_branches")
     if not shape:
@@ -166,13 +173,13 @@ def _premixed(call: Call) -> Shape | None:
     return (*shape[:-1], divided(shape[-1], branches)) if branches else (*shape[:-2], shape[-1])
 
 
-def _routed(call: Call) -> Shape | None:
+def _routed(call: TypedNode) -> Shape | None:
     """Of MoEGroupRouter: a number for each token and expert."""
     logits = call.shape(0)
     return (all_of(logits[:-1]), at(call, 1, 0)) if logits else None
 
 
-def _unfolded(call: Call) -> Shape | None:
+def _unfolded(call: TypedNode) -> Shape | None:
     """Of UnfoldTensor: pieces of an axis, which become an axis behind the last."""
     shape, size, step = call.shape(0), call.number("size"), call.number("step", 1)
     if not shape or size < 1 or step < 1:
@@ -183,7 +190,7 @@ def _unfolded(call: Call) -> Shape | None:
     return (*shape[:axis], pieces, *shape[axis + 1 :], size)
 
 
-def _counted(call: Call) -> Shape:
+def _counted(call: TypedNode) -> Shape:
     """Of Range: as many numbers as lie between two constants, at distances that are 1 where nothing says another."""
     values = [call.value(operand) for operand in range(3 if call.has(2) else 2)]
     ends = [float(value.reshape(-1)[0]) for value in values if value is not None and value.size == 1]
@@ -191,12 +198,7 @@ def _counted(call: Call) -> Shape:
     return (max(ceil((limit - start) / step), 0) if step and isfinite((limit - start) / step) else None,)
 
 
-def _any_count(call: Call) -> Shape:
-    """As many numbers as the values say."""
-    return (None,)
-
-
-def _transposed(call: Call) -> Shape | None:
+def _transposed(call: TypedNode) -> Shape | None:
     """Of ConvTransposeWithDynamicPads: that of ConvTranspose, open along maps where the paddings are not constant."""
     from onnx import helper
 
@@ -213,25 +215,25 @@ def _transposed(call: Call) -> Shape | None:
     return standard("ConvTranspose", 0, 1)(replace(call, node=padded))
 
 
-def _cropped(call: Call) -> Shape:
+def _cropped(call: TypedNode) -> Shape:
     """Of CropAndResize: as many crops as regions, of a size that a constant operand says."""
     size: tuple[Extent, ...] = call.wholes(3) or ()
     height, width = size if len(size) == 2 else (None, None)
     return at(call, 1, 0), at(call, 0, 1), height, width
 
 
-def _product_by_shape(call: Call) -> Shape | None:
+def _product_by_shape(call: TypedNode) -> Shape | None:
     """Of MatMulFpQ4, whose weights are a row of bytes: their shape is a constant operand."""
     first, shape = call.shape(0), call.wholes(2)
     return (*first[:-1], shape[1] if shape is not None and len(shape) == 2 else None) if first else None
 
 
-def _general_product(call: Call) -> Shape:
+def _general_product(call: TypedNode) -> Shape:
     a, b = call.of_rank(0, 2), call.of_rank(3, 2)
     return a[call.number("transA") != 0], b[call.number("transB") == 0]
 
 
-def _sparse_product(call: Call) -> Shape:
+def _sparse_product(call: TypedNode) -> Shape:
     sparse, b = call.types[0], call.of_rank(1, 2)
     dims = sparse.proto.sparse_tensor_type.shape.dim if sparse is not None else ()
     place = call.number("transA") != 0
@@ -240,7 +242,7 @@ def _sparse_product(call: Call) -> Shape:
     return rows.dim_value if known and rows is not None else None, b[call.number("transB") == 0]
 
 
-def _conv_state(call: Call) -> Shape | None:
+def _conv_state(call: TypedNode) -> Shape | None:
     """Of CausalConvWithState: the last inputs, as many as the next step reads."""
     if call.has(3):
         return call.shape(3)
@@ -251,14 +253,14 @@ def _conv_state(call: Call) -> Shape | None:
     return (shape[0], length, *shape[2:]) if call.number("channels_last") else (*shape[:-1], length)
 
 
-def _hashed(call: Call) -> Shape | None:
+def _hashed(call: TypedNode) -> Shape | None:
     """Of NGramHashMapping: a number for each head of each length of n-gram, at each token."""
     shape = call.shape(0)
     heads = (call.number("max_ngram_size") - 1) * call.number("n_head_per_ngram")
     return (*shape, heads) if shape is not None else None
 
 
-def _hash_state(call: Call) -> Shape | None:
+def _hash_state(call: TypedNode) -> Shape | None:
     """Of NGramHashMapping: the tokens that the next n-grams begin with."""
     if call.has(3):
         return call.shape(3)
@@ -268,17 +270,17 @@ def _hash_state(call: Call) -> Shape | None:
 def _captured(*last: tuple[int, int]) -> ShapeRule:
     """What is kept of so many steps for each request."""
 
-    def shape(call: Call) -> Shape:
+    def shape(call: TypedNode) -> Shape:
         return (at(call, 4, 0), call.number("state_update_capacity"), *(at(call, *place) for place in last))
 
     return shape
 
 
-def _delta_update(call: Call) -> Shape:
+def _delta_update(call: TypedNode) -> Shape:
     return at(call, 6, 0), None
 
 
-def _kept_windows(call: Call) -> Shape | None:
+def _kept_windows(call: TypedNode) -> Shape | None:
     """Of Crop: the middle of an image, without a border, or as large as `scale` says from its corner on."""
     shape, border, scale = call.shape(0), call.numbers("border"), call.numbers("scale")
     if shape is None or len(shape) != 4 or len(border) != 4:
@@ -291,7 +293,7 @@ def _kept_windows(call: Call) -> Shape | None:
     return (*shape[:2], rows, columns)
 
 
-def _blocked_input(call: Call) -> Shape | None:
+def _blocked_input(call: TypedNode) -> Shape | None:
     """Of ReorderInput: channels in blocks, of which the last is filled up."""
     shape = call.shape(0)
     if shape is None or len(shape) < 2:
@@ -303,7 +305,7 @@ def _blocked_input(call: Call) -> Shape | None:
     return (shape[0], channels if whole else call.blocked, *shape[2:])
 
 
-def _unblocked_output(call: Call) -> Shape | None:
+def _unblocked_output(call: TypedNode) -> Shape | None:
     """Of ReorderOutput: as many channels as an attribute says."""
     shape, channels = call.shape(0), call.number("channels") or None
     if shape is None or len(shape) < 2:
@@ -311,7 +313,7 @@ def _unblocked_output(call: Call) -> Shape | None:
     return (shape[0], *shape[2:], channels) if call.number("channels_last") else (shape[0], channels, *shape[2:])
 
 
-def _scaled(call: Call) -> Shape | None:
+def _scaled(call: TypedNode) -> Shape | None:
     shape, scales = call.shape(0), call.numbers("scales")
     if shape is None or len(scales) != len(shape):
         return None
@@ -335,7 +337,7 @@ _ADDED: dict[str, Outputs] = {
     **dict.fromkeys(_LIKE.split(), _like),
     "Attention": _row((attention.projected(1), 0), (attention.projected_state(1, 4), 0)),
     "AttnLSTM": _state,
-    "BifurcationDetector": _row((_any_count, 0), (picked(), 0)),
+    "BifurcationDetector": _row((picked(None), 0), (picked(), 0)),
     "CDist": _row((picked((0, 0), (1, 0)), 0)),
     "CausalConvWithState": _row((same(0), 0), (_conv_state, 0)),
     "ConvTransposeWithDynamicPads": _row((_transposed, 0)),
@@ -345,7 +347,7 @@ _ADDED: dict[str, Outputs] = {
     "DequantizeLinear": _row((same(0), 1)),
     "DynamicQuantizeLSTM": _state,
     "DynamicQuantizeMatMul": _row((product(), 0)),
-    "DynamicTimeWarping": _row((lambda call: (2, None), always(INT32))),
+    "DynamicTimeWarping": _row((picked(2, None), always(INT32))),
     "EmbedLayerNormalization": _row(
         (picked((0, 0), (0, 1), (2, 1)), 2), (picked((0, 0)), always(INT32)), (picked((0, 0), (0, 1), (2, 1)), 2)),
     "EngramGate": _row((same(0), 0), (same(0), 0)),
@@ -354,9 +356,9 @@ _ADDED: dict[str, Outputs] = {
     "FusedGemm": _row((standard("Gemm", 0, 1), 0)),
     "FusedMatMul": _row((product(), 0)),
     "GatedDeltaNet": _row((attention.delta, 0), (attention.delta_state, always(FLOAT)), (_delta_update, always(FLOAT))),
-    "GatherBlockQuantized": _row((_gathered, 2)),
+    "GatherBlockQuantized": _row((_rows_of_blocks, 2)),
     "GatherND": _row((standard("GatherND", 0, 1), 0)),
-    "GatherPacked": _row((_gathered_packed, lambda call: call.number("output_dtype", BFLOAT16))),
+    "GatherPacked": _row((_packed_rows, lambda call: call.number("output_dtype", BFLOAT16))),
     "GridSample": _row((standard("GridSample", 0, 1), 0)),
     "GroupQueryAttention": _row(
         (attention.grouped, 0), (attention.grouped_state(3), _first_there(3, 0)),
@@ -398,7 +400,7 @@ _ADDED: dict[str, Outputs] = {
     "Tokenizer": _row((lambda call: (*(call.shape(0) or ()), None), 0)),
     "TransposeMatMul": _row((product(), 0)),
     "UnfoldTensor": _row((_unfolded, 0)),
-    "Unique": _row((_any_count, 0), (same(0), always(INT64)), (_any_count, always(INT64))),
+    "Unique": _row((picked(None), 0), (same(0), always(INT64)), (picked(None), always(INT64))),
     "VarlenCausalConvWithState": _row((same(0), 0), (same(4), 0), (_captured((0, 1)), 0)),
     "VarlenNGramHashMapping": _row((_hashed, 0), (same(4), 0)),
     "WordConvEmbedding": _row((picked((0, 0), (1, 0)), 1)),
@@ -415,7 +417,9 @@ _IN_BLOCKS: dict[str, Outputs] = {
 }
 #: Operators that onnx had while they were tried, and those that a session adds between providers.
 _DROPPED: dict[str, Outputs] = {
-    **dict.fromkeys("Affine ImageScaler MemcpyFromHost MemcpyToHost ParametricSoftplus Scale ScaledTanh".split(), _like),
+    **dict.fromkeys(
+        ["Affine", "ImageScaler", "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh"], _like
+    ),
     "Crop": _row((_kept_windows, 0)),
     "DynamicSlice": _row((standard("Slice", 0, 1, 2, 3, least=3), 0)),
 }

@@ -143,7 +143,7 @@ def _normalised(reading: Reading, op: Op, axis: int) -> Layer | str:
 
 def _softmax(reading: Reading, op: Op, axis: int) -> Layer | str:
     rank = len(_shape(reading.graph, op))
-    late = reading.opset >= _SOFTMAX_ALONG_ONE
+    late = number(op, "opset", reading.opset) >= _SOFTMAX_ALONG_ONE  # a quantised one says whose it was
     along = number(op, "axis", -1 if late else 1) % rank
     apart = axis != along if late else axis < along
     return _along(reading.graph, op, axis) if apart else f"{op.kind} takes all rows together"
@@ -175,9 +175,20 @@ def _joined(reading: Reading, op: Op, axis: int) -> Layer | str:
     return pointwise(y[axis], tuple(range(len(op.inputs))), (axis,) * len(op.inputs))
 
 
+def _joined_thirds(reading: Reading, op: Op, axis: int) -> Layer | str:
+    """A QLinearConcat: behind each operand stand its scale and its zero point, before all those of the output."""
+    y = reading.graph.tensors[op.outputs[0]].shape
+    if number(op, "axis", 1) % len(y) == axis:
+        return "it joins its operands along the axis of the rows"
+    positions = tuple(range(2, len(op.inputs), 3))
+    return pointwise(y[axis], positions, (axis,) * len(positions))
+
+
 def _window(reading: Reading, op: Op, axis: int) -> Layer | str:
     graph = reading.graph
     x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
+    if number(op, "channels_last", 0):
+        return "its channels stand behind its rows"
     if axis < 2 or len(x) != len(y):
         return "its rows are channels"
     if any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
@@ -186,7 +197,7 @@ def _window(reading: Reading, op: Op, axis: int) -> Layer | str:
     reach, stride = extent(graph, op, place)
     above, below = margins(graph, op, len(x) - 2)[place]
     beyond = (y[axis] - 1) * stride - above + reach - x[axis]  # what the last window reads below the map
-    if min(above, below) < 0 or (beyond > below and op.kind == "AveragePool"):
+    if min(above, below) < 0 or (beyond > below and op.kind.endswith("AveragePool")):
         return "its last window reaches beyond its padding"
     macs = element_macs(graph, op) * prod(y) // y[axis]
     products = prod(_shape(graph, op, 1)[1:]) if op.kind == "Conv" else 0
@@ -360,6 +371,7 @@ RULES: dict[RowRule, Callable[[Reading, Op, int], Layer | str]] = {
     "normalise batch": _batch_normalised,
     "by channel": _channelwise,
     "join": _joined,
+    "join thirds": _joined_thirds,
     "pad": _padded,
     "spread": _spread,
     "gemm": _gemm,

@@ -23,7 +23,7 @@ _OPSET = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TypedNode:
     """A node with the types of its operands, None where one is absent or not known.
 
     `value` gives the value of a small operand that is constant, else None; `blocked` is how many channels the weights
@@ -77,13 +77,13 @@ class Call:
 
 #: A rule for the shape of an output, None where the rank stays open, and one for its element type: that of an operand,
 #: or what a function says.
-ShapeRule = Callable[[Call], Shape | None]
-Element = int | Callable[[Call], int | None]
+ShapeRule = Callable[[TypedNode], Shape | None]
+Element = int | Callable[[TypedNode], int | None]
 
 
 def always(element: int) -> Element:
     """An element type that no operand changes."""
-    return lambda call: element
+    return lambda _call: element
 
 
 def same(operand: int) -> ShapeRule:
@@ -91,16 +91,16 @@ def same(operand: int) -> ShapeRule:
     return lambda call: call.shape(operand)
 
 
-def picked(*extents: int | tuple[int, int]) -> ShapeRule:
-    """Extents of operands, each an `(operand, axis)`, and numbers."""
+def picked(*extents: int | tuple[int, int] | None) -> ShapeRule:
+    """Extents of operands, each an `(operand, axis)`, and numbers; None is one that only the values settle."""
 
-    def shape(call: Call) -> Shape:
+    def shape(call: TypedNode) -> Shape:
         return tuple(at(call, *extent) if isinstance(extent, tuple) else extent for extent in extents)
 
     return shape
 
 
-def at(call: Call, operand: int, axis: int) -> Extent:
+def at(call: TypedNode, operand: int, axis: int) -> Extent:
     """The extent of an operand along an axis, None where that is not known."""
     shape = call.shape(operand) or ()
     return shape[axis] if -len(shape) <= axis < len(shape) else None
@@ -109,7 +109,7 @@ def at(call: Call, operand: int, axis: int) -> Extent:
 def last_is(name: str) -> ShapeRule:
     """The shape of operand 0 with the last extent that an attribute says."""
 
-    def shape(call: Call) -> Shape | None:
+    def shape(call: TypedNode) -> Shape | None:
         first = call.shape(0)
         return (*first[:-1], call.number(name) or None) if first else None
 
@@ -119,9 +119,9 @@ def last_is(name: str) -> ShapeRule:
 def broadcast(*operands: int) -> ShapeRule:
     """The common shape of operands of which the smaller ones are repeated."""
 
-    def shape(call: Call) -> Shape | None:
+    def shape(call: TypedNode) -> Shape | None:
         shapes = [call.shape(operand) for operand in operands]
-        known = [found for found in shapes if found is not None]
+        known = [shape for shape in shapes if shape is not None]
         return joined_shape(known) if len(known) == len(shapes) else None
 
     return shape
@@ -140,19 +140,19 @@ def joined_shape(shapes: Sequence[Shape]) -> Shape:
 
 def _joined_extent(extents: Iterable[Extent]) -> Extent:
     """One that is neither 1 nor open decides; else a symbol that all others share."""
-    found = {extent for extent in extents if extent != 1}
-    numbers = {extent for extent in found if isinstance(extent, int)}
+    deciding = {extent for extent in extents if extent != 1}
+    numbers = {extent for extent in deciding if isinstance(extent, int)}
     if len(numbers) > 1:
         raise ValueError(f"extents {sorted(numbers)} do not go together")
     if numbers:
         return numbers.pop()
-    return found.pop() if len(found) == 1 else None if found else 1
+    return deciding.pop() if len(deciding) == 1 else None if deciding else 1
 
 
 def product(left: int = 0, right: int = 1) -> ShapeRule:
     """That of a matrix product, either operand turned as the attributes transA and transB say."""
 
-    def shape(call: Call) -> Shape | None:
+    def shape(call: TypedNode) -> Shape | None:
         a, b = call.shape(left), call.shape(right)
         if not a or not b:
             return None
@@ -181,7 +181,7 @@ def standard(kind: str, *operands: int, channels_last: bool | None = False, leas
     `least`: how many of the operands have to be there.
     """
 
-    def shape(call: Call) -> Shape | None:
+    def shape(call: TypedNode) -> Shape | None:
         there = [operand for operand in operands if call.has(operand)]
         if len(there) < (least or len(operands)) or any(call.shape(operand) is None for operand in there):
             return None
@@ -197,7 +197,7 @@ def standard(kind: str, *operands: int, channels_last: bool | None = False, leas
     return shape
 
 
-def _of_floats(call: Call, operand: int) -> Type | None:
+def _of_floats(call: TypedNode, operand: int) -> Type | None:
     """The type of an operand; bytes, for which onnx's own operator has another name, as floats."""
     return tensor_type(FLOAT, call.shape(operand)) if call.element(operand) in (UINT8, INT8) else call.types[operand]
 
@@ -214,7 +214,7 @@ def _moved(shape: Shape, place: int) -> Shape:
 
 
 def _inferred(
-    kind: str, names: Sequence[str], types: dict[str, Type | None], values: dict[str, Array], call: Call
+    kind: str, names: Sequence[str], types: dict[str, Type | None], values: dict[str, Array], call: TypedNode
 ) -> Shape | None:
     import onnx
     from onnx import numpy_helper
@@ -225,8 +225,8 @@ def _inferred(
     protos = {name: known.proto for name, known in types.items() if known is not None}
     data = {name: numpy_helper.from_array(value, name) for name, value in values.items()}
     opsets = [onnx.helper.make_opsetid("", _OPSET)]
-    found = onnx.shape_inference.infer_node_outputs(schema, node, protos, data, None, opsets)
-    return read_type(found["y"]).shape if "y" in found else None
+    inferred = onnx.shape_inference.infer_node_outputs(schema, node, protos, data, None, opsets)
+    return read_type(inferred["y"]).shape if "y" in inferred else None
 
 
 def plus(a: Extent, b: Extent) -> Extent:
@@ -256,5 +256,3 @@ def all_of(extents: Sequence[Extent]) -> Extent:
         return extents[0]
     numbers = [extent for extent in extents if isinstance(extent, int)]
     return prod(numbers) if len(numbers) == len(extents) else None
-
-
