@@ -117,6 +117,10 @@ FORMS: dict[str, Maker] = {
 }
 
 
+#: What the tools do not make, or make so that no session loads it.
+NOT_MADE = {("transformer_encoder", "saved-basic"): "a session does not load what it saved"}
+
+
 def cells(words: list[str] | None = None) -> Iterator[tuple[Path, str]]:
     """Each model with each form, of words those that have one."""
     for source in sorted(MODELS.glob("*.onnx")):
@@ -177,7 +181,7 @@ def main() -> int:
             refused = made(source, form, Path(folder))
             found = {} if refused else asked(Path(folder) / "m.onnx", dims(onnx.load(source)))
         wrong = {question: text for question, text in found.items() if text}
-        failures += bool(wrong)
+        failures += bool(wrong) or bool(refused) != ((source.stem, form) in NOT_MADE)
         verdict = f"not made: {refused}" if refused else str(wrong or "ok")
         print(f"{source.stem:22} {form:24} {time.monotonic() - began:4.0f} s  {verdict}", flush=True)
     return min(failures, 1)
