@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import stat
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
-from modelplan.formats.dims import parsed
+from modelplan.formats.dims import Dims, parsed
 from modelplan.formats.files import read_model
 from modelplan.formats.foreign import way_out
 from modelplan.formats.unpacking import inner_suffix, is_wrapped
@@ -97,8 +97,12 @@ def load(
         ModelError: the file is missing, damaged or not supported; one line with the file, the place in it,
             what was found and what was expected.
     """
-    path = Path(path)
-    row, asked = _row(path), parsed(dims, shapes, values)
+    return _loaded(Path(path), parsed(dims, shapes, values))
+
+
+def _loaded(path: Path, asked: Dims) -> Graph | Problem:
+    """What the file holds, with what `asked` binds of it."""
+    row = _row(path)
     if row.table:
         asked.check_used(())
         return load_table(path).problem
@@ -109,10 +113,19 @@ def load(
 
 
 def load_model(
-    path: str | Path, dims: Iterable[str] = (), shapes: Iterable[str] = (), values: Iterable[str] = ()
+    path: str | Path,
+    dims: Iterable[str] = (),
+    shapes: Iterable[str] = (),
+    values: Iterable[str] = (),
+    types: Mapping[str, bytes] | None = None,
 ) -> Graph:
-    """The model in the file `path`; a problem is a RequestError that names the commands for it."""
-    loaded = load(path, dims, shapes, values)
+    """The model in the file `path`; a problem is a RequestError that names the commands for it.
+
+    `types` are those of computed values of an .onnx file for which neither it nor its reader has one.
+    """
+    asked = parsed(dims, shapes, values)
+    asked.types.update(types or {})
+    loaded = _loaded(Path(path), asked)
     if isinstance(loaded, Problem):
         raise RequestError(f"{path} holds a problem, not a model; use `modelplan solve` or `modelplan compare`")
     return loaded

@@ -58,7 +58,7 @@ def value_option(name: str, numbers: Sequence[float]) -> str:
 @dataclass(slots=True)
 class Dims:
     """What the caller binds: `extents` by symbol, a name from the file or `TENSOR:AXIS`, and `shapes` by tensor.
-    `values` are those of inputs.
+    `values` are those of inputs, `types` those of computed values that a session infers, as onnx writes them.
 
     `bounds` are the symbols whose extent is an upper bound. `used` collects the symbols and tensors that the model
     asked for, so that the others can be refused. `implied` are the symbols that the shape of an input binds: the extent
@@ -69,6 +69,7 @@ class Dims:
     bounds: frozenset[str] = frozenset()
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    types: dict[str, bytes] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     implied: dict[str, tuple[int, str]] = field(default_factory=dict)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
-from modelplan.formats import load_model
 from modelplan.formats.files import read_model
 from modelplan.formats.onnx.onnx_open import OpenModelError
 from modelplan.model import Alternative, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
@@ -20,6 +19,7 @@ from modelplan.model.model_file import ModelFile, Target, without_options
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.questions.asking_types import load_with_types
 from modelplan.questions.c_fitting import c_requirement
 from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import Asked, ModelRequest, on_target, target_of
@@ -63,7 +63,7 @@ def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), v
         ModelError: it cannot be read; where extents stay open, it names some with which a session runs.
     """
     try:
-        graph = load_model(path, dims, shapes, values)  # first: it says what is no model
+        graph = load_with_types(path, dims, shapes, values)  # first: it says what is no model
     except OpenModelError as problem:
         from modelplan.questions.proposing import with_proposal  # here, since it starts processes
 

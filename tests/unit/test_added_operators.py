@@ -10,14 +10,16 @@ import added_operators as added
 import numpy as np
 import onnx
 import pytest
+from commands import run
 from onnx import helper, numpy_helper
 from shares import share
 
 from modelplan import Graph, ModelError, load
 from modelplan.formats.onnx.onnx_contrib import ROWS, contributed
 from modelplan.formats.onnx.onnx_shapes import TypedNode
-from modelplan.formats.onnx.onnx_types import Type, read_type
+from modelplan.formats.onnx.onnx_types import Type, UntypedModelError, read_type
 from modelplan.primitives.dtypes import UNPLANNED
+from modelplan.questions.asking_types import load_with_types
 
 SEEDS = 12
 Drawing = Callable[[added.Draw], added.Drawn]
@@ -125,3 +127,35 @@ def test_operands_that_do_not_go_together_are_refused_by_name(
     onnx.save(helper.make_model(graph, opset_imports=opsets), tmp_path / "a.onnx")
     with pytest.raises(ModelError, match=f"node 0 {kind} 'one'"):
         load(tmp_path / "a.onnx")
+
+
+def _unknown_to_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> Path:
+    """A file with an operator for which there is no row, between two that are known."""
+    monkeypatch.delitem(ROWS, ("com.microsoft", kind), raising=False)
+    nodes = [
+        helper.make_node("Exp", ["x"], ["a"]),
+        helper.make_node(kind, ["a"], ["b"], domain="com.microsoft"),
+        helper.make_node("Exp", ["b"], ["y"]),
+    ]
+    inputs, outputs = [helper.make_tensor_value_info("x", 1, ["n", 7])], [helper.make_empty_tensor_value_info("y")]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    onnx.save(helper.make_model(graph, ir_version=9, opset_imports=opsets), tmp_path / "a.onnx")
+    return tmp_path / "a.onnx"
+
+
+def test_types_that_are_not_known_are_asked_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    path = _unknown_to_the_reader(tmp_path, monkeypatch, "QuickGelu")
+    with pytest.raises(UntypedModelError, match="the type of 'b' is unknown"):
+        load(path, ["n=5"])
+    graph = load_with_types(str(path), ["n=5"], (), ())
+    assert [(t.dtype, t.shape) for t in graph.tensors] == [("float32", (5, 7))] * 4
+    done = run("analyze", path, "--dim", "n=5")
+    assert (done.returncode, "  memory " in done.stdout) == (0, True), done.stderr
+
+
+def test_what_no_session_knows_either_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _unknown_to_the_reader(tmp_path, monkeypatch, "NoSuchOperator")
+    with pytest.raises(UntypedModelError, match="node 1 NoSuchOperator: the type of 'b' is unknown"):
+        load_with_types(str(path), ["n=5"], (), ())

@@ -24,6 +24,7 @@ from modelplan.formats.onnx.onnx_types import (
     Extent,
     ImpossibleError,
     Type,
+    UntypedError,
     merged,
     plain,
     read_type,
@@ -260,7 +261,7 @@ class GraphBuilder:
         if name in self.index.maps[0]:
             raise ValueError(f"{self.place}{place}: {name!r} already has a value")
         if known is None:
-            raise ValueError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
+            raise UntypedError(f"{self.place}{place}: the type of {name!r} is unknown; give it by value_info")
         settled = not known.is_open
         if known.is_open:
             known = replaced(known, lambda axis, symbol: self._extent(name, axis, symbol))
@@ -445,6 +446,7 @@ class GraphBuilder:
                 self._at(f"{where}: {name!r}", merged, inferred.get(name), known) if name else None
                 for name, known in zip(names, types, strict=True)
             ]
+        types = [known or self._asked(name) for name, known in zip(names, types, strict=True)]
         return [self.claimed(name, known, place) for name, known in zip(names, types, strict=True)]
 
     def _state_foreign(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
@@ -454,6 +456,13 @@ class GraphBuilder:
         for name, known in given.items():
             if name not in inferred or inferred[name].is_open:
                 self._state(name, known.extents or ())
+
+    def _asked(self, name: str) -> Type | None:
+        """The type that a session infers for a value, where the caller has asked one."""
+        from onnx import TypeProto
+
+        content = self.model.dims.types.get(name)
+        return None if content is None else read_type(TypeProto.FromString(content))
 
     def claimed(self, name: str, known: Type | None, place: str) -> Type | None:
         """The types of outputs from the operators, completed by those the file states; remarks contradictions.

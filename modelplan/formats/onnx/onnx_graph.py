@@ -19,7 +19,16 @@ from modelplan.formats.onnx.onnx_control import add_control
 from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
 from modelplan.formats.onnx.onnx_guards import check_counts, check_inference, check_nodes
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenModelError, OpenValue, asked
-from modelplan.formats.onnx.onnx_types import Type, dtype_name, is_known, plain, read_type, refusals
+from modelplan.formats.onnx.onnx_types import (
+    Type,
+    UntypedError,
+    UntypedModelError,
+    dtype_name,
+    is_known,
+    plain,
+    read_type,
+    refusals,
+)
 from modelplan.model import Graph
 from modelplan.primitives.dtypes import UNPLANNED, nbytes
 from modelplan.primitives.errors import ModelError
@@ -49,7 +58,8 @@ def read(path: Path, dims: Dims) -> Graph:
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
         given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
         line = " ".join(str(problem).split())[:2000] or type(problem).__name__
-        raise ModelError(f"{path}: {given}{line}") from None
+        kind = UntypedModelError if isinstance(problem, UntypedError) else ModelError
+        raise kind(f"{path}: {given}{line}") from None
 
 
 def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> tuple[str, list[OpenValue]]:
@@ -59,7 +69,7 @@ def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> tuple[st
     """
 
     def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
-        tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes)
+        tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes, types=dims.types)
         try:
             _graph(path, _parsed(path), tried)
         except OpenExtentsError as found:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from modelplan.primitives.dtypes import BITS, UNPLANNED
+from modelplan.primitives.errors import ModelError
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto
@@ -19,6 +20,14 @@ Extent = int | str | None
 
 class ImpossibleError(ValueError):
     """An operator that no run can pass with the extents at hand."""
+
+
+class UntypedError(ValueError):
+    """A value whose type neither the file nor the operators tell."""
+
+
+class UntypedModelError(ModelError):
+    """A model file with such a value."""
 
 
 @dataclass(frozen=True, slots=True)

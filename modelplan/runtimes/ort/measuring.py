@@ -300,6 +300,25 @@ def blocked_values(model: str | Path) -> dict[str, str]:
         return blocked
 
 
+def value_types(model: str | Path) -> dict[str, bytes]:
+    """The types that a session infers for what the main graph of a model computes, by name, as onnx writes them.
+
+    Raises:
+        ModelError: no session loads the model, which must have its weights within its file.
+    """
+    import onnx
+
+    proto = onnx.load(model, load_external_data=False)
+    outputs = {value.name for value in proto.graph.output}
+    names = dict.fromkeys(name for node in proto.graph.node for name in node.output if name and name not in outputs)
+    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(proto, f"{folder}/all_values.onnx")
+        write_optimized(f"{folder}/all_values.onnx", "disable", f"{folder}/as_it_is.onnx")
+        graph = onnx.load(f"{folder}/as_it_is.onnx", load_external_data=False).graph
+    return {value.name: value.type.SerializeToString() for value in graph.output}
+
+
 def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
     """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it."""
     _answer({"model": str(model), "level": level, "optimized": str(path)})
