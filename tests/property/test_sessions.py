@@ -7,6 +7,7 @@ from pathlib import Path
 
 import added_operators as added
 import onnx
+import ort_files
 import pytest
 import session_models
 from hypothesis import given, settings
@@ -105,3 +106,13 @@ def test_operators_that_are_added_to_the_standard(tmp_path: Path, draw: Callable
         shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
         [found] = measure_each(path, shapes, [one], MeasuringLimits(600, 1 << 40), {})
         assert session_peak(graph, ORT).bytes == found.first == found.steady, seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["saved-extended", "saved-all"])
+@pytest.mark.parametrize("name", ["bert_like", "decoder_kv", "resnet8", "unet_small"])
+def test_files_that_a_session_has_optimised(tmp_path: Path, name: str, form: str) -> None:
+    """Of their operators too a session knows extents by name, where onnx's inference knows none."""
+    source = ort_files.MODELS / f"{name}.onnx"
+    assert ort_files.made(source, form, tmp_path) == ""
+    check(tmp_path / "m.onnx", tuple(option[len("--dim=") :] for option in ort_files.dims(onnx.load(source))))

@@ -16,14 +16,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import onnx
-from commands import run
 
 MODELS = Path(__file__).parents[2] / "models"
 #: The extents of the models that leave some open, and those of each input.
 EXTENTS = {"batch": 1, "sequence": 8, "past_sequence": 8, "past_sequence + sequence": 16}
 
+#: Seconds that an answer may take.
+_SECONDS = 3600
 #: With which exit codes each question may be refused by name: a file that a session runs is sized.
 REFUSED = {"sized": (), "predicted": (0, 1, 3), "fitted": (1, 3)}
 
@@ -157,15 +159,15 @@ def named(text: str, model: Any) -> bool:
 def asked(file: Path, options: list[str], *, fit: bool = True) -> dict[str, str]:
     """What each of the three questions answers: its exit code with what is wrong, empty where nothing is."""
     model = onnx.load(file)
-    commands: dict[str, list[object]] = {
+    questions: dict[str, list[object]] = {
         "sized": ["analyze", file, *options],
         "predicted": ["analyze", file, *options, "--measure", "0"],
     }
     if fit:
-        commands["fitted"] = ["fit", file, *options, "--least", "--force", "-o", file.with_name("fitted.onnx")]
+        questions["fitted"] = ["fit", file, *options, "--least", "--force", "-o", file.with_name("fitted.onnx")]
     found = {}
-    for question, words in commands.items():
-        done = run(*words)
+    for question, words in questions.items():
+        done = commands.run(*words)
         text = done.stdout + done.stderr
         number = any(line.startswith("  memory") for line in text.splitlines()) or question == "fitted"
         ends_well = (done.returncode == 0 and number) or (done.returncode in REFUSED[question] and named(text, model))
@@ -174,7 +176,7 @@ def asked(file: Path, options: list[str], *, fit: bool = True) -> dict[str, str]
 
 
 def main() -> int:
-    failures = 0
+    failures, commands.SECONDS = 0, _SECONDS
     for source, form in cells(sys.argv[1:]):
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
