@@ -17,6 +17,7 @@ from modelplan.formats import load_as_run
 from modelplan.planning.session_blocks import session_peak, unknown_kernels
 from modelplan.planning.session_heap import predicted_heap
 from modelplan.runtimes.ort import ORT
+from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure_each
 from modelplan.runtimes.ort.shapes import unknown_tensors
 
@@ -91,7 +92,8 @@ def test_the_projects_models(models: Path, name: str) -> None:
 @pytest.mark.parametrize("draw", added.DRAWS, ids=lambda draw: draw(added.Draw(0)).name)
 def test_operators_that_are_added_to_the_standard(tmp_path: Path, draw: Callable[[added.Draw], added.Drawn]) -> None:
     """Between operators that make what each reads, so that what lies in an operand's place shows."""
-    path, one = tmp_path / "m.onnx", SessionSettings(level="disable", arena="off", pattern=False)
+    path = tmp_path / "m.onnx"
+    one = SessionSettings(level="disable", arena="off", pattern=False, keep_outputs=False)
     if draw(added.Draw(0)).name not in added.registered():
         pytest.skip("another version of ONNX Runtime")
     for seed in range(2):
@@ -104,7 +106,7 @@ def test_operators_that_are_added_to_the_standard(tmp_path: Path, draw: Callable
         onnx.save(added.chained(drawn, {t.name: numbers.get(t.dtype, 0) for t in graph.tensors}), path)
         graph = load_as_run(path)
         shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-        [found] = measure_each(path, shapes, [one], MeasuringLimits(600, 1 << 40), {})
+        [found] = measure_each(path, shapes, [one], MeasuringLimits(600, 1 << 40), Feeds())
         assert session_peak(graph, ORT).bytes == found.first == found.steady, seed
 
 
