@@ -19,7 +19,6 @@ from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
 from modelplan.cli.progress import show_line
 from modelplan.formats.unpacking import inner_suffix, is_wrapped
-from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import ladder_report
@@ -35,7 +34,6 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
-from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.ladder import Ladder
@@ -189,14 +187,14 @@ def request_of(arguments: Namespace, chosen: Chosen | None = None) -> FitRequest
             raise RequestError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}, expected at least 0")
     if chosen is None and not arguments.least and arguments.budget is None:
         raise RequestError("--budget BYTES, --least or --target NAME has to say what to fit")
-    device = chosen.device if chosen else None
+    abi, kernels = model_options.build_of(arguments, chosen)
     stated = None if arguments.least else str(chosen.budget) if chosen and not arguments.budget else arguments.budget
     return FitRequest(
         arguments.model,
         budget=parse_memory(stated) if stated else None,
         objective=arguments.objective,
-        abi=arguments.abi or (device.abi if device else "") or USUAL_ABI,
-        kernels=with_library(model_options.kernels_of(arguments), device.kernels if device else ""),
+        abi=abi,
+        kernels=kernels,
         max_macs=share(arguments.max_macs or _MOST_MACS),
         max_ops=arguments.max_ops,
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,

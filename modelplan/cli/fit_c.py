@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Options of other runtimes with their defaults.
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--tflm": None, "--max-ops": None, "--header": None, "--c-array": None,
-    "--seconds": None,
+    "--seconds": None, "--custom": [],
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
 _FOREIGN: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
     "--header": None, "--self-test": None, "--draw": [], "--seed": 0, "--target": None,
-    "--c-array": None, "--interface": "as-is",
+    "--c-array": None, "--interface": "as-is", "--custom": [],
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
 from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
-from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_own
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library, with_own
 
 if TYPE_CHECKING:
     from modelplan.questions.model_request import Asked
@@ -142,6 +142,13 @@ class LibraryNames(tuple[str, ...]):
 def kernels_of(arguments: Namespace) -> str | None:
     """The kernel library that the arguments name, with the user's own kernels; None where they name neither."""
     return with_own(getattr(arguments, "kernels", None), getattr(arguments, "custom", ()))
+
+
+def build_of(arguments: Namespace, chosen: Chosen | None) -> tuple[str, str]:
+    """The ABI and the kernel library that the arguments name, else the target's; the library is empty for none."""
+    device = chosen.device if chosen else None
+    abi = arguments.abi or (device.abi if device else "") or USUAL_ABI
+    return abi, with_library(kernels_of(arguments), device.kernels if device else "")
 
 
 def kernel_library(word: str) -> str:

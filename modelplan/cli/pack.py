@@ -11,7 +11,6 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
-from modelplan.model.model_file import USUAL_ABI
 from modelplan.outputs.firmware import tflm_headers
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports.ladder_report import helped_line
@@ -22,7 +21,6 @@ from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import is_group
-from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -54,10 +52,8 @@ def run(arguments: Namespace) -> int:
     files.check_outputs(headers, [arguments.model])
     files.check_suffix(arguments.output, ".tflite")
     chosen = model_options.chosen_target(arguments)
-    device = chosen.device if chosen else None
-    abi = arguments.abi or (device.abi if device else "") or USUAL_ABI
-    kernels = with_library(model_options.kernels_of(arguments), device.kernels if device else "") or None
-    packed = pack(PackRequest(arguments.model, arguments.alias, kernels, abi, arguments.allocator))
+    abi, kernels = model_options.build_of(arguments, chosen)
+    packed = pack(PackRequest(arguments.model, arguments.alias, kernels or None, abi, arguments.allocator))
     if arguments.shim and is_group(packed.kernels):
         raise RequestError("--shim pins scratch, which differs by library; name the kernel library by --kernels")
     gains = packed.gains

@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING
 from modelplan.answers.shared_plan import SharedPlan, TflmArenas
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
-from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import allocators
 from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.together.parts import ShareRequest
 from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas, written_files
-from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -94,8 +92,7 @@ def run(arguments: Namespace) -> int:
     files.check_outputs(names, models.values())
     drawn = figures_asked(arguments, "SharedPlan") if arguments.draw else []
     chosen = model_options.chosen_target(arguments)
-    device = chosen.device if chosen else None
-    abi = arguments.abi or (device.abi if device else "") or USUAL_ABI
+    abi, kernels = model_options.build_of(arguments, chosen)
     capacity = parse_memory(arguments.capacity) if arguments.capacity else chosen.known_budget if chosen else None
     request = ShareRequest(
         models,
@@ -106,7 +103,7 @@ def run(arguments: Namespace) -> int:
         alias=arguments.alias,
         allocator=arguments.allocator or allocators.DEFAULT,
         abi=abi,
-        kernels=with_library(model_options.kernels_of(arguments), device.kernels if device else "") or None,
+        kernels=kernels or None,
         budget=model_options.budget_of(arguments),
         dims=arguments.dim,
         shapes=arguments.shape,
