@@ -470,16 +470,14 @@ def _quantised_attention(draw: Draw) -> Drawn:
 def _several_heads(draw: Draw) -> Drawn:
     batch, length, heads, size = draw.shape(4)
     hidden, keys = heads * size, draw.n(1, 6)
-    way = draw.n(0, 3)
+    way = draw.n(0, 2)
     attributes = {"num_heads": heads}
     query, key = draw.f(batch, length, hidden), draw.f(batch, keys, hidden)
     if way == 0:
         value = draw.f(batch, keys, heads * (size + draw.n(0, 2)))
         return Drawn("MultiHeadAttention", [query, key, value], attributes, outputs=4, absent=frozenset({1, 2}),
                      floats=frozenset({3}))  # fmt: skip
-    if way == 1:
-        return Drawn("MultiHeadAttention", [draw.f(batch, length, heads, 3, size)], attributes)
-    past = [draw.f(batch, heads, draw.n(1, 4), size)] * 2 if way == 3 else []
+    past = [draw.f(batch, heads, draw.n(1, 4), size)] * 2 if way == 2 else []
     operands = [query, draw.f(batch, length, hidden), draw.f(batch, length, hidden), None, None, None, *past]
     return Drawn("MultiHeadAttention", operands[: 8 if past else 3], attributes, outputs=4, floats=frozenset({3}))
 
@@ -603,13 +601,11 @@ def _delta(draw: Draw) -> Drawn:
     tokens, size, values, heads = draw.n(2, 5), 4 * draw.n(1, 2), 4 * draw.n(1, 2), draw.n(1, 2)
     more = heads * draw.n(1, 2)
     lead = draw.one([tokens], [2, tokens])
-    batch = 1 if len(lead) == 1 else 2
-    state = draw.f(batch, more, values, size)
-    ends = None
+    state, ends = draw.f(len(lead), more, values, size), None
     if len(lead) == 1 and draw.n(0, 1):
-        ends, state = np.array([0, 1, tokens], np.int32), draw.f(2, more, values, size)
+        ends, state = np.array([0, 1, tokens], np.int32), draw.one(None, draw.f(2, more, values, size))
     operands = [draw.f(*lead, heads, size), draw.f(*lead, heads, size), draw.f(*lead, more, values), ends, None, None,
-                draw.one(None, state)]  # fmt: skip
+                state]  # fmt: skip
     return Drawn("GatedDeltaNet", operands, {"update_rule": "linear"}, outputs=2)
 
 

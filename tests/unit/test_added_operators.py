@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from shares import share
 from modelplan import Graph, ModelError, load
 from modelplan.formats.onnx.onnx_contrib import ROWS, contributed
 from modelplan.formats.onnx.onnx_shapes import TypedNode
-from modelplan.formats.onnx.onnx_types import Type, UntypedModelError, read_type
+from modelplan.formats.onnx.onnx_types import Type, UntypedModelError, read_type, refusals
 from modelplan.primitives.dtypes import UNPLANNED
 from modelplan.questions.asking_types import load_with_types
 
@@ -80,6 +81,31 @@ def test_open_extents_pass_through_and_none_is_guessed(draw: Drawing) -> None:
                 continue
             for extent, number in zip(known.shape, by_number[name].shape or (), strict=True):
                 assert extent in (None, number, f"is {number}") or str(extent).startswith("unk"), (name, seed)
+
+
+@pytest.mark.parametrize("draw", added.DRAWS, ids=kind_of)
+def test_rules_bear_operands_of_any_rank(draw: Drawing) -> None:
+    """They tell types, or refuse the operands in words."""
+    for seed in range(share(120)):
+        drawn, rng = draw(added.Draw(seed)), np.random.default_rng(seed)
+        if (drawn.domain, drawn.kind) not in ROWS:
+            return
+        node = added.model(drawn).graph.node[0]
+        types = tuple(
+            None
+            if array is None or rng.random() < 0.1
+            else read_type(
+                helper.make_tensor_type_proto(
+                    helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype),
+                    None if rng.random() < 0.1 else rng.integers(0, 5, rng.integers(0, 6)).tolist(),
+                )
+            )
+            for array in drawn.operands
+        )
+        with suppress(*refusals()):
+            known = contributed(TypedNode(node, types, lambda operand: np.full(2, operand), None))
+            extents = [extent for known_type in known.values() for extent in known_type.shape or ()]
+            assert all(not isinstance(extent, int) or extent >= 0 for extent in extents), seed
 
 
 def test_each_operator_that_the_provider_runs_is_drawn_or_named() -> None:

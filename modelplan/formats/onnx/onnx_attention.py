@@ -59,10 +59,9 @@ def attended_state(operand: int, past: int) -> ShapeRule:
     def shape(call: TypedNode) -> Shape | None:
         if call.has(8) and call.has(past):  # written into the same memory, which is as long as it may become
             return call.shape(past)
-        batch, _, *_ = call.shape(0) or (None, None)
         heads, length, size = _heads(call, operand)
         before = at(call, past, 2) if call.has(past) else 0
-        return batch, heads, plus(before, length), size
+        return at(call, 0, 0), heads, plus(before, length), size
 
     return shape
 
@@ -150,9 +149,9 @@ def linear_state(call: TypedNode) -> Shape | None:
 def delta(call: TypedNode) -> Shape | None:
     """Of GatedDeltaNet: a row of values for each token and head; packed operands have the heads of the state."""
     query, value = call.shape(0), call.shape(2)
-    if query is not None and value is not None and len(query) == len(value):
-        heads = query[-2], value[-2]
-        most = max(heads) if all(isinstance(count, int) for count in heads) else None  # type: ignore[type-var]
+    if query is not None and value is not None and len(query) == len(value) >= _RANK_ROWS:
+        queries, values = query[-2], value[-2]
+        most = max(queries, values) if isinstance(queries, int) and isinstance(values, int) else None
         return *query[:-2], most, value[-1]
     state = call.of_rank(6, _RANK_STATE)
     return (*query[:-1], state[1], state[2]) if query is not None and not call.has(2) else None
@@ -162,11 +161,5 @@ def delta_state(call: TypedNode) -> Shape | None:
     """Of GatedDeltaNet: a matrix for each request and head."""
     if call.has(6):
         return call.shape(6)
-    query, value = call.shape(0), call.shape(2)
-    if query is None or value is None:
-        return None
-    counted = at(call, 3, 0)
-    batch = counted - 1 if isinstance(counted, int) else None
-    if not call.has(3):
-        batch = 1 if len(query) == 3 else query[0]  # type: ignore[assignment]
-    return batch, value[-2], value[-1], query[-1]
+    ends = at(call, 3, 0)  # where the tokens of each request begin, and where the last ones end
+    return ends - 1 if isinstance(ends, int) else None, at(call, 2, -2), at(call, 2, -1), at(call, 0, -1)
