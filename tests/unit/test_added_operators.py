@@ -21,6 +21,7 @@ from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import Type, UntypedModelError, read_type, refusals
 from modelplan.primitives.dtypes import UNPLANNED
 from modelplan.questions.asking_types import load_with_types
+from modelplan.questions.recomputing.writing_onnx import write_repeated
 
 SEEDS = 12
 Drawing = Callable[[added.Draw], added.Drawn]
@@ -185,3 +186,12 @@ def test_what_no_session_knows_either_is_refused_by_name(tmp_path: Path, monkeyp
     path = _unknown_to_the_reader(tmp_path, monkeypatch, "NoSuchOperator")
     with pytest.raises(UntypedModelError, match="node 1 NoSuchOperator: the type of 'b' is unknown"):
         load_with_types(str(path), ["n=5"], (), ())
+
+
+def test_a_file_with_an_operator_that_onnx_refuses_is_written_with_repetitions(tmp_path: Path) -> None:
+    drawn = next(draw for draw in added.DRAWS if kind_of(draw) == ".SimplifiedLayerNormalization")(added.Draw(0))
+    onnx.save(added.model(drawn), tmp_path / "a.onnx")
+    graph = load(tmp_path / "a.onnx")
+    assert isinstance(graph, Graph)
+    content = write_repeated((tmp_path / "a.onnx").read_bytes(), graph, graph, range(len(graph.ops)))
+    assert [node.op_type for node in onnx.load_model_from_string(content).graph.node] == [drawn.kind]

@@ -92,8 +92,8 @@ def _outputs(
     version = opsets.get(node.domain)
     given = [types.get(name) for name in node.input]
     read = tuple(None if known is None else read_type(known) for known in given)
-    if found := normalised_types(node, read, version):
-        return {name: known.proto for name, known in found.items()}
+    if normalised := normalised_types(node, read, version):
+        return {name: known.proto for name, known in normalised.items()}
     if has_row(node, version):
         typed = TypedNode(node, read, lambda operand: _constant(data.get(node.input[operand])), None)
         return {name: known.proto for name, known in contributed(typed).items()}
@@ -103,8 +103,8 @@ def _outputs(
     there = {name: types[name] for name in node.input if name}
     constants = {name: data[name] for name in there if name in data}
     imports = [onnx.helper.make_opsetid(*entry) for entry in opsets.items()]
-    made: dict[str, TypeProto] = onnx.shape_inference.infer_node_outputs(schema, node, there, constants, None, imports)
-    return {name: known for name, known in made.items() if known.WhichOneof("value")}
+    inferred: dict[str, TypeProto] = onnx.shape_inference.infer_node_outputs(schema, node, there, constants, None, imports)
+    return {name: known for name, known in inferred.items() if known.WhichOneof("value")}
 
 
 def _constant(tensor: TensorProto | None) -> Array | None:
