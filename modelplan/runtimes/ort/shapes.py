@@ -103,7 +103,7 @@ def _outputs(
     there = {name: types[name] for name in node.input if name}
     constants = {name: data[name] for name in there if name in data}
     imports = [onnx.helper.make_opsetid(*entry) for entry in opsets.items()]
-    inferred: dict[str, TypeProto] = onnx.shape_inference.infer_node_outputs(schema, node, there, constants, None, imports)
+    inferred = onnx.shape_inference.infer_node_outputs(schema, node, there, constants, None, imports)
     return {name: known for name, known in inferred.items() if known.WhichOneof("value")}
 
 
