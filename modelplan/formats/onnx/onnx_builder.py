@@ -518,14 +518,14 @@ class GraphBuilder:
         """The types of outputs of an operator that ONNX Runtime adds."""
         if self.blocked is None:
             self.blocked = blocked_weights(self.proto)
-        call = TypedNode(
+        typed = TypedNode(
             node,
             tuple(self.types[i] if i >= 0 else None for i in inputs),
             lambda operand: self.value(inputs[operand]) if operand < len(inputs) and inputs[operand] >= 0 else None,
             self.blocked.get(node.output[0]) if node.output else None,
         )
         try:
-            return contributed(call)
+            return contributed(typed)
         except refusals() as problem:
             raise ImpossibleError(f"{place}: {plain(problem)}") from None
 

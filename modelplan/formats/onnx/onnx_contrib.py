@@ -68,17 +68,17 @@ def blocked_weights(graph: GraphProto) -> dict[str, int]:
     return channels
 
 
-def contributed(call: TypedNode) -> dict[str, Type]:
+def contributed(typed: TypedNode) -> dict[str, Type]:
     """The types of outputs by name, as far as the operator settles them; of some the rank stays open.
 
     Raises:
         ValueError: operands that no run takes.
     """
     known = {}
-    for name, (shape, element) in zip(call.node.output, ROWS[call.node.domain, call.node.op_type], strict=False):
-        number = call.element(element) if isinstance(element, int) else element(call)
+    for name, (shape, element) in zip(typed.node.output, ROWS[typed.node.domain, typed.node.op_type], strict=False):
+        number = typed.element(element) if isinstance(element, int) else element(typed)
         if name and number is not None:
-            known[name] = tensor_type(number, _checked(shape(call)))
+            known[name] = tensor_type(number, _checked(shape(typed)))
     return known
 
 
@@ -91,7 +91,7 @@ def _checked(shape: Shape | None) -> Shape | None:
 
 def _zero_point(operand: int, usual: int | None) -> Callable[[TypedNode], int | None]:
     """The element type of an operand, where it is absent a usual one."""
-    return lambda call: call.element(operand) if call.has(operand) else usual
+    return lambda typed: typed.element(operand) if typed.has(operand) else usual
 
 
 def _of_float(operand: int) -> Callable[[TypedNode], int | None]:
@@ -101,37 +101,37 @@ def _of_float(operand: int) -> Callable[[TypedNode], int | None]:
 
 def _first_there(*operands: int) -> Callable[[TypedNode], int | None]:
     """The element type of the first operand that is there."""
-    return lambda call: next((call.element(operand) for operand in operands if call.has(operand)), None)
+    return lambda typed: next((typed.element(operand) for operand in operands if typed.has(operand)), None)
 
 
 def _reduced(operand: int) -> ShapeRule:
     """The shape of an operand with a last extent of 1."""
 
-    def shape(call: TypedNode) -> Shape | None:
-        known = call.shape(operand)
+    def shape(typed: TypedNode) -> Shape | None:
+        known = typed.shape(operand)
         return (*known[:-1], 1) if known else None
 
     return shape
 
 
-def _states(call: TypedNode) -> Shape:
+def _states(typed: TypedNode) -> Shape:
     """All hidden states of a recurrent operator."""
-    return (at(call, 0, 0), *_last_state(call))
+    return (at(typed, 0, 0), *_last_state(typed))
 
 
-def _last_state(call: TypedNode) -> Shape:
-    direction = call.attribute("direction")
+def _last_state(typed: TypedNode) -> Shape:
+    direction = typed.attribute("direction")
     directions = 2 if direction is not None and direction.s == b"bidirectional" else 1
-    return directions, at(call, 0, 1), call.number("hidden_size") or None
+    return directions, at(typed, 0, 1), typed.number("hidden_size") or None
 
 
-def _concatenated(call: TypedNode) -> Shape | None:
+def _concatenated(typed: TypedNode) -> Shape | None:
     """Of QLinearConcat: every third operand from the third on, joined along an axis."""
-    shapes = [call.shape(operand) for operand in range(2, len(call.types), 3)]
+    shapes = [typed.shape(operand) for operand in range(2, len(typed.types), 3)]
     first = shapes[0] if shapes else None
     if first is None or any(shape is None or len(shape) != len(first) for shape in shapes):
         return None
-    axis = call.number("axis")
+    axis = typed.number("axis")
     if not -len(first) <= axis < len(first):
         raise ValueError(f"joins along axis {axis} of {len(first)}")
     extents = [shape[axis] for shape in shapes if shape is not None]
@@ -140,149 +140,149 @@ def _concatenated(call: TypedNode) -> Shape | None:
     return (*first[:place], sum(numbers) if len(numbers) == len(extents) else None, *first[place + 1 :])
 
 
-def _expanded(call: TypedNode) -> Shape | None:
+def _expanded(typed: TypedNode) -> Shape | None:
     """Of ExpandDims: an extent of 1 more, where a constant operand says."""
-    shape, axis = call.shape(0), call.wholes(1)
+    shape, axis = typed.shape(0), typed.wholes(1)
     if shape is None or axis is None or len(axis) != 1 or not -len(shape) - 1 <= axis[0] <= len(shape):
         return None if shape is None else (None,) * (len(shape) + 1)
     place = axis[0] % (len(shape) + 1)
     return (*shape[:place], 1, *shape[place:])
 
 
-def _rows_of_blocks(call: TypedNode) -> Shape | None:
+def _rows_of_blocks(typed: TypedNode) -> Shape | None:
     """Of GatherBlockQuantized: rows of a table, of which a byte may hold several numbers."""
-    data, indices = call.shape(0), call.shape(1)
+    data, indices = typed.shape(0), typed.shape(1)
     if not data or indices is None:
         return None
-    if call.element(0) == UINT8:
-        data = (*data[:-1], times(data[-1], 8 // max(call.number("bits", 4), 1)))
-    axis = call.number("gather_axis") % len(data)
+    if typed.element(0) == UINT8:
+        data = (*data[:-1], times(data[-1], 8 // max(typed.number("bits", 4), 1)))
+    axis = typed.number("gather_axis") % len(data)
     return (*data[:axis], *indices, *data[axis + 1 :])
 
 
-def _packed_rows(call: TypedNode) -> Shape | None:
-    indices = call.shape(1)
-    return None if indices is None else (*indices, call.number("K") or None)
+def _packed_rows(typed: TypedNode) -> Shape | None:
+    indices = typed.shape(1)
+    return None if indices is None else (*indices, typed.number("K") or None)
 
 
-def _premixed(call: TypedNode) -> Shape | None:
+def _premixed(typed: TypedNode) -> Shape | None:
     """Of HyperConnectionPreMix: one of several streams, which stand along an axis of their own or behind each other."""
-    shape, branches = call.shape(0), call.number("num_branches")
+    shape, branches = typed.shape(0), typed.number("num_branches")
     if not shape:
         return None
     return (*shape[:-1], divided(shape[-1], branches)) if branches else (*shape[:-2], shape[-1])
 
 
-def _routed(call: TypedNode) -> Shape | None:
+def _routed(typed: TypedNode) -> Shape | None:
     """Of MoEGroupRouter: a number for each token and expert."""
-    logits = call.shape(0)
-    return (all_of(logits[:-1]), at(call, 1, 0)) if logits else None
+    logits = typed.shape(0)
+    return (all_of(logits[:-1]), at(typed, 1, 0)) if logits else None
 
 
-def _unfolded(call: TypedNode) -> Shape | None:
+def _unfolded(typed: TypedNode) -> Shape | None:
     """Of UnfoldTensor: pieces of an axis, which become an axis behind the last."""
-    shape, size, step = call.shape(0), call.number("size"), call.number("step", 1)
+    shape, size, step = typed.shape(0), typed.number("size"), typed.number("step", 1)
     if not shape or size < 1 or step < 1:
         return None
-    axis = call.number("dim", -1) % len(shape)
+    axis = typed.number("dim", -1) % len(shape)
     extent = shape[axis]
     pieces = (extent - size) // step + 1 if isinstance(extent, int) and extent >= size else None
     return (*shape[:axis], pieces, *shape[axis + 1 :], size)
 
 
-def _counted(call: TypedNode) -> Shape:
+def _counted(typed: TypedNode) -> Shape:
     """Of Range: as many numbers as lie between two constants, at distances that are 1 where nothing says another."""
-    values = [call.value(operand) for operand in range(3 if call.has(2) else 2)]
+    values = [typed.value(operand) for operand in range(3 if typed.has(2) else 2)]
     ends = [float(value.reshape(-1)[0]) for value in values if value is not None and value.size == 1]
     start, limit, step = (*ends, 1.0)[:3] if len(ends) == len(values) else (0.0, 0.0, 0.0)
     return (max(ceil((limit - start) / step), 0) if step and isfinite((limit - start) / step) else None,)
 
 
-def _transposed(call: TypedNode) -> Shape | None:
+def _transposed(typed: TypedNode) -> Shape | None:
     """Of ConvTransposeWithDynamicPads: that of ConvTranspose, open along maps where the paddings are not constant."""
     from onnx import helper
 
-    pads = call.wholes(2) if call.has(2) else ()
+    pads = typed.wholes(2) if typed.has(2) else ()
     if pads is None:
-        shape, weights = call.shape(0), call.shape(1)
+        shape, weights = typed.shape(0), typed.shape(1)
         if not shape or not weights or len(weights) != len(shape):
             return None
-        return (shape[0], times(weights[1], call.number("group", 1)), *(None,) * (len(shape) - 2))
-    padded = type(call.node)()
-    padded.CopyFrom(call.node)
+        return (shape[0], times(weights[1], typed.number("group", 1)), *(None,) * (len(shape) - 2))
+    padded = type(typed.node)()
+    padded.CopyFrom(typed.node)
     if pads:
         padded.attribute.append(helper.make_attribute("pads", pads))
-    return standard("ConvTranspose", 0, 1)(replace(call, node=padded))
+    return standard("ConvTranspose", 0, 1)(replace(typed, node=padded))
 
 
-def _cropped(call: TypedNode) -> Shape:
+def _cropped(typed: TypedNode) -> Shape:
     """Of CropAndResize: as many crops as regions, of a size that a constant operand says."""
-    size: tuple[Extent, ...] = call.wholes(3) or ()
+    size: tuple[Extent, ...] = typed.wholes(3) or ()
     height, width = size if len(size) == 2 else (None, None)
-    return at(call, 1, 0), at(call, 0, 1), height, width
+    return at(typed, 1, 0), at(typed, 0, 1), height, width
 
 
-def _product_by_shape(call: TypedNode) -> Shape | None:
+def _product_by_shape(typed: TypedNode) -> Shape | None:
     """Of MatMulFpQ4, whose weights are a row of bytes: their shape is a constant operand."""
-    first, shape = call.shape(0), call.wholes(2)
+    first, shape = typed.shape(0), typed.wholes(2)
     return (*first[:-1], shape[1] if shape is not None and len(shape) == 2 else None) if first else None
 
 
-def _general_product(call: TypedNode) -> Shape:
-    a, b = call.of_rank(0, 2), call.of_rank(3, 2)
-    return a[call.number("transA") != 0], b[call.number("transB") == 0]
+def _general_product(typed: TypedNode) -> Shape:
+    a, b = typed.of_rank(0, 2), typed.of_rank(3, 2)
+    return a[typed.number("transA") != 0], b[typed.number("transB") == 0]
 
 
-def _sparse_product(call: TypedNode) -> Shape:
-    sparse, b = call.types[0], call.of_rank(1, 2)
+def _sparse_product(typed: TypedNode) -> Shape:
+    sparse, b = typed.types[0], typed.of_rank(1, 2)
     dims = sparse.proto.sparse_tensor_type.shape.dim if sparse is not None else ()
-    place = call.number("transA") != 0
+    place = typed.number("transA") != 0
     rows = dims[place] if len(dims) == 2 else None
     known = rows is not None and rows.HasField("dim_value")
-    return rows.dim_value if known and rows is not None else None, b[call.number("transB") == 0]
+    return rows.dim_value if known and rows is not None else None, b[typed.number("transB") == 0]
 
 
-def _conv_state(call: TypedNode) -> Shape | None:
+def _conv_state(typed: TypedNode) -> Shape | None:
     """Of CausalConvWithState: the last inputs, as many as the next step reads."""
-    if call.has(3):
-        return call.shape(3)
-    shape, taps = call.shape(0), at(call, 1, -1)
-    if not shape or not isinstance(taps, int) or call.number("state_window"):
+    if typed.has(3):
+        return typed.shape(3)
+    shape, taps = typed.shape(0), at(typed, 1, -1)
+    if not shape or not isinstance(taps, int) or typed.number("state_window"):
         return None
-    length = (taps - 1) * call.number("dilation", 1)
-    return (shape[0], length, *shape[2:]) if call.number("channels_last") else (*shape[:-1], length)
+    length = (taps - 1) * typed.number("dilation", 1)
+    return (shape[0], length, *shape[2:]) if typed.number("channels_last") else (*shape[:-1], length)
 
 
-def _hashed(call: TypedNode) -> Shape | None:
+def _hashed(typed: TypedNode) -> Shape | None:
     """Of NGramHashMapping: a number for each head of each length of n-gram, at each token."""
-    shape = call.shape(0)
-    heads = (call.number("max_ngram_size") - 1) * call.number("n_head_per_ngram")
+    shape = typed.shape(0)
+    heads = (typed.number("max_ngram_size") - 1) * typed.number("n_head_per_ngram")
     return (*shape, heads) if shape is not None else None
 
 
-def _hash_state(call: TypedNode) -> Shape | None:
+def _hash_state(typed: TypedNode) -> Shape | None:
     """Of NGramHashMapping: the tokens that the next n-grams begin with."""
-    if call.has(3):
-        return call.shape(3)
-    return (at(call, 0, 0), call.number("max_ngram_size") - 1)
+    if typed.has(3):
+        return typed.shape(3)
+    return (at(typed, 0, 0), typed.number("max_ngram_size") - 1)
 
 
 def _captured(*last: tuple[int, int]) -> ShapeRule:
     """What is kept of so many steps for each request."""
 
-    def shape(call: TypedNode) -> Shape:
-        return (at(call, 4, 0), call.number("state_update_capacity"), *(at(call, *place) for place in last))
+    def shape(typed: TypedNode) -> Shape:
+        return (at(typed, 4, 0), typed.number("state_update_capacity"), *(at(typed, *place) for place in last))
 
     return shape
 
 
-def _delta_update(call: TypedNode) -> Shape:
-    return at(call, 6, 0), None
+def _delta_update(typed: TypedNode) -> Shape:
+    return at(typed, 6, 0), None
 
 
-def _kept_windows(call: TypedNode) -> Shape | None:
+def _kept_windows(typed: TypedNode) -> Shape | None:
     """Of Crop: the middle of an image, without a border, or as large as `scale` says from its corner on."""
-    shape, border, scale = call.shape(0), call.numbers("border"), call.numbers("scale")
+    shape, border, scale = typed.shape(0), typed.numbers("border"), typed.numbers("scale")
     if shape is None or len(shape) != 4 or len(border) != 4:
         return None
     if len(scale) == 2:
@@ -293,28 +293,28 @@ def _kept_windows(call: TypedNode) -> Shape | None:
     return (*shape[:2], rows, columns)
 
 
-def _blocked_input(call: TypedNode) -> Shape | None:
+def _blocked_input(typed: TypedNode) -> Shape | None:
     """Of ReorderInput: channels in blocks, of which the last is filled up."""
-    shape = call.shape(0)
+    shape = typed.shape(0)
     if shape is None or len(shape) < 2:
         return None
-    if call.number("channels_last"):
+    if typed.number("channels_last"):
         shape = (shape[0], shape[-1], *shape[1:-1])
     channels = shape[1]
     whole = isinstance(channels, int) and channels % _BLOCK == 0
-    return (shape[0], channels if whole else call.blocked, *shape[2:])
+    return (shape[0], channels if whole else typed.blocked, *shape[2:])
 
 
-def _unblocked_output(call: TypedNode) -> Shape | None:
+def _unblocked_output(typed: TypedNode) -> Shape | None:
     """Of ReorderOutput: as many channels as an attribute says."""
-    shape, channels = call.shape(0), call.number("channels") or None
+    shape, channels = typed.shape(0), typed.number("channels") or None
     if shape is None or len(shape) < 2:
         return None
-    return (shape[0], *shape[2:], channels) if call.number("channels_last") else (shape[0], channels, *shape[2:])
+    return (shape[0], *shape[2:], channels) if typed.number("channels_last") else (shape[0], channels, *shape[2:])
 
 
-def _scaled(call: TypedNode) -> Shape | None:
-    shape, scales = call.shape(0), call.numbers("scales")
+def _scaled(typed: TypedNode) -> Shape | None:
+    shape, scales = typed.shape(0), typed.numbers("scales")
     if shape is None or len(scales) != len(shape):
         return None
     return tuple(times(extent, factor) for extent, factor in zip(shape, scales, strict=True))
@@ -358,7 +358,7 @@ _ADDED: dict[str, Outputs] = {
     "GatedDeltaNet": _row((attention.delta, 0), (attention.delta_state, always(FLOAT)), (_delta_update, always(FLOAT))),
     "GatherBlockQuantized": _row((_rows_of_blocks, 2)),
     "GatherND": _row((standard("GatherND", 0, 1), 0)),
-    "GatherPacked": _row((_packed_rows, lambda call: call.number("output_dtype", BFLOAT16))),
+    "GatherPacked": _row((_packed_rows, lambda typed: typed.number("output_dtype", BFLOAT16))),
     "GridSample": _row((standard("GridSample", 0, 1), 0)),
     "GroupQueryAttention": _row(
         (attention.grouped, 0), (attention.grouped_state(3), _first_there(3, 0)),
@@ -376,7 +376,7 @@ _ADDED: dict[str, Outputs] = {
     "MultiHeadAttention": _row(
         (attention.attended, 0), (attention.attended_state(1, 6), 0), (attention.attended_state(2, 7), 0),
         (attention.products, 0)),
-    "MurmurHash3": _row((same(0), lambda call: UINT32 if call.number("positive", 1) else INT32)),
+    "MurmurHash3": _row((same(0), lambda typed: UINT32 if typed.number("positive", 1) else INT32)),
     "NGramHashMapping": _row((_hashed, 0), (_hash_state, 0)),
     "NGramRepeatBlock": _row((same(1), 1)),
     "NhwcMaxPool": _row((standard("MaxPool", 0, channels_last=True), 0)),
@@ -397,7 +397,7 @@ _ADDED: dict[str, Outputs] = {
     "SkipSimplifiedLayerNormalization": _skipped,
     "SparseAttention": _row((attention.grouped, 0), (same(3), 0), (same(4), 0)),
     "SparseToDenseMatMul": _row((_sparse_product, 1)),
-    "Tokenizer": _row((lambda call: (*(call.shape(0) or ()), None), 0)),
+    "Tokenizer": _row((lambda typed: (*(typed.shape(0) or ()), None), 0)),
     "TransposeMatMul": _row((product(), 0)),
     "UnfoldTensor": _row((_unfolded, 0)),
     "Unique": _row((picked(None), 0), (same(0), always(INT64)), (picked(None), always(INT64))),

@@ -88,30 +88,30 @@ def always(element: int) -> Element:
 
 def same(operand: int) -> ShapeRule:
     """The shape of an operand."""
-    return lambda call: call.shape(operand)
+    return lambda typed: typed.shape(operand)
 
 
 def picked(*extents: int | tuple[int, int] | None) -> ShapeRule:
     """Extents of operands, each an `(operand, axis)`, and numbers; None is one that only the values settle."""
 
-    def shape(call: TypedNode) -> Shape:
-        return tuple(at(call, *extent) if isinstance(extent, tuple) else extent for extent in extents)
+    def shape(typed: TypedNode) -> Shape:
+        return tuple(at(typed, *extent) if isinstance(extent, tuple) else extent for extent in extents)
 
     return shape
 
 
-def at(call: TypedNode, operand: int, axis: int) -> Extent:
+def at(typed: TypedNode, operand: int, axis: int) -> Extent:
     """The extent of an operand along an axis, None where that is not known."""
-    shape = call.shape(operand) or ()
+    shape = typed.shape(operand) or ()
     return shape[axis] if -len(shape) <= axis < len(shape) else None
 
 
 def last_is(name: str) -> ShapeRule:
     """The shape of operand 0 with the last extent that an attribute says."""
 
-    def shape(call: TypedNode) -> Shape | None:
-        first = call.shape(0)
-        return (*first[:-1], call.number(name) or None) if first else None
+    def shape(typed: TypedNode) -> Shape | None:
+        first = typed.shape(0)
+        return (*first[:-1], typed.number(name) or None) if first else None
 
     return shape
 
@@ -119,8 +119,8 @@ def last_is(name: str) -> ShapeRule:
 def broadcast(*operands: int) -> ShapeRule:
     """The common shape of operands of which the smaller ones are repeated."""
 
-    def shape(call: TypedNode) -> Shape | None:
-        shapes = [call.shape(operand) for operand in operands]
+    def shape(typed: TypedNode) -> Shape | None:
+        shapes = [typed.shape(operand) for operand in operands]
         known = [shape for shape in shapes if shape is not None]
         return joined_shape(known) if len(known) == len(shapes) else None
 
@@ -152,12 +152,12 @@ def _joined_extent(extents: Iterable[Extent]) -> Extent:
 def product(left: int = 0, right: int = 1) -> ShapeRule:
     """That of a matrix product, either operand turned as the attributes transA and transB say."""
 
-    def shape(call: TypedNode) -> Shape | None:
-        a, b = call.shape(left), call.shape(right)
+    def shape(typed: TypedNode) -> Shape | None:
+        a, b = typed.shape(left), typed.shape(right)
         if not a or not b:
             return None
-        a = _turned(a, whole=call.number("transBatchA"), last=call.number("transA"))
-        b = _turned(b, whole=call.number("transBatchB"), last=call.number("transB"))
+        a = _turned(a, whole=typed.number("transBatchA"), last=typed.number("transA"))
+        b = _turned(b, whole=typed.number("transBatchB"), last=typed.number("transB"))
         row, column = a[-2:-1], b[-1:] if len(b) > 1 else ()
         inner = {extent for extent in (a[-1], b[-2] if len(b) > 1 else b[-1]) if isinstance(extent, int)}
         if len(inner) > 1:
@@ -181,25 +181,25 @@ def standard(kind: str, *operands: int, channels_last: bool | None = False, leas
     `least`: how many of the operands have to be there.
     """
 
-    def shape(call: TypedNode) -> Shape | None:
-        there = [operand for operand in operands if call.has(operand)]
-        if len(there) < (least or len(operands)) or any(call.shape(operand) is None for operand in there):
+    def shape(typed: TypedNode) -> Shape | None:
+        there = [operand for operand in operands if typed.has(operand)]
+        if len(there) < (least or len(operands)) or any(typed.shape(operand) is None for operand in there):
             return None
-        types = {f"{place}": _of_floats(call, operand) for place, operand in enumerate(operands) if operand in there}
-        last = bool(call.number("channels_last")) if channels_last is None else channels_last
+        types = {f"{place}": _of_floats(typed, operand) for place, operand in enumerate(operands) if operand in there}
+        last = bool(typed.number("channels_last")) if channels_last is None else channels_last
         if last:
             types["0"] = _with_channels(types["0"], 1)
-        values = {f"{place}": call.value(operand) for place, operand in enumerate(operands) if operand in there}
+        values = {f"{place}": typed.value(operand) for place, operand in enumerate(operands) if operand in there}
         names = [f"{place}" if f"{place}" in types else "" for place in range(len(operands))]
-        known = _inferred(kind, names, types, {n: v for n, v in values.items() if v is not None}, call)
+        known = _inferred(kind, names, types, {n: v for n, v in values.items() if v is not None}, typed)
         return _moved(known, -1) if last and known else known
 
     return shape
 
 
-def _of_floats(call: TypedNode, operand: int) -> Type | None:
+def _of_floats(typed: TypedNode, operand: int) -> Type | None:
     """The type of an operand; bytes, for which onnx's own operator has another name, as floats."""
-    return tensor_type(FLOAT, call.shape(operand)) if call.element(operand) in (UINT8, INT8) else call.types[operand]
+    return tensor_type(FLOAT, typed.shape(operand)) if typed.element(operand) in (UINT8, INT8) else typed.types[operand]
 
 
 def _with_channels(known: Type | None, place: int) -> Type | None:
@@ -214,14 +214,14 @@ def _moved(shape: Shape, place: int) -> Shape:
 
 
 def _inferred(
-    kind: str, names: Sequence[str], types: dict[str, Type | None], values: dict[str, Array], call: TypedNode
+    kind: str, names: Sequence[str], types: dict[str, Type | None], values: dict[str, Array], typed: TypedNode
 ) -> Shape | None:
     import onnx
     from onnx import numpy_helper
 
     schema = onnx.defs.get_schema(kind, _OPSET, "")
     node = onnx.helper.make_node(kind, names, ["y"])
-    node.attribute.extend(a for a in call.node.attribute if a.name in schema.attributes)
+    node.attribute.extend(a for a in typed.node.attribute if a.name in schema.attributes)
     protos = {name: known.proto for name, known in types.items() if known is not None}
     data = {name: numpy_helper.from_array(value, name) for name, value in values.items()}
     opsets = [onnx.helper.make_opsetid("", _OPSET)]
