@@ -29,19 +29,30 @@ class Target:
         """The options that name device, kernels and ABI as they were given; without any those that are not usual."""
         if self.given:
             return self.given
-        kernels = ("--kernels", self.runtime.kernels) if self.runtime.kernels != self.runtime.usual_kernels else ()
+        kernels = kernels_words(self.runtime.kernels) if self.runtime.kernels != self.runtime.usual_kernels else ()
         whole = self.runtime.requires is not None
         return (*kernels, *(("--abi", self.abi) if whole and self.abi != USUAL_ABI else ()))
 
     @property
     def words(self) -> tuple[str, ...]:
         """All options after which a command asks about the same runtime, device, kernels and ABI."""
-        return (*without_options(self.options, "--kernels"), *self.build)
+        return (*without_options(self.options, "--kernels", "--custom"), *self.build)
 
     def with_kernels(self, runtime: Runtime) -> Target:
         """The same with the kernels of `runtime`, as if they had been named."""
-        given = (*without_options(self.given, "--kernels"), "--kernels", runtime.kernels)
+        given = (*without_options(self.given, "--kernels", "--custom"), *kernels_words(runtime.kernels))
         return replace(self, runtime=runtime, given=given)
+
+
+def kernels_words(kernels: str) -> tuple[str, ...]:
+    """The options that name a kernel library, and those that state the user's own kernels behind its name.
+
+    >>> kernels_words("esp-nn+MyFilter=64"), kernels_words("+MyFilter=64")
+    (('--kernels', 'esp-nn', '--custom', 'MyFilter=64'), ('--custom', 'MyFilter=64'))
+    """
+    library, *own = kernels.split("+")
+    named = ("--kernels", library) if library else ()
+    return (*named, *(word for stated in own for word in ("--custom", stated)))
 
 
 def without_options(words: Sequence[str], *names: str) -> tuple[str, ...]:

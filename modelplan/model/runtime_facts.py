@@ -227,7 +227,7 @@ class Runtime:
             meant = did_you_mean(self._library_name, self.library_names) or f"; there are: {names}"
             raise ValueError(f"no kernels {self.kernels!r}{meant}")
         if self.kernels != self._library_name and not self.own_kernels:
-            raise ValueError(f"kernels {self.kernels!r}: no kernels of your own are added to it")
+            raise ValueError(f"no kernels of your own (--custom) are added to {self._library_name}")
 
     @property
     def usual_kernels(self) -> str:

@@ -15,7 +15,7 @@ from modelplan.checking.verifier.subject import offline_subject, trusting_own_ke
 from modelplan.formats.files import read_model
 from modelplan.formats.onnx.onnx_open import OpenModelError
 from modelplan.model import Alternative, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
-from modelplan.model.model_file import ModelFile, Target, without_options
+from modelplan.model.model_file import ModelFile, Target, kernels_words, without_options
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
@@ -86,9 +86,9 @@ def open_on_target(request: Asked) -> tuple[Asked, ModelFile, Target]:
 
 def given_words(request: ModelRequest) -> tuple[str, ...]:
     """The options by which a request names its device, kernels and ABI."""
-    named = (("--kernels", request.kernels), ("--abi", request.abi))
     device = request.target.words if request.target else ()
-    return (*device, *(word for option, value in named if value is not None for word in (option, value)))
+    abi = ("--abi", request.abi) if request.abi else ()
+    return (*device, *kernels_words(request.kernels or ""), *abi)
 
 
 def unmodified_requirement(file: ModelFile, target: Target) -> Requirement:

@@ -10,6 +10,7 @@ from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats import load_model
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Graph
+from modelplan.primitives.errors import RefusedModelError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.questions.fed_inputs import fed_shapes
 from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
@@ -17,7 +18,7 @@ from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder
 from modelplan.rewriting.striped_tflite import ladder as tflite_ladder
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Goal
-from modelplan.runtimes.ort.measuring import check_measurable
+from modelplan.runtimes.ort.measuring import OTHER_INPUTS, SessionRefusedError, check_measurable
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
@@ -127,4 +128,7 @@ def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> Onnx
     check_measurable()
     shapes = fed_shapes(request.path, request.feeds, request.shapes) if request.feeds else request.shapes
     graph = load_model(request.path, request.dims, shapes, request.values)
-    return onnx_ladder.climb(request.path, graph, request, progress, request.seconds)
+    try:
+        return onnx_ladder.climb(request.path, graph, request, progress, request.seconds)
+    except SessionRefusedError as problem:
+        raise RefusedModelError(request.path, [str(problem)], [OTHER_INPUTS]) from None

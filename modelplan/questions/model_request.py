@@ -9,12 +9,12 @@ from modelplan import runtimes
 from modelplan.formats import load_model
 from modelplan.formats.files import read_model
 from modelplan.model import Graph, Padding, Plan, Requirement, Runtime
-from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
+from modelplan.model.model_file import USUAL_ABI, ModelFile, Target, kernels_words
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options, configured_runtime
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.option_files import FROM_FILE, JOINS, carried_plan, lists_of, overlaps_of, streams_of
-from modelplan.runtimes.tflm.kernels.own_kernels import with_library
+from modelplan.runtimes.tflm.kernels.own_kernels import check_stated, with_library
 from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ def on_target(request: Asked, file: ModelFile) -> Asked:
     device = request.target.device if request.target else None
     abi, of_device = (device.abi, device.kernels) if device else ("", "")
     kernels = with_library(request.kernels, unnamed_kernels(runtime, file, of_device))
+    check_stated(kernels, [op.kind for op in file.graph.ops])
     return replace(request, abi=request.abi or abi or USUAL_ABI, kernels=kernels)
 
 
@@ -150,9 +151,8 @@ def target_of(request: ModelRequest, graph: Graph) -> Target:
     options = Options(request.runtime, kernels=request.kernels, alignment=request.alignment, pad=request.pad)
     runtime = configured_runtime(graph, options)
     named = [(f"--{name}", getattr(request, name)) for name in ("runtime", "alignment", "pad")]
-    if runtime.kernels != runtime.usual_kernels:
-        named.append(("--kernels", runtime.kernels))
     words = [word for name, value in named if value is not None for word in (name, str(value))]
+    words += kernels_words(runtime.kernels) if runtime.kernels != runtime.usual_kernels else ()
     given = {"--dim": request.dims, "--shape": request.shapes, "--value": request.values}
     bound = [(option, text) for option, texts in given.items() for text in texts]
     bound += [("--feeds", request.feeds)] if request.feeds else []

@@ -25,6 +25,7 @@ from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.model_request import SessionAsked
 from modelplan.runtimes.ort.feeding import Feeds, feeds_of
 from modelplan.runtimes.ort.measuring import (
+    OTHER_INPUTS,
     Measured,
     MeasuringLimits,
     SessionLateError,
@@ -95,8 +96,7 @@ def session_requirement(file: ModelFile, target: Target, planned: Requirement, a
 
 def _refused(problem: SessionRefusedError) -> Requirement:
     """The requirement of a model that a session does not load or run."""
-    remedy = "other extents by --dim or --shape, or values by --value or --feeds FILE.npz, if it runs with these"
-    return Requirement(0, 0, (), f"onnxruntime {ort_version()}", refusals=(str(problem),), remedies=(remedy,))
+    return Requirement(0, 0, (), f"onnxruntime {ort_version()}", refusals=(str(problem),), remedies=(OTHER_INPUTS,))
 
 
 def other_sessions(

@@ -83,7 +83,8 @@ def _peak(stage: RunFile) -> Report:
     parts = stage.requirement.macro and stage.requirement.head < figures.height
     of = "Peak of whole maps, of which the plan keeps parts," if parts else "Peak"
     of = "Peak of the planned activations" if session or stage.requirement.measured else of
-    title = f"{of} at step {figures.peak_step}: {folded(figures.peak_op)}, {figures.activations:,} bytes alive"
+    nbytes = sum(alive.size for alive in figures.alive)
+    title = f"{of} at step {figures.peak_step}: {folded(figures.peak_op)}, {nbytes:,} bytes alive"
     peak = Section(title, (), Table((">", ">", ""), tuple(rows)))
     return [*([_settings(session)] if session else []), peak]
 

@@ -32,7 +32,7 @@ class CChange:
 
 def c_words(target: Target) -> tuple[str, ...]:
     """The options of a target that `fit --runtime c` takes: its device, and kernels that were named and plain C has."""
-    device = without_options(target.given, "--kernels", "--abi")
+    device = without_options(target.given, "--kernels", "--abi", "--custom")
     return device if c_kernels(target) == C.kernels else (*device, "--kernels", c_kernels(target))
 
 

@@ -47,6 +47,10 @@ class SessionLateError(ModelError):
     """A session was not measured in the seconds there were."""
 
 
+#: What may help where a session does not run a model.
+OTHER_INPUTS = "other extents by --dim or --shape, or values by --value or --feeds FILE.npz, if it runs with these"
+
+
 class SessionRefusedError(ModelError):
     """ONNX Runtime does not load the model, or does not run it with these inputs: says why."""
 
@@ -372,4 +376,6 @@ def refusal(problem: str) -> ModelError:
 
 
 def _not_run(problem: str) -> str:
-    return f"not run on ONNX Runtime {ort_version()}: {problem[:_LONGEST]}"
+    return (
+        f"not run on ONNX Runtime {ort_version()}: {' '.join(problem.replace(chr(92) + 'n', ' ').split())[:_LONGEST]}"
+    )

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from modelplan.primitives.byte_counts import parse_bytes
-from modelplan.primitives.errors import RequestError
+from modelplan.primitives.errors import RequestError, did_you_mean
+
+#: How the kinds of custom operators begin in a graph.
+_CUSTOM = "CUSTOM:"
 
 
 def library_of(kernels: str) -> str:
@@ -32,11 +35,31 @@ def own_part(kernels: str) -> str:
 def with_library(kernels: str | None, library: str) -> str:
     """The name of a library with the kernels that are added to it; `library` is that of one where none is named.
 
+    Kernels that are added to `library` stay, where the first name does not state them otherwise.
+
     >>> with_library(None, "all"), with_library("+MyFilter=64", "all"), with_library("esp-nn", "all")
     ('all', 'all+MyFilter=64', 'esp-nn')
+    >>> with_library("+MyFilter=64", "all+MyFilter=16+Other=8")
+    'all+MyFilter=64+Other=8'
     """
     named = kernels or ""
-    return (library_of(named) or library) + own_part(named)
+    own = {**own_kernels(library), **own_kernels(named)}
+    return (library_of(named) or library_of(library)) + "".join(f"+{name}={size}" for name, size in own.items())
+
+
+def check_stated(kernels: str, kinds: Iterable[str]) -> None:
+    """Checks that each stated kernel is for a custom operator of the model, whose operators are of `kinds`.
+
+    A model without custom operators takes any: several models may be asked about at once.
+
+    Raises:
+        RequestError: one that is for none of them.
+    """
+    custom = {kind.removeprefix(_CUSTOM) for kind in kinds if kind.startswith(_CUSTOM)}
+    for name in own_kernels(kernels) if custom else ():
+        if name not in custom:
+            meant = did_you_mean(name, custom) or f"; it has: {', '.join(sorted(custom))}"
+            raise RequestError(f"--custom {name}: the model has no such operator{meant}")
 
 
 def own_kernels(kernels: str) -> Mapping[str, int]:
