@@ -376,6 +376,5 @@ def refusal(problem: str) -> ModelError:
 
 
 def _not_run(problem: str) -> str:
-    return (
-        f"not run on ONNX Runtime {ort_version()}: {' '.join(problem.replace(chr(92) + 'n', ' ').split())[:_LONGEST]}"
-    )
+    line = " ".join(problem.replace("\\n", " ").split())
+    return f"not run on ONNX Runtime {ort_version()}: {line[:_LONGEST]}"
