@@ -81,9 +81,12 @@ def test_check_says_what_fits_after_and_it_does(kws: Path) -> None:
     assert run("check", packed, "--budget", bytes_).returncode == 0
     assert run("check", packed, "--budget", bytes_ - 1).returncode == 1
     assert declared(packed) == bytes_
-    far = run("check", kws, "--budget", "10KiB", *REFERENCE)
-    assert (far.returncode, "too much; nothing tried fits" in far.stdout) == (1, True)
-    command = f"fit {kws} --kernels reference --budget 10240 -o {kws.stem}_fitted.tflite"
+    low = run("check", kws, "--budget", "10KiB", *REFERENCE)
+    assert low.returncode == 1
+    assert re.search(r"bytes: plain C \(no TFLM\)\n +modelplan fit \S+ --runtime c --least -o net.c", low.stdout)
+    far = run("check", kws, "--budget", "1KiB", *REFERENCE)
+    assert (far.returncode, "nothing tried fits" in far.stdout) == (1, True)
+    command = f"fit {kws} --kernels reference --budget 1024 -o {kws.stem}_fitted.tflite"
     assert f"\n  try: modelplan {command}\n" in far.stdout
     assert run(*shlex.split(command), cwd=kws.parent).returncode in (0, 1)
 
