@@ -88,6 +88,7 @@ def _framer(p: Preparation) -> None:
     one_of(p, source, "input 0", "int16")
     one_of(p, result, "output 0", "int16")
     one_of(p, valid, "output 1", "bool")
+    rank_between(p, source, "input 0", 1, 6)
     frame, step, extent = _require_option(p, "frame_size"), _require_option(p, "frame_step"), source.dim(-1)
     p.require(0 < step <= extent and extent % step == 0, f"a step of {step} for frames of {extent}")
     _rings(p, source.elements // extent, -(-frame // step) * step)

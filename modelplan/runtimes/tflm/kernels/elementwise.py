@@ -163,9 +163,8 @@ def _relu6(p: Preparation) -> None:
 
 def _prelu(p: Preparation) -> None:
     source, slope, result = p.input(0), p.input(1), p.output()
-    if source.dtype == "float32":
-        for operand, what in ((source, "input 0"), (slope, "input 1"), (result, "output")):
-            rank_between(p, operand, what, 0, 4)
+    for operand, what in ((source, "input 0"), (slope, "input 1"), (result, "output")):
+        rank_between(p, operand, what, 0, 4 if source.dtype == "float32" else 6)
     if result.dtype == "int16":
         one_of(p, slope, "input 1", "int8")
 
