@@ -79,7 +79,9 @@ def searches(file: ModelFile, target: Target, needed: Requirement, capacity: int
     if not _for_tflm(file, target, needed):
         return
     graph = file.graph
-    if not why_unplannable(read_tflite(file.content, file.path), graph) and (striped := _striped_maps(graph)):
+    provable = not needed.estimate  # of operators that nobody but the user knows nothing is proved
+    plannable = provable and not why_unplannable(read_tflite(file.content, file.path), graph)
+    if plannable and (striped := _striped_maps(graph)):
         least = _least_head(graph)
         if striped >= _FEW_MAPS and _WORTH * (needed.head - least) >= needed.arena:
             seconds = _STRIPES + striped // _MAPS_IN_A_SECOND
