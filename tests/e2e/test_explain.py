@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -97,6 +98,20 @@ def test_a_model_that_the_runtime_refuses_has_reasons_only(corpus: Path, tmp_pat
     content = (corpus / "tflite" / "person_detect.tflite").read_bytes()
     path.write_bytes(content[: len(content) // 2])
     assert run("explain", path).returncode == 3
+
+
+def test_a_device_is_offered_kernels_of_its_own_processor(corpus: Path) -> None:
+    said = run("explain", corpus / "tflite" / "person_detect.tflite", "--target", "esp32s3").stdout
+    offered = set(re.findall(r"--kernels (\S+)", said))
+    assert "reference" in offered
+    assert not {name for name in offered if name.startswith("cmsis") or "p4" in name}
+    assert "cmsis" not in said
+
+
+def test_custom_operators_are_not_sent_to_litert_and_one_refusal_stands_for_many(corpus: Path) -> None:
+    said = run("explain", corpus / "wild" / "xmos_inplace_plan.tflite").stdout
+    assert "another runtime: litert" not in said
+    assert "has no plain C: there is no kernel for this kind of operator and 75 more" in " ".join(said.split())
 
 
 def test_analyze_ends_with_the_best_of_what_is_quick(corpus: Path) -> None:

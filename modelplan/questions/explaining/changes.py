@@ -40,6 +40,7 @@ from modelplan.rewriting.striped_tflite.interface import outer_conversions, with
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels import find_libraries
 from modelplan.runtimes.tflm.planner import read_plan, requests
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> Mo
     try:
         after = change.make(subject, place)
     except (ModelError, RequestError, BrokenPlanError, FixedShapeError) as problem:
-        raise RefusedChangeError(str(problem)) from None
+        first, *more = str(problem).splitlines()
+        raise RefusedChangeError(
+            first.partition("; there are ")[0] + (f" and {len(more)} more" if more else "")
+        ) from None
     costs = tuple(dict.fromkeys((*after.costs, *([change.cost] if change.cost else []))))
     written = _filled_words(change, subject, place)
     if not written.startswith("modelplan "):
@@ -230,9 +234,14 @@ def _ordered(subject: ModelSubject, _: Place) -> ModelSubject:
 
 
 def _libraries(subject: ModelSubject) -> Sequence[Place]:
-    """The other kernel libraries, of those with equal kernels the first; not the usual one, which stands for all."""
-    runtime = subject.target.runtime
+    """The other kernel libraries, of those with equal kernels the first; not the usual one, which stands for all.
+
+    For a named device they are those of its processor: no other runs on it.
+    """
+    runtime, device = subject.target.runtime, "--target" in subject.target.given
     others = [library for library in reversed(runtime.libraries) if library.name != runtime.usual_kernels]
+    if device:
+        others = [row for row in others if any(subject.target.abi in one.abis for one in find_libraries(row.name))]
     forms = {library.explains: library.name for library in others}
     return [name for explains, name in reversed(forms.items()) if explains != runtime.library.explains]
 
@@ -240,12 +249,20 @@ def _libraries(subject: ModelSubject) -> Sequence[Place]:
 def _with_library(subject: ModelSubject, place: Place) -> ModelSubject:
     runtime = runtimes.with_kernels(subject.target.runtime, str(place))
     unnamed = subject.target.runtime.kernels == runtime.usual_kernels
-    cost = f"{'if these are yours' if unnamed else 'kernels for other chips'}: {runtime.library.explains}"
+    cost = f"{'if these are yours' if unnamed else 'a program built with them'}: {runtime.library.explains}"
     return replace(subject, target=subject.target.with_kernels(runtime), costs=(*subject.costs, cost))
+
+
+#: The custom operators that LiteRT's own resolver registers (tensorflow/lite/core/kernels/register.cc).
+_LITERT_CUSTOM = {
+    f"CUSTOM:{name}" for name in ("NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess")
+}
 
 
 def _runtimes(subject: ModelSubject) -> Sequence[Place]:
     left_out = {subject.target.runtime.name, C.name}  # what plain C needs is no figure of whole tensors
+    if any(op.kind.startswith("CUSTOM:") and op.kind not in _LITERT_CUSTOM for op in subject.graph.ops):
+        left_out.add("litert")
     return [row.name for row in RUNTIMES.values() if row.name not in left_out and subject.graph.format in row.runs]
 
 
