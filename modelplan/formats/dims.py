@@ -43,6 +43,15 @@ def dim_option(symbol: str, extent: int | str, sign: str = "=") -> str:
     return f"--dim {shlex.quote(f'{symbol}{sign}{extent}')}"
 
 
+def shape_text(name: str, shape: Sequence[int]) -> str:
+    """The shape of a value as `--shape` takes it.
+
+    >>> shape_text("x", (1, 3))
+    'x=1,3'
+    """
+    return f"{name}={','.join(map(str, shape))}"
+
+
 def shape_option(name: str, shape: Sequence[int | str]) -> str:
     """The option that gives a tensor its shape, quoted for a shell."""
     extents = ",".join(map(str, shape))

@@ -56,8 +56,10 @@ class Rewritten:
     refusal: str = ""
 
 
-def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), values: Sequence[str] = ()) -> ModelFile:
-    """The model file `path`, with what it leaves open as `load` takes it.
+def load_file(
+    path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), values: Sequence[str] = (), feeds: str = ""
+) -> ModelFile:
+    """The model file `path`, with what it leaves open as `load` takes it; extents are proposed for inputs of `feeds`.
 
     Raises:
         ModelError: it cannot be read; where extents stay open, it names some with which a session runs.
@@ -67,7 +69,7 @@ def load_file(path: str, dims: Sequence[str] = (), shapes: Sequence[str] = (), v
     except OpenModelError as problem:
         from modelplan.questions.proposing import with_proposal  # here, since it starts processes
 
-        raise ModelError(with_proposal(problem, path, dims, shapes, values)) from None
+        raise ModelError(with_proposal(problem, path, (dims, shapes, values), feeds)) from None
     return ModelFile(path, read_model(path), graph)
 
 
@@ -79,7 +81,7 @@ def open_on_target(request: Asked) -> tuple[Asked, ModelFile, Target]:
         RequestError: the request names what there is not.
     """
     request, given = with_fed_shapes(request), given_words(request)
-    file = load_file(request.path, request.dims, request.shapes, request.values)
+    file = load_file(request.path, request.dims, request.shapes, request.values, request.feeds or "")
     request = on_target(request, file)
     return request, file, replace(target_of(request, file.graph), given=given)
 

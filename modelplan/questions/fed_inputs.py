@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from modelplan.formats.dims import parsed
+from modelplan.formats import load_model
+from modelplan.formats.dims import parsed, shape_text
+from modelplan.formats.onnx.onnx_open import OpenModelError
+from modelplan.formats.onnx.onnx_types import UntypedModelError
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.model_request import Asked
@@ -17,27 +20,55 @@ from modelplan.runtimes.ort.feeding import arrays_in
 if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
+    from modelplan.questions.proposing import Given
+
 
 def with_fed_shapes(request: Asked) -> Asked:
-    """The request with the shapes of the arrays in its file of inputs, if it names one.
+    """The request with the shapes of the arrays in its file of inputs, if it names one, as `fed_shapes` gives them.
 
     Raises:
-        RequestError: the file cannot be read, or an array is none of the model's inputs, or has another type or shape.
-        ModelError: the model cannot be read.
+        RequestError, ModelError: as `fed_shapes`.
     """
     if not request.feeds:
         return request
-    return replace(request, shapes=fed_shapes(request.path, request.feeds, request.shapes))
+    given = request.dims, request.shapes, request.values
+    return replace(request, shapes=fed_shapes(request.path, request.feeds, given))
 
 
-def fed_shapes(path: str, feeds: str, shapes: Sequence[str]) -> tuple[str, ...]:
+def fed_shapes(path: str, feeds: str, given: Given) -> tuple[str, ...]:
     """The options `--shape` with those of the arrays in `feeds`, which fit the inputs of the model `path`.
 
+    Where the file has every input, what is open inside gets the extents of a session's run with them.
+
+    Args:
+        path: the model.
+        feeds: a .npz file.
+        given: the options `--dim`, `--shape` and `--value`.
+
     Raises:
-        RequestError, ModelError: as `with_fed_shapes`.
+        RequestError: the file cannot be read, or an array is none of the model's inputs, or has another type or shape.
+        ModelError: the model cannot be read, or a session does not run with these inputs.
     """
     if inner_suffix(path) != ".onnx":
         raise RequestError(f"--feeds is for sessions of ONNX Runtime, and {path} is no .onnx file")
+    dims, shapes, values = given
+    outer = (*shapes, *_input_shapes(path, feeds, shapes))
+    if _declared(path).keys() - arrays_in(feeds).keys():
+        return outer
+    try:
+        load_model(path, dims, outer, values)
+    except OpenModelError as problem:
+        from modelplan.questions.proposing import fed_extents  # here, since it starts processes
+
+        inner = fed_extents(problem, path, (dims, outer, values), feeds)
+        return (*outer, *(shape_text(name, shape) for name, shape in inner.items()))
+    except UntypedModelError:
+        return outer  # who loads the file asks a session for its types
+    return outer
+
+
+def _input_shapes(path: str, feeds: str, shapes: Sequence[str]) -> tuple[str, ...]:
+    """The options `--shape` of the arrays in `feeds` that are not given."""
     arrays, inputs = arrays_in(feeds), _declared(path)
     given = parsed((), shapes).shapes
     for name, array in arrays.items():
@@ -49,8 +80,7 @@ def fed_shapes(path: str, feeds: str, shapes: Sequence[str]) -> tuple[str, ...]:
             raise RequestError(
                 f"--feeds {feeds}: {name!r} is {list(array.shape)}, but --shape says {list(given[name])}"
             )
-    more = (f"{name}={','.join(map(str, array.shape))}" for name, array in arrays.items() if name not in given)
-    return (*shapes, *more)
+    return tuple(shape_text(name, array.shape) for name, array in arrays.items() if name not in given)
 
 
 def _declared(path: str) -> Mapping[str, ValueInfoProto]:

@@ -126,7 +126,8 @@ def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> Onnx
         RequestError: a rung that there is not, or ONNX Runtime cannot be measured here.
     """
     check_measurable()
-    shapes = fed_shapes(request.path, request.feeds, request.shapes) if request.feeds else request.shapes
+    given = request.dims, request.shapes, request.values
+    shapes = fed_shapes(request.path, request.feeds, given) if request.feeds else request.shapes
     graph = load_model(request.path, request.dims, shapes, request.values)
     try:
         return onnx_ladder.climb(request.path, graph, request, progress, request.seconds)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from modelplan.formats import load_model
-from modelplan.formats.dims import Dims, parsed, shape_option
+from modelplan.formats.dims import Dims, parsed, shape_option, shape_text
 from modelplan.formats.files import read_model
 from modelplan.formats.onnx.onnx_open import (
     MOST_ROUNDS,
@@ -31,12 +31,19 @@ _TRIES = 8
 Shapes = dict[str, tuple[int, ...]]
 
 
-def with_proposal(
-    problem: OpenModelError, path: str, dims: Sequence[str], shapes: Sequence[str], values: Sequence[str]
-) -> str:
+Given = tuple[Sequence[str], Sequence[str], Sequence[str]]
+
+
+def with_proposal(problem: OpenModelError, path: str, given: Given, feeds: str = "") -> str:
     """The message of a problem with extents of inputs that a session runs with, and of what is open inside in that run.
 
     Where no session can be made, the message stays as it is: extents with which the file can be read.
+
+    Args:
+        problem: what is open.
+        path: the model.
+        given: the options `--dim`, `--shape` and `--value`.
+        feeds: a .npz file of inputs; empty: all are drawn.
     """
     if is_wrapped(path) or not Path(path).is_file() or Path(path).stat().st_size > _MOST_BYTES:
         return str(problem)
@@ -46,15 +53,26 @@ def with_proposal(
         return str(problem)
     for size in SIZES:
         try:
-            open_values, tried = _run(problem, path, (dims, shapes, values), size)
+            open_values, tried = _run(problem, path, given, feeds, size)
         except ModelPlanError:
             continue  # these extents do not go together; the next ones may
         return with_shapes(problem, open_values, tried)
     return without_example(problem)
 
 
+def fed_extents(problem: OpenModelError, path: str, given: Given, feeds: str) -> Shapes:
+    """The extents of all that is open in a run with the inputs of the file `feeds`, which has each of them.
+
+    Raises:
+        RequestError: onnxruntime is not installed.
+        ModelError: the session does not run with these inputs.
+    """
+    check_measurable()
+    return _run(problem, path, given, feeds, SIZES[0])[1]
+
+
 def _run(
-    problem: OpenModelError, path: str, given: tuple[Sequence[str], Sequence[str], Sequence[str]], size: int
+    problem: OpenModelError, path: str, given: Given, feeds_file: str, size: int
 ) -> tuple[list[OpenValue], Shapes]:
     """What is open, and the extents of all of it in a run whose inputs have guessed ones.
 
@@ -65,7 +83,7 @@ def _run(
     open_values = list(problem.values)
     tried = guess_shapes([value for value in open_values if value.is_input], size)
     inputs = _input_shapes(path, parsed(dims, shapes, values), tried)
-    feeds = feeds_of(parsed((), (), values).values, "")
+    feeds = feeds_of(parsed((), (), values).values, feeds_file)
     for _ in range(MOST_ROUNDS):
         inner: Mapping[str, Sequence[int]] = {value.name: () for value in open_values if not value.is_input}
         answer = reach(path, inputs, Aim(inner, {}), MeasuringLimits(_SECONDS, 0), feeds, tries=_TRIES)
@@ -73,18 +91,13 @@ def _run(
             raise ModelError(answer["problem"] or "a value stands in a body")
         tried |= {name: tuple(shape) for name, shape in answer["shapes"].items()}
         try:
-            load_model(path, dims, (*shapes, *(_option(name, shape) for name, shape in tried.items())), values)
+            load_model(path, dims, (*shapes, *(shape_text(name, shape) for name, shape in tried.items())), values)
         except OpenModelError as more:
             open_values += [value for value in more.values if value.name not in tried]
             tried |= guess_shapes([value for value in more.values if value.is_input], size)
         else:
             return open_values, tried
     raise ModelError("more and more stays open")
-
-
-def _option(name: str, shape: Sequence[int]) -> str:
-    """What `shape_option` says, as `load` takes it."""
-    return f"{name}={','.join(map(str, shape))}"
 
 
 def _input_shapes(path: str, dims: Dims, tried: Shapes) -> Shapes:

@@ -106,6 +106,16 @@ def test_inputs_come_from_a_file(regulator: Path, tmp_path: Path) -> None:
     assert "none.npz: No such file" in run("check", "--config", config).stderr
 
 
+def test_a_file_of_all_inputs_settles_what_is_open_inside(regulator: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", durations=np.full(8, 250, np.int64))
+    fed = ("--feeds", tmp_path / "in.npz")
+    assert "--shape frames=2000" in run("analyze", regulator, *fed).stdout
+    for budget, code in (("4MiB", 1), ("1GiB", 0)):
+        assert run("check", regulator, *fed, "--budget", budget).returncode == code
+    done = run("fit", regulator, *fed, "--least", "-o", tmp_path / "out.onnx")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
