@@ -120,6 +120,9 @@ def _remarks(source: ProblemSource, bound: int) -> tuple[str, ...]:
     lines = [f"hardness by idealloc's figures {hard.compound:.2f}: {spreads}"]
     if own:
         lines.append(f"{own.runtime} by itself, file order and its own sharing ({own.allocator}): {human(own.height)}")
+    if source.plan is not None and source.plan.requirement is not None:
+        refusals = source.plan.requirement.refusals
+        lines += [f"{source.plan.runtime.name} would not run it: {refusal}" for refusal in refusals]
     if source.planned is not None:
         lines.append(planned_words(source.planner, bounds.height(source.problem, source.planned), bound))
     return tuple(lines)

@@ -69,3 +69,9 @@ def test_they_are_for_tflm_alone(strange: Path) -> None:
     assert (done.returncode, "(--custom)" in done.stderr) == (2, True)
     done = run("fit", strange, "--runtime", "c", "--custom", "Mine=5", "-o", strange.parent / "net.c")
     assert (done.returncode, "--custom is for files that TFLM runs" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["compare", "recompute"])
+def test_figures_of_a_file_that_does_not_run_say_so(strange: Path, command: str) -> None:
+    assert "tflm would not run it: op 1 Mine" in run(command, strange).stdout
+    assert "would not run it" not in run(command, strange, "--custom", "Mine=0").stdout

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from modelplan.answers.recomputation import Curve, Repeated
 from modelplan.checking.recomputation_replay import check_repeated
-from modelplan.formats import load_model
 from modelplan.model import Graph, bounds
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
-from modelplan.questions.model_request import ModelRequest, planning_options
+from modelplan.questions.alternatives import open_on_target, unmodified_requirement
+from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.questions.option_files import FROM_FILE
 from modelplan.questions.recomputing import bounding, exact, greedy
 from modelplan.questions.recomputing.repeating import repeated
@@ -59,11 +59,14 @@ def recompute(request: RecomputeRequest) -> Curve:
         ModelError: the file cannot be read.
         RequestError: streams, a finished plan and others that say nothing of repeated operators.
     """
-    graph = load_model(request.path, request.dims, request.shapes, request.values)
+    request, file, target = open_on_target(request)
     if request.allocator == FROM_FILE:
         raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
-    options, most = planning_options(request, graph), request.most_work
-    return curve_of(graph, options, most_work=most, budget=request.budget, seconds=request.seconds)
+    needed = unmodified_requirement(file, target)
+    options, most = planning_options(with_deciding_kernels(request, needed), file.graph), request.most_work
+    curve = curve_of(file.graph, options, most_work=most, budget=request.budget, seconds=request.seconds)
+    refused = (f"{target.runtime.name} would not run it: {refusal}" for refusal in needed.refusals)
+    return replace(curve, remarks=(*curve.remarks, *refused))
 
 
 def curve_of(
