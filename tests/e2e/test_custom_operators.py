@@ -57,13 +57,6 @@ def test_a_written_file_remembers_them_and_takes_others(strange: Path) -> None:
     assert "1,000 bytes for each Mine" in run("analyze", out, "--custom", "Mine=1000").stdout
 
 
-def test_a_file_is_equal_to_itself_whatever_its_operators_do(strange: Path) -> None:
-    same = strange.parent / "same.tflite"
-    same.write_bytes(strange.read_bytes())
-    done = run("verify", strange, "--against", same, "--quick")
-    assert (done.returncode, "both files are the same" in done.stdout) == (0, True)
-
-
 def test_they_are_for_tflm_alone(strange: Path) -> None:
     done = run("analyze", strange, "--runtime", "litert", "--custom", "Mine=5")
     assert (done.returncode, "(--custom)" in done.stderr) == (2, True)

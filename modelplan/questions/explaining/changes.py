@@ -241,7 +241,9 @@ def _libraries(subject: ModelSubject) -> Sequence[Place]:
     runtime, device = subject.target.runtime, "--target" in subject.target.given
     others = [library for library in reversed(runtime.libraries) if library.name != runtime.usual_kernels]
     if device:
-        others = [row for row in others if any(subject.target.abi in one.abis for one in find_libraries(row.name))]
+        others = [
+            row for row in others if any(subject.target.abi in library.abis for library in find_libraries(row.name))
+        ]
     forms = {library.explains: library.name for library in others}
     return [name for explains, name in reversed(forms.items()) if explains != runtime.library.explains]
 
