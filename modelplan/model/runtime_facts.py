@@ -194,6 +194,7 @@ class Runtime:
         runs: the file formats that it takes as they are; none for a runtime that a compiler feeds.
         interprets: whether its interpreter takes memory beside what it plans, which is measured where it is installed.
         own_kernels: whether its users add kernels of their own, which then stand in `kernels`.
+        custom_kinds: the custom operators that it runs as it is delivered; None where that is not known.
 
     Raises:
         ValueError: `kernels` is none of `libraries`.
@@ -220,6 +221,7 @@ class Runtime:
     runs: tuple[str, ...] = ()
     own_kernels: bool = False
     interprets: bool = False
+    custom_kinds: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if self._library_name not in self.library_names:
@@ -228,6 +230,11 @@ class Runtime:
             raise ValueError(f"no kernels {self.kernels!r}{meant}")
         if self.kernels != self._library_name and not self.own_kernels:
             raise ValueError(f"no kernels of your own (--custom) are added to {self._library_name}")
+
+    def lacks_a_custom_kernel(self, graph: Graph) -> bool:
+        """Whether a custom operator of the graph is known to be none of those that the runtime is delivered with."""
+        kinds = {op.kind for op in graph.ops if op.kind.startswith("CUSTOM:")}
+        return self.custom_kinds is not None and not kinds <= self.custom_kinds
 
     @property
     def usual_kernels(self) -> str:

@@ -255,17 +255,10 @@ def _with_library(subject: ModelSubject, place: Place) -> ModelSubject:
     return replace(subject, target=subject.target.with_kernels(runtime), costs=(*subject.costs, cost))
 
 
-#: The custom operators that LiteRT's own resolver registers (tensorflow/lite/core/kernels/register.cc).
-_LITERT_CUSTOM = {
-    f"CUSTOM:{name}" for name in ("NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess")
-}
-
-
 def _runtimes(subject: ModelSubject) -> Sequence[Place]:
     left_out = {subject.target.runtime.name, C.name}  # what plain C needs is no figure of whole tensors
-    if any(op.kind.startswith("CUSTOM:") and op.kind not in _LITERT_CUSTOM for op in subject.graph.ops):
-        left_out.add("litert")
-    return [row.name for row in RUNTIMES.values() if row.name not in left_out and subject.graph.format in row.runs]
+    others = [row for row in RUNTIMES.values() if row.name not in left_out and subject.graph.format in row.runs]
+    return [row.name for row in others if not row.lacks_a_custom_kernel(subject.graph)]
 
 
 def _on_runtime(subject: ModelSubject, place: Place) -> ModelSubject:

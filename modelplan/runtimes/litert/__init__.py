@@ -7,6 +7,11 @@ from modelplan.ops.op_facts import TFLITE_RESHAPES
 
 _OVERWRITES = {**dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), (0, 1)), "SOFTMAX": (0,), "DYNAMIC_UPDATE_SLICE": (0,)}
 
+#: What its own resolver registers (tensorflow/lite/core/kernels/register.cc).
+_CUSTOM_KINDS = frozenset(
+    f"CUSTOM:{name}" for name in ("NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess")
+)
+
 LITERT = Runtime(
     "litert",
     alignment=64,
@@ -17,6 +22,7 @@ LITERT = Runtime(
     inputs="live",
     runs=("tflite",),
     interprets=True,
+    custom_kinds=_CUSTOM_KINDS,
     sharing=Sharing(
         views=TFLITE_RESHAPES | {"BITCAST"},
         overwrites=_OVERWRITES,
