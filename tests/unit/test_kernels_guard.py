@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from resolvers import resolver
 
 from modelplan.outputs.firmware.kernels_guard import guard_of
 from modelplan.outputs.firmware.model_source import model_header, model_source
@@ -15,19 +16,7 @@ from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import ALL, KERNELS
 
 #: As much of TFLM's resolver as the header uses.
-RESOLVER = """
-#pragma once
-enum TfLiteStatus { kTfLiteOk = 0, kTfLiteError = 1 };
-namespace tflite {
-template <unsigned count> struct MicroMutableOpResolver {
-  TfLiteStatus AddConv2D() { return kTfLiteOk; }
-  TfLiteStatus AddDepthwiseConv2D() { return kTfLiteOk; }
-  TfLiteStatus AddFullyConnected() { return kTfLiteOk; }
-  TfLiteStatus AddMean() { return kTfLiteOk; }
-  TfLiteStatus AddSoftmax() { return kTfLiteOk; }
-};
-}
-"""
+RESOLVER = resolver(("Conv2D", "DepthwiseConv2D", "FullyConnected", "Mean", "Softmax"))
 CMSIS_NN = (
     "namespace tflite {\n"
     + "".join(

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from resolvers import resolver
 
 from modelplan.formats import load_model
 from modelplan.outputs.firmware.tflm_headers import arena_header, shim_header
@@ -17,19 +18,7 @@ from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTe
 from modelplan.runtimes.tflm.planner import Request
 
 #: As much of TFLM's headers as ours use.
-RESOLVER = """
-#pragma once
-enum TfLiteStatus { kTfLiteOk = 0, kTfLiteError = 1 };
-namespace tflite {
-template <unsigned count> struct MicroMutableOpResolver {
-  TfLiteStatus AddConv2D() { return kTfLiteOk; }
-  TfLiteStatus AddDepthwiseConv2D() { return kTfLiteOk; }
-  TfLiteStatus AddAveragePool2D() { return kTfLiteOk; }
-  TfLiteStatus AddReshape() { return kTfLiteOk; }
-  TfLiteStatus AddSoftmax() { return kTfLiteOk; }
-};
-}
-"""
+RESOLVER = resolver(("Conv2D", "DepthwiseConv2D", "AveragePool2D", "Reshape", "Softmax"))
 PLAN = """
 #pragma once
 #include <stdint.h>

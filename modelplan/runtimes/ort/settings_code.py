@@ -32,6 +32,26 @@ def _pieces(settings: SessionSettings, model: str) -> Iterator[tuple[list[str], 
         [f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}"],
         [f"options.SetGraphOptimizationLevel(GraphOptimizationLevel::{level});"],
     )
+    yield from _option_pieces(settings)
+    yield (
+        [f"session = onnxruntime.InferenceSession({model!r}, options, providers=['CPUExecutionProvider'])"],
+        [f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);"],
+    )
+    if not settings.keep_outputs:
+        yield (
+            ["# let go of what session.run returned before the next run, as by `del outputs`"],
+            ["// let go of what session.Run returned before the next run, or bind outputs of the program's own"],
+        )
+    if settings.shrink:
+        shrink = '"memory.enable_memory_arena_shrinkage", "cpu:0"'
+        yield (
+            ["run = onnxruntime.RunOptions()", f"run.add_run_config_entry({shrink})  # give it to session.run"],
+            ["Ort::RunOptions run;", f"run.AddConfigEntry({shrink});  // give it to session.Run"],
+        )
+
+
+def _option_pieces(settings: SessionSettings) -> Iterator[tuple[list[str], list[str]]]:
+    """What sets threads, arena, pattern and order."""
     threads = settings.threads
     yield [f"options.intra_op_num_threads = {threads}"], [f"options.SetIntraOpNumThreads({threads});"]
     if settings.arena == "off":
@@ -54,21 +74,6 @@ def _pieces(settings: SessionSettings, model: str) -> Iterator[tuple[list[str], 
     if settings.order == "priority":
         only = "// the priority-based order can be chosen in Python only"
         yield ["options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED"], [only]
-    yield (
-        [f"session = onnxruntime.InferenceSession({model!r}, options, providers=['CPUExecutionProvider'])"],
-        [f"Ort::Session session(env, {json.dumps(model, ensure_ascii=False)}, options);"],
-    )
-    if not settings.keep_outputs:
-        yield (
-            ["# let go of what session.run returned before the next run, as by `del outputs`"],
-            ["// let go of what session.Run returned before the next run, or bind outputs of the program's own"],
-        )
-    if settings.shrink:
-        shrink = '"memory.enable_memory_arena_shrinkage", "cpu:0"'
-        yield (
-            ["run = onnxruntime.RunOptions()", f"run.add_run_config_entry({shrink})  # give it to session.run"],
-            ["Ort::RunOptions run;", f"run.AddConfigEntry({shrink});  // give it to session.Run"],
-        )
 
 
 def changed_options(settings: SessionSettings, usual: SessionSettings) -> list[str]:
