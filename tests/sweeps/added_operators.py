@@ -122,6 +122,8 @@ def _value(rt: Any, drawn: Drawn, place: int) -> Any:
     return rt.OrtValue.ort_value_from_sparse_tensor(thin)
 
 
+#: The release of ONNX Runtime that the drawn nodes fit.
+_RELEASE = (1, 32)
 DOMAINS = ("com.microsoft", "com.microsoft.nchwc")
 
 
@@ -897,6 +899,13 @@ DRAWS: list[Callable[[Draw], Drawn]] = [
     _dropped("ParametricSoftplus", alpha=1.0, beta=1.0), _dropped("Scale"), _dropped("ScaledTanh", alpha=1.0, beta=1.0),
     _scaled_image, _image_without_border, _dynamic_slice,
 ]  # fmt: skip
+
+
+def is_older() -> bool:
+    """Whether this ONNX Runtime is older than the one whose kernels the drawn nodes fit; some crash older ones."""
+    import onnxruntime as rt
+
+    return tuple(map(int, rt.__version__.split(".")[:2])) < _RELEASE
 
 
 def registered() -> set[str]:

@@ -34,7 +34,7 @@ def kind_of(draw: Drawing) -> str:
 @pytest.mark.parametrize("draw", added.DRAWS, ids=kind_of)
 def test_types_are_those_of_a_session(draw: Drawing, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    if kind_of(draw) not in added.registered():
+    if added.is_older() or kind_of(draw) not in added.registered():
         pytest.skip("another version of ONNX Runtime")
     for seed in range(share(SEEDS)):
         drawn = draw(added.Draw(seed))
@@ -137,10 +137,17 @@ def test_channels_in_blocks_are_as_many_as_the_weights_that_read_them_have(tmp_p
         }  # fmt: skip
 
 
+#: onnx's own inference of a Conv, which that of FusedConv goes by, compares ranks only in newer releases.
+_COMPARES_RANKS = pytest.mark.skipif(
+    tuple(map(int, onnx.__version__.split(".")[:2])) < (1, 22), reason="onnx infers a Conv without comparing ranks"
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "shapes", "attributes"),
     [("QLinearAdd", ([2, 3], [], [], [2, 4], [], [], [], []), {}), ("FusedMatMul", ([2, 3], [4, 5]), {}),
-     ("FusedConv", ([1, 2, 3, 3], [4, 3, 1]), {}), ("QLinearConcat", ([], [], [2, 3]), {"axis": 5}),
+     pytest.param("FusedConv", ([1, 2, 3, 3], [4, 3, 1]), {}, marks=_COMPARES_RANKS),
+     ("QLinearConcat", ([], [], [2, 3]), {"axis": 5}),
      ("MatMulNBits", ([2, 3], [4, 5], [2]), {"N": -4})],
 )  # fmt: skip
 def test_operands_that_do_not_go_together_are_refused_by_name(
