@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from modelplan.model import Graph, Op
+from modelplan.ops.access import AccessMap
+from modelplan.ops.access.builders import ShapedOp
 from modelplan.ops.op_facts import OpFacts
 
 _UNKNOWN = OpFacts()
@@ -25,4 +28,14 @@ def facts(format: str, kind: str) -> OpFacts:  # noqa: A002
     return OPERATORS.get(kind, _UNKNOWN)
 
 
-__all__ = ["OpFacts", "facts"]
+def access_of(graph: Graph, op: Op, output: int = 0) -> AccessMap | None:
+    """Which elements of its operands each element of a result of an operator is made of.
+
+    None where that is not known or not said, and of a result that is absent: each operand may be read whole.
+    """
+    build = facts(graph.format, op.kind).access
+    there = output < len(op.outputs) and op.outputs[output] >= 0
+    return build(ShapedOp.of(graph, op, output)) if build and there else None
+
+
+__all__ = ["OpFacts", "access_of", "facts"]

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from math import prod
-
 from modelplan.model import Graph, Op, Tensor
-from modelplan.primitives.dtypes import BITS
 
 Numbers = tuple[int, ...]
 
@@ -53,126 +48,22 @@ def unchanged(op: Op) -> bool:
 # -- views -------------------------------------------------------------------------------------------------------------
 
 
-def same_type(graph: Graph, op: Op) -> int | None:
-    """A cast to the type that the operand has already."""
-    return 0 if both(graph, op) else None
-
-
-def same_width(graph: Graph, op: Op) -> int | None:
+def same_width(graph: Graph, op: Op) -> bool:
     """A reinterpretation of the same bytes."""
     x, y = source(graph, op), result(graph, op)
-    return 0 if x and y and x.nbytes == y.nbytes else None
+    return x is not None and y is not None and x.nbytes == y.nbytes
 
 
-def no_growth(graph: Graph, op: Op) -> int | None:
-    """A repetition or broadcast that repeats nothing."""
-    pair = both(graph, op)
-    return 0 if pair and _squeezed(pair[0].shape) == _squeezed(pair[1].shape) else None
-
-
-def single(graph: Graph, op: Op) -> int | None:
-    """A join of a single operand."""
-    pair = both(graph, op)
-    return 0 if pair and len(op.reads) == len(op.inputs) == 1 and unchanged(op) else None
-
-
-def nothing_reduced(graph: Graph, op: Op) -> int | None:
-    """A reduction over axes of extent 1 only."""
-    pair = both(graph, op)
-    return 0 if pair and prod(pair[0].shape) == prod(pair[1].shape) and unchanged(op) else None
-
-
-def no_padding(graph: Graph, op: Op) -> int | None:
-    """Padding by nothing on every side."""
-    pads = numbers(op, "operand 1") or numbers(op, "pads") or numbers(op, "paddings")
-    return 0 if both(graph, op) and pads is not None and not any(pads) else None
-
-
-def unit_block(graph: Graph, op: Op) -> int | None:
-    """Depth to space and back with block 1."""
-    size = number(op, "block_size", 0) or number(op, "blocksize", 0)
-    return 0 if both(graph, op) and size == 1 else None
-
-
-def kept_order(graph: Graph, op: Op) -> int | None:
-    """A transposition that moves only axes of extent 1."""
-    pair = both(graph, op)
-    if pair is None:
-        return None
-    rank = len(pair[0].shape)
-    usual = tuple(reversed(range(rank))) if rank < 2 and op.kind == "Transpose" else None
-    order = numbers(op, "perm") or numbers(op, "operand 1") or usual
-    if order is None or sorted(order) != list(range(rank)):
-        return None
-    moved = [axis for axis in order if pair[0].shape[axis] != 1]
-    return 0 if moved == sorted(moved) else None
-
-
-def inference(graph: Graph, op: Op) -> int | None:
+def inference(graph: Graph, op: Op) -> bool:
     """A Dropout in inference mode or with ratio 0."""
     if not both(graph, op):
-        return None
+        return False
     if op.version < 7:
-        return 0 if number(op, "is_test", 0) else None
+        return bool(number(op, "is_test", 0))
     if op.version < 12 or len(op.inputs) < 3 or op.inputs[2] < 0:
-        return 0
+        return True
     mode = numbers(op, "operand 2")
-    return 0 if mode is not None and not any(mode) else None
-
-
-def slice_start(graph: Graph, op: Op) -> int | None:
-    """A TFLite SLICE of whole blocks along the outermost axis that is not 1."""
-    begin = numbers(op, "operand 1")
-    return _block(graph, op, begin) if begin is not None else None
-
-
-def strided_slice_start(graph: Graph, op: Op) -> int | None:
-    """A TFLite STRIDED_SLICE of whole blocks with step 1."""
-    pair, begin, step = both(graph, op), numbers(op, "operand 1"), numbers(op, "operand 3")
-    masks = [number(op, name, 0) for name in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")]
-    if not pair or begin is None or step is None or any(masks) or any(s != 1 for s in step):
-        return None
-    mask = number(op, "begin_mask", 0)
-    shape = pair[0].shape
-    if len(begin) != len(shape):
-        return None
-    return _block(graph, op, tuple(0 if mask >> i & 1 else _from_end(b, shape[i]) for i, b in enumerate(begin)))
-
-
-def onnx_slice_start(graph: Graph, op: Op) -> int | None:
-    """An ONNX Slice of whole blocks with step 1."""
-    pair = both(graph, op)
-    starts = numbers(op, "operand 1") or numbers(op, "starts")
-    axes = numbers(op, "operand 3") or numbers(op, "axes") or (tuple(range(len(starts))) if starts else None)
-    absent = len(op.inputs) < 5 or op.inputs[4] < 0
-    steps = tuple(1 for _ in axes or ()) if absent else numbers(op, "operand 4")
-    if not pair or starts is None or axes is None or steps is None or any(s != 1 for s in steps):
-        return None
-    rank = len(pair[0].shape)
-    begin = [0] * rank
-    for axis, start in zip(axes, starts, strict=False):
-        if not -rank <= axis < rank:
-            return None
-        extent = pair[0].shape[axis]
-        begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
-    return _block(graph, op, tuple(begin))
-
-
-def gathered_start(graph: Graph, op: Op) -> int | None:
-    """A gather of ascending neighbours along the outermost axis that is not 1."""
-    pair, indices = both(graph, op), numbers(op, "operand 1")
-    if not pair or not indices or number(op, "batch_dims", 0):
-        return None
-    x = pair[0]
-    axis = number(op, "axis", 0) % max(len(x.shape), 1)
-    first = _from_end(indices[0], x.shape[axis]) if x.shape else 0
-    if prod(x.shape[:axis]) != 1 or any(b - a != 1 for a, b in pairwise(indices)):
-        return None
-    if prod(pair[1].shape) != len(indices) * prod(x.shape[axis + 1 :]):
-        return None
-    return (
-        _start(first * prod(x.shape[axis + 1 :]), x) if first >= 0 and first + len(indices) <= x.shape[axis] else None
-    )
+    return mode is not None and not any(mode)
 
 
 # -- overwrites --------------------------------------------------------------------------------------------------------
@@ -240,37 +131,6 @@ def without_leading_ones(shape: Numbers) -> Numbers:
     return shape[lead:]
 
 
-def _squeezed(shape: Numbers) -> Numbers:
-    return tuple(extent for extent in shape if extent != 1)
-
-
 def _pair(op: Op, first: str, second: str) -> Numbers | None:
     a, b = numbers(op, first), numbers(op, second)
     return (*a, *b) if a and b else None
-
-
-def _from_end(index: int, extent: int) -> int:
-    return index + extent if index < 0 else index
-
-
-def _block(graph: Graph, op: Op, begin: Sequence[int]) -> int | None:
-    """The byte where a block [begin, begin + output shape) starts, if it is contiguous in the operand."""
-    pair = both(graph, op)
-    if pair is None or len(begin) != len(pair[0].shape) or len(pair[1].shape) != len(pair[0].shape):
-        return None
-    x, y = pair
-    if any(b < 0 or b + n > extent for b, n, extent in zip(begin, y.shape, x.shape, strict=True)):
-        return None
-    cut = [axis for axis, (a, b) in enumerate(zip(x.shape, y.shape, strict=True)) if a != b]
-    if any(extent != 1 for extent in y.shape[: cut[-1]] if cut) if cut else False:
-        return None
-    elements = 0
-    for b, extent in zip(begin, x.shape, strict=True):
-        elements = elements * extent + b
-    return _start(elements, x)
-
-
-def _start(elements: int, tensor: Tensor) -> int | None:
-    """Bytes before element number `elements`, None inside a byte."""
-    bits = elements * BITS.get(tensor.dtype, 0)
-    return bits // 8 if bits % 8 == 0 else None

@@ -5,13 +5,17 @@ from __future__ import annotations
 from math import prod
 
 from modelplan.model import Graph, Op
-from modelplan.ops import facts
+from modelplan.ops import access_of, facts
+from modelplan.ops.access.counting import element_products
 
 
 def element_macs(graph: Graph, op: Op) -> int:
     """Multiply-accumulates of one element of output 0; 0 for what is not a convolution or matrix product."""
     count = facts(graph.format, op.kind).macs
-    return count(graph, op) if count else 0
+    if count is not None:
+        return count(graph, op)
+    access = access_of(graph, op)
+    return element_products(access) if access else 0
 
 
 def op_macs(graph: Graph, op: Op) -> int:

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from modelplan.ops import conditions as when
 from modelplan.ops import safe_overlap, work
+from modelplan.ops.access import builders
+from modelplan.ops.access import onnx as access
 from modelplan.ops.op_facts import ONNX_RESHAPES, OpFacts
 
 _NEVER = """
@@ -47,19 +49,19 @@ TreeEnsembleClassifier TreeEnsembleRegressor ZipMap
 """
 _TRAINING = "Adagrad Adam Gradient Momentum"
 
-_unary = OpFacts("elementwise", overwrite=(0,), lead=safe_overlap.pointwise)
+_unary = OpFacts("elementwise", builders.pointwise, overwrite=(0,), lead=safe_overlap.pointwise)
 _unary_of_rows = replace(_unary, rows="pointwise", fused=True)
-_variadic = OpFacts("elementwise", overwrite=(0,), rows="pointwise", fused=True)
-_cast = replace(_unary, view_if=when.same_type, passes_on="all")
-_view = OpFacts("view", view=0)
+_variadic = OpFacts("elementwise", builders.pointwise, overwrite=(0,), rows="pointwise", fused=True)
+_cast = replace(_unary, access=builders.converted, passes_on="all")
+_view = OpFacts("view", builders.reshaped, view=0)
 _row = OpFacts("row", overwrite=(0,))
 _whole = "it takes all rows together"
-_product = OpFacts(macs=work.product_macs(0), rows="product")
+_product = OpFacts(access=access.product(0, 1), rows="product")
 _update = OpFacts("update", overwrite=(0,))
 
 
 def _convolution(weights: int) -> OpFacts:
-    return OpFacts(macs=work.filter_macs(weights), weights=weights, rows="window")
+    return OpFacts(access=access.convolution(weights), weights=weights, rows="window")
 
 
 OPERATORS: dict[str, OpFacts] = {
@@ -72,48 +74,56 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_UNARY.split(), _unary_of_rows),
     "Bernoulli": replace(_unary, effects=True),
     **dict.fromkeys(_BINARY.split(), replace(_unary_of_rows, overwrite=(0, 1))),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), replace(_row, rows="softmax")),
-    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), replace(_row, rows="normalise")),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), replace(_row, access=access.softmax, rows="softmax")),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), replace(
+        _row, access=access.normalisation, rows="normalise")),
     **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), replace(_row, unsplit=_whole)),
     **dict.fromkeys(("MeanVarianceNormalization", "LpNormalization"), _row),
-    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), OpFacts(unsplit=_whole)),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), OpFacts(access=access.global_pool, unsplit=_whole)),
     **dict.fromkeys(_UPDATES.split(), _update),
     **dict.fromkeys(("CumSum", "CumProd"), replace(_update, overwrite_if=when.not_reversed)),
-    **dict.fromkeys(_REDUCTIONS.split(), OpFacts(view_if=when.nothing_reduced, passes_on="all", rows="reduce")),
-    **dict.fromkeys(_NORMS.split(), OpFacts(rows="reduce")),
+    **dict.fromkeys(_REDUCTIONS.split(), OpFacts(
+        access=access.reduction, operands=(1,), passes_on="all", rows="reduce")),
+    **dict.fromkeys(_NORMS.split(), OpFacts(access=access.reduction, operands=(1,), rows="reduce")),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), OpFacts(
-        "stream", lead=safe_overlap.pooled, rows="window")),
+        "stream", access.pool, lead=safe_overlap.pooled, rows="window")),
     **dict.fromkeys(ONNX_RESHAPES, replace(_view, rows="reshape")),
     "Identity": replace(_view, rows="pointwise", fused=True),
-    **dict.fromkeys(("Optional", "OptionalGetElement", "BitCast"), OpFacts("view", view_if=when.same_width)),
+    **dict.fromkeys(("Optional", "OptionalGetElement", "BitCast"), OpFacts(
+        "view", view=0, view_if=when.same_width)),
     "Dropout": OpFacts(
-        "view", view_if=when.inference, operands=(2,), effects=True, rows="pointwise", fused=True),
+        "view", builders.reshaped, view=0, view_if=when.inference, operands=(2,), effects=True, rows="pointwise",
+        fused=True),
     "Cast": replace(_cast, rows="pointwise", fused=True),
     "CastLike": _cast,
-    **dict.fromkeys(("Expand", "Tile"), OpFacts(view_if=when.no_growth, passes_on="all")),
-    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), OpFacts(view_if=when.unit_block, passes_on="all")),
+    **dict.fromkeys(("Expand", "Tile"), OpFacts(access=builders.repeated, passes_on="all")),
+    "DepthToSpace": OpFacts(access=access.depth_to_space, passes_on="all"),
+    "SpaceToDepth": OpFacts(access=access.space_to_depth, passes_on="all"),
     **dict.fromkeys(("Resize", "Upsample"), OpFacts(operands=(1, 2), rows="resize")),
     **dict.fromkeys(("Conv", "ConvInteger"), _convolution(1)),
     "QLinearConv": _convolution(3),
     "ConvTranspose": OpFacts(macs=work.transposed_macs, rows="spread"),
-    **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _product),
-    "Gemm": OpFacts(macs=work.gemm_macs, rows="gemm"),
-    "LRN": OpFacts(rows="by channel"),
-    "Transpose": OpFacts(view_if=when.kept_order, passes_on="all", rows="permute"),
-    "Concat": OpFacts("join", view_if=when.single, parts=when.axis_attribute, rows="join"),
-    "Split": OpFacts("split", parts=when.axis_attribute, operands=(1,)),
-    "Pad": OpFacts(view_if=when.no_padding, operands=(1,), passes_on="all", rows="pad"),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), _product),
+    "QLinearMatMul": replace(_product, access=access.product(0, 3)),
+    "Gemm": OpFacts(access=access.gemm, rows="gemm"),
+    "LRN": OpFacts(access=access.by_channel, rows="by channel"),
+    "Transpose": OpFacts(access=access.transposition, passes_on="all", rows="permute"),
+    "Concat": OpFacts("join", access.concatenation, parts=when.axis_attribute, rows="join"),
+    "Split": OpFacts("split", access.splitting, parts=when.axis_attribute, operands=(1,)),
+    "Pad": OpFacts(access=access.padding, operands=(1,), passes_on="all", rows="pad"),
     "Slice": OpFacts(
-        "stream", view_if=when.onnx_slice_start, lead=safe_overlap.sliced, operands=(1, 2, 3, 4), passes_on="part",
+        "stream", access.slice_of, lead=safe_overlap.sliced, operands=(1, 2, 3, 4), passes_on="part",
         rows="slice"),
-    "Gather": OpFacts(view_if=when.gathered_start, operands=(1,), passes_on="part", rows="gather"),
+    "Gather": OpFacts(access=access.gathering, operands=(1,), passes_on="part", rows="gather"),
     "Compress": OpFacts("stream", lead=safe_overlap.copied),
     "BatchNormalization": OpFacts(
-        "elementwise", overwrite=(0,), overwrite_if=when.is_inference, rows="normalise batch"),
+        "elementwise", builders.first_pointwise, overwrite=(0,), overwrite_if=when.is_inference,
+        rows="normalise batch"),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean", "Clip", "PRelu"), _variadic),
     "Where": replace(_variadic, overwrite=(1, 2, 0)),
-    "DequantizeLinear": OpFacts("elementwise", lead=safe_overlap.pointwise, rows="quantise", fused=True),
-    "QuantizeLinear": replace(_unary_of_rows, rows="quantise"),
+    "DequantizeLinear": OpFacts(
+        "elementwise", builders.first_pointwise, lead=safe_overlap.pointwise, rows="quantise", fused=True),
+    "QuantizeLinear": replace(_unary_of_rows, access=builders.first_pointwise, rows="quantise"),
     **{f"ai.onnx.ml.{name}": OpFacts() for name in _ML.split()},
     **{f"ai.onnx.preview.training.{name}": OpFacts() for name in _TRAINING.split()},
     "ai.onnx.preview.FlexAttention": OpFacts("control"),

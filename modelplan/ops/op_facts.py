@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from modelplan.model import Graph, Op
+from modelplan.ops.access.builders import Builder
 
-#: Where in the bytes of the operand output 0 starts, or None where it is no view.
-ViewIf = Callable[[Graph, Op], int | None]
 Condition = Callable[[Graph, Op], bool]
 #: The least bytes by which output 0 must start before an operand that it overlaps; None where it must not overlap.
 Lead = Callable[[Graph, Op, int], int | None]
@@ -39,9 +38,12 @@ ONNX_RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True, slots=True)
 class KernelReads:
-    """How a kernel reads; `source` is where its loops stand, in TFLM below lite/kernels/internal/reference."""
+    """How a kernel reads: anew for each element of the result what the access map says, where it has no rule.
 
-    reads: Reads
+    `source` is where its loops stand, in TFLM below lite/kernels/internal/reference.
+    """
+
+    reads: Reads | None
     source: str
 
 
@@ -78,9 +80,11 @@ class Terms:
 class OpFacts:
     """What an operator does, to memory above all. The default says nothing, which shares nothing.
 
-    `view` is the operand whose bytes output 0 always is, unchanged. `view_if` tells where
-    output 0 starts in the bytes of operand 0 if the attributes and constants of this operator leave them as they are;
-    outside of the group "view" only mode max uses it, of joins and where the operator `passes_on` bytes of operand 0:
+    `access` makes the map that says which elements of the operands each element of a result is made of; views, parts
+    of joins, products and reads follow from it (`ops/access`).
+
+    `view` is the operand whose bytes output 0 is, unchanged, where `view_if` agrees. Of joins, and where the operator
+    `passes_on` bytes of operand 0, the map says for which options output 0 is a view of it, which only mode max uses:
     "all" of them, or "part" where the output may be less than the operand.
     `overwrite` lists operands that output 0 may replace byte for byte, where `overwrite_if` agrees: in group
     "elementwise" element i of the result depends on element i of each operand alone, in "row" on its row, in
@@ -91,9 +95,9 @@ class OpFacts:
     whose constant values these conditions and `diff` ask for; `same_quantisation` that they ask for equal scales.
 
     `effects`: it may touch more than its outputs, such as variables or a stream of random numbers. `macs` counts the
-    multiply-accumulates of an element of output 0, `reads` the elements that the kernel reads of each operand; without
-    it each is read once. `weights` is the operand with the weights of a convolution of ONNX, 0 where there is none.
-    `time` is what TFLM's reference kernel takes.
+    multiply-accumulates of an element of output 0 where the map does not, `reads` how the kernel reads its operands;
+    without it each is read once. `weights` is the operand with the weights of a convolution of ONNX, 0 where there is
+    none. `time` is what TFLM's reference kernel takes.
 
     `rows` is the rule by which stripes take its rows; without one `unsplit` says why it is not split.
     `any_values`: its kernel runs alike whatever rows hold that no result depends on, since it does not divide, take a
@@ -101,8 +105,9 @@ class OpFacts:
     """
 
     group: Group = "never"
+    access: Builder | None = None
     view: int | None = None
-    view_if: ViewIf | None = None
+    view_if: Condition | None = None
     overwrite: tuple[int, ...] = ()
     overwrite_if: Condition | None = None
     lead: Lead | None = None
@@ -120,3 +125,8 @@ class OpFacts:
     unsplit: str = "{kind} is not computed row by row"
     any_values: bool = False
     fused: bool = False
+
+    @property
+    def may_be_view(self) -> bool:
+        """Whether output 0 is a view of an operand for some options."""
+        return self.view is not None or (self.access is not None and (self.group == "join" or bool(self.passes_on)))

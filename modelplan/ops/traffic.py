@@ -6,11 +6,13 @@ all that is known, since the kernels of ONNX Runtime pack and block their operan
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from modelplan.model import Graph, Op, Tensor
-from modelplan.ops import facts
+from modelplan.ops import access_of, facts
+from modelplan.ops.access.counting import elements_read
 from modelplan.primitives.dtypes import BITS
 
 
@@ -35,20 +37,31 @@ def traffic_of(graph: Graph, op: Op) -> Traffic:
 
     A variable that an operator reads is written once too.
     """
-    rule = facts(graph.format, op.kind).reads
-    elements = (rule.reads(graph, op) if rule else None) or ()
+    elements = _elements(graph, op)
     inputs = []
     for place, t in enumerate(op.inputs):
         if t < 0:
             inputs.append(Amount(0, 0))
             continue
         tensor = graph.tensors[t]
-        read = _bytes(tensor, elements[place]) if place < len(elements) else tensor.file_bytes
+        count = elements[place] if place < len(elements) else None
+        read = tensor.file_bytes if count is None else _bytes(tensor, count)
         inputs.append(Amount(read, tensor.nbytes if tensor.kind == "state" else 0))
     outputs = [graph.tensors[t].nbytes if t >= 0 else 0 for t in op.outputs]
     return Traffic(
         tuple(inputs), tuple(Amount(0, size) for size in outputs), tuple(Amount(size, size) for size in op.scratch)
     )
+
+
+def _elements(graph: Graph, op: Op) -> Sequence[int | None]:
+    """Elements read of each operand; None, and those beyond: each once."""
+    rule = facts(graph.format, op.kind).reads
+    if rule is None:
+        return ()
+    if rule.reads is not None:
+        return rule.reads(graph, op) or ()
+    access = access_of(graph, op)
+    return [elements_read(access, operand) for operand in range(len(op.inputs))] if access else ()
 
 
 def _bytes(tensor: Tensor, elements: int) -> int:

@@ -13,6 +13,7 @@ from modelplan.ops import facts
 from modelplan.ops import onnx as onnx_table
 from modelplan.ops import tflite as tflite_table
 from modelplan.ops.op_facts import OpFacts
+from modelplan.ops.views import view_start
 from modelplan.rewriting.striped_onnx import layers as onnx_layers
 from modelplan.rewriting.striped_tflite import layers as tflite_layers
 
@@ -58,9 +59,11 @@ def test_a_row_names_a_rule_that_stripes_have_or_says_why_it_is_not_split(
 def test_a_row_has_what_its_other_facts_need(table: dict[str, OpFacts]) -> None:
     shared = {kind for kind, row in table.items() if row.passes_on or row.group in ("view", "join")}
     assert [kind for kind, row in table.items() if row.view_if and kind not in shared] == []
-    assert [kind for kind, row in table.items() if row.passes_on and not row.view_if] == []
+    assert [
+        kind for kind, row in table.items() if (row.passes_on or row.group in ("join", "split")) and not row.access
+    ] == []
     assert [kind for kind, row in table.items() if row.reads and not row.reads.source] == []
-    assert [kind for kind, row in table.items() if row.weights and not row.macs] == []
+    assert [kind for kind, row in table.items() if row.weights and not row.access] == []
     assert [kind for kind, row in table.items() if row.overwrite_if and not row.overwrite] == []
     assert [kind for kind, row in table.items() if (row.group in ("join", "split")) != bool(row.parts)] == []
 
@@ -80,7 +83,7 @@ def test_the_verifier_knows_what_may_be_overwritten(form: str, table: dict[str, 
 
 def test_an_unknown_operator_shares_nothing() -> None:
     row = facts("onnx", "com.example.Relu")
-    assert (row.view, row.view_if, row.overwrite, row.parts) == (None, None, (), None)
+    assert (row.access, row.view, row.overwrite, row.parts) == (None, None, (), None)
 
 
 def start(
@@ -97,9 +100,8 @@ def start(
     tensors = (Tensor("x", shape, dtypes[0]), Tensor("y", out, dtypes[1]))
     named = tuple((name.replace("operand_", "operand "), value) for name, value in attributes.items())
     op = Op("", kind, (0, *[-1] * (inputs - 1)), (1,), named, version)  # type: ignore[arg-type]
-    row = facts(format, kind)
-    assert row.view_if is not None
-    return row.view_if(Graph("g", format, tensors, (op,), (0,), (1,)), op)  # type: ignore[arg-type]
+    assert facts(format, kind).may_be_view
+    return view_start(Graph("g", format, tensors, (op,), (0,), (1,)), op)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _lines(plan: Plan, t: int) -> list[str]:
     ]
     if ahead and not row.overwrite:
         return ahead
-    if t != op.outputs[0] or not (row.overwrite or row.view_if or row.view is not None):
+    if t != op.outputs[0] or not (row.overwrite or row.may_be_view):
         return [f"{graph.label(producer)} ({row.group}) may read an operand after it has begun to write this output"]
     allowed = {operand for operand, _ in overwrites(graph, producer, plan.alias, plan.runtime)}
     return [_line(plan, producer, operand, allowed=operand in allowed) for operand in row.overwrite or (0,)] + ahead

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from modelplan.model import Graph, InPlace, Kind, Runtime, Sharing
 from modelplan.ops import facts
+from modelplan.ops.views import view_start
 
 MODES = {
     "runtime": "what the runtime does by itself, less what it gets wrong",
@@ -34,7 +35,7 @@ def kinds_with_views(graph: Graph, mode: str, runtime: Runtime) -> set[str]:
     if mode == "none":
         return set()
     rows = {kind: facts(graph.format, kind) for kind in graph.kinds}
-    kinds = {kind for kind, row in rows.items() if row.view is not None or row.view_if is not None}
+    kinds = {kind for kind, row in rows.items() if row.may_be_view}
     return kinds & runtime.sharing.views if mode == "runtime" else kinds
 
 
@@ -71,9 +72,9 @@ def part_of(graph: Graph, index: int) -> ViewRule | None:
     op = graph.ops[index]
     row = facts(graph.format, op.kind)
     ends = (*op.inputs[:1], *op.outputs[:1])
-    if row.passes_on != "part" or row.view_if is None or len(ends) < 2 or min(ends) < 0:
+    if row.passes_on != "part" or len(ends) < 2 or min(ends) < 0:
         return None
-    delta, part, whole = row.view_if(graph, op), op.outputs[0], op.inputs[0]
+    delta, part, whole = view_start(graph, op), op.outputs[0], op.inputs[0]
     if delta is None or graph.tensors[part].nbytes >= graph.tensors[whole].nbytes:
         return None
     return ViewRule(part, whole, delta)
@@ -81,14 +82,8 @@ def part_of(graph: Graph, index: int) -> ViewRule | None:
 
 def _start(graph: Graph, index: int, mode: str) -> int | None:
     op = graph.ops[index]
-    row = facts(graph.format, op.kind)
-    if row.view is not None:
-        return 0
-    if row.view_if is None:
-        return None
-    if row.group == "view" or (mode == "max" and (row.group == "join" or row.passes_on)):
-        return row.view_if(graph, op)
-    return None
+    always = facts(graph.format, op.kind).view is not None
+    return view_start(graph, op) if always or mode == "max" else None
 
 
 def _shares_view(sharing: Sharing, graph: Graph, kind: str, view: int, source: int) -> bool:

@@ -1,0 +1,96 @@
+"""Views: the elements of a tensor under other extents, in the same order; intervals carried from one to the other.
+
+Two shapes of as many elements fall into least *groups* of axes with equal products: what happens inside of one group
+says nothing of the others.
+
+    (1, 12, 5) and (3, 4, 5):  (1, 12) with (3, 4), (5) with (5)
+
+Interval and box are half-open. What is carried covers what was there; where an axis is alone in its group, or where all
+axes before it have one place, it is no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+from modelplan.ops.access.spans import Shape
+
+Interval = tuple[int, int]
+Box = tuple[Interval, ...]
+
+
+class Group(NamedTuple):
+    """Axes [a, b) of one shape that have the elements of axes [c, d) of the other."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+
+
+def groups(first: Shape, second: Shape) -> Iterator[Group]:
+    """The least groups of axes of two shapes, none of whose extents is 0, from the first axes to the last.
+
+    Raises:
+        ValueError: the shapes do not have as many elements.
+    """
+    if prod(first) != prod(second):
+        raise ValueError(f"{first} and {second} are no views of each other")
+    a = c = 0
+    while a < len(first) or c < len(second):
+        b, d = min(a + 1, len(first)), min(c + 1, len(second))
+        here, there = prod(first[a:b]), prod(second[c:d])
+        while here != there:
+            if here < there:
+                here, b = here * first[b], b + 1
+            else:
+                there, d = there * second[d], d + 1
+        yield Group(a, b, c, d)
+        a, c = b, d
+
+
+def refined(first: Shape, second: Shape) -> Shape:
+    """The view of both shapes with the most axes: a group that cannot be cut alike is one axis."""
+    extents: list[int] = []
+    for a, b, c, d in groups(first, second):
+        cuts = sorted({prod(first[a:k]) for k in range(a, b + 1)} | {prod(second[c:k]) for k in range(c, d + 1)})
+        alike = all(later % earlier == 0 for earlier, later in pairwise(cuts))
+        parts = [later // earlier for earlier, later in pairwise(cuts)]
+        extents += parts if alike and parts else [cuts[-1]]
+    return tuple(extents)
+
+
+def strides(shape: Sequence[int]) -> Shape:
+    """How many elements further the next place of each axis is."""
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def carried(box: Box, shape: Shape, view: Shape) -> Box:
+    """A box of `shape` as the least box of `view` that is known to hold it.
+
+    Cost: O(axes).
+    """
+    intervals: list[Interval] = []
+    for a, b, c, d in groups(shape, view):
+        intervals += _within(box[a:b], shape[a:b], view[c:d])
+    return tuple(intervals)
+
+
+def _within(box: Box, shape: Shape, view: Shape) -> list[Interval]:
+    """A box of one group of axes, as a box of the other's."""
+    if shape == view:
+        return list(box)
+    if any(lo >= hi for lo, hi in box):
+        return [(0, 0) for _ in view]
+    steps = strides(shape)
+    lo = sum(interval[0] * step for interval, step in zip(box, steps, strict=True))
+    hi = sum((interval[1] - 1) * step for interval, step in zip(box, steps, strict=True)) + 1
+    intervals: list[Interval] = []
+    for rest in strides(view):
+        first, behind = lo // rest, -(-hi // rest)
+        intervals.append((first, behind))
+        lo, hi = (lo - first * rest, hi - first * rest) if behind - first == 1 else (0, rest)
+    return intervals
