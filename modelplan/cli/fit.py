@@ -175,8 +175,8 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
     methods, own = tflm_headers.resolver_methods(file)
     methods += [f'AddCustom("{name}", ...)' for name in own]
-    array = arguments.c_array or ""
-    steps = ladder_report.next_section(ladder, request, arguments.model, arguments.output, methods, array)
+    array, stated = arguments.c_array or "", model_options.stated_words(arguments)
+    steps = ladder_report.next_section(ladder, request, (arguments.model, arguments.output), methods, array, stated)
     terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}")), steps], more=True)
 
 

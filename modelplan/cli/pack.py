@@ -21,6 +21,7 @@ from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import is_group
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -100,5 +101,5 @@ def outcome_lines(packed: PackedFile) -> list[str]:
         lines.append(f"shared bytes   tensors {names}")
     if plan.used_overlaps:
         count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"
-        lines.append(f"kernels        {packed.kernels} kernels only: {count} into an input that is still being read")
+        lines.append(f"kernels        {library_of(packed.kernels)} kernels only: {count} into an input that is still being read")
     return lines

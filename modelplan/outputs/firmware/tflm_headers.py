@@ -13,6 +13,7 @@ from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.interface_metadata import INTERFACE, read_interface
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
 
 #: Methods of MicroMutableOpResolver whose names do not follow from the operator's.
@@ -42,7 +43,7 @@ def arena_header(
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
     pointer, include_guard = ABIS[parts.abi].pointer, f"{namespace.upper()}_ARENA_H_"
     guard = guard_of(kernels, model_kinds(model))
-    built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
+    built = "enough for all kernel libraries" if library_of(kernels) == ALL else f"{library_of(kernels)} kernels"
     return f"""\
 // Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
 #ifndef {include_guard}

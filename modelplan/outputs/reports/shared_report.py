@@ -12,6 +12,7 @@ from modelplan.outputs.report import Pasted, Section, Table
 from modelplan.primitives.units import human
 from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.declaration import MACRO
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 #: The version of the JSON document.
 SCHEMA = 1
@@ -97,9 +98,9 @@ def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
         yield Pasted(f"#define {_macro(part.name)} {least}  // {part.name} in an arena of its own")
     yield f"arenas of their own: {human(sum(arenas.separate))} in all"
     tails = ", ".join(f"{share.name} {share.tail:,}" for share in pinned.shares)
-    library = f"{pinned.kernels} kernels"
+    library = f"{library_of(pinned.kernels)} kernels"
     if arenas.libraries:
-        library = f"all kernels ({pinned.kernels} needs most)"
+        library = f"all kernels ({library_of(pinned.kernels)} needs most)"
     yield f"ABI {pinned.abi}, {library}, {RELEASE}"
     yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}"
 
@@ -118,7 +119,7 @@ def _libraries_table(libraries: Sequence[LibraryArenas]) -> Table | None:
     if not libraries:
         return None
     rows = [
-        (library.kernels, f"{library.pinned.least:,}", f"{library.written.least:,}" if library.written else "none")
+        (library_of(library.kernels), f"{library.pinned.least:,}", f"{library.written.least:,}" if library.written else "none")
         for library in libraries
     ]
     return Table(("kernels", ">with --header", ">with --files"), tuple(rows))
