@@ -152,7 +152,9 @@ def of_shared(plan: SharedPlan) -> Drawing:
         labels=(*names, "handed from model to model", "kept all the time"),
         models=tuple((plan.starts[m], names[m]) for m in plan.relation.order),
         claimed=tuple(_claims(plan)),
-        basis="; ".join(dict.fromkeys(f"for {p.runtime.name}, {library_of(p.runtime.kernels)} kernels" for p in plan.parts)),
+        basis="; ".join(
+            dict.fromkeys(f"for {p.runtime.name}, {library_of(p.runtime.kernels)} kernels" for p in plan.parts)
+        ),
     )
 
 

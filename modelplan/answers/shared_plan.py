@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from modelplan.answers.helped_library import HelpedLibrary
 from modelplan.model import Graph, Placement, Plan, Problem, Runtime, bounds
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import Request
@@ -171,8 +172,9 @@ class TflmArenas:
     Where no kernel library is named, each is that of the library that needs most, and `libraries` has each library that
     runs all of the models. `separate` are the arenas of each model by itself as its file stands; `shared` is one
     MicroAllocator for all of them as their files stand, for models that take turns; `pinned` is one with every address
-    from this plan, `written` one with the files of this plan, None where TFLM would place scratch of such a file over
-    another model; `reason` says where.
+    from this plan, `written` one with the files of this plan, `files`. There are none where TFLM would place scratch of
+    such a file over another model, or where one of several libraries would need more than before; `reason` says so.
+    `helped` is the library that other files would help most, which raise another one.
     """
 
     separate: tuple[int, ...]
@@ -181,3 +183,5 @@ class TflmArenas:
     written: SharedArena | None
     reason: str = ""
     libraries: tuple[LibraryArenas, ...] = ()
+    files: tuple[FileModel, ...] = ()
+    helped: HelpedLibrary | None = None

@@ -101,5 +101,7 @@ def outcome_lines(packed: PackedFile) -> list[str]:
         lines.append(f"shared bytes   tensors {names}")
     if plan.used_overlaps:
         count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"
-        lines.append(f"kernels        {library_of(packed.kernels)} kernels only: {count} into an input that is still being read")
+        lines.append(
+            f"kernels        {library_of(packed.kernels)} kernels only: {count} into an input that is still being read"
+        )
     return lines

@@ -26,7 +26,7 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, load_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.kernels import ALL
-from modelplan.runtimes.tflm.kernels.own_kernels import with_library
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
 from modelplan.runtimes.tflm.plan_metadata import abi_made_for
 from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines

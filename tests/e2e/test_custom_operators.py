@@ -71,7 +71,9 @@ def test_figures_of_a_file_that_does_not_run_say_so(strange: Path, command: str)
     assert "would not run it" not in run(command, strange, "--custom", "Mine=0").stdout
 
 
-def _branched(path: Path, *, options: bytes = b"1", swapped: bool = False, runs: int = 1, variable: bool = False) -> Path:
+def _branched(
+    path: Path, *, options: bytes = b"1", swapped: bool = False, runs: int = 1, variable: bool = False
+) -> Path:
     """A wide map behind each of two convolutions, the second of which could come later; then `runs` times Mine."""
     narrow, wide = T("int8", (1, 16, 16, 4)), T("int8", (1, 16, 16, 32))
     up, down, bias = zeros("int8", (32, 1, 1, 4)), zeros("int8", (4, 1, 1, 32)), zeros("int32", (32,))

@@ -113,8 +113,9 @@ def shared_header(shared_plan: SharedPlan, arenas: TflmArenas) -> str:
     kinds = set().union(*(model_kinds(part.file) for part in shared_plan.parts if part.file))
     guard = guard_of(arenas.pinned.kernels, kinds)
     planner = _PLANNER.replace("@CHECK@", guard.check("return kTfLiteError;"))
+    library = library_of(arenas.pinned.kernels)
     return f"""\
-// Made by modelplan for {len(names)} models in one arena; ABI {arenas.pinned.abi}, {library_of(arenas.pinned.kernels)} kernels.
+// Made by modelplan for {len(names)} models in one arena; ABI {arenas.pinned.abi}, {library} kernels.
 {_GUIDE}{_promises(shared_plan)}{_BEGIN}{guard.macros()}{guard.symbols()}
 // Head {arenas.pinned.head} bytes, tail {arenas.pinned.tail} bytes.
 inline constexpr std::size_t kSharedArenaBytes = {arenas.pinned.least};

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
 from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.outputs.reports.ladder_report import helped_line
 from modelplan.primitives.units import human
 from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.declaration import MACRO
@@ -91,6 +92,8 @@ def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
         yield Pasted(f"#define {MACRO} {written.least}  // one for all, with --files DIR; head {written.head:,}")
     else:
         yield f"--files DIR writes none: {arenas.reason}"
+    if arenas.helped:
+        yield helped_line(arenas.helped, "of arena")
     turns = len(plan.relation.turns) == len(plan.parts) * (len(plan.parts) - 1) // 2
     only = "as all take turns" if turns else "if all took turns (--in-turn all)"
     yield Pasted(f"#define {MACRO} {shared.least}  // one for all, nothing changed, {only}; head {shared.head:,}")
@@ -119,7 +122,11 @@ def _libraries_table(libraries: Sequence[LibraryArenas]) -> Table | None:
     if not libraries:
         return None
     rows = [
-        (library_of(library.kernels), f"{library.pinned.least:,}", f"{library.written.least:,}" if library.written else "none")
+        (
+            library_of(library.kernels),
+            f"{library.pinned.least:,}",
+            f"{library.written.least:,}" if library.written else "none",
+        )
         for library in libraries
     ]
     return Table(("kernels", ">with --header", ">with --files"), tuple(rows))
