@@ -145,7 +145,7 @@ def of_shared(plan: SharedPlan) -> Drawing:
         title=", ".join(names),
         problem=replace(plan.problem, names=tuple(labels)),
         placement=plan.placement,
-        planned=plan.height,
+        planned=plan.memory,
         kinds=np.array(kinds, dtype=np.int64),
         ops=(),
         made_by=plan.made_by,

@@ -36,7 +36,7 @@ class Curve:
     """Plans from little work to much, each lower than those before it; the first repeats nothing.
 
     `chosen` is the index of the one that was asked for, -1 where none keeps to what was asked. `remarks` say what was
-    left out; `model` is the graph without repetitions, as the file has it.
+    left out; `model` is the graph without repetitions, as the file has it; `budget` the bytes that were asked for.
     """
 
     model: Graph
@@ -44,6 +44,7 @@ class Curve:
     chosen: int
     remarks: tuple[str, ...]
     made_by: str
+    budget: int | None = None
 
     @property
     def title(self) -> str:

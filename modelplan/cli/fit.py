@@ -167,7 +167,8 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
     file = read_tflite(rung.model, arguments.output)
     if arguments.header:
         parts = arena(file, request.abi, ladder.kernels)
-        files.write(arguments.header, tflm_headers.arena_header(file, parts, ladder.kernels, rung.added))
+        header = tflm_headers.arena_header(file, parts, ladder.kernels, rung.added, abi=request.abi)
+        files.write(arguments.header, header)
     write_c_array(arguments.c_array, file, ladder.kernels, request.abi, rung.added)
     original = load_tflite(arguments.model) if arguments.self_test else file
     write_self_test(arguments.self_test, original, file, ladder.kernels, request.abi, request.seed)

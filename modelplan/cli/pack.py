@@ -75,7 +75,7 @@ def write_headers(arguments: Namespace, written: FileModel, packed: PackedFile, 
     plan, kernels = packed.plan, packed.kernels
     if arguments.header:
         parts = arena(written, abi, kernels)
-        files.write(arguments.header, tflm_headers.arena_header(written, parts, kernels))
+        files.write(arguments.header, tflm_headers.arena_header(written, parts, kernels, abi=abi))
     if arguments.shim:
         proof.prove(shim_subject(written, plan.pinned, kernels))
         text = tflm_headers.shim_header(written, plan.rows, plan.pinned, plan.pinned_head)

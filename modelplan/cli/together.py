@@ -112,7 +112,7 @@ def run(arguments: Namespace) -> int:
     shared_plan = share_memory(request)
     arenas = tflm_arenas(shared_plan, abi) if runs_on_tflm(shared_plan) else None
     _write(arguments, shared_plan, arenas, drawn)
-    needed = arenas.pinned.least if arenas else shared_plan.height
+    needed = arenas.pinned.least if arenas else shared_plan.memory
     fits = capacity is None or needed <= capacity
     _show(arguments, shared_plan, arenas, chosen, capacity, needed)
     return 0 if fits else 1

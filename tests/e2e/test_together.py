@@ -14,6 +14,7 @@ from shared_memory import BUILDS, differences, drawn, enough, missing, ran, runn
 
 from modelplan.answers.shared_plan import SharedPlan
 from modelplan.outputs.firmware.shared_header import shared_header
+from modelplan.questions.alternatives import load_file, planned_by_itself
 from modelplan.questions.together.parts import ShareRequest
 from modelplan.questions.together.plan_files import planned_files
 from modelplan.questions.together.shared_memory import share_memory, tflm_arenas
@@ -265,3 +266,18 @@ def test_what_makes_no_sense_is_refused(models: Path, tmp_path: Path, words: tup
     done = run("together", *given, cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("runtime", ["litert", "tflm", "generic"])
+def test_memories_of_their_own_are_what_analyze_says(models: Path, runtime: str) -> None:
+    """What two models need apart, and together where they share nothing, ends on the alignment as each one's does."""
+    names = [models / f"{name}.tflite" for name in ("ds_cnn_kws", "autoencoder")]
+    made = share_memory(ShareRequest({path.stem: path for path in names}, runtime=runtime))
+    assert made.memory == made.separate
+    assert f"{made.separate:,} B" in run("together", *names, "--runtime", runtime).stdout
+    if runtime == "tflm":
+        return
+    for part in made.parts:
+        file = load_file(str(part.path))
+        assert part.alone <= planned_by_itself(file.graph, part.runtime).arena
+        assert part.alone % part.runtime.alignment == 0

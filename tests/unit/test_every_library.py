@@ -307,3 +307,27 @@ def test_memories_without_a_library_hold_the_scratch_of_each(models: Path) -> No
         sizes[library] = int(problem.size[problem.is_scratch].sum())
     assert all(sizes[None] >= size for size in sizes.values())
     assert sizes[None] > sizes["reference"]
+
+
+def test_the_least_that_was_found_names_its_libraries(corpus: Path, tmp_path: Path) -> None:
+    """Rungs that raise one library do not count for all of them; the lowest with one library alone is told too."""
+    model = corpus / "tflite" / "person_detect.tflite"
+    words = ("--budget", "60KiB", "--without", "split", "-o", tmp_path / "out.tflite")
+    done = run("fit", model, *words)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 1
+    assert "the least arena that was found is 116.66 KiB (119,456 B) for all kernel libraries" in said
+    assert "and 80.38 KiB (82,304 B) for --kernels reference (rung as is)" in said
+    alone = " ".join(run("fit", model, *words, "--kernels", "reference").stdout.split())
+    assert "for all kernel libraries" not in alone
+
+
+def test_the_abi_is_called_as_it_was_asked_for(corpus: Path, tmp_path: Path) -> None:
+    paths = [corpus / "tflite" / f"{name}.tflite" for name in ("hello_world_int8", "micro_speech_quantized")]
+    header = tmp_path / "shared.h"
+    said = run("together", *paths, "--in-turn", "all", "--header", header).stdout
+    assert "ABI 32, all kernels" in said
+    assert "ABI 32, " in header.read_text()
+    fitted = run("fit", paths[0], "--least", "-o", tmp_path / "out.tflite", "--header", header, "--force").stdout
+    assert "ABI 32" in fitted
+    assert "ABI 32, " in header.read_text()

@@ -115,7 +115,7 @@ def shared_header(shared_plan: SharedPlan, arenas: TflmArenas) -> str:
     planner = _PLANNER.replace("@CHECK@", guard.check("return kTfLiteError;"))
     library = library_of(arenas.pinned.kernels)
     return f"""\
-// Made by modelplan for {len(names)} models in one arena; ABI {arenas.pinned.abi}, {library} kernels.
+// Made by modelplan for {len(names)} models in one arena; ABI {arenas.asked_abi}, {library} kernels.
 {_GUIDE}{_promises(shared_plan)}{_BEGIN}{guard.macros()}{guard.symbols()}
 // Head {arenas.pinned.head} bytes, tail {arenas.pinned.tail} bytes.
 inline constexpr std::size_t kSharedArenaBytes = {arenas.pinned.least};

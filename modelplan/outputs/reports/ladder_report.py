@@ -57,7 +57,8 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
         lines += _needs(ladder.chosen, goal)
     else:
         what = "no rung meets the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
-        lines.append(f"{what}; the least {goal.objective} that was found is {human(ladder.least)}")
+        least = f"the least {goal.objective} that was found is {human(ladder.least)}"
+        lines.append(f"{what}; {least}{_lowest(ladder, goal)}")
     if ladder.bound:
         lines.append(
             f"bound          {human(ladder.bound)} of {goal.objective} for every plan of stripes, however rows are cut:"
@@ -73,6 +74,14 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     lines += [f"remark         {remark}" for remark in ladder.remarks]
     changed = tuple(f"{rung.name:14} {RUNGS[rung.name]}" for rung in ladder.rungs[1:])
     return [Section("", of) for of in (changed, tuple(lines)) if of]
+
+
+def _lowest(ladder: Ladder, goal: Goal) -> str:
+    """For which libraries the least arena is, and the least with one of them alone."""
+    lowest = ladder.lowest
+    if lowest is None or goal.objective != "arena" or lowest.arena >= ladder.least:
+        return ""
+    return f" for all kernel libraries, and {human(lowest.arena)} for --kernels {lowest.name} (rung {lowest.rung})"
 
 
 def helped_line(helped: HelpedLibrary, what: str) -> str:

@@ -33,13 +33,14 @@ def sections_of(plan: SharedPlan, arenas: TflmArenas | None = None) -> list[Sect
 
 
 def _figures(plan: SharedPlan) -> Iterator[str]:
-    height, bound, apart = plan.height, plan.placement.lower_bound, plan.separate
+    height, bound, apart = plan.memory, plan.whole(plan.placement.lower_bound), plan.separate
     yield f"together     {human(height)}"
     yield f"lower bound  {human(bound)}, " + ("proven optimal" if height == bound else f"gap {human(height - bound)}")
     saved = f"{human(apart - height)} saved ({(apart - height) / apart:.1%})" if height < apart else "nothing saved"
     yield f"apart        {human(apart)}: {saved}"
-    if plan.in_turn < height:
-        yield f"in turn      {human(plan.in_turn)} if no two models were ever active at the same time (--in-turn all)"
+    in_turn = plan.whole(plan.in_turn)
+    if in_turn < height:
+        yield f"in turn      {human(in_turn)} if no two models were ever active at the same time (--in-turn all)"
 
 
 def _table(shared_plan: SharedPlan) -> Table:
@@ -104,7 +105,7 @@ def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
     library = f"{library_of(pinned.kernels)} kernels"
     if arenas.libraries:
         library = f"all kernels ({library_of(pinned.kernels)} needs most)"
-    yield f"ABI {pinned.abi}, {library}, {RELEASE}"
+    yield f"ABI {arenas.asked_abi}, {library}, {RELEASE}"
     yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}"
 
 
@@ -150,11 +151,11 @@ def as_json(
     document: dict[str, object] = {
         "schema": SCHEMA,
         "made_by": shared_plan.made_by,
-        "height": shared_plan.height,
-        "lower_bound": shared_plan.placement.lower_bound,
+        "height": shared_plan.memory,
+        "lower_bound": shared_plan.whole(shared_plan.placement.lower_bound),
         "optimal": shared_plan.height == shared_plan.placement.lower_bound,
         "separate": shared_plan.separate,
-        "all_in_turn": shared_plan.in_turn,
+        "all_in_turn": shared_plan.whole(shared_plan.in_turn),
         "in_turn": [[names[a], names[b]] for a, b in sorted(relation.turns)],
         "order": [names[m] for m in relation.order],
         "pipelines": [
@@ -190,7 +191,7 @@ def _model(plan: SharedPlan, number: int) -> dict[str, object]:
 
 
 def _arenas(arenas: TflmArenas) -> dict[str, object]:
-    facts: dict[str, object] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
+    facts: dict[str, object] = {"abi": arenas.asked_abi, "kernels": arenas.pinned.kernels}
     if arenas.libraries:
         facts["libraries"] = [
             {"kernels": own.kernels, "pinned": own.pinned.least, "written": own.written and own.written.least}

@@ -65,8 +65,8 @@ def planned_files(shared_plan: SharedPlan, abi: str = "32") -> PlannedFiles:
         tried.append((models, after))
     if not kept:
         raise RequestError(_why_none(helped, refused))
-    chosen, after = tried[min(kept)[2]]
-    more = [row for row in helped if row.after < min(row.before, after[row.name])]
+    chosen, reached = tried[min(kept)[2]]
+    more = [row for row in helped if row.after < min(row.before, reached[row.name])]
     return PlannedFiles(chosen, max(more, key=lambda row: row.before - row.after, default=None))
 
 

@@ -106,4 +106,4 @@ def tflm_arenas(shared_plan: SharedPlan, abi: str = "32") -> TflmArenas:
         of_plan = shared_arena_of(files, abi, library, head)
         if not any(share.refusals for share in of_plan.shares):
             each.append(LibraryArenas(library, of_plan, shared_arena_of(written, abi, library) if written else None))
-    return TflmArenas(separate, shared, pinned, of_files, reason, tuple(each), written, planned.helped)
+    return TflmArenas(separate, shared, pinned, of_files, reason, tuple(each), written, planned.helped, abi)

@@ -253,13 +253,8 @@ class _Runner:
     def _results(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
-        if op.kind == _UNPACKING:  # a function of its operands as a whole, which keeps nothing
-            operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
-            return self._whole(op, where, given, outputs, [*op.options, *operands]), ()
-        if op.custom:
-            return self._opaque(op, where, given, outputs), ()
-        if op.kind in _KEEPING:
-            return self._kept(op, where, given, outputs), ()
+        if op.custom or op.kind in _KEEPING:
+            return (self._opaque if op.custom else self._kept)(op, where, given, outputs), ()
         if op.kind == "QUANTIZE" and given[0] is not None and are_twins(given[0].cell.coding, outputs[0].coding):
             return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
@@ -441,15 +436,18 @@ class _Runner:
     ) -> tuple[Content, ...]:
         """A custom operator: an unknown function of its options and operands, and of what it keeps for itself.
 
-        Both files must run it on the same operands as often, so that it keeps the same in both.
+        Both files must run it on the same operands as often, so that it keeps the same in both; one that unpacks
+        constants keeps nothing.
         """
+        operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
+        if op.kind == _UNPACKING:
+            return self._whole(op, where, given, outputs, [*op.options, *operands])
         cells = [*(x.cell for x in given if x is not None), *outputs]
         if self.iteration or any(cell.variable for cell in cells):
             where_not = "stands in a loop" if self.iteration else "has a variable"
             raise unproved(op, f"a custom operator that {where_not}")
         if any(x is not None and (x.content.base == NOTHING or x.content.filled) for x in given):
             raise unproved(op, "a custom operator with an operand that nothing writes")
-        operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
         fields = [*op.options, *operands, ("outputs", tuple(cell.shape for cell in outputs))]
         contents = self._whole(op, where, given, outputs, fields)
         self.trace.keeping.append((contents[0], op.kind, ()))
