@@ -14,6 +14,7 @@ import numpy as np
 
 from modelplan.answers.summary import summary
 from modelplan.model import BoolArray, Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem, bounds
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 if TYPE_CHECKING:
     from modelplan.answers.shared_plan import SharedPlan
@@ -144,14 +145,16 @@ def of_shared(plan: SharedPlan) -> Drawing:
         title=", ".join(names),
         problem=replace(plan.problem, names=tuple(labels)),
         placement=plan.placement,
-        planned=plan.height,
+        planned=plan.memory,
         kinds=np.array(kinds, dtype=np.int64),
         ops=(),
         made_by=plan.made_by,
         labels=(*names, "handed from model to model", "kept all the time"),
         models=tuple((plan.starts[m], names[m]) for m in plan.relation.order),
         claimed=tuple(_claims(plan)),
-        basis="; ".join(dict.fromkeys(f"for {p.runtime.name}, {p.runtime.kernels} kernels" for p in plan.parts)),
+        basis="; ".join(
+            dict.fromkeys(f"for {p.runtime.name}, {library_of(p.runtime.kernels)} kernels" for p in plan.parts)
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelplan.model import Graph, Plan
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Curve:
     """Plans from little work to much, each lower than those before it; the first repeats nothing.
 
     `chosen` is the index of the one that was asked for, -1 where none keeps to what was asked. `remarks` say what was
-    left out; `model` is the graph without repetitions, as the file has it.
+    left out; `model` is the graph without repetitions, as the file has it; `budget` the bytes that were asked for.
     """
 
     model: Graph
@@ -43,6 +44,7 @@ class Curve:
     chosen: int
     remarks: tuple[str, ...]
     made_by: str
+    budget: int | None = None
 
     @property
     def title(self) -> str:
@@ -58,7 +60,7 @@ class Curve:
     def basis(self) -> str:
         """The runtime that it is planned for, with its kernels where it has a choice of them."""
         runtime = self.first.plan.runtime
-        return f"{runtime.name}, {runtime.kernels} kernels" if len(runtime.libraries) > 1 else runtime.name
+        return f"{runtime.name}, {library_of(runtime.kernels)} kernels" if len(runtime.libraries) > 1 else runtime.name
 
     @property
     def first(self) -> Repeated:

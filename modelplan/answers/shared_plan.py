@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from modelplan.answers.helped_library import HelpedLibrary
 from modelplan.model import Graph, Placement, Plan, Problem, Runtime, bounds
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import Request
@@ -71,7 +72,7 @@ class ModelPart:
     `plan` is the plan that the problem belongs to, None for a model that TFLM runs; then `file` is the file as TFLM
     reads it and `rows` are what TFLM plans, `buffer_of` names the buffer of each row, and `carried` holds the offsets
     of a plan that the file came with, which is kept as one block. `alone` is the planned memory that the model needs by
-    itself, in bytes.
+    itself, in bytes, up to the runtime's alignment.
     """
 
     name: str
@@ -129,6 +130,16 @@ class SharedPlan:
         return bounds.height(self.problem, self.placement)
 
     @property
+    def memory(self) -> int:
+        """The same as a memory, which ends on the alignment of the runtimes as each model's own does."""
+        return self.whole(self.height)
+
+    def whole(self, size: int) -> int:
+        """The bytes of a memory for so many."""
+        alignment = max(part.runtime.alignment for part in self.parts)
+        return -(-size // alignment) * alignment
+
+    @property
     def separate(self) -> int:
         """The bytes of separate memories, one for each model."""
         return sum(part.alone for part in self.parts)
@@ -171,8 +182,10 @@ class TflmArenas:
     Where no kernel library is named, each is that of the library that needs most, and `libraries` has each library that
     runs all of the models. `separate` are the arenas of each model by itself as its file stands; `shared` is one
     MicroAllocator for all of them as their files stand, for models that take turns; `pinned` is one with every address
-    from this plan, `written` one with the files of this plan, None where TFLM would place scratch of such a file over
-    another model; `reason` says where.
+    from this plan, `written` one with the files of this plan, `files`. There are none where TFLM would place scratch of
+    such a file over another model, or where one of several libraries would need more than before; `reason` says so.
+    `helped` is the library that other files would help most, which raise another one; `abi`
+    the one that was asked for.
     """
 
     separate: tuple[int, ...]
@@ -181,3 +194,11 @@ class TflmArenas:
     written: SharedArena | None
     reason: str = ""
     libraries: tuple[LibraryArenas, ...] = ()
+    files: tuple[FileModel, ...] = ()
+    helped: HelpedLibrary | None = None
+    abi: str = ""
+
+    @property
+    def asked_abi(self) -> str:
+        """The ABI that was asked for, which may stand for several; without one that of the plan's arena."""
+        return self.abi or self.pinned.abi

@@ -44,7 +44,7 @@ def write_c_array(path: str | None, model: FileModel, kernels: str, abi: str, ad
     from modelplan.runtimes.tflm.arena import arena
 
     source, header = outputs_of_c_array(path)
-    files.write(header, model_header(path, model, arena(model, abi, kernels), kernels, added))
+    files.write(header, model_header(path, model, arena(model, abi, kernels), kernels, added, abi))
     files.write(source, model_source(path, model))
 
 

@@ -167,7 +167,8 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
     file = read_tflite(rung.model, arguments.output)
     if arguments.header:
         parts = arena(file, request.abi, ladder.kernels)
-        files.write(arguments.header, tflm_headers.arena_header(file, parts, ladder.kernels, rung.added))
+        header = tflm_headers.arena_header(file, parts, ladder.kernels, rung.added, abi=request.abi)
+        files.write(arguments.header, header)
     write_c_array(arguments.c_array, file, ladder.kernels, request.abi, rung.added)
     original = load_tflite(arguments.model) if arguments.self_test else file
     write_self_test(arguments.self_test, original, file, ladder.kernels, request.abi, request.seed)
@@ -175,8 +176,8 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
     methods, own = tflm_headers.resolver_methods(file)
     methods += [f'AddCustom("{name}", ...)' for name in own]
-    array = arguments.c_array or ""
-    steps = ladder_report.next_section(ladder, request, arguments.model, arguments.output, methods, array)
+    array, stated = arguments.c_array or "", model_options.stated_words(arguments)
+    steps = ladder_report.next_section(ladder, request, (arguments.model, arguments.output), methods, array, stated)
     terminal.show([Section("", (*executed, *proved, f"written to {arguments.output}")), steps], more=True)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from modelplan import _core
@@ -34,15 +35,44 @@ def run(arguments: Namespace) -> int:
         if topic in words:
             show_page(f"{words[topic]}\n")
         arguments.parser_of(topic).print_help()
+    elif topic.startswith("--") and (named := commands_of_option(topic, arguments.parser_of)):
+        show_option(*named, arguments.parser_of)
     elif entries := [*changes.get(topic.lower(), ()), *meant_entries(topic.lower(), words)]:
         show_page("\n".join(entries))
+    elif topic.lower() not in SPOKEN and (named := commands_of_option(topic, arguments.parser_of)):
+        show_option(*named, arguments.parser_of)
     else:
         if topic.lower() in SPOKEN:
             raise RequestError(f"no topic {topic!r}; did you mean `modelplan {SPOKEN[topic.lower()]}`?")
-        known = {*pages, *COMMANDS, *words, *changes}
+        options = (option for name in COMMANDS for option in options_of(arguments.parser_of(name)))
+        known = {*pages, *COMMANDS, *words, *changes, *(option.removeprefix("--") for option in options)}
         meant = did_you_mean(topic, known) or "; `modelplan help` lists the topics"
         raise RequestError(f"no topic {topic!r}{meant}")
     return 0
+
+
+def commands_of_option(topic: str, parser_of: Callable[[str], ArgumentParser]) -> tuple[str, list[str]] | None:
+    """The option that a topic names, with or without its hyphens, and the commands that have it; None where none has.
+
+    Cost: all commands are imported.
+    """
+    option = f"--{topic.strip().lower().removeprefix('--').replace(' ', '-')}"
+    commands = [name for name in COMMANDS if option in options_of(parser_of(name))]
+    return (option, commands) if commands else None
+
+
+def options_of(parser: ArgumentParser) -> dict[str, str]:
+    """The options of a command that are told of, each with what it says."""
+    actions = parser._actions  # noqa: SLF001 - argparse has no other list of its arguments
+    shown = (action for action in actions if action.help != SUPPRESS)
+    return {option: str(action.help) for action in shown for option in action.option_strings if option[:2] == "--"}
+
+
+def show_option(option: str, commands: Sequence[str], parser_of: Callable[[str], ArgumentParser]) -> None:
+    """Prints what an option says, and the commands that have it."""
+    said = options_of(parser_of(commands[0]))[option].replace("%%", "%")
+    names = ", ".join(f"`modelplan {name}`" for name in commands)
+    show_page(f"## {option}\n\n{said}\n\nAn option of {names}.\n")
 
 
 def glossary(page: str) -> dict[str, str]:

@@ -245,7 +245,12 @@ def given_words(arguments: Namespace) -> tuple[str, ...]:
     """The options that name the device, the kernels and the ABI, as they were given."""
     named = [(f"--{name}", getattr(arguments, name, None)) for name in ("kernels", "abi")]
     build = tuple(word for option, value in named if value is not None for word in (option, value))
-    return (*target_options(arguments).words, *build)
+    return (*target_options(arguments).words, *build, *stated_words(arguments))
+
+
+def stated_words(arguments: Namespace) -> tuple[str, ...]:
+    """The options that state the user's own kernels, as they were given."""
+    return tuple(word for stated in arguments.custom for word in ("--custom", stated))
 
 
 def chosen_target(arguments: Namespace) -> Chosen | None:

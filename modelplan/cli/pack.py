@@ -21,6 +21,7 @@ from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import is_group
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -74,7 +75,7 @@ def write_headers(arguments: Namespace, written: FileModel, packed: PackedFile, 
     plan, kernels = packed.plan, packed.kernels
     if arguments.header:
         parts = arena(written, abi, kernels)
-        files.write(arguments.header, tflm_headers.arena_header(written, parts, kernels))
+        files.write(arguments.header, tflm_headers.arena_header(written, parts, kernels, abi=abi))
     if arguments.shim:
         proof.prove(shim_subject(written, plan.pinned, kernels))
         text = tflm_headers.shim_header(written, plan.rows, plan.pinned, plan.pinned_head)
@@ -100,5 +101,7 @@ def outcome_lines(packed: PackedFile) -> list[str]:
         lines.append(f"shared bytes   tensors {names}")
     if plan.used_overlaps:
         count = f"{len(plan.used_overlaps)} outputs run" if len(plan.used_overlaps) > 1 else "one output runs"
-        lines.append(f"kernels        {packed.kernels} kernels only: {count} into an input that is still being read")
+        lines.append(
+            f"kernels        {library_of(packed.kernels)} kernels only: {count} into an input that is still being read"
+        )
     return lines

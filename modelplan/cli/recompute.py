@@ -15,6 +15,7 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.fit import share
 from modelplan.outputs import FIGURE_KINDS, suffix_of
+from modelplan.outputs.report import Section
 from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 
@@ -31,9 +32,15 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument("--schedule", metavar="NAME", help="the order without repetitions (default: best)")
     group.add_argument("--alias", metavar="MODE", help="runtime, none, views, safe or max (default: as analyze)")
     model_options.add_allocator(parser)
+    model_options.add_abi(parser, default=None)
+    model_options.add_target(parser)
     parser.add_argument("--max-macs", metavar="SHARE", default="20%", help="extra work, such as 20%% (the default)")
     parser.add_argument(
-        "--budget", "--capacity", metavar="BYTES", help="the memory there is, such as 64KiB; exit 1 if none fits"
+        "--budget",
+        "--capacity",
+        metavar="BYTES",
+        help="bytes of the plan, such as 64KiB; exit 1 if none fits (default: the block of the target without what the"
+        " runtime keeps)",
     )
     parser.add_argument(
         "--seconds",
@@ -66,9 +73,11 @@ def run(arguments: Namespace) -> int:
     from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
 
     asked = {"most_work": most, "budget": budget, "seconds": arguments.seconds}
-    curve = recompute(model_options.request_of(RecomputeRequest, arguments, arguments.model, **asked))
+    chosen = model_options.chosen_target(arguments)
+    curve = recompute(model_options.request_of(RecomputeRequest, arguments, arguments.model, chosen, **asked))
     if "-" not in arguments.out:
-        terminal.show(recompute_report.sections_of(curve))
+        lines = model_options.target_lines(chosen) if chosen else ()
+        terminal.show([*([Section("", tuple(lines))] if lines else []), *recompute_report.sections_of(curve)])
     for path in arguments.out:
         if path == "-" or path.endswith(".json"):
             files.write(path, recompute_report.as_json(curve))

@@ -25,7 +25,7 @@ from modelplan.planning import allocators
 from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.together.parts import ShareRequest
-from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas, written_files
+from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -111,8 +111,8 @@ def run(arguments: Namespace) -> int:
     )
     shared_plan = share_memory(request)
     arenas = tflm_arenas(shared_plan, abi) if runs_on_tflm(shared_plan) else None
-    _write(arguments, abi, shared_plan, arenas, drawn)
-    needed = arenas.pinned.least if arenas else shared_plan.height
+    _write(arguments, shared_plan, arenas, drawn)
+    needed = arenas.pinned.least if arenas else shared_plan.memory
     fits = capacity is None or needed <= capacity
     _show(arguments, shared_plan, arenas, chosen, capacity, needed)
     return 0 if fits else 1
@@ -133,22 +133,22 @@ def _named(words: list[str]) -> list[tuple[str, str]]:
     return list(paths.items())
 
 
-def _write(arguments: Namespace, abi: str, shared_plan: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
+def _write(arguments: Namespace, shared_plan: SharedPlan, arenas: TflmArenas | None, drawn: Figures) -> None:
     from modelplan.outputs.reports import shared_report
 
     if (arguments.header or arguments.files) and arenas is None:
         raise RequestError("--header and --files are for models that tflm runs: all of them .tflite, on --runtime tflm")
-    # Refused, if it is, before anything is written.
-    written = written_files(shared_plan, abi) if arguments.files else ()
+    if arguments.files and arenas and arenas.reason:  # before anything is written
+        raise RequestError(f"--files: {arenas.reason}")
     if arenas and arguments.header:
         from modelplan.outputs.firmware.shared_header import shared_header
 
         files.write(arguments.header, shared_header(shared_plan, arenas))
-    if arguments.files:
+    if arguments.files and arenas:
         files.make_folder(Path(arguments.files))  # for the models with their plans, called as the caller calls them
-        paths = [str(Path(arguments.files) / f"{model.name}.tflite") for model in written]
+        paths = [str(Path(arguments.files) / f"{model.name}.tflite") for model in arenas.files]
         files.check_outputs(paths, [part.path for part in shared_plan.parts])
-        for path, model in zip(paths, written, strict=True):
+        for path, model in zip(paths, arenas.files, strict=True):
             files.write(path, model.data)
     if arguments.csv:
         files.write(arguments.csv, shared_report.as_csv(shared_plan))

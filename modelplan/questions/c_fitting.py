@@ -11,11 +11,12 @@ from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Part, Requirement
 from modelplan.model.model_file import ModelFile
-from modelplan.primitives.errors import ModelError
+from modelplan.primitives.errors import ModelError, RefusedModelError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
+from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder
 from modelplan.rewriting.standalone_c.stage_search import rows_tried
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
     from modelplan.answers.proof import Verdict
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
+
+
+#: Operators without plain C that a message names, and what there is instead.
+_NAMED = 5
+_OTHER_WAYS = [
+    "without --runtime c, fit writes a .tflite file for TFLM, which has kernels for more operators",
+    "`modelplan help standalone` lists the operators that plain C has",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +81,21 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
         The ladder; the chosen rung has the text of the source and of the header.
 
     Raises:
-        ModelError: the file cannot be read, or operators in it cannot become C; names them all.
+        ModelError: the file cannot be read, or operators in it cannot become C; names the first of them.
         RequestError: the request names what does not exist, or rows of an input that there are not.
         BrokenPlanError: the plan is not right; never to be seen.
     """
-    return c_ladder(_model(request), request, _names(request), progress)
+    try:
+        model = _model(request)
+    except MissingKernelError as problem:
+        raise RefusedModelError(f"{request.path}: no plain C", _missing(request.path, problem), _OTHER_WAYS) from None
+    return c_ladder(model, request, _names(request), progress)
+
+
+def _missing(path: str, problem: MissingKernelError) -> list[str]:
+    """The operators that have no plain C, a few of them, each with the reason."""
+    lines = [line.removeprefix(f"{path}: ").partition("; there are ")[0] for line in str(problem).splitlines()]
+    return lines[:_NAMED] + ([f"and {len(lines) - _NAMED} more"] if len(lines) > _NAMED else [])
 
 
 def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
@@ -123,7 +142,7 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     """The verdict of the plan that a C source states, of a .tflite file.
 
     Raises:
-        ModelError: the file cannot be read, or operators in it cannot become C; names them all.
+        ModelError: the file cannot be read, or operators in it cannot become C; names the first of them.
     """
     interface = stated_interface(load_tflite(path), header)
     verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)

@@ -19,7 +19,7 @@ _RANGE = re.compile(
 )
 #: Combinations of extents that are sized at most.
 _MOST = 256
-_TOO_MANY = f"--dim: {{:,}} combinations of extents, expected {_MOST} at most"
+_TOO_MANY = f"--dim: {{:,}} combinations of extents, expected {_MOST} at most; SYMBOL=LOW..HIGH:STEP leaves some out"
 
 
 def ranges_of(dims: Sequence[str]) -> dict[str, Sequence[int]]:
@@ -35,10 +35,13 @@ def ranges_of(dims: Sequence[str]) -> dict[str, Sequence[int]]:
     for text in dims:
         if match := _RANGE.fullmatch(text.strip()):
             low, high, step = int(match["low"]), int(match["high"]), int(match["step"] or 1)
-            if high < low or not step or match["symbol"] in ranges:
-                raise RequestError(
-                    f"--dim {text}: expected a range SYMBOL=LOW..HIGH or LOW..HIGH:STEP, one for each symbol"
-                )
+            wrong = {
+                f"the range ends at {high}, below {low} where it begins": high < low,
+                "steps of 0 end nowhere": not step,
+                f"a second range for {match['symbol']!r}, expected one": match["symbol"] in ranges,
+            }
+            for words in (words for words, holds in wrong.items() if holds):
+                raise RequestError(f"--dim {text}: {words}")
             if (high - low) // step > _MOST:
                 raise RequestError(_TOO_MANY.format((high - low) // step + 1))
             ranges[match["symbol"]] = [*range(low, high, step), high]

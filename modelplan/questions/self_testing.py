@@ -26,7 +26,7 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, load_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.kernels import ALL
-from modelplan.runtimes.tflm.kernels.own_kernels import with_library
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
 from modelplan.runtimes.tflm.plan_metadata import abi_made_for
 from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
@@ -133,13 +133,14 @@ def expected_runs(original: FileModel, model: FileModel, kernels: str, abi: str 
 
 def _check_comparable(model: FileModel, kernels: str) -> None:
     """Refuses a model of which the kernels compute something else than those that the outputs come from."""
-    families = _OTHERWISE if kernels == ALL else [kernels.partition("-")[0]]
+    library = library_of(kernels)
+    families = _OTHERWISE if library == ALL else [library.partition("-")[0]]
     others = set[str]().union(*(_OTHERWISE.get(family, set()) for family in families))
     for subgraph in model.subgraphs:
         for number, op in enumerate(subgraph.ops):
             if op.kind in others and not _writes_floats(subgraph, op):
                 raise RequestError(
-                    f"{model.name}: no self-test for {kernels} kernels: their integer {op.kind} (op {number}) computes"
+                    f"{model.name}: no self-test for {library} kernels: their integer {op.kind} (op {number}) computes"
                     " something else than TFLM's own, so that there are no outputs to expect"
                 )
 

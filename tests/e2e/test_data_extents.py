@@ -233,7 +233,7 @@ def test_ranges_go_in_steps_and_other_extents_follow(models: Path) -> None:
     done = run("analyze", models / "decoder_kv.onnx", *words, "--runtime", "generic")
     assert [line.split()[0] for line in done.stdout.splitlines()[-4:]] == ["0", "4", "8", "10"]
     for bad, message in (
-        ("past_sequence=0..10:0", "expected a range SYMBOL=LOW..HIGH or LOW..HIGH:STEP"),
+        ("past_sequence=0..10:0", "steps of 0 end nowhere"),
         ("past_sequence=nothing+1", "expected a number, or a sum, difference or product"),
         ("past_sequence=0..9999999999", "combinations of extents, expected 256 at most"),
     ):

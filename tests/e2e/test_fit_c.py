@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_plans import faults
+from commands import run
 from mobilenet_v2 import mobilenet_v2
 from shares import sample
 from standalone_c import SANITIZERS
@@ -198,3 +199,13 @@ def test_known_networks_need_little(tmp_path: Path, corpus: Path, name: str, pus
     assert static_bytes(tmp_path) == ladder.chosen.ram <= CORPUS[name, pushed]
     inputs, wanted = expected(path)
     assert outputs(tmp_path, inputs) == wanted
+
+
+def test_what_has_no_plain_c_is_refused_with_a_way_out(corpus: Path, tmp_path: Path) -> None:
+    model = corpus / "tflite" / "audio_preprocessor_int8.tflite"
+    done = run("fit", model, "--runtime", "c", "--least", "-o", tmp_path / "net.c")
+    assert done.returncode == 1
+    assert "op 0 SignalWindow ('signal_window') has no plain C" in done.stderr
+    assert "and 14 more; remedy: without --runtime c, fit writes" in done.stderr
+    assert run("help", "standalone").returncode == 0
+    assert run("fit", model, "--least", "-o", tmp_path / "fit.tflite").returncode == 0

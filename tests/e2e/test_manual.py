@@ -195,3 +195,12 @@ def test_a_document_with_another_version_or_without_a_field_is_refused() -> None
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(damaged, plan_schema())
+
+
+def test_an_option_is_a_topic() -> None:
+    said = run("help", "custom").stdout
+    assert said == run("help", "--", "--custom").stdout
+    assert said.startswith("## --custom\n\nyour own kernel")
+    assert "`modelplan recompute`" in said
+    assert "\n\nextra multiply-accumulates (default: 10%;" in run("help", "--", "--max-macs").stdout
+    assert "did you mean 'custom'?" in run("help", "cusstom").stderr

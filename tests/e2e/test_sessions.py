@@ -177,7 +177,7 @@ def test_what_can_be_neither_measured_nor_predicted_has_no_figure(voice: Path) -
         (("--value", "nothing=1"), "--value nothing: the model has no input of that name"),
         (("--value", "rate=1", "--value", "rate=2"), "--value rate is given twice"),
         (("--value", "rate=1,2"), "has 1 numbers, expected 1 or as many"),
-        (("--dim", "batch=4..1"), "expected a range SYMBOL=LOW..HIGH"),
+        (("--dim", "batch=4..1"), "the range ends at 1, below 4 where it begins"),
         (("--dim", "batch=1..1000"), "1,000 combinations of extents, expected 256 at most"),
     ],
 )

@@ -14,8 +14,10 @@ from shared_memory import BUILDS, differences, drawn, enough, missing, ran, runn
 
 from modelplan.answers.shared_plan import SharedPlan
 from modelplan.outputs.firmware.shared_header import shared_header
+from modelplan.questions.alternatives import load_file, planned_by_itself
 from modelplan.questions.together.parts import ShareRequest
-from modelplan.questions.together.shared_memory import share_memory, tflm_arenas, written_files
+from modelplan.questions.together.plan_files import planned_files
+from modelplan.questions.together.shared_memory import share_memory, tflm_arenas
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import read_plan
@@ -129,7 +131,7 @@ def test_pipelines_hand_on_without_a_copy(
 def test_files_with_plans_run_on_one_allocator(tmp_path: Path, seed: int) -> None:
     paths = chained(tmp_path, (5 * seed + 1, 5 * seed + 2, 5 * seed + 7), (-1, 0, 1))
     made = share_memory(asked(paths, pipelines=["n0=n1", "n1=n2"], abi="x86-64"))
-    written, arenas = written_files(made), tflm_arenas(made, "x86-64")
+    written, arenas = planned_files(made).models, tflm_arenas(made, "x86-64")
     packed = [tmp_path / f"packed{i}.tflite" for i in range(3)]
     for path, file in zip(packed, written, strict=True):
         path.write_bytes(file.data)
@@ -154,7 +156,7 @@ def test_one_allocator_with_several_models_is_as_predicted(corpus: Path, models:
 def test_each_written_file_gives_the_same_on_the_wheel(corpus: Path) -> None:
     paths = three(corpus)
     made = share_memory(asked(paths, in_turn=[["all"]], keep=["kws:outputs"], alias="safe", abi="64"))
-    for path, file, share in zip(paths.values(), written_files(made), _shares(made), strict=True):
+    for path, file, share in zip(paths.values(), planned_files(made).models, _shares(made), strict=True):
         ours, own = run_tflm(file.data, rounds=1), run_tflm(path.read_bytes(), rounds=1)
         assert ours.outputs == own.outputs
         assert ours.head == share
@@ -264,3 +266,18 @@ def test_what_makes_no_sense_is_refused(models: Path, tmp_path: Path, words: tup
     done = run("together", *given, cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("runtime", ["litert", "tflm", "generic"])
+def test_memories_of_their_own_are_what_analyze_says(models: Path, runtime: str) -> None:
+    """What two models need apart, and together where they share nothing, ends on the alignment as each one's does."""
+    names = [models / f"{name}.tflite" for name in ("ds_cnn_kws", "autoencoder")]
+    made = share_memory(ShareRequest({path.stem: path for path in names}, runtime=runtime))
+    assert made.memory == made.separate
+    assert f"{made.separate:,} B" in run("together", *names, "--runtime", runtime).stdout
+    if runtime == "tflm":
+        return
+    for part in made.parts:
+        file = load_file(str(part.path))
+        assert part.alone <= planned_by_itself(file.graph, part.runtime).arena
+        assert part.alone % part.runtime.alignment == 0

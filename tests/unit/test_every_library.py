@@ -21,10 +21,14 @@ from modelplan.questions.alternatives import load_file
 from modelplan.questions.model_request import ModelRequest, model_plan, on_target
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, runs_of
 from modelplan.questions.sweeps.running import Memo, measured
-from modelplan.questions.together.shared_memory import tflm_arenas, written_files
+from modelplan.questions.together.plan_files import planned_files
+from modelplan.questions.together.shared_memory import tflm_arenas
 from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.arena import arena as arena_of
+from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, LIBRARY_GROUPS, Call, Operand, find_libraries, scratch_sizes
 from modelplan.runtimes.tflm.plan_metadata import MADE_FOR, kernels_made_for
+from modelplan.runtimes.tflm.shared_arena import shared_arena_of
 
 NAMES = ["ds_cnn_kws", "resnet8", "autoencoder"]
 
@@ -211,9 +215,36 @@ def test_one_memory_without_a_library_is_enough_for_each(models: Path, turns: li
         assert tflm_arenas(own).pinned.least <= arenas.pinned.least
         assert tflm_arenas(own).libraries == ()
     if arenas.written:
-        for file, kernels in product(written_files(plan), LIBRARIES):
+        for file, kernels in product(planned_files(plan).models, LIBRARIES):
             proof.prove(offline_subject(file, kernels))
             assert kernels_made_for(file.data, file.name) == ALL
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "turns", "written"),
+    [
+        ("person_detect", "kws_ref_model", [["all"]], True),
+        ("kws_ref_model", "hello_world_int8", [["all"]], True),
+        ("person_detect", "pretrainedResnet_quant", [["all"]], False),
+        ("person_detect", "ad01_int8", [], False),
+    ],
+)
+def test_files_of_several_models_are_worse_with_no_library(
+    corpus: Path, first: str, second: str, turns: list[list[str]], written: bool
+) -> None:
+    """Each library needs no more than with the files as they came; where that cannot be, none are written."""
+    paths = {name: corpus / "tflite" / f"{name}.tflite" for name in (first, second)}
+    plan = share_memory(ShareRequest(paths, in_turn=turns))
+    arenas = tflm_arenas(plan)
+    assert (arenas.written is not None, bool(arenas.reason)) == (written, not written)
+    before = [load_tflite(path) for path in paths.values()]
+    for library in find_libraries(ALL):
+        apart = sum(arena_of(file, "32", library.name).least for file in before)
+        own = min(apart, shared_arena_of(before, "32", library.name).least) if turns else apart
+        assert not written or shared_arena_of(arenas.files, "32", library.name).least <= own, library.name
+    if arenas.helped:
+        assert arenas.helped.after < arenas.helped.before
+        assert arenas.helped.raised_after > arenas.helped.raised_before
 
 
 def plan_paths(models: Path) -> Iterator[tuple[str, Path]]:
@@ -276,3 +307,27 @@ def test_memories_without_a_library_hold_the_scratch_of_each(models: Path) -> No
         sizes[library] = int(problem.size[problem.is_scratch].sum())
     assert all(sizes[None] >= size for size in sizes.values())
     assert sizes[None] > sizes["reference"]
+
+
+def test_the_least_that_was_found_names_its_libraries(corpus: Path, tmp_path: Path) -> None:
+    """Rungs that raise one library do not count for all of them; the lowest with one library alone is told too."""
+    model = corpus / "tflite" / "person_detect.tflite"
+    words = ("--budget", "60KiB", "--without", "split", "-o", tmp_path / "out.tflite")
+    done = run("fit", model, *words)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 1
+    assert "the least arena that was found is 116.66 KiB (119,456 B) for all kernel libraries" in said
+    assert "and 80.38 KiB (82,304 B) for --kernels reference (rung as is)" in said
+    alone = " ".join(run("fit", model, *words, "--kernels", "reference").stdout.split())
+    assert "for all kernel libraries" not in alone
+
+
+def test_the_abi_is_called_as_it_was_asked_for(corpus: Path, tmp_path: Path) -> None:
+    paths = [corpus / "tflite" / f"{name}.tflite" for name in ("hello_world_int8", "micro_speech_quantized")]
+    header = tmp_path / "shared.h"
+    said = run("together", *paths, "--in-turn", "all", "--kernels", "cmsis-dsp", "--header", header).stdout
+    assert "ABI 32, cmsis-dsp kernels" in said
+    assert "ABI 32, " in header.read_text()
+    fitted = run("fit", paths[0], "--least", "-o", tmp_path / "out.tflite", "--header", header, "--force").stdout
+    assert "ABI 32" in fitted
+    assert "ABI 32, " in header.read_text()

@@ -185,3 +185,24 @@ def test_a_tflite_file_has_a_curve_and_no_written_model(tmp_path: Path) -> None:
     done = commands.run("recompute", model, "--seconds", "1", "--out", tmp_path / "x.onnx")
     assert done.returncode == 2
     assert "only .onnx files" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "basis", "fits"),
+    [
+        (["--target", "nano33ble"], "cmsis-dsp kernels", "keeps to the 207,"),
+        (["--abi", "cortex-m"], "cmsis-mve kernels", "no repetition within the limits"),
+        (["--target", "nano33ble", "--kernels", "reference"], "reference kernels", "keeps to the 207,"),
+        (["--target", "nano33ble", "--budget", "100KiB"], "cmsis-dsp kernels", "keeps to the 102,400 bytes"),
+    ],
+)
+def test_device_and_abi_decide_kernels_and_bytes(models: Path, words: list[str], basis: str, fits: str) -> None:
+    done = commands.run("recompute", models / "resnet8.tflite", "--seconds", 0, "--max-macs", 0, *words)
+    assert (done.returncode, basis in done.stdout, fits in done.stdout) == (0, True, True), done.stdout
+
+
+def test_a_block_that_is_too_small_for_the_plan_is_said(models: Path) -> None:
+    """The block of the device must hold what the runtime keeps too."""
+    words = ("--seconds", 0, "--target", "nano33ble", "--reserve", "sram0=230KiB")
+    done = commands.run("recompute", models / "resnet8.tflite", *words)
+    assert (done.returncode, "no point keeps to the" in done.stdout) == (1, True), done.stdout

@@ -30,8 +30,9 @@ from modelplan.answers.drawing import of_shared
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs import render
 from modelplan.outputs.firmware.shared_header import shared_header
+from modelplan.questions.together.plan_files import planned_files
 from modelplan.questions.together.relating import related
-from modelplan.questions.together.shared_memory import planned_together, written_files
+from modelplan.questions.together.shared_memory import planned_together
 from modelplan.runtimes.generic import GENERIC
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.planner import Request
@@ -195,7 +196,7 @@ def test_a_file_that_carries_a_plan_keeps_it_as_a_block(models: Path, tmp_path: 
     assert made.parts[0].alias == "carried"
     assert len(made.parts[0].problem) == 1
     assert made.height == max(p.alone for p in made.parts)
-    assert [len(f.tensors) for f in written_files(made)] == [len(p.graph.tensors) for p in made.parts]
+    assert [len(f.tensors) for f in planned_files(made).models] == [len(p.graph.tensors) for p in made.parts]
     with pytest.raises(RequestError, match="carries a plan"):
         share_memory(ShareRequest(files, keep=["packed:outputs"], in_turn=[["all"]]))
 

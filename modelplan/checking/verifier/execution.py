@@ -10,6 +10,7 @@ from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.runtimes.tflm.runner import INSTALL, OvertimeError, RefusalError, installed, run_tflm, tflm_version
 
 #: Puts an offset for each tensor into a .tflite file, as the offline plan that TFLM reads.
@@ -32,7 +33,7 @@ def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> Executed
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     planned_file, kernels = write_plan(offline.model, offline.offsets), subject.program.library
     if for_reference_kernels(read_tflite(planned_file, offline.model.name), kernels).data != planned_file:
-        raise Skipped(f"the plan holds for {kernels} kernels only, and the wheel has TFLM's own")
+        raise Skipped(f"the plan holds for {library_of(kernels)} kernels only, and the wheel has TFLM's own")
     online = (planner.ONLINE,) * len(offline.offsets)
     try:
         own = run_tflm(write_plan(offline.model, online), rounds=_ROUNDS, seed=seed)

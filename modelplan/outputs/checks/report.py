@@ -17,6 +17,7 @@ from modelplan.outputs.reports.explanation_report import way_lines
 from modelplan.primitives.units import counted, human
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 #: Said of a model for which there was no time to plan it otherwise.
 _NO_TIME = "what would fit was not looked for in the time there was; `modelplan explain` and --seconds look longer"
@@ -59,7 +60,7 @@ def arena_change(outcome: Outcome) -> str:
     before, now = outcome.earlier.figures if outcome.earlier else None, outcome.figures
     if outcome.earlier is None or outcome.setting is None or before is None or now is None:
         return "arena n/a"
-    setting = f"ABI {outcome.setting.abi}, {outcome.setting.kernels} kernels"
+    setting = f"ABI {outcome.setting.abi}, {library_of(outcome.setting.kernels)} kernels"
     return (
         f"arena {before.arena:,} -> {now.arena:,} bytes ({outcome.change:+,}) since {outcome.earlier.source}; {setting}"
     )

@@ -17,6 +17,7 @@ from modelplan.outputs.figures.region_map import COLOURS
 from modelplan.outputs.reports.region_report import duration
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import brief, human
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.runtimes.tflm.planner import ALIGNMENT
 from modelplan.targets.device import Region
 
@@ -87,7 +88,7 @@ def _parts(region_plan: RegionPlan) -> list[TflmArena]:
 
 def _draw_head(sheet: Sheet, region_plan: RegionPlan, parts: list[TflmArena]) -> None:
     kernels = region_plan.plans[0].runtime.kernels
-    words = f"   TFLM with two arenas (MicroAllocator::Create), {kernels} kernels"
+    words = f"   TFLM with two arenas (MicroAllocator::Create), {library_of(kernels)} kernels"
     y = sheet.head(region_plan.title, words, "", 0.5)[0] - 4
     for part in parts:
         y -= _ROW

@@ -16,6 +16,7 @@ from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import human
 from modelplan.primitives.version import __version__
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.ladder import Ladder
@@ -68,7 +69,7 @@ def of_ladder(model: str, ladder: Ladder, goal: Goal) -> LadderChart:
         for rung in ladder.rungs
     )
     limits = (goal.budget or 0, ladder.bound) if goal.objective == "arena" else (0, 0)
-    basis = f"ABI {goal.abi}, {ladder.kernels} kernels"
+    basis = f"ABI {goal.abi}, {library_of(ladder.kernels)} kernels"
     return LadderChart(Path(model).name, bars, *limits, f"modelplan {__version__}", basis)
 
 

@@ -26,14 +26,16 @@ def namespace_of(path: str) -> str:
     return name if not name[0].isdigit() and name not in _RESERVED else f"model_{name}"
 
 
-def model_header(path: str, model: FileModel, parts: Arena, kernels: str, added: Sequence[str] = ()) -> str:
+def model_header(
+    path: str, model: FileModel, parts: Arena, kernels: str, added: Sequence[str] = (), abi: str = ""
+) -> str:
     """The header beside the source `path`: the arena, the operators, and the array's declaration."""
     declared = """
 // The model; it may stay in flash.
 extern const unsigned char kModel[];
 extern const std::size_t kModelBytes;
 """
-    return arena_header(model, parts, kernels, added, namespace_of(path), declared)
+    return arena_header(model, parts, kernels, added, namespace_of(path), declared, abi)
 
 
 def model_source(path: str, model: FileModel) -> str:

@@ -16,6 +16,7 @@ from modelplan.outputs.firmware.tflm_headers import (
 )
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.runtimes.tflm.planner import ALIGNMENT
 
 #: Bytes of the model in one line.
@@ -319,7 +320,7 @@ alignas(kAlignment) const unsigned char model_bytes[] = {{
 def _opening(self_test: SelfTest) -> str:
     """What the file is, where its expectations come from, and how it is built, as comments."""
     model, kernels = self_test.model, self_test.kernels
-    built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
+    built = "enough for all kernel libraries" if library_of(kernels) == ALL else f"{library_of(kernels)} kernels"
     name, original = comment(model.name), comment(self_test.original)
     lines = [
         f"Made by modelplan: a self-test of {name}, {len(model.data)} bytes; ABI {self_test.arena.abi}, {built}.",

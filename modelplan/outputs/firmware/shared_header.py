@@ -12,6 +12,7 @@ from modelplan.outputs.firmware.tflm_headers import model_kinds
 from modelplan.outputs.report import printable
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.runtimes.tflm.planner import ALIGNMENT, padded
 
 _GUIDE = """\
@@ -112,8 +113,9 @@ def shared_header(shared_plan: SharedPlan, arenas: TflmArenas) -> str:
     kinds = set().union(*(model_kinds(part.file) for part in shared_plan.parts if part.file))
     guard = guard_of(arenas.pinned.kernels, kinds)
     planner = _PLANNER.replace("@CHECK@", guard.check("return kTfLiteError;"))
+    library = library_of(arenas.pinned.kernels)
     return f"""\
-// Made by modelplan for {len(names)} models in one arena; ABI {arenas.pinned.abi}, {arenas.pinned.kernels} kernels.
+// Made by modelplan for {len(names)} models in one arena; ABI {arenas.asked_abi}, {library} kernels.
 {_GUIDE}{_promises(shared_plan)}{_BEGIN}{guard.macros()}{guard.symbols()}
 // Head {arenas.pinned.head} bytes, tail {arenas.pinned.tail} bytes.
 inline constexpr std::size_t kSharedArenaBytes = {arenas.pinned.least};

@@ -13,6 +13,7 @@ from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.interface_metadata import INTERFACE, read_interface
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 from modelplan.runtimes.tflm.planner import ALIGNMENT, Request
 
 #: Methods of MicroMutableOpResolver whose names do not follow from the operator's.
@@ -32,19 +33,21 @@ def arena_header(
     added: Sequence[str] = (),
     namespace: str = "modelplan",
     declared: str = "",
+    abi: str = "",
 ) -> str:
     """Size and alignment of the arena, the model's hash, and the operators its resolver needs.
 
     Where the arena is for one kernel library, a program with another one does not build, or `AddOps` returns an error:
     see `kernels_guard.py`. `added` are operators
     that a rewrite added to the model; a comment names them. `declared` are more lines of the namespace.
+    `abi` is the one that was asked for, which may stand for several.
     """
     size, digest = parts.size(), hashlib.sha256(model.data).hexdigest()
     pointer, include_guard = ABIS[parts.abi].pointer, f"{namespace.upper()}_ARENA_H_"
     guard = guard_of(kernels, model_kinds(model))
-    built = "enough for all kernel libraries" if kernels == ALL else f"{kernels} kernels"
+    built = "enough for all kernel libraries" if library_of(kernels) == ALL else f"{library_of(kernels)} kernels"
     return f"""\
-// Made by modelplan for a model of {len(model.data)} bytes; ABI {parts.abi}, {built}.
+// Made by modelplan for a model of {len(model.data)} bytes; ABI {abi or parts.abi}, {built}.
 #ifndef {include_guard}
 #define {include_guard}
 {guard.macros()}

@@ -15,6 +15,7 @@ from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm.declaration import MACRO
 from modelplan.runtimes.tflm.history import LOOPS_WITHOUT_COPIES
 from modelplan.runtimes.tflm.kernels import ALL, is_group
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 #: Shares of more work and time that are offered where nothing fits.
 _MORE_MACS, _MORE_TIME = 0.2, 0.3
@@ -43,7 +44,7 @@ def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
         )
         for rung in ladder.rungs
     )
-    title = f"{name}: {goal.objective} for ABI {goal.abi}, {ladder.kernels} kernels, in bytes"
+    title = f"{name}: {goal.objective} for ABI {goal.abi}, {library_of(ladder.kernels)} kernels, in bytes"
     lines = ("a file for one kernel library alone can need less: --kernels NAME",) if is_group(ladder.kernels) else ()
     return Section(title, lines, Table(headings, rows))
 
@@ -56,7 +57,8 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
         lines += _needs(ladder.chosen, goal)
     else:
         what = "no rung meets the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
-        lines.append(f"{what}; the least {goal.objective} that was found is {human(ladder.least)}")
+        least = f"the least {goal.objective} that was found is {human(ladder.least)}"
+        lines.append(f"{what}; {least}{_lowest(ladder, goal)}")
     if ladder.bound:
         lines.append(
             f"bound          {human(ladder.bound)} of {goal.objective} for every plan of stripes, however rows are cut:"
@@ -74,6 +76,14 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     return [Section("", of) for of in (changed, tuple(lines)) if of]
 
 
+def _lowest(ladder: Ladder, goal: Goal) -> str:
+    """For which libraries the least arena is, and the least with one of them alone."""
+    lowest = ladder.lowest
+    if lowest is None or goal.objective != "arena" or lowest.arena >= ladder.least:
+        return ""
+    return f" for all kernel libraries, and {human(lowest.arena)} for --kernels {lowest.name} (rung {lowest.rung})"
+
+
 def helped_line(helped: HelpedLibrary, what: str) -> str:
     """Which of several libraries a change would help, and why it is not made; `what` the bytes are of."""
     return (
@@ -83,27 +93,36 @@ def helped_line(helped: HelpedLibrary, what: str) -> str:
 
 
 def next_section(
-    ladder: Ladder, goal: Goal, original: str, output: str, methods: Sequence[str], array: str = ""
+    ladder: Ladder,
+    goal: Goal,
+    names: tuple[str, str],
+    methods: Sequence[str],
+    array: str = "",
+    stated: Sequence[str] = (),
 ) -> Section:
     """What to do with the file that was written: the arena, the operators, and how to try it on the device.
 
-    `array` is the C++ file that was written of it.
+    `names` are those of the model and of the file, `array` the C++ file that was written of it, `stated` the options
+    that state the user's own kernels.
     """
     rung = ladder.chosen
     assert rung is not None
     lines = [
-        f"#define {MACRO} {rung.arena}  // {ladder.kernels} kernels, ABI {goal.abi}",
+        f"#define {MACRO} {rung.arena}  // {library_of(ladder.kernels)} kernels, ABI {goal.abi}",
         f"{counted(len(methods), 'operator')} in MicroMutableOpResolver<{len(methods)}>: {', '.join(methods)}",
     ]
     if "WHILE" in rung.added:
         lines.append("call Reset before the inputs are set, never between them and Invoke")
-    model, out = quote(original), quote(output)
+    model, out = map(quote, names)
+    own = "".join(f" {quote(word)}" for word in stated)
     commands = [f"modelplan verify {model} --against {out} --self-test test.cc  # PASS or FAIL on the device"]
+    if stated:  # no kernel here says which outputs to expect
+        commands = [f"modelplan verify {model} --against {out}{own}  # the proof again"]
     if array:
         lines.append(f"{array}, and its header with the arena and the operators, are for the firmware")
     else:
         as_source = "as C++, with the arena and the operators in net.h"
-        commands.insert(0, f"modelplan analyze {out} --c-array net.cc  # {as_source}")
+        commands.insert(0, f"modelplan analyze {out}{own} --c-array net.cc  # {as_source}")
     return Section("Next", tuple(lines), commands=tuple(commands))
 
 
@@ -118,7 +137,7 @@ def help_section(
     original, output = names
     words = ("modelplan", "explain", original, *build, "--capacity", str(goal.budget))
     more = [f"{join(words)}  # all changes, ranked"]
-    if ladder.kernels == ALL:
+    if library_of(ladder.kernels) == ALL:
         named = (*build, "--budget", str(goal.budget), "--kernels", "cmsis-nn")
         words = ("modelplan", "fit", original, *named, "-o", output)
         more.append(f"{join(words)}  # for Cortex-M alone; likewise --kernels esp-nn or --target BOARD")

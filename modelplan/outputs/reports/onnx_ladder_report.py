@@ -40,7 +40,7 @@ def rungs_section(request: FitOnnxRequest, ladder: OnnxLadder) -> Section:
     lines = (
         f"measured on ONNX Runtime {ort_version()}, optimization level {level}, threads: {threads}",
         "bytes of a run above what the loaded session of the model needs; weights and inputs are not among them",
-        "what the session of a new file needs more than that, such as weights packed for each stripe, is",
+        "what the session of a new file needs more than that, such as weights packed for each stripe, is counted",
     )
     return Section(f"{request.path}: rungs", lines, Table(headings, rows))
 

@@ -9,6 +9,7 @@ from modelplan.answers.summary import RuntimePlan, Summary, summary
 from modelplan.model import Overlap, Plan, Schedule
 from modelplan.outputs.report import Report, Section, Table, folded_apart, printable
 from modelplan.primitives.units import counted, human, stand_in, steps_words
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 _MOST_ROWS = 12
 
@@ -164,5 +165,5 @@ def _overlaps(plan: Plan, used: list[tuple[Overlap, int]]) -> Section:
         rows.append((f"[{len(used) - _MOST_ROWS} others]", "", "", "", f"{more:,}"))
     heads = ("tensor", "runs into", "rule", ">bytes ahead at least", ">bytes shared")
     choice = len(plan.runtime.libraries) > 1
-    lines = (f"right for the {plan.runtime.kernels} kernels of {plan.runtime.name} only",) if choice else ()
+    lines = (f"right for the {library_of(plan.runtime.kernels)} kernels of {plan.runtime.name} only",) if choice else ()
     return Section("Written over what is being read", lines, Table(heads, tuple(rows)))

@@ -10,12 +10,15 @@ from modelplan.outputs.report import Section
 from modelplan.outputs.reports import moves_report, region_report
 from modelplan.primitives.units import human
 from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, own_part
 
 
 def executed_lines(verdicts: Sequence[Verdict], kernels: str) -> list[str]:
     """What was not executed of a file that is to be right with these kernels, and what was, with which kernels."""
-    own = "CMSIS-NN and ESP-NN" if kernels == ALL else kernels
-    missing = [f"the kernels of {own}"] if kernels != "reference" else []
+    library, own = library_of(kernels), own_part(kernels)
+    named = "CMSIS-NN and ESP-NN" if library == ALL else library
+    missing = [f"the kernels of {named}"] if library != "reference" else []
+    missing += ["your own kernels"] if own else []
     missing += [] if any(verdict.planned for verdict in verdicts) else ["the plan"]
     missing += ["your firmware"]
     ran = [verdict.executed for verdict in verdicts if verdict.executed]

@@ -25,9 +25,12 @@ def sections_of(curve: Curve) -> list[Section]:
     rows = tuple(_row(curve, i, point) for i, point in enumerate(curve.points))
     report = [Section(f"{curve.title}: bytes against work", lines, Table(headings, rows))]
     if curve.chosen < 0:
-        return [*report, Section("", ("no point keeps to the bytes that were asked for",))]
+        return [*report, Section("", (f"no point keeps to the {curve.budget or 0:,} bytes that there are",))]
     if curve.chosen == 0:
-        return [*report, Section("", ("nothing to repeat: no repetition within the limits lowers the plan",))]
+        why = "no repetition within the limits lowers the plan"
+        if curve.budget is not None:
+            why = f"the plan as it is keeps to the {curve.budget:,} bytes that there are"
+        return [*report, Section("", (f"nothing to repeat: {why}",))]
     point = curve.points[curve.chosen]
     names = Counter(point.origins)
     again = [f"{curve.first.plan.graph.label(op)}: {count - 1}" for op, count in sorted(names.items()) if count > 1]

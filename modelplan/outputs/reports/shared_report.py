@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
 from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.outputs.reports.ladder_report import helped_line
 from modelplan.primitives.units import human
 from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.declaration import MACRO
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 #: The version of the JSON document.
 SCHEMA = 1
@@ -31,13 +33,14 @@ def sections_of(plan: SharedPlan, arenas: TflmArenas | None = None) -> list[Sect
 
 
 def _figures(plan: SharedPlan) -> Iterator[str]:
-    height, bound, apart = plan.height, plan.placement.lower_bound, plan.separate
+    height, bound, apart = plan.memory, plan.whole(plan.placement.lower_bound), plan.separate
     yield f"together     {human(height)}"
     yield f"lower bound  {human(bound)}, " + ("proven optimal" if height == bound else f"gap {human(height - bound)}")
     saved = f"{human(apart - height)} saved ({(apart - height) / apart:.1%})" if height < apart else "nothing saved"
     yield f"apart        {human(apart)}: {saved}"
-    if plan.in_turn < height:
-        yield f"in turn      {human(plan.in_turn)} if no two models were ever active at the same time (--in-turn all)"
+    in_turn = plan.whole(plan.in_turn)
+    if in_turn < height:
+        yield f"in turn      {human(in_turn)} if no two models were ever active at the same time (--in-turn all)"
 
 
 def _table(shared_plan: SharedPlan) -> Table:
@@ -90,6 +93,8 @@ def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
         yield Pasted(f"#define {MACRO} {written.least}  // one for all, with --files DIR; head {written.head:,}")
     else:
         yield f"--files DIR writes none: {arenas.reason}"
+    if arenas.helped:
+        yield helped_line(arenas.helped, "of arena")
     turns = len(plan.relation.turns) == len(plan.parts) * (len(plan.parts) - 1) // 2
     only = "as all take turns" if turns else "if all took turns (--in-turn all)"
     yield Pasted(f"#define {MACRO} {shared.least}  // one for all, nothing changed, {only}; head {shared.head:,}")
@@ -97,10 +102,10 @@ def _arena_lines(plan: SharedPlan, arenas: TflmArenas) -> Iterator[str]:
         yield Pasted(f"#define {_macro(part.name)} {least}  // {part.name} in an arena of its own")
     yield f"arenas of their own: {human(sum(arenas.separate))} in all"
     tails = ", ".join(f"{share.name} {share.tail:,}" for share in pinned.shares)
-    library = f"{pinned.kernels} kernels"
+    library = f"{library_of(pinned.kernels)} kernels"
     if arenas.libraries:
-        library = f"all kernels ({pinned.kernels} needs most)"
-    yield f"ABI {pinned.abi}, {library}, {RELEASE}"
+        library = f"all kernels ({library_of(pinned.kernels)} needs most)"
+    yield f"ABI {arenas.asked_abi}, {library}, {RELEASE}"
     yield f"tails cannot be shared: {tails}, the allocator {pinned.own:,}"
 
 
@@ -118,7 +123,11 @@ def _libraries_table(libraries: Sequence[LibraryArenas]) -> Table | None:
     if not libraries:
         return None
     rows = [
-        (library.kernels, f"{library.pinned.least:,}", f"{library.written.least:,}" if library.written else "none")
+        (
+            library_of(library.kernels),
+            f"{library.pinned.least:,}",
+            f"{library.written.least:,}" if library.written else "none",
+        )
         for library in libraries
     ]
     return Table(("kernels", ">with --header", ">with --files"), tuple(rows))
@@ -142,11 +151,11 @@ def as_json(
     document: dict[str, object] = {
         "schema": SCHEMA,
         "made_by": shared_plan.made_by,
-        "height": shared_plan.height,
-        "lower_bound": shared_plan.placement.lower_bound,
+        "height": shared_plan.memory,
+        "lower_bound": shared_plan.whole(shared_plan.placement.lower_bound),
         "optimal": shared_plan.height == shared_plan.placement.lower_bound,
         "separate": shared_plan.separate,
-        "all_in_turn": shared_plan.in_turn,
+        "all_in_turn": shared_plan.whole(shared_plan.in_turn),
         "in_turn": [[names[a], names[b]] for a, b in sorted(relation.turns)],
         "order": [names[m] for m in relation.order],
         "pipelines": [
@@ -182,7 +191,7 @@ def _model(plan: SharedPlan, number: int) -> dict[str, object]:
 
 
 def _arenas(arenas: TflmArenas) -> dict[str, object]:
-    facts: dict[str, object] = {"abi": arenas.pinned.abi, "kernels": arenas.pinned.kernels}
+    facts: dict[str, object] = {"abi": arenas.asked_abi, "kernels": arenas.pinned.kernels}
     if arenas.libraries:
         facts["libraries"] = [
             {"kernels": own.kernels, "pinned": own.pinned.least, "written": own.written and own.written.least}

@@ -79,7 +79,7 @@ def searches(file: ModelFile, target: Target, needed: Requirement, capacity: int
     if not _for_tflm(file, target, needed):
         return
     graph = file.graph
-    provable = not needed.estimate  # of operators that nobody but the user knows nothing is proved
+    provable = not needed.guessed  # nothing is proved of operators that nobody has stated
     plannable = provable and not why_unplannable(read_tflite(file.content, file.path), graph)
     if plannable and (striped := _striped_maps(graph)):
         least = _least_head(graph)

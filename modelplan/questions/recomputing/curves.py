@@ -37,7 +37,8 @@ class RecomputeRequest(ModelRequest):
 
     Args:
         most_work: extra work as a share; the lowest point within it is chosen where no budget is given.
-        budget: bytes; the point of least work within them is chosen.
+        budget: bytes of the plan; the point of least work within them is chosen. None: those of the target's block
+            that the runtime does not keep.
         seconds: for all exact searches; 0: none.
     """
 
@@ -64,7 +65,11 @@ def recompute(request: RecomputeRequest) -> Curve:
         raise RequestError("the plan in a file says nothing of repeated operators; choose another --allocator")
     needed = unmodified_requirement(file, target)
     options, most = planning_options(with_deciding_kernels(request, needed), file.graph), request.most_work
-    curve = curve_of(file.graph, options, most_work=most, budget=request.budget, seconds=request.seconds)
+    budget = request.budget
+    if budget is None and request.available is not None:
+        budget = max(request.available - needed.kept, 0)
+    options = replace(options, capacity=None)
+    curve = curve_of(file.graph, options, most_work=most, budget=budget, seconds=request.seconds)
     refused = (f"{target.runtime.name} would not run it: {refusal}" for refusal in needed.refusals)
     return replace(curve, remarks=(*curve.remarks, *refused))
 
@@ -98,7 +103,7 @@ def curve_of(
             seen.add(sequence)
             plans.append(_planned(graph, options, units, sequence, method, bound))
     points = _front(plans)
-    return Curve(graph, points, _chosen(points, most_work, budget), tuple(remarks), f"modelplan {__version__}")
+    return Curve(graph, points, _chosen(points, most_work, budget), tuple(remarks), f"modelplan {__version__}", budget)
 
 
 def _remarks(units: Units, *, sorts: bool) -> Iterator[str]:

@@ -161,7 +161,8 @@ def _planned_part(name: str, file: ModelFile, request: ShareRequest, *, guarded:
     if guarded and mode != "none":
         options = replace(options, alias="views")
     plan = pipeline.plan(file.graph, options)
-    alone = bounds.height(plan.problem, plan.placement)
+    alignment = plan.runtime.alignment
+    alone = -(-bounds.height(plan.problem, plan.placement) // alignment) * alignment
     return ModelPart(name, file.path, plan.graph, plan.runtime, plan.alias, plan.problem, alone, plan)
 
 
@@ -186,7 +187,7 @@ def _tflm_part(name: str, file: ModelFile, request: ShareRequest, *, guarded: bo
         mode = "views"
     shared, overlaps = shared_tensors(file.graph, mode, kernels)
     problem = request_problem(model, rows, shared, overlaps)
-    alone = bounds.height(problem, allocators.place(problem, request.allocator))
+    alone = planner.padded(bounds.height(problem, allocators.place(problem, request.allocator)))
     where = _buffers_of_rows(problem, rows)
     return ModelPart(name, file.path, file.graph, runtime, mode, problem, alone, None, model, rows, where)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from modelplan.model import Graph
-from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.folding import expanded_depthwise, with_pooled_convolutions, without_pads
 from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
 from modelplan.rewriting.standalone_c.kernel_records import COperator, MissingKernelError
@@ -71,5 +70,5 @@ def _operators(file: FileModel) -> list[COperator]:
         except MissingKernelError as problem:
             missing.append(str(problem))
     if missing:
-        raise ModelError("\n".join(missing))
+        raise MissingKernelError("\n".join(missing))
     return operators

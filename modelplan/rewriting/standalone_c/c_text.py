@@ -62,7 +62,8 @@ def identifier(text: str) -> str:
 
 def filled(items: Iterable[object], indent: str = "    ") -> Iterator[str]:
     """Items in lines, with a comma behind each."""
-    text = "".join(f"{item},\n" for item in items)
+    text = ",\n".join(map(str, items))
+    text += ",\n" if text else ""
     start, room = 0, _WIDTH - len(indent)
     while start < len(text):
         end = 1 + max(text.rfind("\n", start, start + room), text.find("\n", start))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from modelplan.answers.helped_library import HelpedLibrary
 from modelplan.answers.proof import Verdict
@@ -48,6 +49,14 @@ from modelplan.runtimes.tflm.refused_operators import refusal_lines
 _PROOF_SECONDS = 2.0
 
 
+class LowestLibrary(NamedTuple):
+    """The arena of a rung with one of several kernel libraries, in bytes."""
+
+    arena: int
+    name: str
+    rung: str
+
+
 @dataclass(frozen=True)
 class Ladder:
     """The rungs that were tried, cheapest first, the one that answers the goal or None, and the plans on the way.
@@ -57,7 +66,7 @@ class Ladder:
     `built_bound` what the plans that were built need, the `points`, wherever each puts its rows. 0 where no stripes
     were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file. `kernels` is the library
     that all figures are for. Where it stands for several, no rung is chosen that raises the arena of one of them;
-    `helped` is the one that such a rung would help most.
+    `helped` is the one that such a rung would help most, and `lowest` the one with the lowest arena of any rung.
     """
 
     rungs: tuple[Rung, ...]
@@ -72,6 +81,7 @@ class Ladder:
     proof: tuple[Verdict, ...] = ()
     kernels: str = ALL
     helped: HelpedLibrary | None = None
+    lowest: LowestLibrary | None = None
 
     @property
     def model(self) -> bytes | None:
@@ -202,7 +212,18 @@ class _Climb:
             remarks=tuple(self.remarks),
             kernels=self.goal.kernels,
             helped=self._helped(),
+            lowest=self._lowest(),
         )
+
+    def _lowest(self) -> LowestLibrary | None:
+        """The lowest arena with one of several libraries, where that is below what all of them need."""
+        each = [
+            LowestLibrary(size, name, rung.name)
+            for rung in self.rungs
+            if self.model.within_caps(rung)
+            for (name, _), size in rung.arenas.items()
+        ]
+        return min(each, key=lambda library: library.arena, default=None)
 
     def _helped(self) -> HelpedLibrary | None:
         """The library that a rung which raises another one would help most."""

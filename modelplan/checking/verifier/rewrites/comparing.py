@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, Unproved, row_words
@@ -22,8 +23,10 @@ class Compared:
     host: HostSide
 
 
-def compare_rows(original: Source, rewritten: Source) -> Compared:
+def compare_rows(original: Source, rewritten: Source, stated: Collection[str] = ()) -> Compared:
     """Follows the rows of every tensor through both files; returns what was followed.
+
+    `stated` are custom operators for which somebody has kernels.
 
     Raises:
         Fault: an output of the second file is not, row by row, that of the first.
@@ -34,12 +37,12 @@ def compare_rows(original: Source, rewritten: Source) -> Compared:
     _check_interface(original, rewritten, host)
     catalogue = Catalogue()
     try:
-        first = trace_run(original, catalogue)
+        first = trace_run(original, catalogue, stated=stated)
     except Fault as fault:
         raise Unproved(f"cannot be proved: {original.name} itself cannot be followed: {fault}") from None
     pieces = max((base.uses for base in catalogue.bases), default=0)
     catalogue.close()
-    second = trace_run(rewritten, catalogue, host)
+    second = trace_run(rewritten, catalogue, host, stated)
     if pieces > 1 >= max((base.uses for base in catalogue.bases), default=0):  # a model is in one piece
         raise RequestError(
             f"{original.name} is computed in stripes and {rewritten.name} is not: were the two files swapped?"

@@ -22,6 +22,7 @@ from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import library_of, own_kernels
 from modelplan.runtimes.tflm.runner import (
     INSTALL,
     OvertimeError,
@@ -89,7 +90,7 @@ def execute_on_tflm(
     predicted = planner.predicted_head(rewritten.model)  # with reference kernels, which the wheel has
     if planner.padded(heads[1]) != planner.padded(predicted):
         raise BrokenPlanError(f"TFLM reports a head of {heads[1]:,} bytes, predicted are {predicted:,}")
-    head = _UNPLANNED.format(kernels) if unplanned else f"head {heads[1]:,} bytes"
+    head = _UNPLANNED.format(library_of(kernels)) if unplanned else f"head {heads[1]:,} bytes"
     has_plan = planner.read_plan(rewritten.model) is not None
     how = "without its plan" if unplanned else "with its plan" if has_plan else "as it is"
     what = f"the file {how} on TFLM's reference kernels"
@@ -102,7 +103,7 @@ def for_reference_kernels(model: FileModel, kernels: str) -> FileModel:
         return model
     source = read_source(model)
     try:
-        compared = compare_rows(source, source)
+        compared = compare_rows(source, source, own_kernels(kernels))
         replay_memory(source, compared.rewritten, compared.catalogue)
     except (Fault, Unproved, BrokenPlanError):
         return read_tflite(planner.without_plan(model.data), model.name)

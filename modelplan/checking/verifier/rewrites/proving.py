@@ -15,6 +15,7 @@ from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.units import counted
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.kernels.own_kernels import own_kernels
 
 NAMES = ("rows", "memory", "TFLM", "LiteRT")
 
@@ -48,7 +49,7 @@ def rewrite_levels(
     """
     before, after = read_source(original), read_source(rewritten)
     try:
-        compared = compare_rows(before, after)
+        compared = compare_rows(before, after, own_kernels(kernels))
     except Fault as fault:
         yield Verdict(NAMES[0], "broken", str(fault))
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 from math import prod
@@ -29,11 +29,21 @@ from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calc
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import WindowOperand, reshaped_groups, same_in_both, spread_of
 from modelplan.checking.verifier.safe_overlap import POINTWISE
+from modelplan.runtimes.tflm.kernels.custom import OPERATORS
 
 #: Most operators that a run may take, loops counted out.
 _MOST_STEPS = 60_000
 #: The custom operator of TFLM that unpacks constants.
 _UNPACKING = "TFLM_DECODE"
+#: Custom operators of TFLM that always write all of their outputs, of nothing but their operands, their options and
+#: what each of them keeps for itself. A framer or a stacker leaves its output as it was until it has enough, a circular
+#: buffer may end the run, and an Ethos-U works in its operands.
+#: Source: tflite-micro, signal/micro/kernels and micro/kernels/detection_postprocess.cc.
+_OWN_CUSTOM = {
+    "TFLite_Detection_PostProcess", "SignalDelay", "SignalEnergy", "SignalFftAutoScale", "SignalFilterBank",
+    "SignalFilterBankLog", "SignalFilterBankSpectralSubtraction", "SignalFilterBankSquareRoot", "SignalIrfft",
+    "SignalOverlapAdd", "SignalPCAN", "SignalRfft", "SignalWindow",
+}  # fmt: skip
 #: Operators that keep values between runs: proved only where both files run all of them in the same order.
 _KEEPING = {
     "SVDF", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "RNN",
@@ -75,8 +85,13 @@ class Trace:
     iterations: Counter[int] = field(default_factory=Counter)
 
 
-def trace_run(source: Source, catalogue: Catalogue, host: HostSide | None = None) -> Trace:
+def trace_run(
+    source: Source, catalogue: Catalogue, host: HostSide | None = None, stated: Collection[str] = ()
+) -> Trace:
     """Runs a file on unknown inputs, whose program converts them and the outputs where `host` says so.
+
+    `stated` are custom operators for which somebody has kernels; each is taken for an unknown function of its operands
+    and options, and of what a node of it keeps for itself from run to run.
 
     Raises:
         Fault: an operator reads or writes outside of a tensor, or computes what the catalogue's first file does not.
@@ -84,12 +99,13 @@ def trace_run(source: Source, catalogue: Catalogue, host: HostSide | None = None
 
     Cost: O(operators run x extents of their tensors).
     """
-    return _Runner(source, catalogue).run(host or HostSide((), ()))
+    return _Runner(source, catalogue, stated).run(host or HostSide((), ()))
 
 
 class _Runner:
-    def __init__(self, source: Source, catalogue: Catalogue) -> None:
+    def __init__(self, source: Source, catalogue: Catalogue, stated: Collection[str]) -> None:
         self.source, self.catalogue = source, catalogue
+        self.opaque = {*_OWN_CUSTOM, *stated}
         self.trace = Trace()
         self.held: list[dict[int, Value]] = [{} for _ in source.parts]
         self.iteration: list[int] = []
@@ -199,8 +215,11 @@ class _Runner:
 
     def _step(self, part: SubgraphPart, op: Operation) -> None:
         where = self._where(op)
-        if op.calls or (op.custom and op.kind != _UNPACKING):
-            raise unproved(op, "a custom operator" if op.custom else "calls subgraphs that depend on data")
+        if op.calls:
+            raise unproved(op, "calls subgraphs that depend on data")
+        if op.custom and op.kind not in (_UNPACKING, *self.opaque):
+            way = "" if op.kind in OPERATORS else f"; --custom {op.kind}=BYTES says that you have a kernel for it"
+            raise unproved(op, f"a custom operator{way}")
         number, cells = op.subgraph, part.cells
         outputs = [cells[t] for t in op.outputs if t >= 0]
         if len(outputs) != len(op.outputs) or (not outputs and op.kind != "ASSIGN_VARIABLE"):
@@ -234,11 +253,8 @@ class _Runner:
     def _results(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
-        if op.kind == _UNPACKING:  # a function of its operands as a whole, which keeps nothing
-            operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
-            return self._whole(op, where, given, outputs, [*op.options, *operands]), ()
-        if op.kind in _KEEPING:
-            return self._kept(op, where, given, outputs), ()
+        if op.custom or op.kind in _KEEPING:
+            return (self._opaque if op.custom else self._kept)(op, where, given, outputs), ()
         if op.kind == "QUANTIZE" and given[0] is not None and are_twins(given[0].cell.coding, outputs[0].coding):
             return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
@@ -413,6 +429,28 @@ class _Runner:
             raise unproved(op, "keeps values between runs and stands in a loop")
         contents = self._whole(op, where, given, outputs, fields)
         self.trace.keeping.append((variable, op.kind, tuple(fields)))
+        return contents
+
+    def _opaque(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+    ) -> tuple[Content, ...]:
+        """A custom operator: an unknown function of its options and operands, and of what it keeps for itself.
+
+        Both files must run it on the same operands as often, so that it keeps the same in both; one that unpacks
+        constants keeps nothing.
+        """
+        operands = [(f"operand {i}", x and (x.content, x.cell.coding)) for i, x in enumerate(given)]
+        if op.kind == _UNPACKING:
+            return self._whole(op, where, given, outputs, [*op.options, *operands])
+        cells = [*(x.cell for x in given if x is not None), *outputs]
+        if self.iteration or any(cell.variable for cell in cells):
+            where_not = "stands in a loop" if self.iteration else "has a variable"
+            raise unproved(op, f"a custom operator that {where_not}")
+        if any(x is not None and (x.content.base == NOTHING or x.content.filled) for x in given):
+            raise unproved(op, "a custom operator with an operand that nothing writes")
+        fields = [*op.options, *operands, ("outputs", tuple(cell.shape for cell in outputs))]
+        contents = self._whole(op, where, given, outputs, fields)
+        self.trace.keeping.append((contents[0], op.kind, ()))
         return contents
 
     def _whole(
