@@ -9,13 +9,14 @@ workspaces were measured (conv.cc, conv_transpose.cc, quantization/qlinearconv.c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
-from modelplan.model import Graph, Kind, Op, Problem, Runtime, Tensor, class_bytes
+from modelplan.model import Graph, Kind, Offer, Op, Problem, Runtime, Tensor, class_bytes
 from modelplan.ops.conditions import number, numbers
 from modelplan.planning import aliasing, lifetimes
 from modelplan.primitives.dtypes import BITS
@@ -30,6 +31,12 @@ _ADDRESS = 8
 _LINEAR, _IMAGES = 16, 4
 #: Multiples of channels that its kernels for symmetric weights read and make, and the least that these make.
 _CHANNELS, _LEAST_CHANNELS = 4, 16
+
+
+#: Tensors whose extents a session does not know as the numbers of the graph: with symbols, or () where some are unknown.
+Extents = Mapping[int, tuple[int | str, ...]]
+#: It knows all as numbers.
+NUMBERS: Extents = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +94,21 @@ class BlockEvent:
 
 
 def block_events(
-    graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()
+    graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS
 ) -> Iterator[BlockEvent]:
     """The blocks that a run asks for and gives back, in turn; outputs stay.
 
-    Of the tensors `unknown` the session does not know all extents, so that none takes the place of another.
+    A tensor takes the place of another where the session knows that their `extents` are the same.
     """
     order = session_order(graph)
     aliases = aliasing.storages(graph, "runtime", runtime)
-    offers = tuple(offer for offer in aliases.offers if not {offer.tensor, offer.over} & unknown)
+    offers = tuple(offer for offer in aliases.offers if _are_alike(graph, offer, extents))
     aliases = aliasing.take_offers(graph, replace(aliases, offers=offers), order, runtime)
     problem = lifetimes.buffers(graph, order, aliases, runtime)
     fed = [any(m.tensor in graph.inputs for m in members) for members in problem.members]
     kept = [any(m.tensor in graph.outputs for m in members) for members in problem.members]
     own = [i for i in range(len(problem)) if not fed[i] and not _views_constant(graph, problem, i, runtime)]
-    blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]], unknown)
+    blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]], extents)
     begin: dict[int, list[tuple[int, int]]] = {}
     end: dict[int, list[int]] = {}
     for block in blocks:
@@ -130,15 +137,15 @@ def _views_constant(graph: Graph, problem: Problem, i: int, runtime: Runtime) ->
 
 
 def session_peak(
-    graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()
+    graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS
 ) -> SessionPeak:
     """What a session allocates at most while it runs, arena and memory patterns off.
 
-    Of the tensors `unknown` the session does not know all extents, so that none takes the place of another.
+    A tensor takes the place of another where the session knows that their `extents` are the same.
     """
     best, alive = SessionPeak(0, -1, 0), 0
     sizes: dict[int, int] = {}
-    for event in block_events(graph, runtime, threads, unknown):
+    for event in block_events(graph, runtime, threads, extents):
         alive += event.size or -sizes[event.block]
         sizes[event.block] = event.size
         if alive > best.bytes:
@@ -147,34 +154,40 @@ def session_peak(
 
 
 def reused(
-    graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int], unknown: frozenset[int] = frozenset()
+    graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int], extents: Extents = NUMBERS
 ) -> list[list[int]]:
     """Buffers of one shape that one block holds in turn, from the first to the last.
 
     Of dead blocks the last is taken, by none that has no extents; operands are given back in turn.
     """
     home = {m.tensor: i for i in inner for m in problem.members[i]}
-    idle: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
+    idle: dict[tuple[tuple[int | str, ...], int], list[list[int]]] = {}
     held: dict[int, list[int]] = {}
     for step, index in enumerate(order):
         op = graph.ops[index]
         for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
-            key = _key(graph, problem, i, unknown)
+            key = _key(graph, problem, i, extents)
             dead = idle.get(key) if key[0] else []
             block = dead.pop() if dead else []
             block.append(i)
             held[i] = block
         for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
             if problem.end[i] == step + 1:
-                idle.setdefault(_key(graph, problem, held[i][0], unknown), []).append(held[i])
+                idle.setdefault(_key(graph, problem, held[i][0], extents), []).append(held[i])
     return [block for i, block in held.items() if block[0] == i]
 
 
-def _key(graph: Graph, problem: Problem, i: int, unknown: frozenset[int]) -> tuple[tuple[int, ...], int]:
+def _are_alike(graph: Graph, offer: Offer, extents: Extents) -> bool:
+    """Whether a session knows that the two tensors of an offer have the same extents."""
+    first, second = (extents.get(t, graph.tensors[t].shape) for t in (offer.tensor, offer.over))
+    return first == second and not (offer.tensor in extents and not first)
+
+
+def _key(graph: Graph, problem: Problem, i: int, extents: Extents) -> tuple[tuple[int | str, ...], int]:
     """The extents, if they are known, and the bits of the value for which a block was asked, whatever views it has."""
     first = problem.members[i][0].tensor
     tensor = graph.tensors[first]
-    return () if first in unknown else tensor.shape, BITS[tensor.dtype]
+    return extents.get(first, tensor.shape), BITS[tensor.dtype]
 
 
 _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU = (

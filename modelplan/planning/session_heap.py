@@ -16,7 +16,9 @@ from math import prod
 from modelplan.model import Graph, Runtime
 from modelplan.planning.allocators.systems.bfc import GRANULE, BfcArena, twofold
 from modelplan.planning.session_blocks import (
+    NUMBERS,
     BlockEvent,
+    Extents,
     block_events,
     packed_in_arena,
     session_order,
@@ -129,12 +131,12 @@ def predicted_heap(
     arena: bool = True,
     pattern: bool = True,
     threads: int = 1,
-    unknown: frozenset[int] = frozenset(),
+    extents: Extents = NUMBERS,
     keep_outputs: bool = True,
 ) -> HeapNeed:
     """What a session takes that runs the nodes as they are in the file, at optimization level off.
 
-    Of the tensors `unknown` the session does not know all extents. `keep_outputs`: the outputs of a run are there while
+    `extents` are those that the session does not know as numbers. `keep_outputs`: the outputs of a run are there while
     the next one goes.
     """
     kinds = unknown_kernels(graph, arena=arena)
@@ -144,8 +146,8 @@ def predicted_heap(
     kept = packed_in_arena(graph) if arena else []
     for size in kept:
         heap.take(size)
-    asked = "events", runtime, threads, unknown
-    events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, unknown)))
+    asked = "events", runtime, threads, tuple(extents.items())
+    events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, extents)))
     runs = _Runs(heap, graph, events, pattern=pattern, keep_outputs=keep_outputs)
     first, *later = (runs.peak() for _ in range(3))
     held = sum(kept)

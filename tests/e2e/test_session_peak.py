@@ -12,7 +12,7 @@ from modelplan import Graph, load
 from modelplan.planning.session_blocks import session_peak
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import SessionSettings, measure
-from modelplan.runtimes.ort.shapes import unknown_tensors
+from modelplan.runtimes.ort.shapes import session_extents
 
 pytest.importorskip("onnxruntime")
 
@@ -41,7 +41,7 @@ def test_the_peak_of_a_session_of_a_file_in_stripes(tmp_path: Path, seed: int, k
     shape = graph.tensors[graph.inputs[0]].shape
     again = load(out, [], [f"x={','.join(map(str, shape))}"])
     assert isinstance(again, Graph)
-    expected = session_peak(again, ORT, unknown=unknown_tensors(str(out), again)).bytes
+    expected = session_peak(again, ORT, extents=session_extents(str(out), again)).bytes
     for level in ("disable", "basic"):
         measured = measure(out, {"x": shape}, SessionSettings(level=level, arena="off", pattern=False), runs=1).peak
         assert expected == pytest.approx(measured, rel=0.1)
