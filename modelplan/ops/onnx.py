@@ -94,7 +94,7 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), OpFacts(view_if=when.unit_block, passes_on="all")),
     **dict.fromkeys(("Resize", "Upsample"), OpFacts(operands=(1, 2), rows="resize")),
     **dict.fromkeys(("Conv", "ConvInteger"), _convolution(1)),
-    "QLinearConv": _convolution(3),
+    "QLinearConv": replace(_convolution(3), operands=(5,)),
     "ConvTranspose": OpFacts(macs=work.transposed_macs, rows="spread"),
     **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _product),
     "Gemm": OpFacts(macs=work.gemm_macs, rows="gemm"),

@@ -19,6 +19,7 @@ import numpy as np
 from modelplan.model import Graph, Kind, Offer, Op, Problem, Runtime, Tensor, class_bytes
 from modelplan.ops.conditions import number, numbers
 from modelplan.planning import aliasing, lifetimes
+from modelplan.planning.thread_buffers import ThreadBuffers, panel_bytes
 from modelplan.primitives.dtypes import BITS
 
 #: Bytes are asked for in multiples of this.
@@ -31,6 +32,7 @@ _ADDRESS = 8
 _LINEAR, _IMAGES = 16, 4
 #: Multiples of channels that its kernels for symmetric weights read and make, and the least that these make.
 _CHANNELS, _LEAST_CHANNELS = 4, 16
+_BYTE_BITS = 8
 
 
 #: Tensors whose extents a session does not know as the numbers of the graph: with symbols, or () where some are unknown.
@@ -145,11 +147,14 @@ def session_peak(
     """
     best, alive = SessionPeak(0, -1, 0), 0
     sizes: dict[int, int] = {}
+    kept, running, own = ThreadBuffers(), -1, 0
     for event in block_events(graph, runtime, threads, extents):
+        if event.op != running:
+            running, own = event.op, kept.need(thread_bytes(graph, graph.ops[event.op], threads))
         alive += event.size or -sizes[event.block]
         sizes[event.block] = event.size
-        if alive > best.bytes:
-            best = SessionPeak(alive, event.op, event.workspace)
+        if alive + own > best.bytes:
+            best = SessionPeak(alive + own, event.op, event.workspace)
     return best
 
 
@@ -190,20 +195,20 @@ def _key(graph: Graph, problem: Problem, i: int, extents: Extents) -> tuple[tupl
     return extents.get(first, tensor.shape), BITS[tensor.dtype]
 
 
-_FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU = (
-    f"com.microsoft.{name}" for name in ("FusedConv", "QLinearWhere", "BiasGelu")
+_FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU, _QUANTISED_GEMM = (
+    f"com.microsoft.{name}" for name in ("FusedConv", "QLinearWhere", "BiasGelu", "QGemm")
 )
 #: Operators whose kernels ask for memory beside their outputs.
 WORKING = frozenset({
-    "Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN", "Resize", "Where",
-    _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU,
+    "Conv", "ConvTranspose", "QLinearConv", "ConvInteger", "QLinearMatMul", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN", "Resize", "Where",
+    _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU, _QUANTISED_GEMM,
 })  # fmt: skip
 #: Operators whose kernels were measured to ask for nothing beside their outputs.
 _PLAIN_KINDS = """
 Abs Acos Acosh Add And Asin Asinh Atan Atanh AveragePool BatchNormalization Cast Ceil Clip Concat Constant
-ConstantOfShape Cos Cosh DepthToSpace DequantizeLinear Div Dropout Elu Equal Erf Exp Expand Flatten Floor Gather
+ConstantOfShape Cos Cosh DepthToSpace DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gather
 GatherElements Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual HardSigmoid Identity
-InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max MaxPool Min Mul Neg Not Or PRelu
+InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mul Neg Not Or PRelu
 Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round Selu Shape
 Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu
 Tile Transpose Trilu Unsqueeze Xor
@@ -256,6 +261,8 @@ def workspace_bytes(
         return sum(_selections(graph, op))
     if op.kind == _BIAS_GELU:
         return _rounded(x.nbytes)
+    if op.kind in ("QLinearMatMul", _QUANTISED_GEMM):
+        return _rounded(4 * y.nbytes) if BITS[y.dtype] == _BYTE_BITS else 0
     if op.kind == "LRN":
         channels = prod(x.shape[1:2])  # a damaged file may have none, whose session does not load
         padded = x.nbytes // (channels or 1) * (channels + number(op, "size", 1) - 1)
@@ -279,7 +286,9 @@ def _convolution_bytes(graph: Graph, op: Op, x: Tensor, y: Tensor, threads: int)
     product = window == 1 and not moved
     if op.kind in ("Conv", _FUSED_CONV):
         return 0 if product else 4 * _conv_floats(op, y, weights, threads)
-    return x.nbytes + y.nbytes + _quantised_bytes(graph, op, y, weights, product=product)
+    if op.kind == "ConvInteger":
+        return 0 if product else weights[1] * window * prod(y.shape[2:])
+    return _rounded(x.nbytes) + _rounded(y.nbytes) + _quantised_bytes(graph, op, y, weights, product=product)
 
 
 def _selections(graph: Graph, op: Op) -> tuple[int, ...]:
@@ -325,14 +334,34 @@ def _quantised_bytes(graph: Graph, op: Op, y: Tensor, weights: Sequence[int], *,
     """
     pixels, window, groups = y.shape[0] * prod(y.shape[2:]), prod(weights[2:]), number(op, "group", 1)
     depthwise = weights[0] == groups and weights[1] == 1
-    addresses = 0 if product and not depthwise else _ADDRESS * window * pixels
-    if graph.tensors[op.inputs[0]].dtype == "uint8" and graph.tensors[op.inputs[3]].dtype == "int8":
-        whole = not weights[1] % _CHANNELS and not weights[0] % _CHANNELS and weights[0] >= _LEAST_CHANNELS
-        if (depthwise and not groups % _LEAST_CHANNELS) if groups > 1 else whole:
-            return addresses
+    addresses = 0 if product and not depthwise else _rounded(_ADDRESS * window * pixels)
+    if _is_symmetric(graph, op, weights):
+        return addresses
     if depthwise:
-        return 4 * y.nbytes + addresses
-    return 4 * y.nbytes + (0 if product else weights[1] * window * pixels)
+        return _rounded(4 * y.nbytes) + addresses
+    return _rounded(4 * y.nbytes) + (0 if product else _rounded(weights[1] * window * pixels))
+
+
+def _is_symmetric(graph: Graph, op: Op, weights: Sequence[int]) -> bool:
+    """Whether a QLinearConv has a kernel for weights with zero point 0, which is taken for granted of long ones."""
+    groups = number(op, "group", 1)
+    if [graph.tensors[op.inputs[operand]].dtype for operand in (0, 3)] != ["uint8", "int8"]:
+        return False
+    if any(numbers(op, "operand 5") or ()):
+        return False
+    if groups > 1:
+        return weights[0] == groups and weights[1] == 1 and not groups % _LEAST_CHANNELS
+    return not weights[1] % _CHANNELS and not weights[0] % _CHANNELS and weights[0] >= _LEAST_CHANNELS
+
+
+def thread_bytes(graph: Graph, op: Op, threads: int = 1) -> int:
+    """What an operator needs of the buffers that threads keep."""
+    if op.kind == "QLinearConv":
+        weights = graph.tensors[op.inputs[3]].shape
+        depthwise = weights[0] == number(op, "group", 1) and weights[1] == 1
+        if depthwise or _is_symmetric(graph, op, weights):
+            return 0
+    return panel_bytes(graph, op, threads)
 
 
 def unknown_kernels(graph: Graph, *, arena: bool) -> list[str]:
@@ -340,7 +369,7 @@ def unknown_kernels(graph: Graph, *, arena: bool) -> list[str]:
 
     In an `arena` it is not known what a QLinearConv keeps there.
     """
-    known = _PLAIN | WORKING - ({"QLinearConv"} if arena else set())
+    known = _PLAIN | WORKING
     other = (_is_other_resize, _is_other_added)
     return sorted(
         {op.kind for op in graph.ops if op.kind not in known or op.subgraphs or any(f(graph, op) for f in other)}

@@ -22,8 +22,10 @@ from modelplan.planning.session_blocks import (
     block_events,
     packed_in_arena,
     session_order,
+    thread_bytes,
     unknown_kernels,
 )
+from modelplan.planning.thread_buffers import ThreadBuffers
 
 #: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
 #: input and each output, and for each value that was computed and not given back.
@@ -148,7 +150,7 @@ def predicted_heap(
         heap.take(size)
     asked = "events", runtime, threads, tuple(extents.items())
     events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, extents)))
-    runs = _Runs(heap, graph, events, pattern=pattern, keep_outputs=keep_outputs)
+    runs = _Runs(heap, graph, events, pattern=pattern, keep_outputs=keep_outputs, threads=threads)
     first, *later = (runs.peak() for _ in range(3))
     held = sum(kept)
     peaks = first[0], max(run_peaks[0] for run_peaks in later), first[1], max(run_peaks[1] for run_peaks in later)
@@ -166,6 +168,7 @@ class _Runs:
         *,
         pattern: bool,
         keep_outputs: bool,
+        threads: int = 1,
     ) -> None:
         self.heap = heap
         self.keep_outputs = keep_outputs
@@ -181,27 +184,29 @@ class _Runs:
         for event in events:
             by_op.setdefault(event.op, []).append(event)
         self.steps = [(graph.ops[op], by_op.get(op, [])) for op in session_order(graph)]
+        self.threads, self.buffers = threads, ThreadBuffers()
 
     def peak(self) -> tuple[int, int]:
         """The most bytes of the next run, in all blocks and in those of tensors."""
         noted, planner = self.noted, None if self.noted else self.planner
         whole = self.heap.take(noted.height) if noted and noted.height else None
         blocks: dict[int, int] = {}
-        most = tensors = self.heap.held
+        most = tensors = self.heap.held + self.buffers.held
         values = len(self.outputs)
         given_out = {event.block for _, events in self.steps for event in events if event.is_output}
         for op, events in self.steps:
             values += len(op.writes)
             working = _PRODUCT * prod(self.graph.tensors[op.outputs[0]].shape[:-2]) if op.kind == "MatMul" else 0
             most = max(most, self._total(values) + working)
+            own = self.buffers.need(thread_bytes(self.graph, op, self.threads))
             for event in events:
                 if not (noted and event.value):
                     self._carry_out(event, blocks)
                 if planner and event.value:
                     planner.note(event.block, event.size)
                 values -= event.value and not event.size
-                tensors = max(tensors, self.heap.held)
-                most = max(most, self._total(values) + working)
+                tensors = max(tensors, self.heap.held + own)
+                most = max(most, self._total(values) + working + own - self.buffers.held)
         if planner:
             most = max(most, self._total(values) + _MADE + planner.places * _PLACE)
         kept = [block for name, block in blocks.items() if name in given_out]
@@ -225,4 +230,4 @@ class _Runs:
         if self.noted:
             pattern = _PATTERN + self.noted.places * _PLACE
         later = (_LATER if self.runs else 0) + _KEPT * len(self.outputs)
-        return self.heap.held + self.heap.own + self.frame + _TENSOR * values + pattern + later
+        return self.heap.held + self.buffers.held + self.heap.own + self.frame + _TENSOR * values + pattern + later
