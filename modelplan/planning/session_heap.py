@@ -34,6 +34,12 @@ _RUN, _VALUE, _READER, _INPUT, _OUTPUT, _TENSOR = 90, 24, 5, 180, 140, 192
 _KEPT = 120
 #: Bytes that a product of matrices takes while it runs: for each of its parts.
 _PRODUCT = 100
+#: Operators of quantised models, of whose open extents a session knows others than onnx's inference.
+_QUANTISED = frozenset(
+    "QuantizeLinear DequantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger QLinearConv QLinearMatMul QGemm"
+    " QLinearAdd QLinearMul QLinearConcat QLinearSigmoid QLinearSoftmax QLinearLeakyRelu QLinearAveragePool"
+    " QLinearGlobalAveragePool QLinearWhere".split()
+)
 #: Bytes that later runs take more.
 _LATER = 128
 #: Bytes of a memory pattern: in all; for each value that it notes, in a list whose room grows twofold, and while it is
@@ -144,6 +150,7 @@ def predicted_heap(
     kinds = unknown_kernels(graph, arena=arena)
     if kinds:
         raise UnpredictableError(f"not known what the kernels of {', '.join(kinds)} ask for")
+    _check_followed(graph, extents)
     heap: BfcArena | PlainHeap = BfcArena() if arena else PlainHeap()
     kept = packed_in_arena(graph) if arena else []
     for size in kept:
@@ -155,6 +162,20 @@ def predicted_heap(
     held = sum(kept)
     peaks = first[0], max(run_peaks[0] for run_peaks in later), first[1], max(run_peaks[1] for run_peaks in later)
     return HeapNeed(*(peak - held for peak in peaks))
+
+
+def _check_followed(graph: Graph, extents: Extents) -> None:
+    """Refuses a graph in which a session has other nodes, or knows other extents, than are followed.
+
+    Raises:
+        UnpredictableError: names the operators.
+    """
+    for op in graph.ops:
+        name = op.name or op.kind
+        if op.kind.endswith("DequantizeLinear") and len(graph.readers[op.outputs[0]]) > 1:
+            raise UnpredictableError(f"a session runs DequantizeLinear {name!r} once for each of its readers")
+        if op.kind.removeprefix("com.microsoft.") in _QUANTISED and any(extents.get(t) == () for t in op.writes):
+            raise UnpredictableError(f"not known which extents a session knows behind {op.kind} {name!r}")
 
 
 class _Runs:
