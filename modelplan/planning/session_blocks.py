@@ -35,7 +35,7 @@ _CHANNELS, _LEAST_CHANNELS = 4, 16
 _BYTE_BITS = 8
 
 
-#: Tensors whose extents a session does not know as the numbers of the graph: with symbols, or () where some are unknown.
+#: Tensors of which a session does not know the graph's numbers: extents with symbols, or () where some are unknown.
 Extents = Mapping[int, tuple[int | str, ...]]
 #: It knows all as numbers.
 NUMBERS: Extents = MappingProxyType({})
@@ -95,9 +95,7 @@ class BlockEvent:
         return not self.value and not self.workspace
 
 
-def block_events(
-    graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS
-) -> Iterator[BlockEvent]:
+def block_events(graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS) -> Iterator[BlockEvent]:
     """The blocks that a run asks for and gives back, in turn; outputs stay.
 
     A tensor takes the place of another where the session knows that their `extents` are the same.
@@ -138,9 +136,7 @@ def _views_constant(graph: Graph, problem: Problem, i: int, runtime: Runtime) ->
     return graph.tensors[graph.ops[producer].inputs[0]].kind is Kind.CONSTANT
 
 
-def session_peak(
-    graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS
-) -> SessionPeak:
+def session_peak(graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS) -> SessionPeak:
     """What a session allocates at most while it runs, arena and memory patterns off.
 
     A tensor takes the place of another where the session knows that their `extents` are the same.
@@ -206,12 +202,12 @@ WORKING = frozenset({
 #: Operators whose kernels were measured to ask for nothing beside their outputs.
 _PLAIN_KINDS = """
 Abs Acos Acosh Add And Asin Asinh Atan Atanh AveragePool BatchNormalization Cast Ceil Clip Concat Constant
-ConstantOfShape Cos Cosh DepthToSpace DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gather
-GatherElements Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual HardSigmoid Identity
-InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mul Neg Not Or PRelu
-Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round Selu Shape
-Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu
-Tile Transpose Trilu Unsqueeze Xor
+ConstantOfShape Cos Cosh DepthToSpace DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand
+Flatten Floor Gather GatherElements Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual HardSigmoid
+Identity InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min
+Mul Neg Not Or PRelu Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape
+Round Selu Shape Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh
+ThresholdedRelu Tile Transpose Trilu Unsqueeze Xor
 """
 #: Of ONNX Runtime's own, those that were measured so for elements that are no halves.
 _PLAIN_ADDED = """
@@ -364,11 +360,8 @@ def thread_bytes(graph: Graph, op: Op, threads: int = 1) -> int:
     return panel_bytes(graph, op, threads)
 
 
-def unknown_kernels(graph: Graph, *, arena: bool) -> list[str]:
-    """The kinds of operators of which is not known what their kernels ask for, those with bodies among them.
-
-    In an `arena` it is not known what a QLinearConv keeps there.
-    """
+def unknown_kernels(graph: Graph) -> list[str]:
+    """The kinds of operators of which is not known what their kernels ask for, those with bodies among them."""
     known = _PLAIN | WORKING
     other = (_is_other_resize, _is_other_added)
     return sorted(

@@ -35,11 +35,11 @@ _KEPT = 120
 #: Bytes that a product of matrices takes while it runs: for each of its parts.
 _PRODUCT = 100
 #: Operators of quantised models, of whose open extents a session knows others than onnx's inference.
-_QUANTISED = frozenset(
-    "QuantizeLinear DequantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger QLinearConv QLinearMatMul QGemm"
-    " QLinearAdd QLinearMul QLinearConcat QLinearSigmoid QLinearSoftmax QLinearLeakyRelu QLinearAveragePool"
-    " QLinearGlobalAveragePool QLinearWhere".split()
-)
+_QUANTISED_KINDS = """
+QuantizeLinear DequantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger QLinearConv QLinearMatMul QGemm
+QLinearAdd QLinearMul QLinearConcat QLinearSigmoid QLinearSoftmax QLinearLeakyRelu QLinearAveragePool
+QLinearGlobalAveragePool QLinearWhere
+"""
 #: Bytes that later runs take more.
 _LATER = 128
 #: Bytes of a memory pattern: in all; for each value that it notes, in a list whose room grows twofold, and while it is
@@ -147,7 +147,7 @@ def predicted_heap(
     `extents` are those that the session does not know as numbers. `keep_outputs`: the outputs of a run are there while
     the next one goes.
     """
-    kinds = unknown_kernels(graph, arena=arena)
+    kinds = unknown_kernels(graph)
     if kinds:
         raise UnpredictableError(f"not known what the kernels of {', '.join(kinds)} ask for")
     _check_followed(graph, extents)
@@ -170,11 +170,12 @@ def _check_followed(graph: Graph, extents: Extents) -> None:
     Raises:
         UnpredictableError: names the operators.
     """
+    quantised = _QUANTISED_KINDS.split()
     for op in graph.ops:
         name = op.name or op.kind
         if op.kind.endswith("DequantizeLinear") and len(graph.readers[op.outputs[0]]) > 1:
             raise UnpredictableError(f"a session runs DequantizeLinear {name!r} once for each of its readers")
-        if op.kind.removeprefix("com.microsoft.") in _QUANTISED and any(extents.get(t) == () for t in op.writes):
+        if op.kind.removeprefix("com.microsoft.") in quantised and any(extents.get(t) == () for t in op.writes):
             raise UnpredictableError(f"not known which extents a session knows behind {op.kind} {name!r}")
 
 

@@ -2,8 +2,8 @@
 
 It lies apart from an arena, grows to what the largest of them asks for, and stays when the session ends.
 
-Source: onnxruntime, core/mlas/lib/qgemm.h MlasGemmQuantThreadInit, with the strides of the kernels for x86-64 with AVX2,
-which AVX-512 has too; processors that multiply tiles (AMX) keep some 130,000 bytes more.
+Source: onnxruntime, core/mlas/lib/qgemm.h MlasGemmQuantThreadInit, with the strides of the kernels for x86-64 with
+AVX2, which AVX-512 has too; processors that multiply tiles (AMX) keep some 130,000 bytes more.
 """
 
 from __future__ import annotations

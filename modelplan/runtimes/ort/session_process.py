@@ -194,7 +194,7 @@ def _each_measured(request: Request) -> list[object]:
     library = _library()
     settings = request.pop("several")
     _session_bytes({**request, "settings": settings[0]}, library)
-    return [_answered({**request, "settings": one}) for one in settings]
+    return [_answered({**request, "settings": setting}) for setting in settings]
 
 
 def _optimized(request: Request) -> dict[str, object]:

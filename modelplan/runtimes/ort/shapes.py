@@ -23,8 +23,8 @@ _SMALL = 1 << 12
 def session_extents(path: str, graph: Graph) -> dict[int, tuple[int | str, ...]]:
     """The extents of computed tensors of which the session knows some by a symbol, though the graph has numbers.
 
-    None where it does not know all. It compares symbols by their names: one that is bound to 16 is no 16. Numbers follow
-    from the values of shapes, symbols do not. Cost: onnx's shape inference, twice.
+    Empty where it does not know all. It compares symbols by their names: one that is bound to 16 is no 16. Numbers
+    follow from the values of shapes, symbols do not. Cost: onnx's shape inference, twice.
     """
     import onnx
 
@@ -115,8 +115,8 @@ def _constant(tensor: TensorProto | None) -> Array | None:
 
 def _known(graph: GraphProto, symbols: set[str]) -> dict[str, tuple[int | str, ...]]:
     values = (*graph.input, *graph.output, *graph.value_info)
-    found = {value.name: _extents(value, symbols) for value in values}
-    return {name: extents for name, extents in found.items() if extents is not None}
+    each = {value.name: _extents(value, symbols) for value in values}
+    return {name: extents for name, extents in each.items() if extents is not None}
 
 
 def _extents(value: ValueInfoProto, symbols: set[str]) -> tuple[int | str, ...] | None:
