@@ -196,8 +196,8 @@ _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU, _QUANTISED_GEMM = (
 )
 #: Operators whose kernels ask for memory beside their outputs.
 WORKING = frozenset({
-    "Conv", "ConvTranspose", "QLinearConv", "ConvInteger", "QLinearMatMul", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN",
-    "Resize", "Where", _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU, _QUANTISED_GEMM,
+    "Conv", "ConvTranspose", "QLinearConv", "ConvInteger", "QLinearMatMul", "Softmax", "LogSoftmax", "LSTM",
+    "GRU", "RNN", "LRN", "Resize", "Where", _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU, _QUANTISED_GEMM,
 })  # fmt: skip
 #: Operators whose kernels were measured to ask for nothing beside their outputs.
 _PLAIN_KINDS = """
