@@ -258,7 +258,12 @@ def workspace_bytes(
     if op.kind == _BIAS_GELU:
         return _rounded(x.nbytes)
     if op.kind in ("QLinearMatMul", _QUANTISED_GEMM):
-        return _rounded(4 * y.nbytes) if BITS[y.dtype] == _BYTE_BITS else 0
+        turned = sum(
+            _rounded(graph.tensors[op.inputs[operand]].nbytes)
+            for operand, name in ((0, "transA"), (3, "transB"))
+            if number(op, name, 0)
+        )
+        return turned + (_rounded(4 * y.nbytes) if BITS[y.dtype] == _BYTE_BITS else 0)
     if op.kind == "LRN":
         channels = prod(x.shape[1:2])  # a damaged file may have none, whose session does not load
         padded = x.nbytes // (channels or 1) * (channels + number(op, "size", 1) - 1)
