@@ -26,7 +26,7 @@ from modelplan.formats import load_as_run
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Measured, MeasuringLimits, SessionSettings, measure_each, ort_version
-from modelplan.runtimes.ort.shapes import unknown_tensors
+from modelplan.runtimes.ort.shapes import session_extents
 
 #: Models of the zoo whose weights take a hundred megabytes and more.
 LARGE = ("light_vgg19", "light_bvlc_alexnet", "light_zfnet512")
@@ -66,7 +66,7 @@ def rows_of(kind: str, name: str, path: Path, dims: Sequence[str]) -> Iterator[R
     """The rows of one model."""
     graph = load_as_run(path, dims)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    unknown = unknown_tensors(str(path), graph)
+    extents = session_extents(str(path), graph)
     try:
         measured = measure_each(path, shapes, list(SETTINGS.values()), MeasuringLimits(600, 1 << 40))
     except ModelError as problem:
@@ -74,7 +74,7 @@ def rows_of(kind: str, name: str, path: Path, dims: Sequence[str]) -> Iterator[R
         return
     for (setting, settings), found in zip(SETTINGS.items(), measured, strict=True):
         try:
-            need = predicted_heap(graph, ORT, arena=settings.arena != "off", unknown=unknown)
+            need = predicted_heap(graph, ORT, arena=settings.arena != "off", extents=extents)
             yield Row(kind, name, setting, found, need)
         except UnpredictableError as problem:
             yield Row(kind, name, setting, found, None, str(problem))

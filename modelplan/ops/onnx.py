@@ -101,7 +101,7 @@ OPERATORS: dict[str, OpFacts] = {
     "SpaceToDepth": OpFacts(access=access.space_to_depth, passes_on="all"),
     **dict.fromkeys(("Resize", "Upsample"), OpFacts(operands=(1, 2), rows="resize")),
     **dict.fromkeys(("Conv", "ConvInteger"), _convolution(1)),
-    "QLinearConv": _convolution(3),
+    "QLinearConv": replace(_convolution(3), operands=(5,)),
     "ConvTranspose": OpFacts(macs=work.transposed_macs, rows="spread"),
     **dict.fromkeys(("MatMul", "MatMulInteger"), _product),
     "QLinearMatMul": replace(_product, access=access.product(0, 3)),

@@ -9,15 +9,17 @@ workspaces were measured (conv.cc, conv_transpose.cc, quantization/qlinearconv.c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
-from modelplan.model import Graph, Kind, Op, Problem, Runtime, Tensor, class_bytes
+from modelplan.model import Graph, Kind, Offer, Op, Problem, Runtime, Tensor, class_bytes
 from modelplan.ops.conditions import number, numbers
 from modelplan.planning import aliasing, lifetimes
+from modelplan.planning.thread_buffers import ThreadBuffers, panel_bytes
 from modelplan.primitives.dtypes import BITS
 
 #: Bytes are asked for in multiples of this.
@@ -30,6 +32,13 @@ _ADDRESS = 8
 _LINEAR, _IMAGES = 16, 4
 #: Multiples of channels that its kernels for symmetric weights read and make, and the least that these make.
 _CHANNELS, _LEAST_CHANNELS = 4, 16
+_BYTE_BITS = 8
+
+
+#: Tensors of which a session does not know the graph's numbers: extents with symbols, or () where some are unknown.
+Extents = Mapping[int, tuple[int | str, ...]]
+#: It knows all as numbers.
+NUMBERS: Extents = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +95,20 @@ class BlockEvent:
         return not self.value and not self.workspace
 
 
-def block_events(
-    graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()
-) -> Iterator[BlockEvent]:
+def block_events(graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS) -> Iterator[BlockEvent]:
     """The blocks that a run asks for and gives back, in turn; outputs stay.
 
-    Of the tensors `unknown` the session does not know all extents, so that none takes the place of another.
+    A tensor takes the place of another where the session knows that their `extents` are the same.
     """
     order = session_order(graph)
     aliases = aliasing.storages(graph, "runtime", runtime)
-    offers = tuple(offer for offer in aliases.offers if not {offer.tensor, offer.over} & unknown)
+    offers = tuple(offer for offer in aliases.offers if _are_alike(graph, offer, extents))
     aliases = aliasing.take_offers(graph, replace(aliases, offers=offers), order, runtime)
     problem = lifetimes.buffers(graph, order, aliases, runtime)
     fed = [any(m.tensor in graph.inputs for m in members) for members in problem.members]
     kept = [any(m.tensor in graph.outputs for m in members) for members in problem.members]
     own = [i for i in range(len(problem)) if not fed[i] and not _views_constant(graph, problem, i, runtime)]
-    blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]], unknown)
+    blocks = [[i] for i in own if kept[i]] + reused(graph, order, problem, [i for i in own if not kept[i]], extents)
     begin: dict[int, list[tuple[int, int]]] = {}
     end: dict[int, list[int]] = {}
     for block in blocks:
@@ -129,71 +136,78 @@ def _views_constant(graph: Graph, problem: Problem, i: int, runtime: Runtime) ->
     return graph.tensors[graph.ops[producer].inputs[0]].kind is Kind.CONSTANT
 
 
-def session_peak(
-    graph: Graph, runtime: Runtime, threads: int = 1, unknown: frozenset[int] = frozenset()
-) -> SessionPeak:
+def session_peak(graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS) -> SessionPeak:
     """What a session allocates at most while it runs, arena and memory patterns off.
 
-    Of the tensors `unknown` the session does not know all extents, so that none takes the place of another.
+    A tensor takes the place of another where the session knows that their `extents` are the same.
     """
     best, alive = SessionPeak(0, -1, 0), 0
     sizes: dict[int, int] = {}
-    for event in block_events(graph, runtime, threads, unknown):
+    kept, running, own = ThreadBuffers(), -1, 0
+    for event in block_events(graph, runtime, threads, extents):
+        if event.op != running:
+            running, own = event.op, kept.need(thread_bytes(graph, graph.ops[event.op], threads))
         alive += event.size or -sizes[event.block]
         sizes[event.block] = event.size
-        if alive > best.bytes:
-            best = SessionPeak(alive, event.op, event.workspace)
+        if alive + own > best.bytes:
+            best = SessionPeak(alive + own, event.op, event.workspace)
     return best
 
 
 def reused(
-    graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int], unknown: frozenset[int] = frozenset()
+    graph: Graph, order: Sequence[int], problem: Problem, inner: Sequence[int], extents: Extents = NUMBERS
 ) -> list[list[int]]:
     """Buffers of one shape that one block holds in turn, from the first to the last.
 
     Of dead blocks the last is taken, by none that has no extents; operands are given back in turn.
     """
     home = {m.tensor: i for i in inner for m in problem.members[i]}
-    idle: dict[tuple[tuple[int, ...], int], list[list[int]]] = {}
+    idle: dict[tuple[tuple[int | str, ...], int], list[list[int]]] = {}
     held: dict[int, list[int]] = {}
     for step, index in enumerate(order):
         op = graph.ops[index]
         for i in dict.fromkeys(home[t] for t in op.writes if t in home and problem.start[home[t]] == step):
-            key = _key(graph, problem, i, unknown)
+            key = _key(graph, problem, i, extents)
             dead = idle.get(key) if key[0] else []
             block = dead.pop() if dead else []
             block.append(i)
             held[i] = block
         for i in dict.fromkeys(home[t] for t in (*op.inputs, *op.writes) if t in home):
             if problem.end[i] == step + 1:
-                idle.setdefault(_key(graph, problem, held[i][0], unknown), []).append(held[i])
+                idle.setdefault(_key(graph, problem, held[i][0], extents), []).append(held[i])
     return [block for i, block in held.items() if block[0] == i]
 
 
-def _key(graph: Graph, problem: Problem, i: int, unknown: frozenset[int]) -> tuple[tuple[int, ...], int]:
+def _are_alike(graph: Graph, offer: Offer, extents: Extents) -> bool:
+    """Whether a session knows that the two tensors of an offer have the same extents."""
+    first, second = (extents.get(t, graph.tensors[t].shape) for t in (offer.tensor, offer.over))
+    return first == second and not (offer.tensor in extents and not first)
+
+
+def _key(graph: Graph, problem: Problem, i: int, extents: Extents) -> tuple[tuple[int | str, ...], int]:
     """The extents, if they are known, and the bits of the value for which a block was asked, whatever views it has."""
     first = problem.members[i][0].tensor
     tensor = graph.tensors[first]
-    return () if first in unknown else tensor.shape, BITS[tensor.dtype]
+    return extents.get(first, tensor.shape), BITS[tensor.dtype]
 
 
-_FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU = (
-    f"com.microsoft.{name}" for name in ("FusedConv", "QLinearWhere", "BiasGelu")
+_FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU, _QUANTISED_GEMM = (
+    f"com.microsoft.{name}" for name in ("FusedConv", "QLinearWhere", "BiasGelu", "QGemm")
 )
 #: Operators whose kernels ask for memory beside their outputs.
 WORKING = frozenset({
-    "Conv", "ConvTranspose", "QLinearConv", "Softmax", "LogSoftmax", "LSTM", "GRU", "RNN", "LRN", "Resize", "Where",
-    _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU,
+    "Conv", "ConvTranspose", "QLinearConv", "ConvInteger", "QLinearMatMul", "Softmax", "LogSoftmax", "LSTM",
+    "GRU", "RNN", "LRN", "Resize", "Where", _FUSED_CONV, _QUANTISED_WHERE, _BIAS_GELU, _QUANTISED_GEMM,
 })  # fmt: skip
 #: Operators whose kernels were measured to ask for nothing beside their outputs.
 _PLAIN_KINDS = """
 Abs Acos Acosh Add And Asin Asinh Atan Atanh AveragePool BatchNormalization Cast Ceil Clip Concat Constant
-ConstantOfShape Cos Cosh DepthToSpace DequantizeLinear Div Dropout Elu Equal Erf Exp Expand Flatten Floor Gather
-GatherElements Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual HardSigmoid Identity
-InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max MaxPool Min Mul Neg Not Or PRelu
-Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round Selu Shape
-Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu
-Tile Transpose Trilu Unsqueeze Xor
+ConstantOfShape Cos Cosh DepthToSpace DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand
+Flatten Floor Gather GatherElements Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual HardSigmoid
+Identity InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min
+Mul Neg Not Or PRelu Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape
+Round Selu Shape Sigmoid Sign Sin Sinh Size Slice Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh
+ThresholdedRelu Tile Transpose Trilu Unsqueeze Xor
 """
 #: Of ONNX Runtime's own, those that were measured so for elements that are no halves.
 _PLAIN_ADDED = """
@@ -243,6 +257,13 @@ def workspace_bytes(
         return sum(_selections(graph, op))
     if op.kind == _BIAS_GELU:
         return _rounded(x.nbytes)
+    if op.kind in ("QLinearMatMul", _QUANTISED_GEMM):
+        turned = sum(
+            _rounded(graph.tensors[op.inputs[operand]].nbytes)
+            for operand, name in ((0, "transA"), (3, "transB"))
+            if number(op, name, 0)
+        )
+        return turned + (_rounded(4 * y.nbytes) if BITS[y.dtype] == _BYTE_BITS else 0)
     if op.kind == "LRN":
         channels = prod(x.shape[1:2])  # a damaged file may have none, whose session does not load
         padded = x.nbytes // (channels or 1) * (channels + number(op, "size", 1) - 1)
@@ -266,7 +287,9 @@ def _convolution_bytes(graph: Graph, op: Op, x: Tensor, y: Tensor, threads: int)
     product = window == 1 and not moved
     if op.kind in ("Conv", _FUSED_CONV):
         return 0 if product else 4 * _conv_floats(op, y, weights, threads)
-    return x.nbytes + y.nbytes + _quantised_bytes(graph, op, y, weights, product=product)
+    if op.kind == "ConvInteger":
+        return 0 if product else weights[1] * window * prod(y.shape[2:])
+    return _rounded(x.nbytes) + _rounded(y.nbytes) + _quantised_bytes(graph, op, y, weights, product=product)
 
 
 def _selections(graph: Graph, op: Op) -> tuple[int, ...]:
@@ -312,22 +335,39 @@ def _quantised_bytes(graph: Graph, op: Op, y: Tensor, weights: Sequence[int], *,
     """
     pixels, window, groups = y.shape[0] * prod(y.shape[2:]), prod(weights[2:]), number(op, "group", 1)
     depthwise = weights[0] == groups and weights[1] == 1
-    addresses = 0 if product and not depthwise else _ADDRESS * window * pixels
-    if graph.tensors[op.inputs[0]].dtype == "uint8" and graph.tensors[op.inputs[3]].dtype == "int8":
-        whole = not weights[1] % _CHANNELS and not weights[0] % _CHANNELS and weights[0] >= _LEAST_CHANNELS
-        if (depthwise and not groups % _LEAST_CHANNELS) if groups > 1 else whole:
-            return addresses
+    addresses = 0 if product and not depthwise else _rounded(_ADDRESS * window * pixels)
+    if _is_symmetric(graph, op, weights):
+        return addresses
     if depthwise:
-        return 4 * y.nbytes + addresses
-    return 4 * y.nbytes + (0 if product else weights[1] * window * pixels)
+        return _rounded(4 * y.nbytes) + addresses
+    return _rounded(4 * y.nbytes) + (0 if product else _rounded(weights[1] * window * pixels))
 
 
-def unknown_kernels(graph: Graph, *, arena: bool) -> list[str]:
-    """The kinds of operators of which is not known what their kernels ask for, those with bodies among them.
+def _is_symmetric(graph: Graph, op: Op, weights: Sequence[int]) -> bool:
+    """Whether a QLinearConv has a kernel for weights with zero point 0, which is taken for granted of long ones."""
+    groups = number(op, "group", 1)
+    if [graph.tensors[op.inputs[operand]].dtype for operand in (0, 3)] != ["uint8", "int8"]:
+        return False
+    if any(numbers(op, "operand 5") or ()):
+        return False
+    if groups > 1:
+        return weights[0] == groups and weights[1] == 1 and not groups % _LEAST_CHANNELS
+    return not weights[1] % _CHANNELS and not weights[0] % _CHANNELS and weights[0] >= _LEAST_CHANNELS
 
-    In an `arena` it is not known what a QLinearConv keeps there.
-    """
-    known = _PLAIN | WORKING - ({"QLinearConv"} if arena else set())
+
+def thread_bytes(graph: Graph, op: Op, threads: int = 1) -> int:
+    """What an operator needs of the buffers that threads keep."""
+    if op.kind == "QLinearConv":
+        weights = graph.tensors[op.inputs[3]].shape
+        depthwise = weights[0] == number(op, "group", 1) and weights[1] == 1
+        if depthwise or _is_symmetric(graph, op, weights):
+            return 0
+    return panel_bytes(graph, op, threads)
+
+
+def unknown_kernels(graph: Graph) -> list[str]:
+    """The kinds of operators of which is not known what their kernels ask for, those with bodies among them."""
+    known = _PLAIN | WORKING
     other = (_is_other_resize, _is_other_added)
     return sorted(
         {op.kind for op in graph.ops if op.kind not in known or op.subgraphs or any(f(graph, op) for f in other)}

@@ -16,12 +16,16 @@ from math import prod
 from modelplan.model import Graph, Runtime
 from modelplan.planning.allocators.systems.bfc import GRANULE, BfcArena, twofold
 from modelplan.planning.session_blocks import (
+    NUMBERS,
     BlockEvent,
+    Extents,
     block_events,
     packed_in_arena,
     session_order,
+    thread_bytes,
     unknown_kernels,
 )
+from modelplan.planning.thread_buffers import ThreadBuffers
 
 #: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
 #: input and each output, and for each value that was computed and not given back.
@@ -30,6 +34,12 @@ _RUN, _VALUE, _READER, _INPUT, _OUTPUT, _TENSOR = 90, 24, 5, 180, 140, 192
 _KEPT = 120
 #: Bytes that a product of matrices takes while it runs: for each of its parts.
 _PRODUCT = 100
+#: Operators of quantised models, of whose open extents a session knows others than onnx's inference.
+_QUANTISED_KINDS = """
+QuantizeLinear DequantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger QLinearConv QLinearMatMul QGemm
+QLinearAdd QLinearMul QLinearConcat QLinearSigmoid QLinearSoftmax QLinearLeakyRelu QLinearAveragePool
+QLinearGlobalAveragePool QLinearWhere
+"""
 #: Bytes that later runs take more.
 _LATER = 128
 #: Bytes of a memory pattern: in all; for each value that it notes, in a list whose room grows twofold, and while it is
@@ -129,28 +139,44 @@ def predicted_heap(
     arena: bool = True,
     pattern: bool = True,
     threads: int = 1,
-    unknown: frozenset[int] = frozenset(),
+    extents: Extents = NUMBERS,
     keep_outputs: bool = True,
 ) -> HeapNeed:
     """What a session takes that runs the nodes as they are in the file, at optimization level off.
 
-    Of the tensors `unknown` the session does not know all extents. `keep_outputs`: the outputs of a run are there while
+    `extents` are those that the session does not know as numbers. `keep_outputs`: the outputs of a run are there while
     the next one goes.
     """
-    kinds = unknown_kernels(graph, arena=arena)
+    kinds = unknown_kernels(graph)
     if kinds:
         raise UnpredictableError(f"not known what the kernels of {', '.join(kinds)} ask for")
+    _check_followed(graph, extents)
     heap: BfcArena | PlainHeap = BfcArena() if arena else PlainHeap()
     kept = packed_in_arena(graph) if arena else []
     for size in kept:
         heap.take(size)
-    asked = "events", runtime, threads, unknown
-    events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, unknown)))
-    runs = _Runs(heap, graph, events, pattern=pattern, keep_outputs=keep_outputs)
+    asked = "events", runtime, threads, tuple(extents.items())
+    events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, extents)))
+    runs = _Runs(heap, graph, events, pattern=pattern, keep_outputs=keep_outputs, threads=threads)
     first, *later = (runs.peak() for _ in range(3))
     held = sum(kept)
     peaks = first[0], max(run_peaks[0] for run_peaks in later), first[1], max(run_peaks[1] for run_peaks in later)
     return HeapNeed(*(peak - held for peak in peaks))
+
+
+def _check_followed(graph: Graph, extents: Extents) -> None:
+    """Refuses a graph in which a session has other nodes, or knows other extents, than are followed.
+
+    Raises:
+        UnpredictableError: names the operators.
+    """
+    quantised = _QUANTISED_KINDS.split()
+    for op in graph.ops:
+        name = op.name or op.kind
+        if op.kind.endswith("DequantizeLinear") and len(graph.readers[op.outputs[0]]) > 1:
+            raise UnpredictableError(f"a session runs DequantizeLinear {name!r} once for each of its readers")
+        if op.kind.removeprefix("com.microsoft.") in quantised and any(extents.get(t) == () for t in op.writes):
+            raise UnpredictableError(f"not known which extents a session knows behind {op.kind} {name!r}")
 
 
 class _Runs:
@@ -164,6 +190,7 @@ class _Runs:
         *,
         pattern: bool,
         keep_outputs: bool,
+        threads: int = 1,
     ) -> None:
         self.heap = heap
         self.keep_outputs = keep_outputs
@@ -179,27 +206,29 @@ class _Runs:
         for event in events:
             by_op.setdefault(event.op, []).append(event)
         self.steps = [(graph.ops[op], by_op.get(op, [])) for op in session_order(graph)]
+        self.threads, self.buffers = threads, ThreadBuffers()
 
     def peak(self) -> tuple[int, int]:
         """The most bytes of the next run, in all blocks and in those of tensors."""
         noted, planner = self.noted, None if self.noted else self.planner
         whole = self.heap.take(noted.height) if noted and noted.height else None
         blocks: dict[int, int] = {}
-        most = tensors = self.heap.held
+        most = tensors = self.heap.held + self.buffers.held
         values = len(self.outputs)
         given_out = {event.block for _, events in self.steps for event in events if event.is_output}
         for op, events in self.steps:
             values += len(op.writes)
             working = _PRODUCT * prod(self.graph.tensors[op.outputs[0]].shape[:-2]) if op.kind == "MatMul" else 0
             most = max(most, self._total(values) + working)
+            own = self.buffers.need(thread_bytes(self.graph, op, self.threads))
             for event in events:
                 if not (noted and event.value):
                     self._carry_out(event, blocks)
                 if planner and event.value:
                     planner.note(event.block, event.size)
                 values -= event.value and not event.size
-                tensors = max(tensors, self.heap.held)
-                most = max(most, self._total(values) + working)
+                tensors = max(tensors, self.heap.held + own)
+                most = max(most, self._total(values) + working + own - self.buffers.held)
         if planner:
             most = max(most, self._total(values) + _MADE + planner.places * _PLACE)
         kept = [block for name, block in blocks.items() if name in given_out]
@@ -223,4 +252,4 @@ class _Runs:
         if self.noted:
             pattern = _PATTERN + self.noted.places * _PLACE
         later = (_LATER if self.runs else 0) + _KEPT * len(self.outputs)
-        return self.heap.held + self.heap.own + self.frame + _TENSOR * values + pattern + later
+        return self.heap.held + self.buffers.held + self.heap.own + self.frame + _TENSOR * values + pattern + later

@@ -20,6 +20,7 @@ from modelplan.formats.dims import parsed_values
 from modelplan.formats.unpacking import is_wrapped
 from modelplan.model import Graph, Kind, Part, Requirement, SessionMemory, SessionNeed
 from modelplan.model.model_file import ModelFile, Target
+from modelplan.planning.session_blocks import Extents
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.model_request import SessionAsked
@@ -39,7 +40,7 @@ from modelplan.runtimes.ort.planned_extents import feeds_that_reach, feeds_that_
 from modelplan.runtimes.ort.reaching import Aim
 from modelplan.runtimes.ort.remembered import RememberedSessions, missing_weights
 from modelplan.runtimes.ort.settings_code import python_settings
-from modelplan.runtimes.ort.shapes import has_bodies, unknown_tensors
+from modelplan.runtimes.ort.shapes import has_bodies, session_extents
 
 #: Settings that may need less than the defaults.
 _CHANGED = (
@@ -235,7 +236,7 @@ def _predicted_needs(
     file: ModelFile, target: Target, settings: Sequence[SessionSettings], asked: SessionAsked
 ) -> list[SessionNeed]:
     """What a session of the nodes as they are in the file takes at each of the settings."""
-    graph, unknown = _run_graph(file, asked)
+    graph, extents = _run_graph(file, asked)
     needs = []
     for setting in settings:
         need: HeapNeed = predicted_heap(
@@ -244,7 +245,7 @@ def _predicted_needs(
             arena=setting.arena != "off",
             pattern=setting.pattern,
             threads=setting.threads,
-            unknown=unknown,
+            extents=extents,
             keep_outputs=setting.keep_outputs,
         )
         sizes = need.first, need.later, need.first_tensors, need.later_tensors
@@ -252,18 +253,18 @@ def _predicted_needs(
     return needs
 
 
-def _run_graph(file: ModelFile, asked: SessionAsked) -> tuple[Graph, frozenset[int]]:
+def _run_graph(file: ModelFile, asked: SessionAsked) -> tuple[Graph, Extents]:
     """As `_as_run`, read once for all settings."""
     return file.graph.memoised(("as run", asked), lambda: _as_run(file, asked))
 
 
-def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, frozenset[int]]:
-    """The nodes as they are in the file, and the tensors of which the session does not know all extents."""
+def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, Extents]:
+    """The nodes as they are in the file, and the extents that the session does not know as numbers."""
     with _on_disk(file) as path:
         if has_bodies(path):
             raise UnpredictableError("it runs bodies, which are not followed")
         graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
-        return graph, unknown_tensors(path, graph)
+        return graph, session_extents(path, graph)
 
 
 def _input_bytes(file: ModelFile) -> int:

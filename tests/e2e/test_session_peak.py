@@ -6,13 +6,16 @@ from pathlib import Path
 
 import onnx
 import onnx_stripes
+import ort_files
 import pytest
 
 from modelplan import Graph, load
+from modelplan.formats import load_as_run
 from modelplan.planning.session_blocks import session_peak
+from modelplan.planning.session_heap import predicted_heap
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import SessionSettings, measure
-from modelplan.runtimes.ort.shapes import unknown_tensors
+from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure, measure_each
+from modelplan.runtimes.ort.shapes import session_extents
 
 pytest.importorskip("onnxruntime")
 
@@ -41,7 +44,35 @@ def test_the_peak_of_a_session_of_a_file_in_stripes(tmp_path: Path, seed: int, k
     shape = graph.tensors[graph.inputs[0]].shape
     again = load(out, [], [f"x={','.join(map(str, shape))}"])
     assert isinstance(again, Graph)
-    expected = session_peak(again, ORT, unknown=unknown_tensors(str(out), again)).bytes
+    expected = session_peak(again, ORT, extents=session_extents(str(out), again)).bytes
     for level in ("disable", "basic"):
         measured = measure(out, {"x": shape}, SessionSettings(level=level, arena="off", pattern=False), runs=1).peak
         assert expected == pytest.approx(measured, rel=0.1)
+
+
+def test_a_symbol_that_is_bound_to_a_number_is_no_number(models: Path) -> None:
+    """Of [.., 16, n] and [.., n, 16] neither takes the place of the other when n is 16."""
+    path = models / "decoder_kv_dynamo.onnx"
+    graph = load_as_run(path, ["batch=1", "sequence=8", "past_sequence=8"])
+    shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+    expected = session_peak(graph, ORT, extents=session_extents(str(path), graph)).bytes
+    settings = SessionSettings(level="disable", arena="off", pattern=False)
+    assert expected == measure(path, shapes, settings, runs=1).peak
+    assert expected != session_peak(graph, ORT).bytes
+
+
+@pytest.mark.parametrize("form", ["qoperator-u8", "qoperator-s8"])
+def test_products_of_integers_keep_buffers_in_their_thread(tmp_path: Path, form: str) -> None:
+    """Of each setting, whichever was measured before it."""
+    if "amx_int8" in (Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""):
+        pytest.skip("its buffers are those of processors that multiply tiles")
+    assert ort_files.made(ort_files.MODELS / "resnet8.onnx", form, tmp_path) == ""
+    path = tmp_path / "m.onnx"
+    graph = load(path)
+    assert isinstance(graph, Graph)
+    shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
+    settings = [SessionSettings(level="disable", arena=arena) for arena in ("default", "off", "default")]
+    for one, taken in zip(settings, measure_each(path, shapes, settings, MeasuringLimits(600, 1 << 40)), strict=True):
+        need = predicted_heap(graph, ORT, arena=one.arena != "off", extents=session_extents(str(path), graph))
+        assert (need.first_tensors, need.later_tensors) == (taken.first, taken.steady)
+        assert need.later == pytest.approx(taken.heap[1], rel=0.01)

@@ -19,7 +19,7 @@ from modelplan.planning.session_heap import predicted_heap
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure_each
-from modelplan.runtimes.ort.shapes import unknown_tensors
+from modelplan.runtimes.ort.shapes import session_extents
 
 pytest.importorskip("onnxruntime")
 
@@ -40,10 +40,10 @@ def check_near(expected: int, measured: int, settings: str) -> None:
 def check(path: Path, dims: tuple[str, ...] = ()) -> None:
     graph = load_as_run(path, dims)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    unknown = unknown_tensors(str(path), graph)
+    extents = session_extents(str(path), graph)
     for one, found in zip(SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40)), strict=True):
         need = predicted_heap(
-            graph, ORT, arena=one.arena != "off", pattern=one.pattern, unknown=unknown, keep_outputs=one.keep_outputs
+            graph, ORT, arena=one.arena != "off", pattern=one.pattern, extents=extents, keep_outputs=one.keep_outputs
         )
         assert (need.first_tensors, need.later_tensors) == (found.first, found.steady), one.described()
         for expected, measured in zip((need.first, need.later), found.heap, strict=True):
@@ -99,7 +99,7 @@ def test_operators_that_are_added_to_the_standard(tmp_path: Path, draw: Callable
     for seed in range(2):
         drawn = draw(added.LargeDraw(seed))
         onnx.save(added.model(drawn), path)
-        if drawn.kind in added.BY_VALUES or unknown_kernels(load_as_run(path), arena=False):
+        if drawn.kind in added.BY_VALUES or unknown_kernels(load_as_run(path)):
             return  # not predicted
         graph = load_as_run(path)
         numbers = {"float32": 1, "uint8": 2, "int8": 3}

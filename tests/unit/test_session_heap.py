@@ -149,7 +149,7 @@ def test_nodes_that_only_constants_feed_run_too(tmp_path: Path) -> None:
 def test_operators_of_unknown_kernels_are_refused(tmp_path: Path) -> None:
     nodes = [helper.make_node("HardSwish", ["x"], ["y"])]
     graph = load_as_run(saved(tmp_path / "m.onnx", nodes, {"x": [64]}, "y"))
-    assert unknown_kernels(graph, arena=True) == ["HardSwish"]
+    assert unknown_kernels(graph) == ["HardSwish"]
     with pytest.raises(UnpredictableError, match="HardSwish"):
         predicted_heap(graph, ORT)
 

@@ -19,6 +19,7 @@ from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
+from modelplan.formats.onnx.onnx_pools import pooled_types
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import (
     Extent,
@@ -512,7 +513,9 @@ class GraphBuilder:
             for name, proto in inferred.items()
             if proto.WhichOneof("value")
         }
-        return self._completed(node, inputs, known, version)
+        known = self._completed(node, inputs, known, version)
+        first = self.types[inputs[0]] if inputs and inputs[0] >= 0 else None
+        return pooled_types(node, first.shape if first is not None else None, known)
 
     def _contributed(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
         """The types of outputs of an operator that ONNX Runtime adds."""

@@ -19,6 +19,7 @@ from modelplan.formats.onnx.onnx_control import add_control
 from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
 from modelplan.formats.onnx.onnx_guards import check_counts, check_inference, check_nodes
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenModelError, OpenValue, asked
+from modelplan.formats.onnx.onnx_pools import hidden_pools, show_pools
 from modelplan.formats.onnx.onnx_types import (
     Type,
     UntypedError,
@@ -236,14 +237,16 @@ def _inferred(proto: ModelProto, parts: Sequence[GraphProto], model: Model) -> M
 
     claims = [_taken_claims(part, model.opsets) for part in parts]
     infer = onnx.shape_inference.infer_shapes
-    try:
-        inferred = infer(proto, strict_mode=True)
-    except refusals():
+    with hidden_pools(parts):
         try:
-            inferred = infer(proto, strict_mode=False)
-        except refusals() as problem:
-            raise ValueError(f"shapes contradict each other: {plain(problem)}") from None
+            inferred = infer(proto, strict_mode=True)
+        except refusals():
+            try:
+                inferred = infer(proto, strict_mode=False)
+            except refusals() as problem:
+                raise ValueError(f"shapes contradict each other: {plain(problem)}") from None
     model.parts = graphs_of(inferred.graph)
+    show_pools(node for part in model.parts for node in part.node)
     model.claims = {id(part): types for part, types in zip(model.parts, claims, strict=True)}
     return inferred
 

@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx.onnx_fold import Array
+from modelplan.formats.onnx.onnx_pools import POOLS, attributes_of, pooled_shape
 from modelplan.formats.onnx.onnx_types import Extent, Type, read_type, tensor_type, with_shape
 
 if TYPE_CHECKING:
@@ -226,7 +227,11 @@ def _inferred(
     data = {name: numpy_helper.from_array(value, name) for name, value in values.items()}
     opsets = [onnx.helper.make_opsetid("", _OPSET)]
     inferred = onnx.shape_inference.infer_node_outputs(schema, node, protos, data, None, opsets)
-    return read_type(inferred["y"]).shape if "y" in inferred else None
+    shape = read_type(inferred["y"]).shape if "y" in inferred else None
+    first = types.get("0")
+    if kind in POOLS and shape and first is not None and first.shape:
+        return tuple(pooled_shape(first.shape, attributes_of(typed.node), shape))
+    return shape
 
 
 def plus(a: Extent, b: Extent) -> Extent:

@@ -185,14 +185,16 @@ def _outputs(session: Any, feeds: dict[str, Any], options: Any) -> tuple[NDArray
         return None
 
 
-def _each_measured(request: Request) -> list[dict[str, object]]:
-    """What `_measured` tells of each of several settings, one session after the other.
+def _each_measured(request: Request) -> list[object]:
+    """What `_measured` tells of each of several settings, in processes of their own.
 
-    Another session comes first: what the first of a process leaves behind is none's need.
+    Another session comes first: what the first of a process leaves behind is none's need. Its copies run no session but
+    their own, for a thread that has run one keeps buffers which the next one finds.
     """
     library = _library()
-    _session_bytes({**request, "settings": request["several"][0]}, library)
-    return [_measured({**request, "settings": settings}) for settings in request["several"]]
+    settings = request.pop("several")
+    _session_bytes({**request, "settings": settings[0]}, library)
+    return [_answered({**request, "settings": setting}) for setting in settings]
 
 
 def _optimized(request: Request) -> dict[str, object]:

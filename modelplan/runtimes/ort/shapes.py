@@ -1,4 +1,4 @@
-"""Which shapes a session of ONNX Runtime knows: it gives a dead value to another only where both are known."""
+"""The shapes as a session of ONNX Runtime knows them: a dead value makes way for another where these are the same."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 _SMALL = 1 << 12
 
 
-def unknown_tensors(path: str, graph: Graph) -> frozenset[int]:
-    """The tensors of which the session does not know all extents, though the graph was read with bound ones.
+def session_extents(path: str, graph: Graph) -> dict[int, tuple[int | str, ...]]:
+    """The extents of computed tensors of which the session knows some by a symbol, though the graph has numbers.
 
-    An extent that has a symbol is known: a session compares symbols. Numbers follow from the values of shapes, symbols
-    do not. Cost: onnx's shape inference, twice.
+    Empty where it does not know all. It compares symbols by their names: one that is bound to 16 is no 16. Numbers
+    follow from the values of shapes, symbols do not. Cost: onnx's shape inference, twice.
     """
     import onnx
 
     proto = onnx.load(path, load_external_data=False)
-    symbols = {dim.dim_param for value in proto.graph.input for dim in value.type.tensor_type.shape.dim}
-    if all(_is_known(value, symbols) for value in proto.graph.input) and not _is_computed(proto.graph):
-        return frozenset()
+    symbols = {dim.dim_param for value in proto.graph.input for dim in value.type.tensor_type.shape.dim} - {""}
+    if all(_extents(value, set()) is not None for value in proto.graph.input) and not _is_computed(proto.graph):
+        return {}
     known = _known(_with_added(onnx.shape_inference.infer_shapes(proto)), symbols)
     known |= _known(onnx.shape_inference.infer_shapes(proto, data_prop=True).graph, set())
-    return frozenset(
-        t for t, tensor in enumerate(graph.tensors) if graph.producers[t] >= 0 and tensor.name not in known
-    )
+    computed = (t for t in range(len(graph.tensors)) if graph.producers[t] >= 0)
+    extents = {t: known.get(graph.tensors[t].name, ()) for t in computed}
+    return {t: of_session for t, of_session in extents.items() if of_session != graph.tensors[t].shape}
 
 
 def has_bodies(path: str) -> bool:
@@ -113,12 +113,15 @@ def _constant(tensor: TensorProto | None) -> Array | None:
     return None if tensor is None else numpy_helper.to_array(tensor)
 
 
-def _known(graph: GraphProto, symbols: set[str]) -> set[str]:
-    return {value.name for value in (*graph.input, *graph.output, *graph.value_info) if _is_known(value, symbols)}
+def _known(graph: GraphProto, symbols: set[str]) -> dict[str, tuple[int | str, ...]]:
+    values = (*graph.input, *graph.output, *graph.value_info)
+    each = {value.name: _extents(value, symbols) for value in values}
+    return {name: extents for name, extents in each.items() if extents is not None}
 
 
-def _is_known(value: ValueInfoProto, symbols: set[str]) -> bool:
-    """Whether each extent has a number or a symbol of the inputs; the inference makes up others."""
+def _extents(value: ValueInfoProto, symbols: set[str]) -> tuple[int | str, ...] | None:
+    """The extents, if each is a number or one of the inputs' symbols; the inference makes up others."""
     kind = value.type.tensor_type
-    known = all(dim.HasField("dim_value") or (dim.dim_param in symbols - {""}) for dim in kind.shape.dim)
-    return known and bool(kind.HasField("shape"))
+    extents = tuple(dim.dim_value if dim.HasField("dim_value") else str(dim.dim_param) for dim in kind.shape.dim)
+    known = kind.HasField("shape") and all(isinstance(extent, int) or extent in symbols for extent in extents)
+    return extents if known else None
