@@ -243,8 +243,8 @@ class _Climb:
         if "overlaps" not in without:
             yield self._planned("overlaps", whole, orders, overlaps)
         for start in self._restarts(without):
-            rung, whole, orders = start
-            yield rung
+            whole, orders = start[1:]
+            yield start[0]
         fewer = whole if "fold" in without else self._folded(self.subject)
         if len(fewer.file_ops) < len(whole.file_ops):
             whole, orders = fewer, [self._settled(fewer.graph, tuple(range(len(fewer.file_ops))))]

@@ -252,7 +252,7 @@ class Catalogue:
         key = first.base, axes, dropped
         if key not in self.renames:
             base, number = self.bases[first.base], len(self.bases)
-            windows = [base.windows[a] if a >= 0 else {(0,): 0} for a in axes]
+            windows = [base.windows[a] if a >= 0 else dict[Window, int]({(0,): 0}) for a in axes]
             known = [base.known[a] if a >= 0 else 1 for a in axes]
             fields = (("the renamed", first.base), ("axes", axes), ("without", dropped))
             self.bases.append(Base("renamed", fields, base.made_by, base.name, windows, known))
