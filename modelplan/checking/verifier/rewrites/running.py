@@ -244,7 +244,7 @@ class _Runner:
             return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
-        if op.kind == "UNPACK" and (parts := self._taken_apart(op, where, given, outputs)):
+        if op.kind == "UNPACK" and (parts := self._taken_apart(op, given, outputs)):
             return parts, ()
         try:
             moves = moved(op, given, outputs)
@@ -260,7 +260,7 @@ class _Runner:
         return tuple(self._computed(op, where, given, outputs, i) for i in range(len(outputs))), ()
 
     def _taken_apart(
-        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+        self, op: Operation, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[Content, ...] | None:
         """What an UNPACK makes: each index along an axis as a block, in the shape without that axis."""
         x = given[0] if given else None
@@ -271,9 +271,9 @@ class _Runner:
             return None
         for symbol, y in zip(axes[at], outputs, strict=True):
             content = Content(x.content.base, (*axes[:at], (symbol,), *axes[at + 1 :]))
-            block = Given(replace(x.cell, shape=content.shape), content)
-            shaped = replace(op, kind="RESHAPE", options=(("NewShapeAsNumpy", y.shape),))
-            parts.append(self._computed(shaped, where, [block], [y], 0))
+            if not _differ_in_ones(content.shape, y.shape):
+                return None
+            parts.append(self.catalogue.renamed(content, y.shape))
         return tuple(parts)
 
     def _same_elements(self, op: Operation, given: Sequence[Given | None], output: Cell) -> Content | None:
