@@ -97,6 +97,41 @@ class RowsArrival:
     nbytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class StageChoice:
+    """Operators order[first:end] of the graph run together, each row in `parts` parts at most; 0: all rows at once.
+
+    A stage that runs `backward` computes the last rows first, so that its results grow downwards.
+    """
+
+    first: int
+    end: int
+    parts: int = 1
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TileChain:
+    """Operators, each of which reads what the one before makes; the last computes so many columns at a time."""
+
+    operators: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChoices:
+    """What all steps of a plan follow from, beside the model: stages, tiles, and where each group of values begins.
+
+    `bases` are those of the values, then of the working memory of operators in the order in which they need it. `spare`
+    has (operator, address) of working memory for faster kernels.
+    """
+
+    stages: tuple[StageChoice, ...]
+    chains: tuple[TileChain, ...]
+    bases: tuple[int, ...]
+    spare: tuple[tuple[int, int], ...] = ()
+
+
 Step: TypeAlias = KernelCall | ValueShift | RowsArrival
 
 
@@ -117,7 +152,7 @@ class CProgram:
 
     `inputs` and `outputs` are the values that hold those of the graph, in its order. `pushed` says that the caller
     hands over the rows of the input one after the other. `scratch` are the bytes of working memory of operators, and
-    `kernels` names the library that computes.
+    `kernels` names the library that computes. `choices` are what it was made from, if it was made from any.
     """
 
     values: tuple[StoredValue, ...]
@@ -129,3 +164,4 @@ class CProgram:
     pushed: bool = False
     scratch: Mapping[int, int] = field(default_factory=dict)
     kernels: str = "portable"
+    choices: PlanChoices | None = None

@@ -18,15 +18,15 @@ from pathlib import Path
 from random_cnns import random_cnn
 
 from modelplan.formats import load_model
-from modelplan.model.c_program import CProgram
+from modelplan.model.c_program import CProgram, StageChoice, TileChain
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
-from modelplan.rewriting.standalone_c.row_graph import RowGraph, TileChain, with_chains
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, with_chains
 from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
-from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import chains_between

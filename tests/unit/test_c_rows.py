@@ -13,12 +13,12 @@ from tflm_models import Op, S, T, build
 from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.formats import load_model
-from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, Step, StoredValue, ValueShift
+from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, StageChoice, Step, StoredValue, ValueShift
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.drawn_program import drawing_of
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import with_chains
-from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite

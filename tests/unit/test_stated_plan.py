@@ -1,24 +1,30 @@
-"""The plan that a C source states: read back from its text, and proved; a fault anywhere in the text is caught."""
+"""The plan that a C source states as data: proved, and its text compared; a fault in either is caught."""
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from c_plans import random_stages
 from random_cnns import random_cnn
+from shares import share
 from tflm_models import Op, S, T, build
 
 from modelplan.cli import main
 from modelplan.formats import load_model
+from modelplan.model.c_program import StageChoice
+from modelplan.primitives.version import __version__
 from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph, with_chains
-from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
-from modelplan.rewriting.standalone_c.stated_plan import StatedPlan, stated_verdict
+from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
+from modelplan.rewriting.standalone_c.stated_plan import stated_program, stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
@@ -48,13 +54,28 @@ def outcome(form: str, source: str | None = None, header: str | None = None) -> 
     return stated_verdict(model, source or files.source, header or files.header).outcome
 
 
+def choices(source: str) -> dict[str, Any]:
+    """The data of a plan."""
+    place = re.search(r"`modelplan verify`:\n(.*?)\*/", source, re.DOTALL)
+    assert place
+    stated: dict[str, Any] = json.loads(place[1].replace("*", " "))
+    return stated
+
+
+def restated(source: str, data: object) -> str:
+    """A source with other data."""
+    return source[: source.index("/* The plan, for")] + f"/* The plan, for `modelplan verify`:\n{json.dumps(data)}*/"
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_written_is_proved_from_its_text(form: str) -> None:
+def test_what_is_written_is_proved_from_its_data(form: str) -> None:
     model, files = written(form)
     assert stated_verdict(model, files.source, files.header).details.endswith(" bytes")
-    program = StatedPlan(model, files.source, files.header).program
+    _, program = stated_program(model, files.source)
     assert c_files(model.file, model.operators, program, CNames("net", "net.h")).header == files.header
     assert outcome(form, re.sub(r"/\* [^A-Z].*?\*/", "/* said otherwise */", files.source)) == "ok"
+    assert outcome(form, restated(files.source, choices(files.source))) == "ok"
+    assert len(files.source[files.source.index("/* The plan, for") :]) < len(files.source) / 100
 
 
 @pytest.mark.slow
@@ -77,6 +98,8 @@ FAULTS = {
     "a counted address one element closer": ("loops", r"(int32_t at\[\d+\] = \{\d+, )(\d+)"),
     "a row too few": ("loops", r"(; n < )(\d+)"),
     "a row too few that is read": ("loops", r"(\(&op_0, RAM \+ AT_0, )(\d+)"),
+    "a shift of too few bytes": ("tables", r"(\{\d+, 0, 0, 0, \{\d+, \d+, )(\d+)"),
+    "rows above off by one": ("tables", r"(\{\d+, \d+, )([1-9])"),
     "a step of a row's parts": ("parts of rows, handed over", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
     "a tile a column too narrow": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, \d+, )(\d+)"),
     "a tile that begins a column before": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, )([1-9])"),
@@ -86,25 +109,89 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_the_plan_is_named_without_running(fault: str) -> None:
+def test_a_fault_of_the_text_is_named_with_its_line(fault: str) -> None:
     form, place = FAULTS[fault]
-    text, count = re.subn(place, lambda m: f"{m[1]}{int(m[2]) - 1}", written(form)[1].source, count=1)
-    assert count == 1
-    assert outcome(form, text) == "broken"
+    model, files = written(form)
+    number = re.search(place, files.source)
+    assert number
+    text = f"{files.source[: number.start(2)]}{int(number[2]) - 1}{files.source[number.end(2) :]}"
+    line, verdict = files.source.count("\n", 0, number.start(2)) + 1, stated_verdict(model, text, files.header)
+    assert verdict.outcome == "unproved"
+    assert verdict.details == (
+        f"the source is not what its plan gives: line {line} has {int(number[2]) - 1} where {number[2]} belongs"
+    )
 
 
-def test_a_ring_one_row_short_and_rows_above_off_by_one_are_named() -> None:
-    source = written("tables")[1].source
-    shifts = re.findall(r"\{\d+, 0, 0, 0, \{\d+, \d+, \d+\}\}", source)
-    assert shifts
-    for shift in shifts:
-        size = int(re.findall(r"\d+", shift)[-1])
-        assert outcome("tables", source.replace(shift, shift.replace(f" {size}}}", f" {size // 2}}}"))) == "broken"
-    rows = re.findall(r"(\{\d+, \d+, )([1-9])(, \d+, \{)", source)
-    assert rows
-    for before, above, after in rows:
-        other = f"{before}{int(above) - 1}{after}"
-        assert outcome("tables", source.replace(f"{before}{above}{after}", other, 1)) == "broken"
+@pytest.mark.parametrize("form", FORMS)
+def test_values_that_lie_elsewhere_are_named_without_running(form: str) -> None:
+    model, files = written(form)
+    data, faults = choices(files.source), []
+    for value in range(len(data["bases"])):
+        bases = [base + 1 if v == value else base for v, base in enumerate(data["bases"])]
+        verdict = stated_verdict(model, restated(files.source, {**data, "bases": bases}), files.header)
+        touched = f"AT_{model.rows.values[value].tensors[0]} " in files.source
+        assert (verdict.outcome == "ok") <= (not touched), verdict
+        faults += [verdict.details] if verdict.outcome == "broken" else []
+    assert len(faults) > len(data["bases"]) / 3
+    assert any(re.match(r"op \d+ .*: (byte \d+ of .* is not at|writes)", fault) for fault in faults), faults
+    assert (
+        stated_verdict(model, restated(files.source, {**data, "bytes": data["bytes"] - 1}), files.header).outcome
+        == "broken"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda data: data["stages"].pop(), "no plan of this model: the stages do not hold every operator once"),
+        (lambda data: data["stages"].append([0, 1, 1, 0]), "do not hold every operator once"),
+        (lambda data: data["stages"][0].pop(), "its plan cannot be read"),
+        (lambda data: data["bases"].pop(), "values"),
+        (lambda data: data["bases"].insert(0, -1), "-1 is no number from 0 on"),
+        (lambda data: data["bases"].insert(0, 1.5), "1.5 is no number from 0 on"),
+        (lambda data: data["chains"].append([[0, 1], 1000]), "tiles of operators that make none"),
+        (lambda data: data["chains"].append(data["chains"][0]), "tiles of operators that make none"),
+        (lambda data: data["spare"].append([3, 0]), "working memory is kept for operators that need none"),
+        (lambda data: data.update(bytes=1 << 40), "its buffer has"),
+        (lambda data: data.pop("pushed"), "its plan cannot be read: 'pushed'"),
+    ],
+)  # fmt: skip
+def test_data_that_is_no_plan_is_refused(change: Callable[[dict[str, Any]], object], fault: str) -> None:
+    model, files = written("tiles")
+    data = choices(files.source)
+    change(data)
+    verdict = stated_verdict(model, restated(files.source, data), files.header)
+    assert verdict.outcome == "unproved"
+    assert fault in verdict.details
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_data_is_believed(form: str) -> None:
+    model, files = written(form)
+    draw, outcomes = random.Random(len(form)), list[str]()
+    for _ in range(share(120)):
+        text = json.dumps(choices(files.source))
+        numbers = list(re.finditer(r"\d+", text))
+        number = draw.choice(numbers)
+        other = draw.choice((0, 1, 2, int(number[0]) + 1, max(int(number[0]) - 1, 0), draw.randrange(40_000)))
+        data = json.loads(f"{text[: number.start()]}{other}{text[number.end() :]}")
+        outcomes.append(stated_verdict(model, restated(files.source, data), files.header).outcome)
+        if outcomes[-1] == "ok":
+            same = c_files(model.file, *stated_program(model, restated(files.source, data)), CNames("net", "net.h"))
+            assert re.sub(r"/\*.*?\*/", "", same.source, flags=re.DOTALL) == re.sub(
+                r"/\*.*?\*/", "", files.source, flags=re.DOTALL
+            )
+    assert {"broken", "unproved"} <= set(outcomes)
+
+
+def test_another_release_is_named() -> None:
+    model, files = written("loops")
+    old = files.source.replace(f"modelplan {__version__}", "modelplan 0.0.1", 1)
+    assert stated_verdict(model, old, files.header).outcome == "ok"
+    again = "; modelplan 0.0.1 wrote it: write it again with `fit`"
+    without = stated_verdict(model, old[: old.index("/* The plan, for")], files.header)
+    assert (without.outcome, without.details) == ("unproved", f"it states no plan{again}")
+    assert stated_verdict(model, old.replace("+ p->out_zero", "- p->out_zero", 1), files.header).details.endswith(again)
 
 
 def reshaped(folder: Path) -> CModel:
@@ -139,8 +226,9 @@ def test_a_reshape_that_changes_what_a_row_is_is_caught(
     with monkeypatch.context() as patch:
         patch.setattr(RowGraph, "shape", lambda rows, tensor: shape(rows, 1 if tensor == 2 else tensor))
         wrong = written()
+        verdict = stated_verdict(model, wrong.source, wrong.header)
     assert wrong.source != right.source
-    verdict = stated_verdict(model, wrong.source, wrong.header)
+    assert stated_verdict(model, wrong.source, wrong.header).outcome == "broken"
     assert verdict.outcome == "broken"
     assert verdict.details.startswith("op 2 MAX_POOL_2D")
 
@@ -149,7 +237,7 @@ def test_a_buffer_that_is_too_small_and_another_kernel_are_caught() -> None:
     _, files = written("loops")
     size = re.search(r"NET_RAM_BYTES (\d+)", files.header)
     assert size
-    assert outcome("loops", header=files.header.replace(size[1], str(int(size[1]) - 1))) == "broken"
+    assert outcome("loops", header=files.header.replace(size[1], str(int(size[1]) - 1))) == "unproved"
     assert outcome("loops", files.source.replace("+ p->out_zero", "- p->out_zero", 1)) == "unproved"
     assert outcome("loops", "int main(void) { return 0; }") == "unproved"
 
@@ -190,5 +278,5 @@ def test_verify_names_the_fault_and_what_is_not_proved(tmp_path: Path, capsys: p
     capsys.readouterr()
     assert main(["verify", model, "--against", str(path), "--quick"]) == 4
     assert re.search(
-        r"is not proved equal to .*: the source is not what this plan gives: line \d+ has", capsys.readouterr().err
+        r"is not proved equal to .*: the source is not what its plan gives: line \d+ has", capsys.readouterr().err
     )

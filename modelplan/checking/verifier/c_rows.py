@@ -27,6 +27,8 @@ from modelplan.primitives.errors import BrokenPlanError
 _SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _NOTHING = -1
+#: Kernels keep 32-bit numbers in their working memory.
+_SCRATCH_ALIGNMENT = 4
 LEVEL = "rows in C"
 Span = tuple[int, int]
 
@@ -219,10 +221,12 @@ class _RowReplay:
         return cell.data is None and not cell.variable and cell.coding.dtype != "resource"
 
     def _use_scratch(self, call: KernelCall) -> None:
-        """Checks that working memory lies apart from results, and forgets what stood there."""
+        """Checks that working memory may lie there, apart from results, and forgets what stood there."""
         if call.operator not in self.program.scratch:
             return
         span = self._span(call.scratch, self.program.scratch[call.operator])
+        if span.start % _SCRATCH_ALIGNMENT:
+            raise self._broken(f"its working memory lies at {span.start}, no multiple of {_SCRATCH_ALIGNMENT}")
         for write in call.writes:
             end = write.address + self._written_bytes(call, write)
             if write.address < span.stop and span.start < end:

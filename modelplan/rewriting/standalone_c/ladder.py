@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 
 from modelplan.answers.proof import Verdict
-from modelplan.model.c_program import CProgram
+from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.standalone_c.c_model import CModel
@@ -16,7 +16,7 @@ from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.placing_rows import placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
-from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import TileSearch

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 from modelplan.model.c_program import (
     CProgram,
     KernelCall,
+    PlanChoices,
     RowsArrival,
     RowsRead,
     RowsWritten,
     Stage,
+    StageChoice,
     Step,
     StoredValue,
     ValueShift,
 )
 from modelplan.rewriting.standalone_c.row_graph import Tile, tiles_of
 from modelplan.rewriting.standalone_c.scheduling import CALLER, Granule, OperandUse
-from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph, StageGranules, StageProgress
+from modelplan.rewriting.standalone_c.stage_plan import StagedGraph, StageGranules, StageProgress
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem, pack
 
@@ -272,6 +274,23 @@ def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: in
     return _program(trace, choices, _packing(trace, _lives(trace), tries, seed))
 
 
+def chosen_program(graph: StagedGraph, choices: PlanChoices, nbytes: int) -> CProgram:
+    """The program of these choices, all of them already made, in a buffer of `nbytes`.
+
+    Raises:
+        ValueError: the stages do not hold every operator once, or the choices have other bases than it has values.
+    """
+    ends = [0, *(choice.end for choice in choices.stages)]
+    if [choice.first for choice in choices.stages] != ends[:-1] or ends[-1] != len(graph.rows.order):
+        raise ValueError("the stages do not hold every operator once")
+    trace = TickTrace(graph)
+    for choice in choices.stages:
+        trace.add(graph.stage(choice))
+    if len(choices.bases) != len(graph.nbytes) + len(trace.scratch):
+        raise ValueError(f"{len(choices.bases)} places, but {len(graph.nbytes) + len(trace.scratch)} values")
+    return _program(trace, choices.stages, GroupPacking(choices.bases, nbytes, nbytes))
+
+
 def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPacking) -> CProgram:
     graph, bases = trace.graph, packing.bases
     rows = graph.rows
@@ -285,7 +304,9 @@ def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPac
     )
     inputs, outputs = (tuple(rows.value_of[t] for t in ts) for ts in (rows.graph.inputs, rows.graph.outputs))
     scratch = {index: rows.operators[index].scratch for index in trace.scratch}
-    return CProgram(values, stages, packing.height, packing.load, inputs, outputs, graph.pushed, scratch)
+    made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases))
+    ends = inputs, outputs
+    return CProgram(values, stages, packing.height, packing.load, *ends, graph.pushed, scratch, choices=made_of)
 
 
 def _run(graph: StagedGraph, choice: StageChoice) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from modelplan.model import Graph, Kind
+from modelplan.model.c_program import TileChain
 from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.standalone_c.kernel_records import AxisWindow, COperator, StateReference, rows_of
 
@@ -124,6 +125,13 @@ class RowGraph:
         return tuple(member for member, _ in self.chains.get(number, ())) or (number,)
 
     @property
+    def all_chains(self) -> tuple[TileChain, ...]:
+        """What made this graph of one without chains."""
+        runs = [tuple(number for number, _ in members) for members in self.chains.values()]
+        runs += [(first, last) for last, first in self.folded.items()]
+        return tuple(TileChain(run, self.operators[run[-1]].width) for run in runs)
+
+    @property
     def kept(self) -> frozenset[int]:
         """The values that the caller reads at the end."""
         return frozenset(self.value_of[t] for t in self.graph.outputs)
@@ -213,14 +221,6 @@ def row_graph(
         alignment = max(max(nbytes(graph.tensors[t].dtype, (1,)), 1) for t in tensors)
         values.append(RowValue(tensors, graph.tensors[head].nbytes, alignment, made_by, tuple(readers[v])))
     return RowGraph(graph, order, operators, tuple(values), value_of)
-
-
-@dataclass(frozen=True, slots=True)
-class TileChain:
-    """Operators, each of which reads what the one before makes; the last computes so many columns at a time."""
-
-    operators: tuple[int, ...]
-    width: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,20 @@ def with_spare_scratch(
     """The same plan with scratch for those of the faster operators that find it, and these operators."""
     if not faster:
         return program, {}
-    places = {}
+    places = dict[int, int]()
     for index, busy in _busy(program, rows, set(faster)).items():
         at = _hole(busy, faster[index].scratch)
         if at is not None:
             places[index] = at
+    return with_scratch_at(program, faster, places), {index: faster[index] for index in places}
+
+
+def with_scratch_at(program: CProgram, faster: Mapping[int, COperator], places: Mapping[int, int]) -> CProgram:
+    """The same plan with scratch of faster operators at these addresses."""
     stages = tuple(Stage(s.operators, tuple(_placed(step, places) for step in s.steps)) for s in program.stages)
     scratch = {**program.scratch, **{index: faster[index].scratch for index in places}}
-    return replace(program, stages=stages, scratch=scratch), {index: faster[index] for index in places}
+    choices = program.choices and replace(program.choices, spare=tuple(places.items()))
+    return replace(program, stages=stages, scratch=scratch, choices=choices)
 
 
 def _placed(step: Step, places: Mapping[int, int]) -> Step:

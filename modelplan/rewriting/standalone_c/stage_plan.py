@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from modelplan.model.c_program import StageChoice
 from modelplan.rewriting.standalone_c.row_graph import RowGraph
 from modelplan.rewriting.standalone_c.scheduling import (
     CALLER,
@@ -15,19 +16,6 @@ from modelplan.rewriting.standalone_c.scheduling import (
     stage_granules,
     stage_operators,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StageChoice:
-    """Operators order[first:end] of the graph run together, each row in `parts` parts at most; 0: all rows at once.
-
-    A stage that runs `backward` computes the last rows first, so that its results grow downwards.
-    """
-
-    first: int
-    end: int
-    parts: int = 1
-    backward: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from modelplan.model.c_program import CProgram
+from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.rewriting.standalone_c.placing_rows import packed_stage, placed_program
 from modelplan.rewriting.standalone_c.row_graph import RowGraph
-from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 
 _FAR = 1 << 60
 #: Operators that run together at most.

@@ -8,10 +8,11 @@ from functools import cached_property
 from itertools import pairwise
 from math import prod
 
+from modelplan.model.c_program import StageChoice, TileChain
 from modelplan.ops.macs import element_macs
 from modelplan.rewriting.standalone_c.placing_rows import packed_stage
-from modelplan.rewriting.standalone_c.row_graph import RowGraph, Tile, TileChain, tiles_of, with_chains
-from modelplan.rewriting.standalone_c.stage_plan import StageChoice, StagedGraph
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, Tile, tiles_of, with_chains
+from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import LONGEST, StageSearch
 
 _FAR = 1 << 60

@@ -21,6 +21,7 @@ from modelplan.rewriting.standalone_c.kernel_sources import (
     parameter_names,
     takes_scratch,
 )
+from modelplan.rewriting.standalone_c.plan_data import plan_comment
 from modelplan.rewriting.standalone_c.row_graph import element_count
 from modelplan.rewriting.standalone_c.stage_writing import StageText
 from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
@@ -120,6 +121,7 @@ class _Writer:
             *parameters,
             *stages,
             *self._interface(),
+            *filter(None, [plan_comment(self.program)]),
         ]
         return "\n\n".join(parts) + "\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -31,8 +31,10 @@ from modelplan.rewriting.striped_tflite.interface import (
     with_interface,
 )
 from modelplan.rewriting.striped_tflite.joining import with_joins
+from modelplan.rewriting.striped_tflite.renaming import with_fewer_renames
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.slicing import with_slices
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.unplannable import why_unplannable
@@ -172,6 +174,12 @@ def _proved(ladder: Ladder, goal: Goal) -> Ladder:
 
 #: A file that counts as the model, its graph, and the orders in which stripes are searched.
 _Variant = tuple[ModelOnTarget, Folded, Sequence[tuple[int, ...]]]
+#: A rung with the graph and the orders from which the next ones start.
+_Start = tuple[Rung, Folded, list[tuple[int, ...]]]
+#: Makes the program of a file and its graph that computes the same; None where there is nothing to leave out.
+_Rewrite = Callable[[bytes, Graph], TfliteProgram | None]
+#: What leaves operators out, by the rung that it makes.
+_REWRITES: dict[str, _Rewrite] = {"turn": with_fewer_transposes, "renames": with_fewer_renames}
 
 
 class _Climb:
@@ -255,9 +263,9 @@ class _Climb:
         overlaps = self.model.overlaps
         if "overlaps" not in without:
             yield self._planned("overlaps", whole, orders, overlaps)
-        if "turn" not in without and (turned := self._turned()):
-            whole, orders = turned[1:]
-            yield turned[0]
+        for start in self._restarts(without):
+            whole, orders = start[1:]
+            yield start[0]
         fewer = whole if "fold" in without else self._folded(self.subject)
         if len(fewer.file_ops) < len(whole.file_ops):
             whole, orders = fewer, [self._settled(fewer.graph, tuple(range(len(fewer.file_ops))))]
@@ -299,19 +307,25 @@ class _Climb:
             whole = with_dilations(whole, self.model.runtime) if gathers else whole
             yield model, whole, [self._settled(whole.graph, tuple(range(len(whole.graph.ops))))]
 
-    def _turned(self) -> tuple[Rung, Folded, list[tuple[int, ...]]] | None:
-        """The rung with fewer TRANSPOSEs, whose file the next rungs start from, unless it needs more."""
-        program = with_fewer_transposes(self.model.data, self.graph)
+    def _restarts(self, without: Collection[str]) -> Iterator[_Start]:
+        """The rungs of rewritten files, each with where the next rungs start from."""
+        for name, rewrite in _REWRITES.items():
+            if name not in without and (start := self._restarted(name, rewrite)):
+                yield start
+
+    def _restarted(self, name: str, rewrite: _Rewrite) -> _Start | None:
+        """The rung of a rewritten file, which counts as the model from then on, unless it needs more."""
+        subject, joins = self.subject, self.joins
+        program = rewrite(subject.data, subject.graph)
         if program is None:
             return None
-        joins = self.joins
-        model = self.subject = self.model.rewritten(write_striped(self.model.data, program)[0])
+        model = self.subject = subject.rewritten(write_striped(subject.data, program)[0])
         order = tuple(range(len(model.graph.ops)))
         whole, orders = Folded(model.graph, order), [self._settled(model.graph, order)]
-        rung = self._planned("turn", whole, orders, self.model.overlaps)
+        rung = self._planned(name, whole, orders, self.model.overlaps)
         if self.model.measure(rung) <= min(map(self.model.measure, self.rungs)):
             return rung, whole, orders
-        self.subject, self.joins = self.model, joins
+        self.subject, self.joins = subject, joins
         return None
 
     def _unplanned(self) -> Iterator[Rung]:
@@ -324,7 +338,7 @@ class _Climb:
         if not file.decodes:
             return self.goal.without
         self.remarks.append(f"no rungs behind overlaps: {DECODE} unpacks its weights")
-        return self.goal.without | {"turn", "fold", "gather", "split"}
+        return self.goal.without | {"turn", "renames", "fold", "gather", "split"}
 
     def _settled(self, graph: Graph, order: tuple[int, ...]) -> tuple[int, ...]:
         """The order with operators at earlier steps where less waits for them then, and variables read late."""

@@ -51,6 +51,7 @@ RUNGS = {
     "views": "an offline plan (addresses in the file, which TFLM takes) in which views and joined parts share bytes",
     "overlaps": "and outputs run into operands that are still read",
     "turn": "and TRANSPOSEs that cancel each other are left out",
+    "renames": "and RESHAPEs, EXPAND_DIMS and SQUEEZEs that neighbours can do without are left out",
     "fold": "and convolutions do the padding in front of them",
     "gather": "and pointwise convolutions gather a few pixels before they write them",
     "split": "and the largest maps are computed in stripes",

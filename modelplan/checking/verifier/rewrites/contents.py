@@ -125,6 +125,31 @@ class Base:
     uses: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A map `base` without the axes `dropped`, each with its symbol there; `axes` are those kept, -1 a new one."""
+
+    base: int
+    axes: tuple[int, ...]
+    dropped: tuple[tuple[int, int], ...]
+
+
+def matched_axes(before: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
+    """For each axis behind a rename the one before it that it is, -1 for one of extent 1 that is new.
+
+    >>> matched_axes((1, 48, 9), (1, 1, 48, 9))
+    (0, -1, 1, 2)
+    """
+    axes, at = list[int](), 0
+    for extent in behind:
+        while extent != 1 and before[at] == 1:
+            at += 1
+        same = at < len(before) and before[at] == extent
+        axes.append(at if same else -1)
+        at += same
+    return tuple(axes)
+
+
 class Catalogue:
     """All maps that either file computes; after `close`, maps and rows that are added count as foreign."""
 
@@ -135,6 +160,8 @@ class Catalogue:
         self.twins: dict[int, int] = {}
         self.turns: dict[tuple[int, tuple[int, ...]], int] = {}
         self.turned_from: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self.renames: dict[Hashable, int] = {}
+        self.renamed_from: dict[int, Renamed] = {}
 
     def close(self) -> None:
         """Marks all maps and rows so far as computed by the first file; later ones are foreign."""
@@ -174,6 +201,8 @@ class Catalogue:
         """The same rows with codes of the other type of 8 bits, 128 apart; that of a twin is what it is the twin of."""
         if content.base == NOTHING:
             return content
+        if content.base in self.renamed_from:
+            return self.renamed(self.twin(self.unrenamed(content)), content.shape)
         if content.base in self.turned_from:
             return self.turned(self.twin(self.turned_back(content)), self.turned_from[content.base][1])
         if content.base not in self.twins:
@@ -211,6 +240,34 @@ class Catalogue:
         """The map that a base is, and which of its axes each axis of the base is."""
         return self.turned_from.get(base) or (base, tuple(range(len(self.bases[base].windows))))
 
+    def renamed(self, content: Content, shape: Sequence[int]) -> Content:
+        """The same elements in a shape with other axes of extent 1; in its first shape a map is that map again."""
+        if content.base == NOTHING:
+            return unwritten(shape)
+        first = self.unrenamed(content)
+        if first.shape == tuple(shape):
+            return first
+        axes = matched_axes(first.shape, shape)
+        dropped = tuple((a, symbols[0]) for a, symbols in enumerate(first.axes) if a not in axes)
+        key = first.base, axes, dropped
+        if key not in self.renames:
+            base, number = self.bases[first.base], len(self.bases)
+            windows = [base.windows[a] if a >= 0 else dict[Window, int]({(0,): 0}) for a in axes]
+            known = [base.known[a] if a >= 0 else 1 for a in axes]
+            fields = (("the renamed", first.base), ("axes", axes), ("without", dropped))
+            self.bases.append(Base("renamed", fields, base.made_by, base.name, windows, known))
+            self.renames[key], self.renamed_from[number] = number, Renamed(first.base, axes, dropped)
+        return Content(self.renames[key], tuple(first.axes[a] if a >= 0 else (0,) for a in axes))
+
+    def unrenamed(self, content: Content) -> Content:
+        """The elements of a renamed map as that map has them."""
+        by = self.renamed_from.get(content.base)
+        if by is None:
+            return content
+        axes = dict(by.dropped) | {a: content.axes[i] for i, a in enumerate(by.axes) if a >= 0}
+        held = (axes[a] for a in range(len(axes)))
+        return Content(by.base, tuple(symbols if isinstance(symbols, tuple) else (symbols,) for symbols in held))
+
     def coordinates(self, base: int, axis: int, windows: Sequence[Window]) -> Axis:
         """The coordinate of each window along an axis of a base."""
         known = self.bases[base].windows[axis]
@@ -226,15 +283,18 @@ class Catalogue:
 
     def is_foreign_base(self, base: int) -> bool:
         """Whether the first file computes no such map."""
-        return self.closed is not None and self.unturned(base)[0] >= self.closed
+        if base in self.renamed_from:
+            return self.is_foreign_base(self.renamed_from[base].base)
+        root = self.unturned(base)[0]
+        return self.closed is not None and root >= self.closed if root == base else self.is_foreign_base(root)
 
     def explain(self, label: str, content: Content) -> tuple[Cause, ...] | str | None:
         """Why a tensor holds rows that the first file does not have: where they were made first, and what read those.
 
         None where it holds none.
         """
-        if content.base in self.turned_from:
-            content = self.turned_back(content)
+        while content.base in self.turned_from or content.base in self.renamed_from:
+            content = self.unrenamed(content) if content.base in self.renamed_from else self.turned_back(content)
         if content.filled:
             row = next(i for i, columns in enumerate(content.filled) if columns != _all_columns(content))
             columns = [i for i in range(content.shape[2]) if not content.filled[row] >> i & 1]

@@ -29,6 +29,7 @@ from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calc
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import WindowOperand, reshaped_groups, same_in_both, spread_of
 from modelplan.checking.verifier.safe_overlap import POINTWISE
+from modelplan.checking.verifier.semantics import RESHAPES
 from modelplan.runtimes.tflm.kernels.custom import OPERATORS
 
 #: Most operators that a run may take, loops counted out.
@@ -259,7 +260,7 @@ class _Runner:
             return (self.catalogue.twin(given[0].content),), ()
         if any(x is not None and x.content.filled for x in given[op.kind == "DYNAMIC_UPDATE_SLICE" :]):
             return tuple(unwritten(cell.shape) for cell in outputs), ()  # of maps that are not complete
-        if op.kind == "UNPACK" and (parts := self._taken_apart(op, where, given, outputs)):
+        if op.kind == "UNPACK" and (parts := self._taken_apart(op, given, outputs)):
             return parts, ()
         try:
             moves = moved(op, given, outputs)
@@ -267,15 +268,15 @@ class _Runner:
             raise Fault(where, str(fault).removeprefix(op.label).strip()) from None
         if moves is not None:
             return moves.contents, moves.copies
-        if op.kind == "TRANSPOSE" and (turned := self._turned(given, outputs[0])):
-            return (turned,), ()
+        if same := self._same_elements(op, given, outputs[0]):
+            return (same,), ()
         present = [x for x in given if x is not None]
         if any(x.content.base == NOTHING for x in present):
             return tuple(unwritten(cell.shape) for cell in outputs), ()
         return tuple(self._computed(op, where, given, outputs, i) for i in range(len(outputs))), ()
 
     def _taken_apart(
-        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+        self, op: Operation, given: Sequence[Given | None], outputs: Sequence[Cell]
     ) -> tuple[Content, ...] | None:
         """What an UNPACK makes: each index along an axis as a block, in the shape without that axis."""
         x = given[0] if given else None
@@ -286,10 +287,16 @@ class _Runner:
             return None
         for symbol, y in zip(axes[at], outputs, strict=True):
             content = Content(x.content.base, (*axes[:at], (symbol,), *axes[at + 1 :]))
-            block = Given(replace(x.cell, shape=content.shape), content)
-            shaped = replace(op, kind="RESHAPE", options=(("NewShapeAsNumpy", y.shape),))
-            parts.append(self._computed(shaped, where, [block], [y], 0))
+            if not _differ_in_ones(content.shape, y.shape):
+                return None
+            parts.append(self.catalogue.renamed(content, y.shape))
         return tuple(parts)
+
+    def _same_elements(self, op: Operation, given: Sequence[Given | None], output: Cell) -> Content | None:
+        """What an operator makes that only says other axes, or another order of them."""
+        if op.kind in RESHAPES:
+            return self._renamed(op, given, output)
+        return self._turned(given, output) if op.kind == "TRANSPOSE" else None
 
     def _turned(self, given: Sequence[Given | None], output: Cell) -> Content | None:
         """What a TRANSPOSE by constants makes: the same elements along other axes."""
@@ -298,6 +305,43 @@ class _Runner:
         if x is None or axes is None or x.cell.coding != output.coding or len(output.coding.scales) > 1:
             return None
         return self.catalogue.turned(x.content, axes) if sorted(axes) == list(range(len(output.shape))) else None
+
+    def _renamed(self, op: Operation, given: Sequence[Given | None], output: Cell) -> Content | None:
+        """What an operator makes that adds axes of extent 1, or takes them away: the same elements."""
+        x = given[0]
+        if x is None or x.content.filled or x.cell.coding != output.coding or len(output.coding.scales) > 1:
+            return None
+        if not _differ_in_ones(x.content.shape, output.shape):
+            return None
+        if op.kind == "RESHAPE" and reshaped_groups(op, [y.cell if y else None for y in given], output) is None:
+            return None
+        return self.catalogue.renamed(x.content, output.shape)
+
+    def _computed_renamed(
+        self, op: Operation, where: str, given: Sequence[Given | None], output: Cell, position: int
+    ) -> Content | None:
+        """What an operator that goes element by element makes of renamed maps: that of the maps themselves, renamed."""
+        present = [x for x in given if x is not None]
+        maps = [x for x in present if x.cell.data is None]
+        if op.kind not in POINTWISE or not maps or maps[0].content.base not in self.catalogue.renamed_from:
+            return None
+        if any(len(cell.coding.scales) > 1 for cell in (output, *(x.cell for x in present))):
+            return None
+        if any(x.content.shape != output.shape for x in maps):
+            return None
+        shape = self.catalogue.unrenamed(maps[0].content).shape
+        constants = [x.cell.shape for x in present if x.cell.data is not None]
+        if any(not _along_last(constant, (shape, output.shape)) for constant in constants):
+            return None
+        first = [x and self._in_shape(x, shape) for x in given]
+        computed = self._computed(op, where, first, [replace(output, shape=shape)] * (position + 1), position)
+        return self.catalogue.renamed(computed, output.shape)
+
+    def _in_shape(self, x: Given, shape: tuple[int, ...]) -> Given:
+        """A map in another shape with the same elements; a constant as it is."""
+        if x.cell.data is not None:
+            return x
+        return replace(x, cell=replace(x.cell, shape=shape), content=self.catalogue.renamed(x.content, shape))
 
     def _computed(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell], position: int
@@ -309,6 +353,8 @@ class _Runner:
         output = outputs[position]
         if op.kind == "RESHAPE" and (reshaped := self._reshaped_turned(op, where, given, output)):
             return reshaped
+        if (renamed := self._computed_renamed(op, where, given, output, position)) is not None:
+            return renamed
         order = self._order_of(op, given, output)
         if order is None:
             return self._computed_as_is(op, where, given, output, position)
@@ -560,6 +606,19 @@ class _Runner:
         for b, y, value in values:
             self.held[b][y] = value
         self.trace.events.append(Event(op, where, tuple(reads), tuple(writes), passes=True))
+
+
+def _along_last(constant: Sequence[int], shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether a constant is repeated alike over maps of these shapes: one number, or some along their last axis."""
+    if prod(constant) == 1:
+        return all(len(constant) <= len(shape) for shape in shapes)
+    alike = all(len(constant) <= len(shape) and shape[-1] == constant[-1] for shape in shapes)
+    return alike and prod(constant) == constant[-1]
+
+
+def _differ_in_ones(before: Sequence[int], behind: Sequence[int]) -> bool:
+    """Whether two shapes are the same but for axes of extent 1."""
+    return [n for n in before if n != 1] == [n for n in behind if n != 1]
 
 
 def fault_of(catalogue: Catalogue, where: str, reason: tuple[Cause, ...] | str, what: str) -> Fault:

@@ -1,0 +1,61 @@
+"""The choices of a plan as data in a comment of its C source, from which all of its steps follow."""
+
+from __future__ import annotations
+
+import json
+import re
+from textwrap import wrap
+
+from modelplan.model.c_program import CProgram, PlanChoices, StageChoice, TileChain
+
+_TITLE = "The plan, for `modelplan verify`:"
+_DATA = re.compile(rf"/\* {re.escape(_TITLE)}\n(.*?)\*/", re.DOTALL)
+
+
+class UnreadPlanError(Exception):
+    """A source states no plan, or not as this release does: says what is wrong."""
+
+
+def plan_comment(program: CProgram) -> str:
+    """The choices of a plan as a comment; empty where it was made from none."""
+    if program.choices is None:
+        return ""
+    choices = program.choices
+    data = {
+        "bytes": program.nbytes,
+        "pushed": int(program.pushed),
+        "stages": [[s.first, s.end, s.parts, int(s.backward)] for s in choices.stages],
+        "chains": [[list(chain.operators), chain.width] for chain in choices.chains],
+        "bases": list(choices.bases),
+        "spare": [list(place) for place in choices.spare],
+    }
+    return "\n".join([f"/* {_TITLE}", *(f" * {line}" for line in wrap(json.dumps(data), 110)), " */"])
+
+
+def stated_choices(source: str) -> tuple[PlanChoices, int, bool]:
+    """The choices that a source states, the bytes of its buffer, and whether rows are handed over.
+
+    Raises:
+        UnreadPlanError: it states none, or what it states is no such data.
+    """
+    block = _DATA.search(source)
+    if block is None:
+        raise UnreadPlanError("it states no plan")
+    try:
+        data = json.loads(block[1].replace("*", " "))
+        stages = tuple(
+            StageChoice(_count(first), _count(end), _count(parts), backward=bool(_count(turned)))
+            for first, end, parts, turned in data["stages"]
+        )
+        chains = tuple(TileChain(tuple(map(_count, operators)), _count(width)) for operators, width in data["chains"])
+        spare = tuple((_count(operator), _count(at)) for operator, at in data["spare"])
+        choices = PlanChoices(stages, chains, tuple(map(_count, data["bases"])), spare)
+        return choices, _count(data["bytes"]), bool(_count(data["pushed"]))
+    except (ValueError, TypeError, LookupError, RecursionError) as problem:
+        raise UnreadPlanError(f"its plan cannot be read: {problem}") from problem
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no number from 0 on")
+    return value
