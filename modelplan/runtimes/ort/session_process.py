@@ -240,6 +240,10 @@ _ACTS: dict[str, Callable[[Request], object]] = {
 }  # fmt: skip
 
 
+class _ToldError(RuntimeError):
+    """What another process told of its failure, in one line."""
+
+
 def _answered(request: Request) -> object:
     """The answer to a request, which a process of its own gives."""
     reading, writing = os.pipe()
@@ -255,7 +259,7 @@ def _answered(request: Request) -> object:
         raise RuntimeError(f"the process ended with status {status}")
     reason, answer = pickle.loads(sent)  # noqa: S301 - from a copy of this process
     if reason:
-        raise RuntimeError(reason)
+        raise _ToldError(reason)
     return answer
 
 
@@ -279,7 +283,7 @@ def _answer_and_exit(request: Request, to: int) -> None:
 
 def _message(problem: BaseException) -> str:
     """What went wrong in one line: the class and its message, of this project's errors the message alone."""
-    if isinstance(problem, ModelPlanError):
+    if isinstance(problem, ModelPlanError | _ToldError):
         return str(problem)
     return " ".join(traceback.format_exception_only(problem)[-1].split()) or repr(problem)
 
