@@ -68,6 +68,8 @@ def kinds(program: TfliteProgram | None) -> list[str]:
 
 def outcomes(data: bytes, program: TfliteProgram | None) -> list[str]:
     """The verdicts of the proof, with runs on TFLM and LiteRT."""
+    pytest.importorskip("tflite_micro")
+    pytest.importorskip("ai_edge_litert")
     assert program is not None
     verdicts = prove_rewrite(data, write_striped(data, program)[0], "reference", ExecutionEffort(1, 2.0))
     return [verdict.outcome for verdict in verdicts]
