@@ -1,24 +1,24 @@
-"""The blocks that a session of ONNX Runtime asks for while it runs a model: its order, its reuse, its workspaces.
+"""The blocks that a session of ONNX Runtime asks for while it runs a model: its reuse, its workspaces.
 
 At optimization levels off and basic with arena and memory patterns off, where each block is one allocation. Higher
 levels fuse nodes and change layouts, which is not followed here.
 
-Source: onnxruntime, core/graph/graph.cc ReverseDFSFrom, core/framework/allocation_planner.cc FindReusableTensor; the
+Source: onnxruntime, core/framework/allocation_planner.cc FindReusableTensor; the
 workspaces were measured (conv.cc, conv_transpose.cc, quantization/qlinearconv.cc).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from types import MappingProxyType
 
 import numpy as np
 
 from modelplan.model import Graph, Kind, Offer, Op, Problem, Runtime, Tensor, class_bytes
 from modelplan.ops.conditions import number, numbers
 from modelplan.planning import aliasing, lifetimes
+from modelplan.planning.session_nodes import NUMBERS, Extents, session_order
 from modelplan.planning.thread_buffers import ThreadBuffers, panel_bytes
 from modelplan.primitives.dtypes import BITS
 
@@ -35,12 +35,6 @@ _CHANNELS, _LEAST_CHANNELS = 4, 16
 _BYTE_BITS = 8
 
 
-#: Tensors of which a session does not know the graph's numbers: extents with symbols, or () where some are unknown.
-Extents = Mapping[int, tuple[int | str, ...]]
-#: It knows all as numbers.
-NUMBERS: Extents = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class SessionPeak:
     """The most bytes that are allocated at once, and the operator (by its index) that runs then.
@@ -51,29 +45,6 @@ class SessionPeak:
     bytes: int
     op: int
     workspace: int
-
-
-def depth_first(sources: Sequence[Sequence[int]]) -> list[int]:
-    """ONNX Runtime's default order of nodes, given by what each reads: from the last back, the latest first."""
-    read = {source for node_sources in sources for source in node_sources}
-    pending = [(place, False) for place in range(len(sources)) if place not in read]
-    seen: set[int] = set()
-    order = []
-    while pending:
-        place, left = pending.pop()
-        if left:
-            order.append(place)
-        elif place not in seen:
-            seen.add(place)
-            pending.append((place, True))
-            pending += [(source, False) for source in sorted(set(sources[place])) if source not in seen]
-    return order
-
-
-def session_order(graph: Graph) -> list[int]:
-    """The order in which a session runs the operators."""
-    producers = graph.producers
-    return depth_first([[producers[t] for t in op.reads if producers[t] >= 0] for op in graph.ops])
 
 
 @dataclass(frozen=True, slots=True)

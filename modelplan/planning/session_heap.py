@@ -16,15 +16,13 @@ from math import prod
 from modelplan.model import Graph, Runtime
 from modelplan.planning.allocators.systems.bfc import GRANULE, BfcArena, twofold
 from modelplan.planning.session_blocks import (
-    NUMBERS,
     BlockEvent,
-    Extents,
     block_events,
     packed_in_arena,
-    session_order,
     thread_bytes,
     unknown_kernels,
 )
+from modelplan.planning.session_nodes import NUMBERS, Extents, session_order
 from modelplan.planning.thread_buffers import ThreadBuffers
 
 #: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
@@ -165,7 +163,7 @@ def predicted_heap(
 
 
 def _check_followed(graph: Graph, extents: Extents) -> None:
-    """Refuses a graph in which a session has other nodes, or knows other extents, than are followed.
+    """Refuses a graph in which a session knows other extents than are followed.
 
     Raises:
         UnpredictableError: names the operators.
@@ -173,8 +171,6 @@ def _check_followed(graph: Graph, extents: Extents) -> None:
     quantised = _QUANTISED_KINDS.split()
     for op in graph.ops:
         name = op.name or op.kind
-        if op.kind.endswith("DequantizeLinear") and len(graph.readers[op.outputs[0]]) > 1:
-            raise UnpredictableError(f"a session runs DequantizeLinear {name!r} once for each of its readers")
         if op.kind.removeprefix("com.microsoft.") in quantised and any(extents.get(t) == () for t in op.writes):
             raise UnpredictableError(f"not known which extents a session knows behind {op.kind} {name!r}")
 

@@ -20,8 +20,8 @@ from modelplan.formats.dims import parsed_values
 from modelplan.formats.unpacking import is_wrapped
 from modelplan.model import Graph, Kind, Part, Requirement, SessionMemory, SessionNeed
 from modelplan.model.model_file import ModelFile, Target
-from modelplan.planning.session_blocks import Extents
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
+from modelplan.planning.session_nodes import Extents, with_own_dequantized
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.model_request import SessionAsked
 from modelplan.runtimes.ort.feeding import Feeds, feeds_of
@@ -259,12 +259,12 @@ def _run_graph(file: ModelFile, asked: SessionAsked) -> tuple[Graph, Extents]:
 
 
 def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, Extents]:
-    """The nodes as they are in the file, and the extents that the session does not know as numbers."""
+    """The nodes that a session at level off runs, and the extents that it does not know as numbers."""
     with _on_disk(file) as path:
         if has_bodies(path):
             raise UnpredictableError("it runs bodies, which are not followed")
         graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
-        return graph, session_extents(path, graph)
+        return with_own_dequantized(graph, session_extents(path, graph))
 
 
 def _input_bytes(file: ModelFile) -> int:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from modelplan.model import Graph, Kind
-from modelplan.planning.session_blocks import WORKING, depth_first, workspace_bytes
+from modelplan.planning.session_blocks import WORKING, workspace_bytes
+from modelplan.planning.session_nodes import depth_first
 from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, region_layers, summed_block
 from modelplan.rewriting.stripes.lowering import StripeLowering
