@@ -26,7 +26,7 @@ Group = Literal[
 ]  # fmt: skip
 #: How the rows of output 0 depend on those of the operands: each format has a rule of this name in its `layers.py`.
 RowRule = Literal[
-    "pointwise", "window", "spread", "resize", "blocks", "pad", "join", "join thirds", "slice", "gather", "permute",
+    "pointwise", "window", "spread", "resize", "blocks", "pad", "join", "slice", "gather", "permute",
     "reshape", "reduce", "product", "gemm", "quantise", "softmax", "normalise", "normalise batch", "by channel",
     "along channels",
 ]  # fmt: skip

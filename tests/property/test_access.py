@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from modelplan import Graph, Op, Tensor
 from modelplan.ops import access_of
 from modelplan.ops.access import AccessMap, Reads, Span
-from modelplan.ops.access.rows import needed, row_axis, rows
+from modelplan.ops.access.rows import needed, row_span, rows
 from modelplan.ops.access.starts import view_start
 from modelplan.ops.access.views import carried, groups, refined
 
@@ -130,8 +130,24 @@ def check_rows(reads: Reads, shape: Shape, result: Shape) -> None:
                 box = rows(reads, result, shape, axis, start, end)
                 held = np.arange(prod(shape)).reshape(shape)[tuple(slice(a, b) for a, b in box)]
                 assert read <= set(held.ravel().tolist())
-        if extent > 1 and (at := row_axis(reads, result, shape, axis)) is not None:
-            assert 0 <= at < len(shape)
+        check_row_span(reads, shape, result, axis, sets)
+
+
+def check_row_span(reads: Reads, shape: Shape, result: Shape, axis: int, sets: Any) -> None:
+    """A row reads from the first to the last of its places."""
+    found = row_span(reads, result, shape, axis)
+    if found is None:
+        return
+    for row in range(result[axis]):
+        read: set[int] = set().union(*sets.take([row], axis).ravel())
+        if not read:
+            continue
+        if found.axis < 0:
+            assert read == set().union(*sets.take([0], axis).ravel())
+            continue
+        first, last, _ = (int(v[0]) for v in found.span.places(shape[found.axis], row, row + 1))
+        places = np.unravel_index(sorted(read), shape)[found.axis]
+        assert (first, last) == (places.min(), places.max())
 
 
 @given(st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 3), st.integers(1, 6))

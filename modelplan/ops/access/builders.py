@@ -105,6 +105,15 @@ def taken(node: ShapedOp, spans: Sequence[Span], operand: int = 0) -> AccessMap 
     return AccessMap((Reads(operand, shape, node.result, tuple(spans)),), moves=True)
 
 
+def mirrored(axis: int, extent: int, before: int, behind: int, edge: int) -> Span:
+    """The places of an axis that is padded by its own places in reverse, its border itself (`edge` 1) or not (0)."""
+    places = []
+    for place in range(-before, extent + behind):
+        at = -place - edge if place < 0 else 2 * extent - 2 + edge - place if place >= extent else place
+        places.append((at, at))
+    return listed(axis, tuple(places))
+
+
 def permuted(node: ShapedOp, order: Sequence[int]) -> AccessMap | None:
     """A transposition: axis k of the result is axis `order[k]` of operand 0."""
     shape = node.shape(0)

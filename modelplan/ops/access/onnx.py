@@ -55,6 +55,15 @@ def convolution(weights: int, data: int = 0) -> Builder:
     return convolve
 
 
+def transposed_convolution(node: ShapedOp) -> AccessMap | None:
+    """A ConvTranspose whose paddings the file states; its weights are [in, out, ...]."""
+    weights = node.shape(1)
+    stated = node.op.attribute("auto_pad", "NOTSET") in ("NOTSET", "") and not numbers(node.op, "output_shape")
+    windows = _windows(node, weights[2:]) if weights is not None and stated else None
+    named = Filter(1, results=1, channels=0, windows=2)
+    return builders.transposed_convolution(node, windows, named, bias=2, last=False) if windows else None
+
+
 def pool(node: ShapedOp) -> AccessMap | None:
     """A pool, whose windows are as large as its kernel_shape."""
     kernel = numbers(node.op, "kernel_shape")
@@ -94,6 +103,11 @@ def concatenation(node: ShapedOp) -> AccessMap | None:
     return builders.joined(node, number(node.op, "axis", default), range(len(node.shapes)))
 
 
+def quantised_concatenation(node: ShapedOp) -> AccessMap | None:
+    """A QLinearConcat: behind each operand stand its scale and its zero point, before all those of the result."""
+    return builders.joined(node, number(node.op, "axis", 1), range(2, len(node.shapes), 3))
+
+
 def splitting(node: ShapedOp) -> AccessMap | None:
     """A Split: runs along an axis."""
     shape = node.shape(0)
@@ -105,17 +119,21 @@ def splitting(node: ShapedOp) -> AccessMap | None:
 
 
 def padding(node: ShapedOp) -> AccessMap | None:
-    """A Pad by one constant, with constant paddings, which may be negative."""
+    """A Pad by constant paddings, which may be negative: with one constant, the border or the map in reverse."""
     pads, shape = (
         numbers(node.op, "operand 1") or numbers(node.op, "pads") or numbers(node.op, "paddings"),
         node.shape(0),
     )
     named = len(node.shapes) > 3 and node.shapes[3] is not None
-    if pads is None or shape is None or named or len(pads) != 2 * len(shape):
+    mode = node.op.attribute("mode", "constant")
+    if pads is None or shape is None or named or len(pads) != 2 * len(shape) or mode == "wrap":
         return None
-    if node.op.attribute("mode", "constant") != "constant" and any(pads):
-        return None
-    return builders.taken(node, [shifted(axis, -pads[axis]) for axis in range(len(shape))])
+    spans = [shifted(axis, -pads[axis]) for axis in range(len(shape))]
+    if mode == "edge":
+        spans = [span._replace(clamp=True) for span in spans]
+    elif mode == "reflect":
+        spans = [builders.mirrored(k, n, pads[k], pads[len(shape) + k], 0) for k, n in enumerate(shape)]
+    return builders.taken(node, spans)
 
 
 def slice_of(node: ShapedOp) -> AccessMap | None:
@@ -204,7 +222,7 @@ def softmax(node: ShapedOp) -> AccessMap | None:
     shape = node.shape(0)
     if not shape:
         return None
-    late = node.op.version >= _SOFTMAX_ALONG_ONE
+    late = number(node.op, "opset", node.op.version) >= _SOFTMAX_ALONG_ONE  # a quantised one says whose it was
     axis = number(node.op, "axis", -1 if late else 1) % len(shape)
     return builders.along(node, (axis,) if late else range(axis, len(shape)))
 

@@ -113,16 +113,8 @@ def mirrored_padding(node: ShapedOp) -> AccessMap | None:
     edge = number(node.op, "mode", -1)  # 0: REFLECT, 1: SYMMETRIC
     if edge not in (0, 1):
         return None
-    spans = [_mirror(axis, n, pads[2 * axis], pads[2 * axis + 1], edge) for axis, n in enumerate(shape)]
+    spans = [builders.mirrored(axis, n, pads[2 * axis], pads[2 * axis + 1], edge) for axis, n in enumerate(shape)]
     return builders.taken(node, spans)
-
-
-def _mirror(axis: int, extent: int, before: int, behind: int, edge: int) -> Span:
-    places = []
-    for place in range(-before, extent + behind):
-        at = -place - edge if place < 0 else 2 * extent - 2 + edge - place if place >= extent else place
-        places.append((at, at))
-    return listed(axis, tuple(places))
 
 
 def slice_of(node: ShapedOp) -> AccessMap | None:

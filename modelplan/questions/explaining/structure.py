@@ -11,7 +11,7 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number, numbers
 from modelplan.questions.explaining.edits import Edit
 from modelplan.questions.explaining.subjects import RefusedChangeError
-from modelplan.rewriting.striped_tflite.layers import extent
+from modelplan.rewriting.striped_tflite.layers import window_along
 
 PADS = frozenset({"PAD", "PADV2", "Pad"})
 #: Activations that no other operator carries out.
@@ -60,7 +60,7 @@ def _require_same_padding(graph: Graph, op: Op, pad: Op) -> None:
     if amounts is None or len(amounts) != 8 or any((*amounts[:2], *amounts[6:])):
         raise RefusedChangeError("it pads more than height and width")
     for axis in (1, 2):
-        stride = extent(graph, op, axis)[1]
+        stride = window_along(graph, op, axis).mul
         rows = -(-graph.tensors[pad.inputs[0]].shape[axis] // stride)
         wanted = graph.tensors[op.outputs[0]].shape[axis]
         if rows != wanted:
@@ -71,9 +71,9 @@ def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
     """Whether SAME pads as many rows and columns in front as the operator that goes."""
     amounts = numbers(pad, "operand 1") or ()
     for axis in (1, 2):
-        reach, stride = extent(graph, op, axis)
+        window = window_along(graph, op, axis)
         size, rows = graph.tensors[pad.inputs[0]].shape[axis], graph.tensors[op.outputs[0]].shape[axis]
-        if max((rows - 1) * stride + reach - size, 0) // 2 != amounts[2 * axis]:
+        if max((rows - 1) * window.mul + window.hi - window.lo + 1 - size, 0) // 2 != amounts[2 * axis]:
             return False
     return True
 

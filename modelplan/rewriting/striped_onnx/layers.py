@@ -17,10 +17,9 @@ import numpy.typing as npt
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers
-from modelplan.ops.macs import element_macs
 from modelplan.ops.op_facts import RowRule
-from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, extent, margins, pool_behind, same_inside
-from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, pointwise
+from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, margins, pool_behind, same_inside
+from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, pointwise
 from modelplan.rewriting.stripes.regions import RegionLayers, Strategy, with_ends
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
@@ -29,8 +28,6 @@ Constants = Callable[[str], npt.NDArray[Any] | None]
 
 #: The first opset in which a Slice takes its numbers as operands, and in which a sum repeats the smaller operand.
 SLICE_OPERANDS, REPEATING = 10, 7
-#: The first opset in which a softmax works along one axis, not along all from one on.
-_SOFTMAX_ALONG_ONE = 13
 
 
 @dataclass(frozen=True)
@@ -119,34 +116,20 @@ def _shape(graph: Graph, op: Op, position: int = 0) -> tuple[int, ...]:
     return graph.tensors[op.inputs[position]].shape
 
 
-def _pointwise(reading: Reading, op: Op, axis: int) -> Layer:
-    """Operands with as many rows are read row by row, broadcast operands whole."""
-    graph, shape = reading.graph, reading.graph.tensors[op.outputs[0]].shape
-    positions, axes = [], []
-    for position, t in enumerate(op.inputs):
-        place = axis - len(shape) + (len(graph.tensors[t].shape) if t >= 0 else 0)
-        if t >= 0 and place >= 0 and graph.tensors[t].shape[place] == shape[axis] > 1:
-            positions.append(position)
-            axes.append(place)
-    return pointwise(shape[axis], tuple(positions), tuple(axes))
+def _by_map(reading: Reading, op: Op, axis: int) -> Layer | str:
+    """Rows of the operands by the access map; an operand that is repeated is read whole for all rows."""
+    layer = layer_by_map(reading.graph, op, axis)
+    if layer is None or not layer.operands:
+        return f"{op.kind} takes all rows together, or not in turn"
+    return layer
 
 
-def _along(graph: Graph, op: Op, axis: int, macs: int = 0) -> Layer:
-    """Operand 0 is read row by row along the same axis."""
-    return pointwise(graph.tensors[op.outputs[0]].shape[axis], (0,), (axis,), macs)
-
-
-def _normalised(reading: Reading, op: Op, axis: int) -> Layer | str:
-    first = number(op, "axis", -1) % len(_shape(reading.graph, op))
-    return _along(reading.graph, op, axis) if axis < first else f"{op.kind} takes all rows together"
-
-
-def _softmax(reading: Reading, op: Op, axis: int) -> Layer | str:
-    rank = len(_shape(reading.graph, op))
-    late = number(op, "opset", reading.opset) >= _SOFTMAX_ALONG_ONE  # a quantised one says whose it was
-    along = number(op, "axis", -1 if late else 1) % rank
-    apart = axis != along if late else axis < along
-    return _along(reading.graph, op, axis) if apart else f"{op.kind} takes all rows together"
+def _pointwise(reading: Reading, op: Op, axis: int) -> Layer | str:
+    """Operands of a single row are read whole."""
+    layer = layer_by_map(reading.graph, op, axis)
+    if layer is not None and layer.rows_out == 1:
+        return replace(layer, operands=(), axes=())
+    return _by_map(reading, op, axis)
 
 
 def _quantised(reading: Reading, op: Op, axis: int) -> Layer | str:
@@ -155,11 +138,11 @@ def _quantised(reading: Reading, op: Op, axis: int) -> Layer | str:
     scale = _shape(reading.graph, op, 1)
     if prod(scale) > 1 and number(op, "axis", 1) % len(_shape(reading.graph, op)) == axis:
         return "its scales differ from row to row"
-    return _along(reading.graph, op, axis)
+    return _by_map(reading, op, axis)
 
 
 def _channelwise(reading: Reading, op: Op, axis: int) -> Layer | str:
-    return _along(reading.graph, op, axis) if axis >= 2 else "its rows are channels"
+    return _by_map(reading, op, axis) if axis >= 2 else "its rows are channels"
 
 
 def _batch_normalised(reading: Reading, op: Op, axis: int) -> Layer | str:
@@ -169,61 +152,52 @@ def _batch_normalised(reading: Reading, op: Op, axis: int) -> Layer | str:
 
 
 def _joined(reading: Reading, op: Op, axis: int) -> Layer | str:
-    y = reading.graph.tensors[op.outputs[0]].shape
-    if number(op, "axis", 1) % len(y) == axis:
+    layer = layer_by_map(reading.graph, op, axis)
+    if layer is None or layer.kind != "pointwise":
         return "it joins its operands along the axis of the rows"
-    return pointwise(y[axis], tuple(range(len(op.inputs))), (axis,) * len(op.inputs))
-
-
-def _joined_thirds(reading: Reading, op: Op, axis: int) -> Layer | str:
-    """A QLinearConcat: behind each operand stand its scale and its zero point, before all those of the output."""
-    y = reading.graph.tensors[op.outputs[0]].shape
-    if number(op, "axis", 1) % len(y) == axis:
-        return "it joins its operands along the axis of the rows"
-    positions = tuple(range(2, len(op.inputs), 3))
-    return pointwise(y[axis], positions, (axis,) * len(positions))
+    return layer
 
 
 def _window(reading: Reading, op: Op, axis: int) -> Layer | str:
-    graph = reading.graph
-    x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
+    graph, layer = reading.graph, layer_by_map(reading.graph, op, axis)
+    x = _shape(graph, op)
     if number(op, "channels_last", 0):
         return "its channels stand behind its rows"
-    if axis < 2 or len(x) != len(y):
+    if axis < 2 or layer is None:
         return "its rows are channels"
     if any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
         return "its weights are not constant"
-    place = axis - 2
-    reach, stride = extent(graph, op, place)
-    above, below = margins(graph, op, len(x) - 2)[place]
-    beyond = (y[axis] - 1) * stride - above + reach - x[axis]  # what the last window reads below the map
+    above, below = margins(graph, op, len(x) - 2)[axis - 2]
+    beyond = layer.reached(0, layer.rows_out)[1] - layer.rows_in  # what the last window reads below the map
     if min(above, below) < 0 or (beyond > below and op.kind.endswith("AveragePool")):
         return "its last window reaches beyond its padding"
-    macs = element_macs(graph, op) * prod(y) // y[axis]
     products = prod(_shape(graph, op, 1)[1:]) if op.kind == "Conv" else 0
-    layer = Layer("window", (0,), x[axis], y[axis], macs, max(reach, 1), stride, above, own=True, axes=(axis,))
-    return replace(layer, products=products, columns=prod(y[2:]) // y[axis])
+    columns = prod(graph.tensors[op.outputs[0]].shape[2:]) // layer.rows_out
+    return replace(layer, kind="window", own=True, products=products, columns=columns)
+
+
+def _blocks(reading: Reading, op: Op, axis: int) -> Layer | str:
+    """A SpaceToDepth or DepthToSpace: a row of blocks from some rows, or some rows from a row."""
+    layer = _by_map(reading, op, axis)
+    return layer if isinstance(layer, str) else replace(layer, blocks=layer.kind == "window")
 
 
 def _padded(reading: Reading, op: Op, axis: int) -> Layer | str:
-    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
+    layer = layer_by_map(reading.graph, op, axis)
     old = reading.opset < PAD_OPERANDS
-    pads = numbers(op, "pads") if old else reading.constant(op, 1)
     if len(op.inputs) > 3 and op.inputs[3] >= 0:
         return "it names its axes"
-    if not pads or len(pads) != 2 * len(x):
-        return "its paddings are not constant"
+    if layer is None:
+        return "its paddings are not constant, or it does not pad with one constant"
     given = (float(str(op.attribute("value", 0))),) if old else reading.constant(op, 2)
     value = None if given is None else sum(given)
     pool = pool_behind(reading.graph, op)
     if pool is not None and not same_inside(reading.graph, op, pool, value):
         return f"ONNX Runtime may put it into {reading.graph.label(pool)}, whose padding is no zeros"
-    above, below = int(pads[axis]), int(pads[len(x) + axis])
-    if above == below == 0:
-        return _along(reading.graph, op, axis)
-    if op.attribute("mode", "constant") != "constant" or min(above, below) < 0:
+    below = layer.rows_out - layer.rows_in - layer.above
+    if layer.kind != "pointwise" and min(layer.above, below) < 0:
         return "it does not pad with one constant"
-    return Layer("pad", (0,), x[axis], y[axis], above=above, axes=(axis,))
+    return layer if layer.kind == "pointwise" else replace(layer, kind="pad")
 
 
 def _resized(reading: Reading, op: Op, axis: int) -> Layer | str:
@@ -252,98 +226,51 @@ _NEAREST = frozenset(
 
 def _spread(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A ConvTranspose: each row of the operand has a part in some rows of the output."""
-    graph = reading.graph
-    x, y = _shape(graph, op), graph.tensors[op.outputs[0]].shape
+    graph, layer = reading.graph, layer_by_map(reading.graph, op, axis)
     if axis < 2 or any(t >= 0 and graph.tensors[t].kind is not Kind.CONSTANT for t in op.inputs[1:]):
         return "its weights are not constant"
-    if op.attribute("auto_pad", "NOTSET") not in ("NOTSET", "") or numbers(op, "output_shape"):
+    if layer is None:
         return "its padding depends on the shape of its output"
-    reach, stride = extent(graph, op, axis - 2)
-    above = margins(graph, op, len(x) - 2)[axis - 2][0]
-    if y[axis] != x[axis] * stride or reach < stride:
-        return f"its height {y[axis]} is not {stride} times that of its operand"
-    macs = prod(_shape(graph, op, 1)) * prod(x) // (x[1] * y[axis])
-    return Layer("grow", (0,), x[axis], y[axis], macs, reach, stride, above, own=True, axes=(axis,))
+    if layer.rows_out != layer.rows_in * layer.stride or layer.reach < layer.stride:
+        return f"its height {layer.rows_out} is not {layer.stride} times that of its operand"
+    above = layer.above if layer.kind == "grow" else layer.reach - 1 - layer.above
+    return replace(layer, kind="grow", above=above, own=True)
 
 
 def _product(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A matrix product by rows of its left operand, or by batches."""
-    graph, (left, right) = reading.graph, _PRODUCTS[op.kind]
-    a, b, y = _shape(graph, op, left), _shape(graph, op, right), graph.tensors[op.outputs[0]].shape
-    macs = a[-1] * prod(y) // y[axis]
-    if min(len(a), len(b)) < 2:
-        return "it multiplies by a vector"
-    if axis == len(y) - 1:
+    if axis == len(reading.graph.tensors[op.outputs[0]].shape) - 1:
         return "its rows are columns of a matrix"
-    if axis == len(y) - 2:
-        return pointwise(y[axis], (left,), (len(a) - 2,), macs)
-    places = [(p, axis - len(y) + len(s)) for p, s in ((left, a), (right, b))]
-    rowed = [(p, k) for p, k in places if k >= 0 and _shape(graph, op, p)[k] == y[axis] > 1]
-    return pointwise(y[axis], tuple(p for p, _ in rowed), tuple(k for _, k in rowed), macs)
-
-
-#: Where matrix products have their operands.
-_PRODUCTS = {"MatMul": (0, 1), "QLinearMatMul": (0, 3), "MatMulInteger": (0, 1)}
+    return _by_map(reading, op, axis)
 
 
 def _gemm(reading: Reading, op: Op, axis: int) -> Layer | str:
-    graph, y = reading.graph, reading.graph.tensors[op.outputs[0]].shape
     if axis != 0 or number(op, "transA", 0):
         return "its rows are columns of a matrix"
-    macs = _shape(graph, op)[1] * y[1]
-    added = len(op.inputs) > 2 and op.inputs[2] >= 0 and len(_shape(graph, op, 2)) == 2
-    if added and _shape(graph, op, 2)[0] == y[0] > 1:
-        return pointwise(y[0], (0, 2), (0, 0), macs)
-    return pointwise(y[0], (0,), (0,), macs)
-
-
-def _permuted(reading: Reading, op: Op, axis: int) -> Layer:
-    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
-    order = numbers(op, "perm") or tuple(reversed(range(len(x))))
-    return pointwise(y[axis], (0,), (order[axis],))
+    return _by_map(reading, op, axis)
 
 
 def _reshaped(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A Reshape that leaves the axis of the rows alone: as much stands before it as behind it on both sides."""
-    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
-    for place in range(len(x)):
-        if x[place] == y[axis] and prod(x[:place]) == prod(y[:axis]):
-            return pointwise(y[axis], (0,), (place,))
-    return f"{op.kind} does not keep the rows"
+    layer = _by_map(reading, op, axis)
+    return layer if isinstance(layer, str) or layer.kind == "pointwise" else f"{op.kind} does not keep the rows"
 
 
 def _reduced(reading: Reading, op: Op, axis: int) -> Layer | str:
-    x = _shape(reading.graph, op)
     given = numbers(op, "axes") if op.attribute("axes") is not None else reading.constant(op, 1)
     if not given or not number(op, "keepdims", 1):
         return "it drops axes, or these are not constant"
-    if axis in [int(a) % len(x) for a in given]:
-        return f"{op.kind} takes all rows together"
-    return _along(reading.graph, op, axis)
+    return _by_map(reading, op, axis)
 
 
 def _sliced(reading: Reading, op: Op, axis: int) -> Layer | str:
     """A Slice along other axes, or one that takes every so many rows from one of them on."""
-    x, y = _shape(reading.graph, op), reading.graph.tensors[op.outputs[0]].shape
-    old = reading.opset < SLICE_OPERANDS
-    names = ("starts", "axes", "steps")
-    starts, axes, steps = (
-        numbers(op, name) or () if old else reading.constant(op, place)
-        for name, place in zip(names, (1, 3, 4), strict=True)
-    )
-    if not starts or axes is None or steps is None:
-        return "its numbers are not constant"
-    cut = [int(a) % len(x) for a in axes] or list(range(len(starts)))
-    if axis not in cut:
-        return _along(reading.graph, op, axis)
-    place = cut.index(axis)
-    start, step = int(starts[place]), int(steps[place]) if steps else 1
-    first = max(start + x[axis] if start < 0 else start, 0)
-    if step < 1:
-        return "it takes the rows backwards"
-    if not old and reading.graph.tensors[op.inputs[1]].dtype != "int64":
-        return "its numbers have 32 bits"
-    return Layer("window", (0,), x[axis], y[axis], stride=step, above=-first, axes=(axis,))
+    layer, old = layer_by_map(reading.graph, op, axis), reading.opset < SLICE_OPERANDS
+    if layer is None or (not old and any(reading.constant(op, place) is None for place in (1, 3, 4))):
+        return "its numbers are not constant, or it takes the rows backwards"
+    if layer.kind == "pointwise" or old or reading.graph.tensors[op.inputs[1]].dtype == "int64":
+        return layer
+    return "its numbers have 32 bits"
 
 
 def _rows_of_gather(reading: Reading, op: Op, axis: int) -> Layer:
@@ -362,20 +289,20 @@ RULES: dict[RowRule, Callable[[Reading, Op, int], Layer | str]] = {
     "pointwise": _pointwise,
     "quantise": _quantised,
     "window": _window,
-    "softmax": _softmax,
-    "normalise": _normalised,
+    "softmax": _by_map,
+    "normalise": _by_map,
     "reduce": _reduced,
     "product": _product,
     "reshape": _reshaped,
     "resize": _resized,
+    "blocks": _blocks,
     "normalise batch": _batch_normalised,
     "by channel": _channelwise,
     "join": _joined,
-    "join thirds": _joined_thirds,
     "pad": _padded,
     "spread": _spread,
     "gemm": _gemm,
-    "permute": _permuted,
+    "permute": _by_map,
     "slice": _sliced,
     "gather": _rows_of_gather,
 }

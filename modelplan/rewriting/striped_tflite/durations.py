@@ -14,7 +14,7 @@ from modelplan.ops import facts
 from modelplan.ops.conditions import number
 from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import Amounts, Terms
-from modelplan.rewriting.striped_tflite.layers import extent
+from modelplan.rewriting.striped_tflite.layers import window_along
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep, step_op
 from modelplan.rewriting.stripes.layers import same_padding
 
@@ -87,9 +87,8 @@ def _of_window(program: TfliteProgram, step: TfliteStep, y: tuple[int, ...]) -> 
     own = dict(step.changes).get("padding", op.attribute("padding")) == "SAME"
     taps = y[0] * y[3]
     for axis in (1, 2):
-        reach, stride = extent(program.graph, op, axis)
-        dilation = number(op, f"dilation_{'_hw'[axis]}_factor", 1)
-        taps *= _inside(x[axis], y[axis], reach, stride, dilation, own=own)
+        window = window_along(program.graph, op, axis)
+        taps *= _inside(x[axis], y[axis], window.hi - window.lo + 1, window.mul, window.step, own=own)
     return Amounts(prod(y), taps, taps * (x[3] if step.kind == "CONV_2D" else 1))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from modelplan.model import Graph, Op, Runtime
-from modelplan.rewriting.striped_tflite.layers import extent
+from modelplan.rewriting.striped_tflite.layers import window_along
 from modelplan.rewriting.stripes.layers import same_padding
 
 #: What a dilation is set to where it makes no difference, since the kernel has one row and one column.
@@ -88,9 +88,9 @@ def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
     if not isinstance(pads, tuple) or len(pads) != 8 or any((*pads[:2], *pads[6:])) or len(x.shape) != 4:
         return False
     for axis in (1, 2):
-        reach, stride = extent(graph, op, axis)
-        computed = -(-x.shape[axis] // stride)
-        above = same_padding(x.shape[axis], computed, reach, stride) // 2
+        window = window_along(graph, op, axis)
+        computed = -(-x.shape[axis] // window.mul)
+        above = same_padding(x.shape[axis], computed, window.hi - window.lo + 1, window.mul) // 2
         if computed != y.shape[axis] or above != pads[2 * axis]:
             return False
     return True

@@ -124,7 +124,7 @@ class _Turning:
             axis = row.parts(self.graph, op) if row.parts else None
             return axis is not None and -len(shape) <= axis < len(shape)
         if row.rows == "slice":
-            return not isinstance(taken_places(self.graph, op), str)
+            return taken_places(self.graph, op) is not None
         return op.kind == "PAD" and len(numbers(op, "operand 1") or ()) == 2 * len(shape)
 
     def _runs_along_one_axis(self, t: int, rank: int) -> bool:
@@ -292,8 +292,7 @@ class _Emission:
             return {1: ([n for axis in order for n in pads[2 * axis : 2 * axis + 2]], (*rank, 2))}
         if row.rows != "slice":
             return {}
-        places, sizes = taken_places(self.graph, op), self.graph.tensors[op.outputs[0]].shape
-        assert not isinstance(places, str)
+        places, sizes = taken_places(self.graph, op) or [], self.graph.tensors[op.outputs[0]].shape
         begin, size = [places[axis][0] for axis in order], [sizes[axis] for axis in order]
         if op.kind == "SLICE":
             return {1: (begin, rank), 2: (size, rank)}

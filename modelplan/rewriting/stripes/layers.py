@@ -1,11 +1,18 @@
-"""Layers that all formats have, and the choice of the rule by which the rows of an operator are taken."""
+"""Layers that all formats have: what the rows of an operator read, by its access map.
+
+A format's own rules say which of them its writer takes, and why not the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from modelplan.model import Op
+from modelplan.model import Graph, Kind, Op
+from modelplan.ops import access_of
+from modelplan.ops.access.rows import ALIKE, RowSpan, row_span
+from modelplan.ops.access.spans import Span
+from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import OpFacts, RowRule
 from modelplan.rewriting.stripes.windows import Layer
 
@@ -18,6 +25,50 @@ def layer_by_facts(
 ) -> Layer | str:
     """How the rows of an operator depend on those of its operands by the rule of its facts, or why it is not split."""
     return rules[row.rows](source, op, axis) if row.rows else row.unsplit.format(kind=op.kind)
+
+
+def row_spans(graph: Graph, op: Op, axis: int) -> dict[int, RowSpan] | None:
+    """What rows of the result along an axis read of each operand that the access map names, by its position.
+
+    None where there is no map, or rows of an operand are not read run after run.
+    """
+    access = access_of(graph, op)
+    if access is None:
+        return None
+    result, shapes = (
+        graph.tensors[op.outputs[0]].shape,
+        {r.operand: graph.tensors[op.inputs[r.operand]].shape for r in access.reads},
+    )
+    spans = {reads.operand: row_span(reads, result, shapes[reads.operand], axis) for reads in access.reads}
+    return None if None in spans.values() else {at: span for at, span in spans.items() if span is not None}
+
+
+def layer_by_map(graph: Graph, op: Op, axis: int) -> Layer | None:
+    """How rows of the result along an axis depend on those of the operands of which not all rows read the same.
+
+    None where the access map does not tell, or operands are not read alike.
+    """
+    spans = row_spans(graph, op, axis)
+    extent = graph.tensors[op.outputs[0]].shape[axis]
+    alike = {at for at in spans or {} if extent == 1 and graph.tensors[op.inputs[at]].kind is Kind.CONSTANT}
+    rowed = {at: span for at, span in (spans or {}).items() if span != ALIKE and at not in alike}
+    if spans is None or len({span.span for span in rowed.values()}) > 1:
+        return None
+    macs = op_macs(graph, op) // extent
+    if not rowed:
+        return Layer("pointwise", (), extent, extent, macs)
+    (first, where), *_ = rowed.items()
+    rows, span = graph.tensors[op.inputs[first]].shape[where.axis], where.span
+    given = tuple(rowed), rows, extent, macs
+    axes = tuple(place.axis for place in rowed.values())
+    if span == Span(0) and rows == extent:
+        return Layer("pointwise", *given, axes=axes)
+    if span.table or span.clamp or span.mul < 1:
+        return None
+    if span.div == 1:
+        return Layer("window", *given, span.hi - span.lo + 1, span.mul, -span.lo, axes=axes)
+    reach = span.hi - span.lo + span.div
+    return Layer("grow", *given, reach, span.div, span.hi, own=extent == rows * span.div, axes=axes)
 
 
 def pointwise(rows: int, operands: tuple[int, ...], axes: tuple[int, ...] = (), macs: int = 0) -> Layer:
