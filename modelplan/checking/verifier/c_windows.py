@@ -33,13 +33,21 @@ class MapRows:
 
 
 def map_rows(cell: Cell, nbytes: int) -> MapRows:
-    """The rows of a map of one image are those of its height, those of a matrix its lines; all else is one row."""
+    """The rows of a map of one image: its height, or its columns where that is one; of a matrix its lines.
+
+    All else is one row.
+    """
     match cell.shape:
+        case (1, 1, rows, _) | (1, rows, _) | (rows, _) if nbytes:
+            return MapRows(rows, 1, nbytes // rows)
         case (1, rows, columns, _) if nbytes:
             return MapRows(rows, columns, nbytes // (rows * columns))
-        case (rows, _) if nbytes:
-            return MapRows(rows, 1, nbytes // rows)
     return MapRows(1, 1, nbytes)
+
+
+def _row_axis(cell: Cell) -> int:
+    """The axis of the rows of a tensor that has several."""
+    return next(axis for axis, extent in enumerate(cell.shape) if extent > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,10 @@ def row_reads(op: Operation, cells: tuple[Cell, ...], position: int, result: Cel
         axes = places_read(op, cells, 0, result) if len(x.shape) == 4 and x.shape[0] == 1 else None
         if axes is None:
             return None
+        if x.shape[1] == result.shape[1] == 1:
+            return _sequence_reads(op, cells, result, axes[2])
+        if _extent(result) != result.shape[1]:
+            return None
         dilation = op.option("DilationHFactor", 1) if "CONV" in op.kind else 1
         return RowReads(axes[1], op.option("StrideH", 1), dilation, axes[2])
     rule = _RULES.get(op.kind)
@@ -73,18 +85,30 @@ def row_reads(op: Operation, cells: tuple[Cell, ...], position: int, result: Cel
     return _same(x, result) if op.kind in _LINE_BY_LINE else None
 
 
+def _sequence_reads(op: Operation, cells: tuple[Cell, ...], result: Cell, places: Places) -> RowReads | None:
+    """How the columns of a map of one row depend on those of an operand of one row: its windows must be as high."""
+    high = op.option("FilterHeight", 1) if op.kind.endswith("POOL_2D") else cells[1].shape[1]
+    if high != 1 or _extent(result) < 2:
+        return None
+    dilation = op.option("DilationWFactor", 1) if "CONV" in op.kind else 1
+    return RowReads(places, op.option("StrideW", 1), dilation)
+
+
 def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) -> RowReads | None:
     """How a convolution reads the map behind a padding; None where the padding is not what the kernel takes it to be.
 
     `cells` are the padding's operands and its result. Beside its map a convolution finds the zero point.
     """
     x, result, pads = cells[0], cells[-1], _numbers(cells[1])
-    if "CONV_2D" not in op.kind or rule is None or rule.columns is None or pads is None or len(pads) != _MAP_PADS:
+    if "CONV_2D" not in op.kind or rule is None or pads is None or len(pads) != _MAP_PADS:
         return None
     value = np.frombuffer(cells[2].data or b"", np.int8) if len(cells) > _PAD_OPERANDS else None
     other = value is not None and (result.coding.dtype != "int8" or value.tolist() != [result.coding.zero])
     if x.coding != result.coding or min(pads) < 0 or any((*pads[:2], *pads[6:])) or other:
         return None
+    if rule.columns is None:  # a map of one row
+        places = tuple(tuple(_behind(at, pads[4], x.shape[2]) for at in window) for window in rule.rows)
+        return None if any(pads[2:4]) or x.shape[1] != 1 else RowReads(places, rule.stride, rule.dilation)
     rows, columns = (
         tuple(tuple(_behind(at, before, extent) for at in window) for window in windows)
         for windows, before, extent in ((rule.rows, pads[2], x.shape[1]), (rule.columns, pads[4], x.shape[2]))
@@ -121,32 +145,33 @@ def _same(x: Cell, result: Cell) -> RowReads | None:
 def _same_columns(x: Cell, result: Cell) -> RowReads | None:
     """Element by element, where both have the same shape; else row by row."""
     rows = _same(x, result)
-    if rows is None or x.shape != result.shape or len(x.shape) != _MAP_DIMENSIONS:
+    if rows is None or x.shape != result.shape or len(x.shape) != _MAP_DIMENSIONS or x.shape[1] == 1:
         return rows
     return replace(rows, columns=tuple((i,) for i in range(x.shape[2])))
 
 
 def _padded(_op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
     pads = _numbers(cells[1])
-    if position or len(cells[0].shape) not in (2, 4) or _extent(result) < 2 or pads is None:
+    if position or _extent(cells[0]) < 2 or pads is None or _row_axis(cells[0]) != _row_axis(result):
         return None
-    above = pads[2] if len(cells[0].shape) == 4 else pads[0]
+    above = pads[2 * _row_axis(result)]
     rows = _extent(cells[0])
     return RowReads(tuple((i - above if 0 <= i - above < rows else EDGE,) for i in range(_extent(result))))
 
 
 def _joined(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
     axis = op.option("Axis") % max(len(result.shape), 1)
-    rows = 1 if len(result.shape) == 4 else 0
-    return _same(cells[position], result) if axis != rows else None
+    return _same(cells[position], result) if _extent(result) > 1 and axis != _row_axis(result) else None
 
 
 def _cut(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
     """SLICE and STRIDED_SLICE without axes that come or go."""
     begin, rank = _numbers(cells[1]), len(result.shape)
-    if position or begin is None or rank != len(cells[0].shape) or rank not in (2, 4) or _extent(result) < 2:
+    if position or begin is None or rank != len(cells[0].shape) or _extent(result) < 2:
         return None
-    axis, step, first = (1 if rank == 4 else 0), 1, 0
+    axis, step, first = _row_axis(result), 1, 0
+    if axis != _row_axis(cells[0]):
+        return None
     if not op.option("BeginMask") >> axis & 1:
         first = begin[axis] + (cells[0].shape[axis] if begin[axis] < 0 else 0)
     if op.kind == "STRIDED_SLICE":
@@ -160,8 +185,7 @@ def _cut(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) ->
 def _split(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
     value, where = (1, 0) if op.kind == "SPLIT" else (0, 2)
     axis = _numbers(cells[where])
-    rank = len(result.shape)
-    if position != value or axis is None or rank not in (2, 4) or axis[0] % rank == (1 if rank == 4 else 0):
+    if position != value or axis is None or _extent(result) < 2 or axis[0] % len(result.shape) == _row_axis(result):
         return None
     return _same(cells[value], result)
 

@@ -1,7 +1,7 @@
 """What each operator becomes in C: the kernel that computes it, its tables, and how its rows depend on others.
 
-A *row* of a map [1, H, W, C] is the W * C elements at one height, of a matrix [B, C] one of its B lines. Any other
-tensor is a single row.
+A *row* of a map [1, H, W, C] is the W * C elements at one height, of a sequence, [1, 1, W, C] or [1, W, C], the C
+elements at one place, of a matrix [B, C] one of its B lines. Any other tensor is a single row.
 """
 
 from __future__ import annotations
@@ -25,15 +25,26 @@ class MissingKernelError(ModelError):
     """
 
 
+def row_axis(shape: tuple[int, ...]) -> int:
+    """The axis along which the rows of a tensor stand, -1 where there is a single row.
+
+    >>> row_axis((1, 96, 80, 3)), row_axis((1, 1, 80, 3)), row_axis((4, 10)), row_axis((2, 8, 8, 3))
+    (1, 2, 0, -1)
+    """
+    if len(shape) not in (2, 3, 4) or 0 in shape:
+        return -1
+    axis = next((axis for axis, extent in enumerate(shape[:-1]) if extent > 1), -1)
+    return axis if axis != 0 or len(shape) == 2 else -1
+
+
 def rows_of(shape: tuple[int, ...]) -> int:
     """How many rows a tensor has.
 
-    >>> rows_of((1, 96, 80, 3)), rows_of((4, 10)), rows_of((2, 8, 8, 3))
-    (96, 4, 1)
+    >>> rows_of((1, 96, 80, 3)), rows_of((1, 80, 3)), rows_of((4, 10)), rows_of((2, 8, 8, 3))
+    (96, 80, 4, 1)
     """
-    if len(shape) == 2 and 0 not in shape:
-        return shape[0]
-    return shape[1] if len(shape) == 4 and shape[0] == 1 and 0 not in shape else 1
+    axis = row_axis(shape)
+    return shape[axis] if axis >= 0 else 1
 
 
 @dataclass(frozen=True, slots=True)

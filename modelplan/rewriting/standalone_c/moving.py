@@ -17,6 +17,7 @@ from modelplan.rewriting.standalone_c.kernel_records import (
     COperator,
     Parameters,
     const_table,
+    row_axis,
     rows_of,
 )
 from modelplan.rewriting.standalone_c.reading import OperatorReader
@@ -43,7 +44,7 @@ class _Extents:
     @property
     def row_axis(self) -> int:
         """The axis of the rows, -1 where there is a single row."""
-        return -1 if rows_of(self.shape) < 2 else 1 if len(self.shape) == 4 else 0
+        return row_axis(self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +62,12 @@ class _Move:
         """The window of the move, where its rows are those of the tensors on both sides; else None."""
         axis = self.target.row_axis
         ranks = {len(self.source.shape), len(self.target.shape), self.source_part.ndim, self.target_part.ndim}
-        if axis < 0 or len(ranks) > 1 or self.target_part.shape[axis] != self.target.shape[axis]:
+        if (
+            axis < 0
+            or axis != self.source.row_axis
+            or len(ranks) > 1
+            or self.target_part.shape[axis] != self.target.shape[axis]
+        ):
             return None
         step, jump = self.source.strides[axis], self.source_part.strides[axis]
         if prod(self.source.shape[:axis]) != 1 or jump <= 0 or jump % step:
@@ -205,9 +211,9 @@ def pad(r: OperatorReader) -> COperator:
     _check_types(r)
     pads, shape = np.maximum(r.constant(1).reshape(-1, 2), 0), r.input(0).shape
     r.require(holds=len(pads) == len(shape) > 0, why=f"{len(pads)} pairs of paddings for {list(shape)}")
-    image = len(shape) == 4 and shape[0] == 1 and not pads[0].any()
-    r.require(holds=image or len(shape) < 4, why=f"paddings of a map of shape {list(shape)}")
-    shape, pads = (shape[1:], pads[1:]) if image else (shape, pads)
+    while len(shape) > 1 and shape[0] == 1 and not pads[0].any():
+        shape, pads = shape[1:], pads[1:]
+    r.require(holds=len(shape) < 4, why=f"paddings of a map of shape {list(shape)}")
     (height, width, depth), sides = _three(shape, pads)
     rows, result_rows = rows_of(r.input(0).shape), rows_of(r.output().shape)
     by_rows = rows == height and result_rows == height + int(sides[0].sum()) > 1

@@ -18,7 +18,7 @@ from functools import cached_property
 from modelplan.model import Graph, Kind
 from modelplan.model.c_program import TileChain
 from modelplan.primitives.dtypes import nbytes
-from modelplan.rewriting.standalone_c.kernel_records import AxisWindow, COperator, StateReference, rows_of
+from modelplan.rewriting.standalone_c.kernel_records import AxisWindow, COperator, StateReference, row_axis, rows_of
 
 #: Channels of a map between two convolutions that are there at a time, where one operator computes both.
 _CHANNELS = 4
@@ -138,7 +138,7 @@ class RowGraph:
 
 
 def map_shape(graph: Graph, tensor: int) -> MapShape:
-    """The rows of a tensor: those of a map of one image, those of a matrix; all else is one row.
+    """The rows of a tensor; those of a map of one image have columns.
 
     >>> from modelplan.model import Tensor
     >>> map_shape(Graph("", "tflite", (Tensor("x", (1, 4, 6, 8), "int8"),), (), (0,), ()), 0)
@@ -146,7 +146,7 @@ def map_shape(graph: Graph, tensor: int) -> MapShape:
     """
     t = graph.tensors[tensor]
     rows = rows_of(t.shape)
-    columns = t.shape[2] if t.nbytes and len(t.shape) == 4 and t.shape[0] == 1 else 1
+    columns = t.shape[2] if len(t.shape) == 4 and row_axis(t.shape) == 1 else 1
     return MapShape(rows, columns, t.nbytes // (rows * columns))
 
 

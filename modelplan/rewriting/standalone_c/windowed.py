@@ -24,9 +24,10 @@ _SAME = 0
 
 @dataclass(frozen=True, slots=True)
 class MapAxis:
-    """A window along one axis: how much the map is padded in front of it follows from TFLM's rule."""
+    """A window along one axis of so many places, `results` of them: TFLM's rule says how much is padded in front."""
 
     extent: int
+    results: int
     reach: int
     stride: int
     dilation: int
@@ -47,13 +48,16 @@ class MapAxis:
 
 
 def windows_of(r: OperatorReader, height: int, width: int, *, dilated: bool) -> tuple[MapAxis, MapAxis]:
-    """The windows along height and width of operand 0."""
-    shape, padding = r.input(0).shape, int(r.option("Padding"))
+    """The windows along rows and columns of operand 0: height and width, or for a map of one row width and height.
+
+    Weights whose windows are one row high are the same bytes then.
+    """
+    shape, result, padding = r.input(0).shape, r.output().shape, int(r.option("Padding"))
     down, across = (int(r.option(f"Dilation{axis}Factor")) if dilated else 1 for axis in "HW")
-    high = MapAxis(shape[1], height, int(r.option("StrideH")), down, padding)
-    wide = MapAxis(shape[2], width, int(r.option("StrideW")), across, padding)
+    high = MapAxis(shape[1], result[1], height, int(r.option("StrideH")), down, padding)
+    wide = MapAxis(shape[2], result[2], width, int(r.option("StrideW")), across, padding)
     r.require(holds=high.stride > 0 and wide.stride > 0 and high.reach > 0 < wide.reach, why="a window without extent")
-    return high, wide
+    return (wide, high) if (high.extent, high.results, high.reach) == (1, 1, 1) else (high, wide)
 
 
 def four_dimensional(r: OperatorReader) -> None:
@@ -65,20 +69,20 @@ def four_dimensional(r: OperatorReader) -> None:
 def windowed_operator(r: OperatorReader, source: str, variant: str, high: MapAxis, parameters: Parameters) -> COperator:
     """An operator with a window over operand 0; batches follow each other."""
     batches = r.output().shape[0]
-    whole = (high.extent, high.before, r.output().shape[1])
+    whole = (high.extent, high.before, high.results)
     kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
-    window = AxisWindow(high.span, high.stride, high.before) if batches == 1 else None
-    operand = r.row_operand(0, window)
-    return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=batches == 1)
+    results = r.row_results()
+    by_rows = batches == 1 and (r.row_operand(0).rows, results[0].rows) == (high.extent, high.results)
+    operand = r.row_operand(0, AxisWindow(high.span, high.stride, high.before) if by_rows else None)
+    return COperator(r.index, r.op.kind, (operand,), results, (kernel,), by_rows=by_rows)
 
 
 def windowed_geometry(r: OperatorReader, high: MapAxis, wide: MapAxis, operand: int = 0) -> Parameters:
     """Widths, channels, and how a window moves over the map that is `operand`."""
-    source = r.input(operand)
     return {
-        "in_width": source.shape[2],
-        "in_channels": source.shape[3],
-        "out_width": r.output().shape[2],
+        "in_width": wide.extent,
+        "in_channels": r.input(operand).shape[3],
+        "out_width": wide.results,
         "kernel_height": high.reach,
         "kernel_width": wide.reach,
         "stride_height": high.stride,
@@ -270,12 +274,12 @@ def transposed_convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     padding = int(r.option("Padding"))
     high, wide = (
-        MapAxis(result.shape[i], weights.shape[i], int(r.option(f"Stride{axis}")), 1, padding)
+        MapAxis(result.shape[i], result.shape[i], weights.shape[i], int(r.option(f"Stride{axis}")), 1, padding)
         for i, axis in ((1, "H"), (2, "W"))
     )
     parameters = _transposed_tables(r, weights, wide_sums=types[0] == "int16")
     parameters |= windowed_geometry(r, high, wide, operand=2) | _transposed_ranges(r, types[2])
-    parameters["out_channels"] = channels
+    parameters |= {"out_channels": channels, "in_width": source.shape[2]}
     whole = (source.shape[1], high.before, result.shape[1])
     kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
     return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
