@@ -91,7 +91,7 @@ def _sequence_reads(op: Operation, cells: tuple[Cell, ...], result: Cell, places
     if high != 1 or _extent(result) < 2:
         return None
     dilation = op.option("DilationWFactor", 1) if "CONV" in op.kind else 1
-    return RowReads(places, op.option("StrideW", 1), dilation)
+    return RowReads(places, op.option("StrideW", 1), dilation, ((0,),))
 
 
 def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) -> RowReads | None:
@@ -100,15 +100,15 @@ def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) 
     `cells` are the padding's operands and its result. Beside its map a convolution finds the zero point.
     """
     x, result, pads = cells[0], cells[-1], _numbers(cells[1])
-    if "CONV_2D" not in op.kind or rule is None or pads is None or len(pads) != _MAP_PADS:
+    if "CONV_2D" not in op.kind or rule is None or rule.columns is None or pads is None or len(pads) != _MAP_PADS:
         return None
     value = np.frombuffer(cells[2].data or b"", np.int8) if len(cells) > _PAD_OPERANDS else None
     other = value is not None and (result.coding.dtype != "int8" or value.tolist() != [result.coding.zero])
     if x.coding != result.coding or min(pads) < 0 or any((*pads[:2], *pads[6:])) or other:
         return None
-    if rule.columns is None:  # a map of one row
+    if result.shape[1] == 1:
         places = tuple(tuple(_behind(at, pads[4], x.shape[2]) for at in window) for window in rule.rows)
-        return None if any(pads[2:4]) or x.shape[1] != 1 else RowReads(places, rule.stride, rule.dilation)
+        return None if any(pads[2:4]) else replace(rule, rows=places)
     rows, columns = (
         tuple(tuple(_behind(at, before, extent) for at in window) for window in windows)
         for windows, before, extent in ((rule.rows, pads[2], x.shape[1]), (rule.columns, pads[4], x.shape[2]))
@@ -145,9 +145,9 @@ def _same(x: Cell, result: Cell) -> RowReads | None:
 def _same_columns(x: Cell, result: Cell) -> RowReads | None:
     """Element by element, where both have the same shape; else row by row."""
     rows = _same(x, result)
-    if rows is None or x.shape != result.shape or len(x.shape) != _MAP_DIMENSIONS or x.shape[1] == 1:
+    if rows is None or x.shape != result.shape or len(x.shape) != _MAP_DIMENSIONS:
         return rows
-    return replace(rows, columns=tuple((i,) for i in range(x.shape[2])))
+    return replace(rows, columns=tuple((i,) for i in range(map_rows(x, 1).columns)))
 
 
 def _padded(_op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
