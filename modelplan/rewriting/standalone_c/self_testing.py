@@ -107,8 +107,10 @@ def _times(program: CProgram, model: FileModel) -> dict[int, npt.NDArray[np.uint
     for step in (step for stage in program.stages for step in stage.steps):
         if isinstance(step, KernelCall) and step.columns:
             write = step.writes[0]
-            _, rows, columns, _ = model.subgraphs[0].tensors[write.tensor].shape
-            counts = times.setdefault(write.tensor, np.zeros((rows, columns), np.uint64))
+            shape = model.subgraphs[0].tensors[write.tensor].shape
+            counts = times.setdefault(
+                write.tensor, np.zeros((rows_of(shape), prod(shape[:-1]) // rows_of(shape)), np.uint64)
+            )
             counts[write.first : write.first + write.rows, slice(*step.columns)] += np.uint64(1)
     return times
 
