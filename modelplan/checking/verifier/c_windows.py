@@ -72,7 +72,7 @@ def row_reads(op: Operation, cells: tuple[Cell, ...], position: int, result: Cel
         if axes is None:
             return None
         if x.shape[1] == result.shape[1] == 1:
-            return _sequence_reads(op, cells, result, axes[2])
+            return _sequence_reads(op, cells, axes[2])
         if _extent(result) != result.shape[1]:
             return None
         dilation = op.option("DilationHFactor", 1) if "CONV" in op.kind else 1
@@ -85,7 +85,7 @@ def row_reads(op: Operation, cells: tuple[Cell, ...], position: int, result: Cel
     return _same(x, result) if op.kind in _LINE_BY_LINE else None
 
 
-def _sequence_reads(op: Operation, cells: tuple[Cell, ...], result: Cell, places: Places) -> RowReads | None:
+def _sequence_reads(op: Operation, cells: tuple[Cell, ...], places: Places) -> RowReads | None:
     """How the columns of a map of one row depend on those of an operand of one row: its windows must be as high."""
     high = op.option("FilterHeight", 1) if op.kind.endswith("POOL_2D") else cells[1].shape[1]
     if high != 1:
