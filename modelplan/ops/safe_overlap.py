@@ -14,18 +14,23 @@ Source: the idea of Blacker et al., Efficient memory layout for DNN inference, a
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 
 import numpy as np
 
 from modelplan.model import Graph, IntArray, Op, Tensor
+from modelplan.ops import access_of
+from modelplan.ops.access.spans import Reads
+from modelplan.ops.access.views import strides
 from modelplan.ops.conditions import disjoint_windows, forward_slice, number, result, source, without_leading_ones
 from modelplan.primitives.dtypes import BITS
 
 #: Pixels of an output beyond which nothing is derived: the arrays would take more than some hundred megabytes.
 _MOST = 1 << 22
 
-_STEPS = (("stride", ""), ("dilation", "_factor"))
+#: Axes of a map.
+_MAP = 4
 
 
 def widths(x: Tensor, y: Tensor) -> tuple[int, int] | None:
@@ -89,35 +94,7 @@ def pooled(graph: Graph, op: Op, operand: int) -> int | None:
     """A window of each channel for itself, channels innermost (NHWC); elsewhere only windows that lie apart."""
     if graph.format == "onnx":
         return 0 if operand == 0 and disjoint_windows(graph, op) else None
-    kernel = number(op, "filter_height", 0), number(op, "filter_width", 0)
-    return _windows(graph, op, operand, kernel, by_channel=True)
-
-
-def convolved(graph: Graph, op: Op, operand: int) -> int | None:
-    """A window of all channels for each output channel (NHWC, as TFLite has it)."""
-    weights = source(graph, op, 1)
-    kernel = weights.shape[1:3] if weights and len(weights.shape) == 4 else ()
-    return _windows(graph, op, operand, kernel, by_channel=False)
-
-
-def convolved_by_channel(graph: Graph, op: Op, operand: int) -> int | None:
-    """A window of one channel for some output channels each (NHWC, as TFLite has it)."""
-    weights = source(graph, op, 1)
-    kernel = weights.shape[1:3] if weights and len(weights.shape) == 4 else ()
-    return _windows(graph, op, operand, kernel, by_channel=True)
-
-
-def connected(graph: Graph, op: Op, operand: int) -> int | None:
-    """Rows of one matrix against all of another: output row r from operand row r alone."""
-    x, y, weights = source(graph, op), result(graph, op), source(graph, op, 1)
-    wide = widths(x, y) if x and y else None
-    if operand or not x or not y or not wide or not weights or len(weights.shape) != 2 or not all(weights.shape):
-        return None
-    outputs, inputs = weights.shape
-    rows = prod(y.shape) // outputs
-    if prod(x.shape) != rows * inputs or prod(y.shape) != rows * outputs or not 0 < rows <= _MOST:
-        return None
-    return _of_pixels(np.arange(rows, dtype=np.int64) * inputs, outputs, wide)
+    return in_order(graph, op, operand)
 
 
 def read_first(graph: Graph, op: Op, operand: int) -> int | None:
@@ -127,72 +104,80 @@ def read_first(graph: Graph, op: Op, operand: int) -> int | None:
     return 0 if whole else None
 
 
-def _windows(graph: Graph, op: Op, operand: int, kernel: tuple[int, ...], *, by_channel: bool) -> int | None:
-    """The lead over an NHWC operand of which each output pixel reads a window."""
-    x, y = source(graph, op), result(graph, op)
+def in_order(graph: Graph, op: Op, operand: int) -> int | None:
+    """Operand 0 of a kernel that is the plain nest of loops over its result, read as its access map says.
+
+    Innermost axes of the result are *even* where its elements read alike or each a place farther on: within them the
+    first or the last element asks for most. Cost: O(elements along the other axes).
+    """
+    x, y, access = source(graph, op), result(graph, op), access_of(graph, op)
+    reads = access.of(0) if access else None
     wide = widths(x, y) if x and y else None
-    first = window_starts(graph, op, operand, kernel)
-    if first is None or not x or not y or not wide:
+    if operand or reads is None or wide is None or not prod(reads.source):
         return None
-    channels = x.shape[3]
-    if by_channel and y.shape[3] % channels:
+    rises = even_rises(reads)
+    first = first_elements(reads, len(reads.result) - len(rises))
+    if first is None:
         return None
-    if by_channel:
-        return _of_channels(first, channels, y.shape[3] // channels, wide)
-    return _of_pixels(first, y.shape[3], wide)
-
-
-def window_starts(graph: Graph, op: Op, operand: int, kernel: tuple[int, ...]) -> IntArray | None:
-    """The first element of NHWC operand 0 that each output pixel may read, front to back; None where that is unknown.
-
-    Cost: O(pixels of the output).
-    """
-    x, y = source(graph, op), result(graph, op)
-    if operand or not x or not y or len(x.shape) != 4 or len(y.shape) != 4 or len(kernel) != 2:
-        return None
-    batches, height, width, channels = x.shape
-    if y.shape[0] != batches or not prod(x.shape) or not 0 < prod(y.shape[:3]) <= _MOST:
-        return None
-    steps = [number(op, f"{name}_{axis}{tail}", 1) for name, tail in _STEPS for axis in "hw"]
-    if min(*kernel, *steps) < 1:
-        return None
-    rows = _first(op, "h", height, y.shape[1], kernel[0])
-    columns = _first(op, "w", width, y.shape[2], kernel[1])
-    images = np.arange(batches, dtype=np.int64) * height
-    starts: IntArray = ((images[:, None, None] + rows[:, None]) * width + columns).reshape(-1) * channels
-    return starts
-
-
-def _first(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> IntArray:
-    """The first row or column that each output row or column may read, padding cut off."""
-    stride = number(op, f"stride_{axis}", 1)
-    pad = window_padding(op, axis, extent, outputs, kernel)
-    starts: IntArray = np.maximum(np.arange(outputs, dtype=np.int64) * stride - pad, 0)
-    return starts
-
-
-def window_padding(op: Op, axis: str, extent: int, outputs: int, kernel: int) -> int:
-    """The rows ("h") or columns ("w") of padding before the operand's first, for a window of `kernel` of them."""
-    stride = number(op, f"stride_{axis}", 1)
-    reach = (kernel - 1) * number(op, f"dilation_{axis}_factor", 1) + 1
-    return max((outputs - 1) * stride + reach - extent, 0) // 2 if op.attribute("padding") == "SAME" else 0
-
-
-def _of_pixels(first: IntArray, outputs: int, wide: tuple[int, int]) -> int:
-    """The lead where pixel p has `outputs` elements that all read from element `first[p]` on."""
-    pixels = np.arange(1, len(first) + 1, dtype=np.int64)
-    later = np.minimum.accumulate(first[::-1])[::-1]
-    return max(0, int(((pixels * outputs - 1) * wide[1] - later * wide[0]).max()))
-
-
-def _of_channels(first: IntArray, channels: int, each: int, wide: tuple[int, int]) -> int:
-    """The lead where element c of pixel p reads channel c // each from element `first[p]` on.
-
-    F is the lesser of what this pixel still reads and what later pixels do; within a pixel both sides are linear
-    from channel to channel, so the first and the last channel ask for most.
-    """
-    begin = np.arange(len(first), dtype=np.int64) * channels * each
+    inner = reads.result[len(reads.result) - len(rises) :]
+    block, begin = prod(inner), np.arange(len(first), dtype=np.int64) * prod(inner)
     later = np.minimum.accumulate(first[::-1])[::-1][1:]
-    worst = (begin[:-1] + channels * each - 1) * wide[1] - later * wide[0]
-    ends = [(begin + (c + 1) * each - 1) * wide[1] - (first + c) * wide[0] for c in (0, channels - 1)]
-    return max(0, int(worst.max(initial=0)), *(int(end.max()) for end in ends))
+    worst = int(((begin[1:] - 1) * wide[1] - later * wide[0]).max(initial=0))
+    for corner in product(*((0, extent - 1) for extent in inner)):
+        element = sum(at * step for at, step in zip(corner, strides(inner), strict=True))
+        farther = sum(at * rise for at, rise in zip(corner, rises, strict=True))
+        worst = max(worst, int(((begin + element) * wide[1] - (first + farther) * wide[0]).max()))
+    return max(worst, 0) if block else None
+
+
+def even_rises(reads: Reads) -> list[int]:
+    """For each even axis, innermost of the result, how many elements farther on the next index reads."""
+    rises: list[int] = []
+    steps = strides(reads.source)
+    for axis in reversed(range(1, len(reads.result))):
+        moved = [spot for spot, span in enumerate(reads.spans) if span.axis == axis]
+        even = all(
+            reads.spans[spot].single
+            and reads.spans[spot].mul >= 0 <= reads.spans[spot].lo
+            and reads.spans[spot].lo + reads.spans[spot].mul * (reads.result[axis] - 1) < reads.source[spot]
+            for spot in moved
+        )
+        if not even:
+            break
+        rises.insert(0, sum(steps[spot] * reads.spans[spot].mul for spot in moved))
+    return rises
+
+
+def first_elements(reads: Reads, axes: int) -> IntArray | None:
+    """The first element of the operand that each index along the first axes of the result may read, front to back.
+
+    None where there are too many. Cost: O(indices).
+    """
+    outer = reads.result[:axes]
+    count = prod(outer)
+    if not 0 < count <= _MOST:
+        return None
+    total = np.zeros(outer, np.int64)
+    for span, extent, step in zip(reads.spans, reads.source, strides(reads.source), strict=True):
+        y = np.arange(reads.result[span.axis] if 0 <= span.axis < axes else 1, dtype=np.int64)
+        first = (
+            np.array(span.table, np.int64).reshape(-1, 2)[y, 0] if span.table else (span.mul * y + span.lo) // span.div
+        )
+        first = np.clip(first, 0, extent - 1) * step
+        total += first.reshape([-1 if axis == span.axis else 1 for axis in range(axes)]) if first.size > 1 else first[0]
+    elements: IntArray = total.reshape(-1)
+    return elements
+
+
+def window_starts(graph: Graph, op: Op) -> IntArray | None:
+    """The first element of operand 0, a map, that each pixel of the result may read; None where that is unknown."""
+    access = access_of(graph, op)
+    reads = access.of(0) if access else None
+    return first_elements(reads, 3) if reads is not None and len(reads.result) >= _MAP and prod(reads.source) else None
+
+
+def window_padding(graph: Graph, op: Op, axis: int) -> int:
+    """The rows (1) or columns (2) of padding before the first of operand 0, a map."""
+    access = access_of(graph, op)
+    reads = access.of(0) if access else None
+    return -reads.spans[axis].lo if reads is not None else 0

@@ -33,7 +33,7 @@ _PIXELS, _CHANNELS = 8, 16
 
 
 def _convolved(graph: Graph, op: Op, operand: int) -> int | None:
-    plain, x, y, weights = safe_overlap.convolved(graph, op, operand), *_maps(graph, op)
+    plain, x, y, weights = safe_overlap.in_order(graph, op, operand), *_maps(graph, op)
     if plain is None or not x or not y or not weights or x.dtype != "int8":
         return plain
     if weights.dtype != "int8" or weights.shape[3] != x.shape[3]:
@@ -49,7 +49,7 @@ def _convolved(graph: Graph, op: Op, operand: int) -> int | None:
 
 
 def _convolved_by_channel(graph: Graph, op: Op, operand: int) -> int | None:
-    plain, x, y, weights = safe_overlap.convolved_by_channel(graph, op, operand), *_maps(graph, op)
+    plain, x, y, weights = safe_overlap.in_order(graph, op, operand), *_maps(graph, op)
     if plain is None or not x or not y or not weights or x.dtype != "int8":
         return plain
     if weights.dtype != "int8":
@@ -57,13 +57,13 @@ def _convolved_by_channel(graph: Graph, op: Op, operand: int) -> int | None:
     dilated = {number(op, "dilation_h_factor", 1), number(op, "dilation_w_factor", 1)} != {1}
     if dilated or weights.shape[1:3] != (3, 3) or y.shape[3] != x.shape[3] or x.shape[3] % _CHANNELS:
         return plain
-    return plain if _is_read_first(op, x, y) else None
+    return plain if _is_read_first(graph, op, x, y) else None
 
 
-def _is_read_first(op: Op, x: Tensor, y: Tensor) -> bool:
+def _is_read_first(graph: Graph, op: Op, x: Tensor, y: Tensor) -> bool:
     """Whether a depthwise convolution of 3x3 copies what it reads before it writes there, or reads it in one walk."""
     axes = ((1, "h"), (2, "w"))
-    pads = [safe_overlap.window_padding(op, name, x.shape[axis], y.shape[axis], 3) for axis, name in axes]
+    pads = [safe_overlap.window_padding(graph, op, axis) for axis, _ in axes]
     if pads == [1, 1]:
         return True
     behind = [y.shape[axis] * number(op, f"stride_{name}", 1) + 2 - x.shape[axis] for axis, name in axes]
@@ -76,7 +76,7 @@ def _is_read_first(op: Op, x: Tensor, y: Tensor) -> bool:
 
 def _connected(graph: Graph, op: Op, operand: int) -> int | None:
     _, _, weights = _maps(graph, op)
-    return safe_overlap.connected(graph, op, operand) if weights and weights.dtype != "int4" else None
+    return safe_overlap.in_order(graph, op, operand) if weights and weights.dtype != "int4" else None
 
 
 def _maps(graph: Graph, op: Op) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
@@ -85,9 +85,9 @@ def _maps(graph: Graph, op: Op) -> tuple[Tensor | None, Tensor | None, Tensor | 
 
 #: The leads on chips without vector kernels, whose C kernels finish element after element like TFLM's own.
 GENERIC_LEADS = {
-    "CONV_2D": safe_overlap.convolved,
-    "DEPTHWISE_CONV_2D": safe_overlap.convolved_by_channel,
-    "FULLY_CONNECTED": safe_overlap.connected,
+    "CONV_2D": safe_overlap.in_order,
+    "DEPTHWISE_CONV_2D": safe_overlap.in_order,
+    "FULLY_CONNECTED": safe_overlap.in_order,
 }
 #: Those on the ESP32-S3.
 S3_LEADS = {"CONV_2D": _convolved, "DEPTHWISE_CONV_2D": _convolved_by_channel, "FULLY_CONNECTED": _connected}
