@@ -154,8 +154,7 @@ def first_elements(reads: Reads, axes: int) -> IntArray | None:
     None where there are too many. Cost: O(indices).
     """
     outer = reads.result[:axes]
-    count = prod(outer)
-    if not 0 < count <= _MOST:
+    if not 0 < prod(outer) <= _MOST:
         return None
     total = np.zeros(outer, np.int64)
     for span, extent, step in zip(reads.spans, reads.source, strides(reads.source), strict=True):
@@ -173,7 +172,9 @@ def window_starts(graph: Graph, op: Op) -> IntArray | None:
     """The first element of operand 0, a map, that each pixel of the result may read; None where that is unknown."""
     access = access_of(graph, op)
     reads = access.of(0) if access else None
-    return first_elements(reads, 3) if reads is not None and len(reads.result) >= _MAP and prod(reads.source) else None
+    if reads is None or len(reads.result) < _MAP or 0 in reads.source:
+        return None
+    return first_elements(reads, 3)
 
 
 def window_padding(graph: Graph, op: Op, axis: int) -> int:
