@@ -18,8 +18,7 @@ from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, is_by_pixel, map_rows, row_reads
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
-from modelplan.checking.verifier.safe_overlap import POINTWISE
-from modelplan.checking.verifier.semantics import RESHAPES
+from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRead, RowsWritten, ValueShift
 from modelplan.primitives.dtypes import nbytes
 from modelplan.primitives.errors import BrokenPlanError

@@ -11,7 +11,7 @@ import numpy as np
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation
 from modelplan.checking.verifier.rewrites.windows import places_read
-from modelplan.checking.verifier.safe_overlap import POINTWISE
+from modelplan.checking.verifier.semantics import POINTWISE
 
 Places = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}

@@ -20,21 +20,9 @@ from modelplan.checking.verifier import cmsis_nn, esp_nn
 from modelplan.checking.verifier.addresses import AddressLayout, Places
 from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 from modelplan.checking.verifier.program import Program, Step, Value
-from modelplan.checking.verifier.semantics import ANY_OPERAND, FIRST_OPERAND, may_overwrite, overwritable_reads
+from modelplan.checking.verifier.semantics import POINTWISE, may_overwrite, overwritable_reads
 from modelplan.model import BoolArray, IntArray
 
-#: Of the operators that may work in place those that look at more than one element for an element of the result.
-_ROWS_AND_UPDATES = {
-    "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CUMSUM", "DYNAMIC_UPDATE_SLICE", "MATRIX_SET_DIAG",
-    "STABLEHLO_SCATTER", "STABLEHLO_DYNAMIC_UPDATE_SLICE", "RotaryEmbedding", "Softmax", "LogSoftmax", "Hardmax",
-    "LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization",
-    "MeanVarianceNormalization", "LpNormalization", "ScatterElements", "Scatter", "ScatterND", "TensorScatter",
-    "CumSum", "CumProd", "Trilu", "com.microsoft.SkipLayerNormalization",
-}  # fmt: skip
-_WIDENING = {"DEQUANTIZE", "DequantizeLinear"}
-POINTWISE = (
-    FIRST_OPERAND["tflite"] | FIRST_OPERAND["onnx"] | ANY_OPERAND["tflite"] | ANY_OPERAND["onnx"] | _WIDENING
-) - _ROWS_AND_UPDATES
 _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
 #: Operators that go front to back only if their kernel is the plain nest of loops.
 _PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}

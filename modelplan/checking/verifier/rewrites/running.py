@@ -28,8 +28,7 @@ from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, 
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, check_extents, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import WindowOperand, reshaped_groups, same_in_both, spread_of
-from modelplan.checking.verifier.safe_overlap import POINTWISE
-from modelplan.checking.verifier.semantics import RESHAPES
+from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
 from modelplan.runtimes.tflm.kernels.custom import OPERATORS
 
 #: Most operators that a run may take, loops counted out.

@@ -24,7 +24,7 @@ from modelplan.checking.verifier.rewrites.contents import (
     weight,
 )
 from modelplan.checking.verifier.rewrites.reading import Cell, Coding, Operation
-from modelplan.checking.verifier.safe_overlap import POINTWISE
+from modelplan.checking.verifier.semantics import POINTWISE
 
 _SAME = 0
 #: Options that a window cannot do without.
