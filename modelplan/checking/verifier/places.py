@@ -23,10 +23,7 @@ from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
 Shape = tuple[int, ...]
 #: A place along an axis of an operand for each index along an axis of the result.
 Places = Sequence[int]
-#: Options that a window cannot do without, and how far one may reach.
-_AT_LEAST_ONE = ("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", "filter_height", "filter_width")
-_MOST_REACH = 1 << 16
-#: The longest axis whose places are listed one by one.
+#: The longest axis whose places are listed one by one, and the most taps.
 _MOST_LISTED = 1 << 20
 
 
@@ -119,10 +116,7 @@ def places_read(use: Use) -> tuple[OperandPlaces, ...] | None:
     Cost: O(taps), and O(extents) where places do not lie equally far apart.
     """
     rule = _RULES.get(use.kind)
-    if rule is None or any(not 1 <= use.number(name, 1) <= _MOST_REACH for name in _AT_LEAST_ONE):
-        return None
-    shapes = [*use.results, *(shape for shape in use.shapes if shape is not None)]
-    if any(0 in shape for shape in shapes):
+    if rule is None or any(shape is not None and 0 in shape for shape in (*use.results, *use.shapes)):
         return None
     try:
         return tuple(rule(use))
@@ -170,13 +164,14 @@ def _listed(places: Sequence[int]) -> Places:
 # Operators that go element by element
 
 
-def _repeated(operand: int, shape: Shape, result: Shape) -> Iterator[OperandPlaces]:
+@lru_cache(maxsize=8192)
+def repeated(operand: int, shape: Shape, result: Shape) -> OperandPlaces | None:
     """An operand along the last axes of a result, where its extent is 1 the same place for all indices."""
     seen = (1,) * (len(result) - len(shape)) + shape
-    if len(seen) == len(result) and all(n in (1, own) for n, own in zip(seen, result, strict=True)):
-        pairs = enumerate(zip(seen, result, strict=True))
-        axes = (_same(axis, n) if n == own else _fixed(0) for axis, (n, own) in pairs)
-        yield OperandPlaces(operand, seen, tuple(axes))
+    if len(seen) != len(result) or any(n not in (1, own) for n, own in zip(seen, result, strict=True)):
+        return None
+    pairs = enumerate(zip(seen, result, strict=True))
+    return OperandPlaces(operand, seen, tuple(_same(axis, n) if n == own else _fixed(0) for axis, (n, own) in pairs))
 
 
 def _pointwise(use: Use) -> Iterator[OperandPlaces]:
@@ -185,12 +180,11 @@ def _pointwise(use: Use) -> Iterator[OperandPlaces]:
         result = np.broadcast_shapes(*(shape for _, shape in given))
     except ValueError:  # some are parameters
         result = use.result
-    for k, shape in given:
-        yield from _repeated(k, shape, result)
+    yield from filter(None, (repeated(k, shape, result) for k, shape in given))
 
 
 def _broadcast(use: Use) -> Iterator[OperandPlaces]:
-    yield from _repeated(0, use.shape(0), use.result)
+    yield from filter(None, [repeated(0, use.shape(0), use.result)])
 
 
 # Windows over maps
@@ -203,7 +197,16 @@ def _window(extent: int, taps: int, stride: int, apart: int, same: bool) -> tupl
     count = len(range(0, extent if same else extent - reach + 1, stride))
     before = max((count - 1) * stride + reach - extent, 0) // 2 if same else 0
     firsts = range(-before, (taps - 1) * apart - before + 1, apart)
+    if taps > _MOST_LISTED:  # those that lie beside the map for all indices
+        firsts = firsts[max(before - count * stride, 0) // apart :][: extent + count * stride]
     return tuple(range(first, first + count * stride, stride) for first in firsts)
+
+
+def _steps(use: Use, letter: str) -> tuple[int, int]:
+    """How far windows, and the taps of one, lie apart."""
+    stride, apart = use.number(f"stride_{letter}", 1), use.number(f"dilation_{letter}_factor", 1)
+    _need(min(stride, apart) > 0)
+    return stride, apart
 
 
 def _over_map(use: Use, kernel: Sequence[int], channels: _Rows) -> OperandPlaces:
@@ -211,7 +214,7 @@ def _over_map(use: Use, kernel: Sequence[int], channels: _Rows) -> OperandPlaces
     _need(len(shape) == len(use.result) == 4 and min(kernel) > 0)
     windows = {3: channels}
     for axis, letter in ((1, "h"), (2, "w")):
-        stride, apart = use.number(f"stride_{letter}", 1), use.number(f"dilation_{letter}_factor", 1)
+        stride, apart = _steps(use, letter)
         taps = _window(shape[axis], kernel[axis - 1], stride, apart, same)
         _need(len(taps[0]) > 0)
         windows[axis] = (Along(axis, taps),)
@@ -272,7 +275,7 @@ def _transposed_convolution(use: Use) -> Iterator[OperandPlaces]:
     _need(len(weights) == len(shape) == len(result) == 4)
     same, windows = use.option("padding") == "SAME", {3: WHOLE}
     for axis, letter in ((1, "h"), (2, "w")):
-        stride = use.number(f"stride_{letter}", 1)
+        stride, _ = _steps(use, letter)
         windows[axis] = (Along(axis, _scattered(shape[axis], weights[axis], stride, result[axis], same)),)
     yield OperandPlaces(2, shape, _with(shape, windows))
 
@@ -340,9 +343,8 @@ def _multiplied(use: Use) -> Iterator[OperandPlaces]:
         shape = use.shape(k)
         _need(rank >= len(shape) >= 2)
         turned, own = bool(use.number(name)) != bool(k), rank - 2 + k
-        for batches in _repeated(k, shape[:-2], result[:-2]):
-            kept = _same(own, result[own])
-            _need(shape[-1 if turned else -2] == result[own])
+        batches, kept = repeated(k, shape[:-2], result[:-2]), _same(own, result[own])
+        if batches is not None and shape[-1 if turned else -2] == result[own]:
             matrix = (WHOLE, kept) if turned else (kept, WHOLE)
             yield OperandPlaces(k, (*batches.shape, *shape[-2:]), (*batches.axes, *matrix))
 
