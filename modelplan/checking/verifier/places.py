@@ -170,8 +170,10 @@ def repeated(operand: int, shape: Shape, result: Shape) -> OperandPlaces | None:
     seen = (1,) * (len(result) - len(shape)) + shape
     if len(seen) != len(result) or any(n not in (1, own) for n, own in zip(seen, result, strict=True)):
         return None
+    _need(all(own <= _MOST_LISTED for n, own in zip(seen, result, strict=True) if n != own))
     pairs = enumerate(zip(seen, result, strict=True))
-    return OperandPlaces(operand, seen, tuple(_same(axis, n) if n == own else _fixed(0) for axis, (n, own) in pairs))
+    axes = (_same(axis, n) if n == own else (Along(axis, ((0,) * own,)),) for axis, (n, own) in pairs)
+    return OperandPlaces(operand, seen, tuple(axes))
 
 
 def _pointwise(use: Use) -> Iterator[OperandPlaces]:
@@ -226,22 +228,11 @@ def _pool(use: Use) -> Iterator[OperandPlaces]:
     yield _over_map(use, kernel, _same(3, use.shape(0)[-1]))
 
 
-def _weighed(use: Use, channels: Shape, axis: int) -> Iterator[OperandPlaces]:
-    """Weights with a channel of the result for each place along `axis`, and a bias."""
-    weights, outs = use.shape(1), channels[-1]
-    last = len(channels) - 1
-    if weights[axis] == outs:
-        yield OperandPlaces(1, weights, tuple(_same(last, outs) if k == axis else WHOLE for k in range(len(weights))))
-    if len(use.shapes) > 2 and use.shapes[2] == (outs,):
-        yield OperandPlaces(2, (outs,), (_same(last, outs),))
-
-
 def _convolution(use: Use) -> Iterator[OperandPlaces]:
     """CONV_2D: [out, height, width, in]. Groups are read as a whole."""
     weights = use.shape(1)
     _need(len(weights) == 4)
     yield _over_map(use, weights[1:3], WHOLE)
-    yield from _weighed(use, use.result, 0)
 
 
 def _depthwise(use: Use) -> Iterator[OperandPlaces]:
@@ -251,7 +242,6 @@ def _depthwise(use: Use) -> Iterator[OperandPlaces]:
     each = outs // deep
     places = range(outs) if each == 1 else _listed([channel for channel in range(deep) for _ in range(each)])
     yield _over_map(use, weights[1:3], (Along(3, (places,)),))
-    yield from _weighed(use, use.result, 3)
 
 
 @lru_cache(maxsize=4096)
@@ -333,7 +323,6 @@ def _connected(use: Use) -> Iterator[OperandPlaces]:
     _need(len(result) > 0 and result[-1] == outs and prod(shape) == prod(result[:-1]) * inputs)
     seen = (*result[:-1], inputs)
     yield OperandPlaces(0, seen, _with(seen, {len(seen) - 1: WHOLE}))
-    yield from _weighed(use, result, 0)
 
 
 def _multiplied(use: Use) -> Iterator[OperandPlaces]:
@@ -379,19 +368,19 @@ def _reshaped(use: Use) -> Iterator[OperandPlaces]:
     """The same elements in other groups of axes; of a group with several axes on both sides nothing is followed."""
     shape, result = use.shape(0), use.result
     _need(prod(shape) == prod(result) and max((*shape, *result), default=0) <= _MOST_LISTED)
-    axes = {axis: _fixed(0) for axis, n in enumerate(shape) if n == 1}
+    axes = [_fixed(0) if n == 1 else WHOLE for n in shape]
     for before, behind in grouped_axes(shape, result):
-        if len(behind) == 1:
-            steps = strides([shape[a] for a in before])
-            for axis, step in zip(before, steps, strict=True):
-                plain = len(before) == 1
-                n, y = shape[axis], behind[0]
-                axes[axis] = _same(y, n) if plain else (Along(y, (_split_places(n, step, result[y]),)),)
-        elif len(before) == 1:
+        if min(len(before), len(behind)) > 1:  # where one side has one long axis, it is that one
+            before = tuple(a for a in before if shape[a] > 1)
+            behind = tuple(a for a in behind if result[a] > 1)
+        if len(before) == 1:
             steps = strides([result[a] for a in behind])
             parts = zip(behind, steps, strict=True)
-            axes[before[0]] = tuple(Along(y, (range(0, result[y] * step, step),)) for y, step in parts)
-    yield OperandPlaces(0, shape, tuple(axes.get(axis, WHOLE) for axis in range(len(shape))), linear=True)
+            axes[before[0]] = tuple(Along(y, (range(0, result[y] * step, step),)) for y, step in parts) or _fixed(0)
+        elif len(behind) == 1:
+            for axis, step in zip(before, strides([shape[a] for a in before]), strict=True):
+                axes[axis] = (Along(behind[0], (_split_places(shape[axis], step, result[behind[0]]),)),)
+    yield OperandPlaces(0, shape, tuple(axes), linear=True)
 
 
 @lru_cache(maxsize=1024)
@@ -400,19 +389,18 @@ def _split_places(extent: int, step: int, count: int) -> Places:
     return _listed([place for _ in range(0, count, extent * step) for place in range(extent) for _ in range(step)])
 
 
-def grouped_axes(x: Shape, y: Shape) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The axes with several places of two shapes of as many elements, in least groups that hold as many."""
-    groups, ends = list[tuple[tuple[int, ...], tuple[int, ...]]](), [[0, 0], [0, 0]]
-    sides = [[a for a, n in enumerate(shape) if n != 1] for shape in (x, y)]
-    while ends[0][1] < len(sides[0]):
-        ends = [[end, end + 1] for _, end in ends]
-        sizes = [prod(shape[a] for a in side[slice(*end)])
-                 for shape, side, end in zip((x, y), sides, ends, strict=True)]  # fmt: skip
-        while sizes[0] != sizes[1]:
-            short = int(sizes[1] < sizes[0])
-            sizes[short] *= (x, y)[short][sides[short][ends[short][1]]]
-            ends[short][1] += 1
-        groups.append((tuple(sides[0][slice(*ends[0])]), tuple(sides[1][slice(*ends[1])])))
+def grouped_axes(x: Shape, y: Shape) -> list[tuple[Shape, Shape]]:
+    """The axes of two shapes in as many groups as hold equal numbers of elements, those left over in the last one."""
+    groups, (i, j) = list[tuple[Shape, Shape]](), (0, 0)
+    while i < len(x) and j < len(y):
+        first, (ends, sizes) = (i, j), ([i + 1, j + 1], [x[i], y[j]])
+        while sizes[0] != sizes[1] and ends[side := int(sizes[1] < sizes[0])] < len((x, y)[side]):
+            sizes[side] *= (x, y)[side][ends[side]]
+            ends[side] += 1
+        i, j = ends
+        groups.append((tuple(range(first[0], i)), tuple(range(first[1], j))))
+    if i < len(x) or j < len(y):
+        groups.append((tuple(range(i, len(x))), tuple(range(j, len(y)))))
     return groups
 
 

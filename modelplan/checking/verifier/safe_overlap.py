@@ -124,8 +124,8 @@ def _least_of_loops(program: Program, step: Step, operand: int, x: Value, y: Val
 @lru_cache(maxsize=8192)
 def _is_element_by_element(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
     """Whether element i of an operand stands at element i of a result of the same elements."""
-    reads = repeated(0, x, y)
-    return reads is not None and prod(x) == prod(y) and run_of(reads, y) == (0, 0, prod(x))
+    reads = repeated(0, x, y) if prod(x) == prod(y) else None
+    return reads is not None and run_of(reads, y) == (0, 0, prod(x))
 
 
 def _reads(program: Program, step: Step, operand: int) -> OperandPlaces | None:
