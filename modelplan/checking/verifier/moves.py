@@ -104,7 +104,9 @@ def _trains(step: Step) -> bool:
 
 def _moves_into(program: Program, step: Step, output: int) -> list[Move]:
     """The runs that one output consists of; none where it has elements that are in no run."""
-    y, moves = program.values[step.outputs[output]], []
+    y, moves = program.values[step.outputs[output]], list[Move]()
+    if not y.elements:
+        return moves
     for reads in places_read(use_of(program, step, output)) or ():
         x, run = program.values[step.inputs[reads.operand]], run_of(reads, y.shape)
         converts = step.kind not in _COPYING and (x.dtype != y.dtype or not x.dtype or step.attribute("requantises"))

@@ -116,7 +116,7 @@ def places_read(use: Use) -> tuple[OperandPlaces, ...] | None:
     Cost: O(taps), and O(extents) where places do not lie equally far apart.
     """
     rule = _RULES.get(use.kind)
-    if rule is None or any(shape is not None and 0 in shape for shape in (*use.results, *use.shapes)):
+    if rule is None or any(shape is not None and 0 in shape for shape in use.shapes):
         return None
     try:
         return tuple(rule(use))
