@@ -46,8 +46,6 @@ _WINDOW_OPTIONS = {
     "Padding", "DilationHFactor", "DilationWFactor", "NewShapeAsNumpy", "NewShapeLength", "NewShapeIsNone"
 }  # fmt: skip
 _CONVOLUTIONS = {"CONV_2D", "DEPTHWISE_CONV_2D"}
-#: Operators whose operands behind the first are weights.
-_WEIGHED = {*_CONVOLUTIONS, "FULLY_CONNECTED"}
 #: Axes of an operand that become axes of an output.
 AxisGroups = list[tuple[tuple[int, ...], tuple[int, ...]]]
 
@@ -78,15 +76,15 @@ def _followed(
 ) -> dict[int, OperandPlaces] | None:
     """What is read of operands whose rows are followed; None where the operator is treated whole."""
     cells = [x.cell if x else None for x in operands]
-    maps = [x.cell for i, x in enumerate(operands) if x and not (op.kind in _WEIGHED and i)]
     if not cells or any(not 1 <= op.option(name, 1) <= _MOST for name in _AT_LEAST_ONE):
         return None
-    if any(len(cell.coding.scales) > 1 for cell in (outputs[position], *maps)):
-        return None  # scaled by index along an axis, so rows of other indices are no equals
     if op.kind == "RESHAPE" and reshaped_groups(op, cells, outputs[position]) is None:
         return None
     known = places_read(use_of_operation(op, cells, outputs, position))
     reads = {read.operand: read for read in known or ()}
+    followed = (outputs[position], *(cell for k in reads if (cell := cells[k])))
+    if any(len(cell.coding.scales) > 1 for cell in followed):
+        return None  # scaled by index along an axis, so rows of other indices are no equals
     rank = len(outputs[position].shape)
     fits = all(_seen(operands[k], read) is not None for k, read in reads.items())
     fits = fits and all(along.axis < rank for read in reads.values() for rows in read.axes for along in rows)
