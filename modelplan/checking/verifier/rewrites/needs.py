@@ -8,6 +8,7 @@ given; of what any other operator reads, and of what steers one (begins, indices
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +120,10 @@ def elements_behind(reads: OperandPlaces, result: Mask) -> Mask:
     """
     if run_of(reads, result.shape) == (0, 0, result.size):
         return result.reshape(reads.shape)
+    mask = np.zeros(reads.shape, dtype=np.bool_)
+    if result.all():
+        mask[np.ix_(*(_reached(rows, extent) for rows, extent in zip(reads.axes, reads.shape, strict=True)))] = True
+        return mask
     alongs = [along for rows in reads.axes for along in rows]
     if all(reads.axes) and all(len(along.taps) == 1 for along in alongs):
         return _elements_taken(reads, result)
@@ -132,10 +137,17 @@ def elements_behind(reads: OperandPlaces, result: Mask) -> Mask:
         elif rows[0].taps != (range(extent),):
             behind = _places_behind(rows[0], extent)
             reached = np.moveaxis(np.tensordot(reached, behind, (position, 0)), -1, position)
-    mask = np.zeros(reads.shape, dtype=np.bool_)
     inside = (rows[0].taps[0][0] if rows and rows[0].axis < 0 else None for rows in reads.axes)
     mask[tuple(slice(None) if at is None else slice(at, at + 1) for at in inside)] = reached > 0
     return mask
+
+
+def _reached(rows: tuple[Along, ...], extent: int) -> list[int]:
+    """All places along an axis of an operand that are read for any index."""
+    if not rows:
+        return [*range(extent)]
+    sums = product(*({place for tap in along.taps for place in tap} for along in rows))
+    return sorted({at for row in sums if 0 <= (at := sum(row)) < extent})
 
 
 def _places_behind(along: Along, extent: int) -> npt.NDArray[np.float32]:
