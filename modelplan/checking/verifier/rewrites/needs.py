@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +119,7 @@ def elements_behind(reads: OperandPlaces, result: Mask) -> Mask:
 
     Cost: O(elements x extents), O(elements) where each is one element of the operand.
     """
-    if run_of(reads, result.shape) == (0, 0, result.size):
+    if result.size == prod(reads.shape) and run_of(reads, result.shape) == (0, 0, result.size):
         return result.reshape(reads.shape)
     mask = np.zeros(reads.shape, dtype=np.bool_)
     if result.all():
