@@ -6,9 +6,10 @@ What operators do to bytes (`moves_of`, `may_overlap`) is the verifier's; the me
 from __future__ import annotations
 
 from modelplan.checking.verifier.addresses import AddressLayout
+from modelplan.checking.verifier.moves import moves_of
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.safe_overlap import may_overlap
-from modelplan.checking.verifier.semantics import is_opaque, moves_of
+from modelplan.checking.verifier.semantics import is_opaque
 from modelplan.primitives.errors import BrokenPlanError
 
 #: A byte of a value: the value's number, who wrote it, for which tensor (-1: scratch), the byte's number in it.

@@ -14,9 +14,9 @@ from shares import share
 
 from modelplan import BrokenPlanError
 from modelplan.checking.verifier.addresses import AddressLayout, Scratch
+from modelplan.checking.verifier.moves import moves_of
 from modelplan.checking.verifier.program import Program, Step, Value
 from modelplan.checking.verifier.replay import replay
-from modelplan.checking.verifier.semantics import moves_of
 from modelplan.checking.verifier.static import check_static
 
 CASES = share(3000)

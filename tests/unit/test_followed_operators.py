@@ -7,9 +7,9 @@ import pytest
 
 from modelplan.checking.verifier.rewrites.contents import Content, Numbers
 from modelplan.checking.verifier.rewrites.copy_order import OrderedMove, in_order
-from modelplan.checking.verifier.rewrites.moving import calculated
+from modelplan.checking.verifier.rewrites.moving import Given, calculated
 from modelplan.checking.verifier.rewrites.reading import Cell, Coding, Operation
-from modelplan.checking.verifier.rewrites.windows import WindowOperand, WindowSpread, spread_of
+from modelplan.checking.verifier.rewrites.windows import WindowSpread, spread_of
 
 
 def operation(kind: str, **options: int) -> Operation:
@@ -48,14 +48,14 @@ def test_known_numbers_keep_values_and_type_in_another_shape() -> None:
 
 
 def test_a_transposed_convolution_depends_on_rows_and_columns_by_windows_and_on_all_channels() -> None:
-    shape, weights = (WindowOperand(cell(*n), Content(i, tuple(map(tuple, map(range, n))))) for i, n in
+    shape, weights = (Given(cell(*n), Content(i, tuple(map(tuple, map(range, n))))) for i, n in
                       enumerate([(4,), (2, 2, 2, 3)]))  # fmt: skip
 
     def spread(rows: range, columns: range, channels: range) -> WindowSpread:
         axes = tuple(map(tuple, (range(1), rows, columns, channels)))
-        x = WindowOperand(cell(*map(len, axes)), Content(2, axes))
+        x = Given(cell(*map(len, axes)), Content(2, axes))
         made = cell(1, 2 * len(rows), 2 * len(columns), 2)
-        found = spread_of(operation("TRANSPOSE_CONV", StrideH=2, StrideW=2), [shape, weights, x], made)
+        found = spread_of(operation("TRANSPOSE_CONV", StrideH=2, StrideW=2), [shape, weights, x], [made])
         assert found is not None
         return found
 

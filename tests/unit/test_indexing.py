@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from modelplan import Graph, Op, Options, Tensor, height, plan
-from modelplan.checking.verifier.indexing import contiguous_run
+from modelplan.checking.verifier.moves import Move, moves_of
 from modelplan.checking.verifier.program import graph_program
+from modelplan.model import Kind
 from modelplan.ops import facts
 from modelplan.planning.aliasing.rules import part_of, view_of
 from modelplan.runtimes import RUNTIMES
@@ -15,9 +16,15 @@ from modelplan.runtimes import RUNTIMES
 
 def case(kind: str, shape: tuple[int, ...], out: np.ndarray, **attributes: object) -> Graph:
     """A model of one operator whose result is `out` for the numbers of the operand's elements."""
-    named = tuple((name.replace("_", " "), value) for name, value in attributes.items())
-    tensors = (Tensor("x", shape, "int8"), Tensor("y", out.shape, "int8"))
-    op = Op("", kind, (0,), (1,), named, 13)  # type: ignore[arg-type]
+    named = tuple((name.replace("operand_", "operand "), value) for name, value in attributes.items())
+    numbers = attributes.get("operand_1", ())
+    assert isinstance(numbers, tuple)
+    tensors = (
+        Tensor("x", shape, "int8"),
+        Tensor("y", out.shape, "int8"),
+        Tensor("numbers", (len(numbers),), "int32", Kind.CONSTANT),
+    )
+    op = Op("", kind, (0, 2) if numbers else (0,), (1,), named, 13)  # type: ignore[arg-type]
     return Graph("g", "onnx" if kind[1].islower() else "tflite", tensors, (op,), (0,), (1,))
 
 
@@ -47,6 +54,10 @@ CASES = [
     ("ReduceSum", (4, 1, 6), cube(4, 6), {}),
     ("SUM", (4, 6), cube(4, 6).sum(1), {}),
     ("DepthToSpace", (1, 4, 2, 2), cube(1, 4, 2, 2), {"blocksize": 1}),
+    ("DEPTH_TO_SPACE", (1, 3, 1, 8), cube(1, 3, 1, 8).reshape(1, 6, 2, 2), {"block_size": 2}),
+    ("DEPTH_TO_SPACE", (1, 1, 2, 8), cube(2, 2, 2, 2).transpose(1, 0, 2, 3).reshape(1, 2, 4, 2), {"block_size": 2}),
+    ("SPACE_TO_DEPTH", (1, 4, 2, 3), cube(1, 4, 2, 3).reshape(1, 2, 1, 12), {"block_size": 2}),
+    ("STRIDED_SLICE", (4, 6), cube(4, 6)[2], {"operand_1": (2, 0), "operand_3": (1, 1), "shrink_axis_mask": 1}),
     ("CAST", (4, 6), cube(4, 6), {}),
 ]  # fmt: skip
 
@@ -61,8 +72,8 @@ def test_both_accounts_are_what_the_values_say(
     run = int(flat[0]) if (np.diff(flat) == 1).all() and out.size <= np.prod(shape) else None
     if kind == "SUM":
         run = None
-    found = contiguous_run(graph_program(graph, [0]), graph_program(graph, [0]).steps[0])
-    assert found == (None if run is None else (run, out.size))
+    found = moves_of(graph_program(graph, [0]), graph_program(graph, [0]).steps[0])
+    assert found == ([] if run is None else [Move(0, run, 0, 0, out.size)])
     whole, part = view_of(graph, 0, "max", RUNTIMES["generic"]), part_of(graph, 0)
     assert [place.delta for place in (whole, part) if place] == ([] if run is None else [run])
     assert facts(graph.format, kind).passes_on

@@ -7,7 +7,7 @@ import pytest
 import tflite
 
 from modelplan import Graph, Op, Tensor
-from modelplan.checking.verifier import safe_overlap, semantics
+from modelplan.checking.verifier import semantics
 from modelplan.formats.onnx.onnx_contrib import ROWS
 from modelplan.ops import facts
 from modelplan.ops import onnx as onnx_table
@@ -78,7 +78,7 @@ def test_the_verifier_knows_what_may_be_overwritten(form: str, table: dict[str, 
     assert {kind: operands for kind, operands in planned.items() if not operands <= allowed.get(kind, operands)} == {}
     rows = {kind for kind in planned if table[kind].group in ("row", "update")}
     assert rows
-    assert not rows & safe_overlap.POINTWISE
+    assert not rows & semantics.POINTWISE
 
 
 def test_an_unknown_operator_shares_nothing() -> None:

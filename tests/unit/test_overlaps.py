@@ -127,13 +127,13 @@ WINDOWS = [
 def test_windows_lead_by_what_their_loops_need(
     kind: str, x: tuple[int, ...], channels: int, k: int, stride: int, padding: str, dilation: int
 ) -> None:
-    """Both tables reach the least lead exactly, except where a dilated window skips the corner it is taken to read."""
+    """Both reach the least lead exactly, planning not where a dilated window skips the corner it is taken to read."""
     graph = window(kind, x, channels, k, stride, padding, dilation)
     least = exact(window_reads(graph, k, stride, padding, dilation), 1, 1)
     found = derived(graph)
     assert found is not None
     assert found == least or (dilation > 1 and found >= least)
-    assert least_lead(walked(graph), walked(graph).steps[0], 0, 0) == found
+    assert least_lead(walked(graph), walked(graph).steps[0], 0, 0) == least
 
 
 @pytest.mark.parametrize("dtypes", [("int8", "float32"), ("float32", "int8"), ("int8", "int8"), ("int16", "float32")])

@@ -15,16 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.answers.proof import Verdict
-from modelplan.checking.verifier.c_windows import MapRows, RowReads, folded_reads, is_by_pixel, map_rows, row_reads
+from modelplan.checking.verifier.c_windows import (
+    SEVERAL_KERNELS,
+    MapRows,
+    RowReads,
+    folded_reads,
+    is_by_pixel,
+    map_rows,
+    row_reads,
+)
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
-from modelplan.checking.verifier.safe_overlap import POINTWISE
-from modelplan.checking.verifier.semantics import RESHAPES
+from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRead, RowsWritten, ValueShift
 from modelplan.primitives.dtypes import nbytes
 from modelplan.primitives.errors import BrokenPlanError
 
-_SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _NOTHING = -1
 #: Kernels keep 32-bit numbers in their working memory.
@@ -188,7 +194,7 @@ class _RowReplay:
         if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
             raise self._broken("results of different rows")
         library = self.program.kernels != "portable" and op.kind not in POINTWISE
-        if count > 1 and (library or op.kind in _SEVERAL_KERNELS):
+        if count > 1 and (library or op.kind in SEVERAL_KERNELS):
             self._check_apart(op, call, count)
         self._use_scratch(call)
         self._check_extents(call, rules)
@@ -257,15 +263,15 @@ class _RowReplay:
         return self._rules[op.number, position]
 
     def _found_rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
-        cells = tuple(self.cells[t] for t in op.inputs if t >= 0)
-        rule = row_reads(op, cells, position, self.cells[results[0]]) if results else None
+        operands = [self.cells[t] if t >= 0 else None for t in op.inputs]
+        rule = row_reads(op, operands, position, [self.cells[t] for t in results]) if results else None
         if op.inputs[position] in self._convolutions:
             self._check_folded(op, self._convolutions[op.inputs[position]])
             return rule if op.kind == "DEPTHWISE_CONV_2D" else None
         if op.inputs[position] not in self._pads:
             return rule
         pad = self._pads[op.inputs[position]]
-        folded = folded_reads(op, rule, tuple(self.cells[t] for t in (*pad.inputs, pad.outputs[0])))
+        folded = folded_reads(op, rule, pad, [self.cells[t] for t in (*pad.inputs, pad.outputs[0])])
         if folded is None:
             raise self._broken(f"nothing computes {pad.label}, which is not the operator's own padding")
         return folded

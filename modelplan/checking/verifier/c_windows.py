@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from modelplan.checking.verifier.places import OperandPlaces, Places, places_read
 from modelplan.checking.verifier.rewrites.contents import EDGE
-from modelplan.checking.verifier.rewrites.reading import Cell, Operation
-from modelplan.checking.verifier.rewrites.windows import places_read
-from modelplan.checking.verifier.safe_overlap import POINTWISE
+from modelplan.checking.verifier.rewrites.reading import Cell, Operation, use_of_operation
+from modelplan.checking.verifier.semantics import POINTWISE
 
-Places = tuple[tuple[int, ...], ...]
+Windows = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
-_LINE_BY_LINE = {"SOFTMAX", "FULLY_CONNECTED"}
-_INTEGERS: dict[str, np.dtype[Any]] = {"int32": np.dtype(np.int32), "int64": np.dtype(np.int64)}
+#: Operators that call a kernel for each part: by rows where all parts have the rows of the whole.
+SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V"}
+_BY_ROWS = {
+    *POINTWISE, *_WINDOWED, *SEVERAL_KERNELS, "SOFTMAX", "FULLY_CONNECTED", "PAD", "PADV2", "SLICE", "STRIDED_SLICE",
+}  # fmt: skip
+_MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +40,20 @@ def map_rows(cell: Cell, nbytes: int) -> MapRows:
 
     All else is one row.
     """
-    match cell.shape:
-        case (1, 1, rows, _) | (1, rows, _) | (rows, _) if nbytes:
-            return MapRows(rows, 1, nbytes // rows)
-        case (1, rows, columns, _) if nbytes:
-            return MapRows(rows, columns, nbytes // (rows * columns))
-    return MapRows(1, 1, nbytes)
+    axis, shape = row_axis(cell.shape), cell.shape
+    if axis is None or not nbytes:
+        return MapRows(1, 1, nbytes)
+    columns = shape[2] if axis == 1 and len(shape) == _MAP_DIMENSIONS else 1
+    return MapRows(shape[axis], columns, nbytes // (shape[axis] * columns))
 
 
-def _row_axis(cell: Cell) -> int:
-    """The axis of the rows of a tensor that has several."""
-    return next(axis for axis, extent in enumerate(cell.shape) if extent > 1)
+def row_axis(shape: tuple[int, ...]) -> int | None:
+    """The axis of rows, None where a tensor is one row."""
+    if len(shape) == 2 and 0 not in shape:
+        return 0
+    if len(shape) not in (3, 4) or shape[0] != 1 or 0 in shape:
+        return None
+    return next((axis for axis in range(1, len(shape) - 1) if shape[axis] > 1), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,60 +64,77 @@ class RowReads:
     rows behind the first row of the window. `columns` are the same for columns, None where all are read.
     """
 
-    rows: Places
+    rows: Windows
     stride: int = 1
     dilation: int = 1
-    columns: Places | None = None
+    columns: Windows | None = None
 
 
-def row_reads(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
-    """How the rows of a result depend on those of operand `position`; None where all of the operand is needed."""
-    x = cells[position]
-    if op.kind in _WINDOWED and not position:
-        axes = places_read(op, cells, 0, result) if len(x.shape) == 4 and x.shape[0] == 1 else None
-        if axes is None:
-            return None
-        if x.shape[1] == result.shape[1] == 1:
-            return _sequence_reads(op, cells, axes[2])
-        if _extent(result) != result.shape[1]:
-            return None
-        dilation = op.option("DilationHFactor", 1) if "CONV" in op.kind else 1
-        return RowReads(axes[1], op.option("StrideH", 1), dilation, axes[2])
-    rule = _RULES.get(op.kind)
-    if rule is not None:
-        return rule(op, cells, position, result)
-    if op.kind in POINTWISE:
-        return _same_columns(x, result)
-    return _same(x, result) if op.kind in _LINE_BY_LINE else None
-
-
-def _sequence_reads(op: Operation, cells: tuple[Cell, ...], places: Places) -> RowReads | None:
-    """How the columns of a map of one row depend on those of an operand of one row: its windows must be as high."""
-    high = op.option("FilterHeight", 1) if op.kind.endswith("POOL_2D") else cells[1].shape[1]
-    if high != 1:
+def row_reads(
+    op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
+) -> RowReads | None:
+    """How the rows of the results depend on those of operand `position`; None where all of the operand is needed."""
+    reads, result = _reads(op, operands, position, results), results[0]
+    down, own = row_axis(result.shape), row_axis(reads.shape) if reads else None
+    windowed = op.kind in _WINDOWED
+    if own is not None and windowed and result.shape[own] == 1 == map_rows(result, 1).rows:
+        down = own  # its single row may be that of either axis
+    if op.kind not in _BY_ROWS or reads is None or down is None or own is None or (windowed and position):
         return None
-    dilation = op.option("DilationWFactor", 1) if "CONV" in op.kind else 1
-    return RowReads(places, op.option("StrideW", 1), dilation, ((0,),))
+    along = [a for a in reads.axes[own] if a.axis == down]
+    taps, rows = along[0].taps if along else (), result.shape[down]
+    first = taps[0] if taps else None
+    if not isinstance(first, range) or len(first) != rows or (rows < 2 and not windowed) or first.step < 1:
+        return None
+    if op.kind in SEVERAL_KERNELS and first != range(reads.shape[own]):
+        return None
+    columns = None
+    if len(reads.shape) == _MAP_DIMENSIONS and (windowed or (op.kind in POINTWISE and reads.shape == result.shape)):
+        across = 3 - own
+        if own == 2 and any(len(a.taps) > 1 for a in reads.axes[across]):
+            return None
+        columns = _inside(reads.axes[across][0].taps, reads.shape[across])
+    dilation = taps[1][0] - taps[0][0] if len(taps) > 1 else 1
+    return RowReads(_inside(taps, reads.shape[own]), first.step, dilation, columns)
 
 
-def folded_reads(op: Operation, rule: RowReads | None, cells: tuple[Cell, ...]) -> RowReads | None:
+def _reads(
+    op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
+) -> OperandPlaces | None:
+    known = places_read(use_of_operation(op, operands, results)) or ()
+    x = operands[position]
+    return next((reads for reads in known if x and reads.operand == position and reads.shape == x.shape), None)
+
+
+def _inside(taps: Sequence[Places], extent: int) -> Windows:
+    """The places of each index, tap by tap; EDGE beside the map."""
+    return tuple(tuple(at if 0 <= at < extent else EDGE for at in window) for window in zip(*taps, strict=True))
+
+
+def folded_reads(op: Operation, rule: RowReads | None, pad: Operation, cells: Sequence[Cell]) -> RowReads | None:
     """How a convolution reads the map behind a padding; None where the padding is not what the kernel takes it to be.
 
     `cells` are the padding's operands and its result. Beside its map a convolution finds the zero point.
     """
-    x, result, pads = cells[0], cells[-1], _numbers(cells[1])
-    if "CONV_2D" not in op.kind or rule is None or rule.columns is None or pads is None or len(pads) != _MAP_PADS:
+    x, result, reads = cells[0], cells[-1], _reads(pad, cells[:-1], 0, cells[-1:])
+    if "CONV_2D" not in op.kind or rule is None or rule.columns is None or reads is None or len(x.shape) != 4:
         return None
     value = np.frombuffer(cells[2].data or b"", np.int8) if len(cells) > _PAD_OPERANDS else None
     other = value is not None and (result.coding.dtype != "int8" or value.tolist() != [result.coding.zero])
-    if x.coding != result.coding or min(pads) < 0 or any((*pads[:2], *pads[6:])) or other:
+    at, own = [rows[0].taps[0] for rows in reads.axes], row_axis(result.shape) or 1
+    if x.coding != result.coding or other or any(at[axis] != range(x.shape[axis]) for axis in (0, 3)):
         return None
-    if result.shape[1] == 1:
-        places = tuple(tuple(_behind(at, pads[4], x.shape[2]) for at in window) for window in rule.rows)
-        return None if any(pads[2:4]) else replace(rule, rows=places)
+    if any(places[0] > 0 or places[-1] < n - 1 for places, n in zip(at, x.shape, strict=True)):
+        return None
     rows, columns = (
-        tuple(tuple(_behind(at, before, extent) for at in window) for window in windows)
-        for windows, before, extent in ((rule.rows, pads[2], x.shape[1]), (rule.columns, pads[4], x.shape[2]))
+        tuple(
+            tuple(EDGE if tap == EDGE or not 0 <= places[tap] < extent else places[tap] for tap in window)
+            for window in windows
+        )
+        for windows, places, extent in (
+            (rule.rows, at[own], x.shape[own]),
+            (rule.columns, at[3 - own], x.shape[3 - own]),
+        )
     )
     return RowReads(rows, rule.stride, rule.dilation, columns)
 
@@ -120,90 +143,3 @@ def is_by_pixel(op: Operation, cells: tuple[Cell, ...]) -> bool:
     """Whether each pixel of a convolution's result is computed from the same one of its map."""
     x, weights, result = (cells[t] for t in (*op.inputs[:2], op.outputs[0]))
     return len(x.shape) == _MAP_DIMENSIONS and weights.shape[1:3] == (1, 1) and x.shape[:3] == result.shape[:3]
-
-
-_MAP_DIMENSIONS = 4
-#: Numbers that say how a map is padded, and operands of a PAD and its result.
-_MAP_PADS, _PAD_OPERANDS = 8, 3
-
-
-def _behind(at: int, before: int, extent: int) -> int:
-    return at - before if at != EDGE and 0 <= at - before < extent else EDGE
-
-
-def _extent(cell: Cell) -> int:
-    return map_rows(cell, 1).rows if 0 not in cell.shape else 1
-
-
-def _same(x: Cell, result: Cell) -> RowReads | None:
-    """Row by row, where both have as many rows."""
-    rows = _extent(result)
-    alike = rows > 1 and _extent(x) == rows
-    return RowReads(tuple((i,) for i in range(rows))) if alike else None
-
-
-def _same_columns(x: Cell, result: Cell) -> RowReads | None:
-    """Element by element, where both have the same shape; else row by row."""
-    rows = _same(x, result)
-    if rows is None or x.shape != result.shape or len(x.shape) != _MAP_DIMENSIONS:
-        return rows
-    return replace(rows, columns=tuple((i,) for i in range(map_rows(x, 1).columns)))
-
-
-def _padded(_op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
-    pads = _numbers(cells[1])
-    if position or _extent(cells[0]) < 2 or pads is None or _row_axis(cells[0]) != _row_axis(result):
-        return None
-    above = pads[2 * _row_axis(result)]
-    rows = _extent(cells[0])
-    return RowReads(tuple((i - above if 0 <= i - above < rows else EDGE,) for i in range(_extent(result))))
-
-
-def _joined(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
-    axis = op.option("Axis") % max(len(result.shape), 1)
-    return _same(cells[position], result) if _extent(result) > 1 and axis != _row_axis(result) else None
-
-
-def _cut(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
-    """SLICE and STRIDED_SLICE without axes that come or go."""
-    begin, rank = _numbers(cells[1]), len(result.shape)
-    if position or begin is None or rank != len(cells[0].shape) or _extent(result) < 2:
-        return None
-    axis, step, first = _row_axis(result), 1, 0
-    if axis != _row_axis(cells[0]):
-        return None
-    if not op.option("BeginMask") >> axis & 1:
-        first = begin[axis] + (cells[0].shape[axis] if begin[axis] < 0 else 0)
-    if op.kind == "STRIDED_SLICE":
-        steps = _numbers(cells[3])
-        if steps is None or steps[axis] < 1 or op.option("EllipsisMask") or op.option("NewAxisMask"):
-            return None
-        step = steps[axis]
-    return RowReads(tuple((first + i * step,) for i in range(_extent(result))), step)
-
-
-def _split(op: Operation, cells: tuple[Cell, ...], position: int, result: Cell) -> RowReads | None:
-    value, where = (1, 0) if op.kind == "SPLIT" else (0, 2)
-    axis = _numbers(cells[where])
-    if position != value or axis is None or _extent(result) < 2 or axis[0] % len(result.shape) == _row_axis(result):
-        return None
-    return _same(cells[value], result)
-
-
-def _numbers(cell: Cell) -> list[int] | None:
-    """The whole numbers of a constant."""
-    dtype = _INTEGERS.get(cell.coding.dtype)
-    if cell.data is None or dtype is None:
-        return None
-    return [int(n) for n in np.frombuffer(cell.data, dtype)]
-
-
-_RULES: dict[str, Callable[[Operation, tuple[Cell, ...], int, Cell], RowReads | None]] = {
-    "PAD": _padded,
-    "PADV2": _padded,
-    "CONCATENATION": _joined,
-    "SLICE": _cut,
-    "STRIDED_SLICE": _cut,
-    "SPLIT": _split,
-    "SPLIT_V": _split,
-}

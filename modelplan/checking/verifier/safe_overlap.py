@@ -8,7 +8,6 @@ is written before that read must end at or below it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -19,25 +18,20 @@ import numpy as np
 from modelplan.checking.verifier import cmsis_nn, esp_nn
 from modelplan.checking.verifier.addresses import AddressLayout, Places
 from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
+from modelplan.checking.verifier.moves import run_of, use_of
+from modelplan.checking.verifier.places import OperandPlaces, places_read, repeated, strides
 from modelplan.checking.verifier.program import Program, Step, Value
-from modelplan.checking.verifier.semantics import ANY_OPERAND, FIRST_OPERAND, may_overwrite, overwritable_reads
+from modelplan.checking.verifier.semantics import POINTWISE, may_overwrite, overwritable_reads
 from modelplan.model import BoolArray, IntArray
 
-#: Of the operators that may work in place those that look at more than one element for an element of the result.
-_ROWS_AND_UPDATES = {
-    "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CUMSUM", "DYNAMIC_UPDATE_SLICE", "MATRIX_SET_DIAG",
-    "STABLEHLO_SCATTER", "STABLEHLO_DYNAMIC_UPDATE_SLICE", "RotaryEmbedding", "Softmax", "LogSoftmax", "Hardmax",
-    "LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization",
-    "MeanVarianceNormalization", "LpNormalization", "ScatterElements", "Scatter", "ScatterND", "TensorScatter",
-    "CumSum", "CumProd", "Trilu", "com.microsoft.SkipLayerNormalization",
-}  # fmt: skip
-_WIDENING = {"DEQUANTIZE", "DequantizeLinear"}
-POINTWISE = (
-    FIRST_OPERAND["tflite"] | FIRST_OPERAND["onnx"] | ANY_OPERAND["tflite"] | ANY_OPERAND["onnx"] | _WIDENING
-) - _ROWS_AND_UPDATES
 _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
 #: Operators that go front to back only if their kernel is the plain nest of loops.
 _PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}
+
+_BY_PIXEL = {*_WINDOWS, "FULLY_CONNECTED"}
+_SLICES = {"SLICE", "STRIDED_SLICE", "Slice"}
+#: An element that no operand has.
+_NEVER = 1 << 40
 
 #: Operators of `_copied`, with the operand that holds the data.
 _PLACES = {"PAD": 0, "PADV2": 0, "TRANSPOSE_CONV": 2, "Compress": 0, "MaxPool": 0, "AveragePool": 0, "LpPool": 0}
@@ -110,19 +104,32 @@ def _least_lead(program: Program, step: Step, operand: int) -> int | None:
 
 
 def _least_of_loops(program: Program, step: Step, operand: int, x: Value, y: Value) -> int | None:
-    """The lead of a kernel that finishes element after element."""
-    if step.kind in POINTWISE:
-        return _pointwise(x, y)
-    if step.kind in ("CONCATENATION", "SLICE", "STRIDED_SLICE", "Slice"):
-        return _runs(program, step, operand)
+    """The lead of a kernel that finishes element after element, or copies run after run."""
     if step.kind in _PLACES:
         return _copied(step, x, y) if operand == _PLACES[step.kind] else None
-    if operand:
+    if step.kind in _SLICES:
+        return _sliced(step, x, y) if operand == 0 else None
+    if step.kind in POINTWISE:
+        each = _is_element_by_element(x.shape, y.shape)
+        return max(0, (y.elements - 1) * (_width(y) - _width(x))) if each else None
+    reads = _reads(program, step, operand) if step.kind in (*_BY_PIXEL, "CONCATENATION") else None
+    if reads is None:
         return None
-    if step.kind != "FULLY_CONNECTED":
-        return _least_of_pixels(program, step, x, y)
-    pieces = _rows(program, step, x, y)
-    return _least(pieces) if pieces is not None else None
+    if step.kind == "CONCATENATION":
+        return _joined(reads, y) if _width(x) == _width(y) else None
+    starts = _starts(reads, y.shape) if operand == 0 else None
+    return None if starts is None else _least_of_pixels(reads, starts, x, y)
+
+
+@lru_cache(maxsize=8192)
+def _is_element_by_element(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+    """Whether element i of an operand stands at element i of a result of the same elements."""
+    reads = repeated(0, x, y) if prod(x) == prod(y) else None
+    return reads is not None and run_of(reads, y) == (0, 0, prod(x))
+
+
+def _reads(program: Program, step: Step, operand: int) -> OperandPlaces | None:
+    return next((reads for reads in places_read(use_of(program, step)) or () if reads.operand == operand), None)
 
 
 def _least_of_cmsis_nn(program: Program, step: Step, operand: int, x: Value, y: Value) -> int | None:
@@ -144,9 +151,7 @@ def _least_of_cmsis_nn(program: Program, step: Step, operand: int, x: Value, y: 
     rounds = _rounds(program, step, x, y)
     if isinstance(rounds, str):
         return plain if rounds else None
-    window = _window(program, step, x, y)
-    assert window is not None
-    return _least(_round_pieces(rounds, _starts(window, _four(x.shape), _four(y.shape)), x, y))
+    return _least_of_rounds(rounds, _reads(program, step, 0), x, y)
 
 
 def _least_of_esp_nn(program: Program, step: Step, operand: int, x: Value, y: Value) -> int | None:
@@ -157,14 +162,14 @@ def _least_of_esp_nn(program: Program, step: Step, operand: int, x: Value, y: Va
         return plain
     if program.values[step.inputs[1]].dtype != "int8":
         return None
-    window = _window(program, step, x, y) if step.kind in _WINDOWS else None
+    window = _window(program, step) if step.kind in _WINDOWS else None
     if window is None or window.dilations != (1, 1):
         return plain
     shape = Map(_four(y.shape), _four(x.shape))
     rounds = (esp_nn.convolution if step.kind == "CONV_2D" else esp_nn.depthwise)(shape, window)
     if isinstance(rounds, str):
         return plain if rounds else None
-    return _least(_round_pieces(rounds, _starts(window, _four(x.shape), _four(y.shape)), x, y))
+    return _least_of_rounds(rounds, _reads(program, step, 0), x, y)
 
 
 def _least_of_matrix(program: Program, step: Step, x: Value, y: Value, plain: int) -> int | None:
@@ -174,12 +179,12 @@ def _least_of_matrix(program: Program, step: Step, x: Value, y: Value, plain: in
         return plain
     rows = range(y.elements // outputs)
     rounds = list(cmsis_nn.product(program.library, rows, outputs))
-    return _least(_round_pieces(rounds, [r * inputs for r in rows], x, y))
+    return _least_of_rounds(rounds, _reads(program, step, 0), x, y)
 
 
 def _rounds(program: Program, step: Step, x: Value, y: Value) -> list[Round] | str:
     """The rounds of a window's kernel; "elements" where each element is finished in turn, "" where nothing is known."""
-    window, shape = _window(program, step, x, y), Map(_four(y.shape), _four(x.shape))
+    window, shape = _window(program, step), Map(_four(y.shape), _four(x.shape))
     bits = 8 * _width(x)
     if window is None:
         return ""
@@ -193,10 +198,26 @@ def _rounds(program: Program, step: Step, x: Value, y: Value) -> list[Round] | s
     return cmsis_nn.im2col(shape, 1) if program.library == "cmsis-dsp" else "elements"
 
 
-def _round_pieces(rounds: list[Round], starts: list[int], x: Value, y: Value) -> Iterator[list[Piece]]:
-    """The rounds as pieces: what is written when a round's last read is done, and the lowest byte that it reads."""
-    for pixels, written in reversed(rounds):
-        yield [(written * _width(y), min(starts[p] for p in pixels) * _width(x))]
+def _least_of_rounds(rounds: list[Round], reads: OperandPlaces | None, x: Value, y: Value) -> int | None:
+    """The rounds as pieces: what is written when a round's last read is done, and the lowest that it reads."""
+    starts = _starts(reads, y.shape) if reads else None
+    if starts is None:
+        return None
+    written = np.array([written for _, written in rounds])[:, None]
+    return _least(written * _width(y), np.array([[starts[p.start : p.stop].min()] for p, _ in rounds]) * _width(x))
+
+
+def _window(program: Program, step: Step) -> CheckedWindow | None:
+    """What a pixel reads; None where that is not known."""
+    reads = _reads(program, step, 0)
+    if reads is None:
+        return None
+    taps = [alongs[0].taps for alongs in reads.axes[1:3]]
+    strides, dilations = (
+        (_number(step, f"{name[0]}h{name[1]}"), _number(step, f"{name[0]}w{name[1]}"))
+        for name in (("stride_", ""), ("dilation_", "_factor"))
+    )
+    return CheckedWindow((len(taps[0]), len(taps[1])), strides, dilations, (-taps[0][0][0], -taps[1][0][0]))
 
 
 def _copied(step: Step, x: Value, y: Value) -> int | None:
@@ -212,37 +233,25 @@ def _copied(step: Step, x: Value, y: Value) -> int | None:
     return 0 if _apart(step) else None
 
 
-def _width(value: Value) -> int:
-    return value.nbytes // value.elements
+def _joined(reads: OperandPlaces, y: Value) -> int:
+    """The lead of copies of byte runs, each an operand's part of the joined axis and those behind it.
+
+    memcpy needs each run's target to end below its source.
+    """
+    at = [alongs[0].taps[0] for alongs in reads.axes]
+    axis = next((axis for axis, n in enumerate(reads.shape) if len(at[axis]) != n), 0)
+    own, all_parts = prod(reads.shape[axis:]), prod(y.shape[axis:])
+    end = own - at[axis][0] * prod(y.shape[axis + 1 :])
+    last = prod(y.shape[:axis]) - 1
+    return max(0, end, last * (all_parts - own) + end) * _width(y)
 
 
-def _pointwise(x: Value, y: Value) -> int | None:
-    """Element i of the output is written after element i of the operand was read."""
-    trimmed = [[n for i, n in enumerate(v.shape) if any(e != 1 for e in v.shape[: i + 1])] for v in (x, y)]
-    if trimmed[0] != trimmed[1]:
+def _sliced(step: Step, x: Value, y: Value) -> int | None:
+    """The lead of ascending elements wherever they begin: memcpy takes at most those from the last cut axis on."""
+    if len(x.shape) != len(y.shape) or _width(x) != _width(y) or not (step.kind == "SLICE" or _forward(step)):
         return None
-    last = y.elements - 1
-    return max(0, last * _width(y) - last * _width(x))
-
-
-def _runs(program: Program, step: Step, operand: int) -> int | None:
-    """The lead of copies of whole byte runs: memcpy needs each run's target to end below its source."""
-    x, y = program.values[step.inputs[operand]], program.values[step.outputs[0]]
-    if len(x.shape) != len(y.shape) or _width(x) != _width(y):
-        return None
-    if step.kind == "CONCATENATION":
-        axis = step.attribute("axis")
-        if not isinstance(axis, int) or any(t < 0 for t in step.inputs):
-            return None
-        runs = prod(y.shape[: axis % max(len(y.shape), 1)])
-        parts = [program.values[t].nbytes for t in step.inputs]
-        if sum(parts) != y.nbytes or any(n % runs for n in parts):
-            return None
-        end = sum(parts[: operand + 1]) // runs
-        return max(0, *(r * y.nbytes // runs + end - r * x.nbytes // runs for r in (0, runs - 1)))
-    forward = step.kind == "SLICE" or _forward(step)
     cut = [axis for axis, (a, b) in enumerate(zip(x.shape, y.shape, strict=True)) if a != b]
-    return prod(y.shape[cut[-1] if cut else 0 :]) * _width(y) if forward and operand == 0 else None
+    return prod(y.shape[cut[-1] if cut else 0 :]) * _width(y)
 
 
 def _forward(step: Step) -> bool:
@@ -269,101 +278,55 @@ def _apart(step: Step) -> bool:
     return bool(kernel) and plain and all(k <= s for k, s in zip(kernel, strides, strict=True))
 
 
-#: An image in NHWC; with the bytes of an element.
-Shape = tuple[int, int, int, int]
-Shaped = tuple[Shape, int]
-#: For one piece of the output, in bytes: where what is written before its last read ends, and the lowest it reads then.
-Piece = tuple[int, int]
+def _width(value: Value) -> int:
+    return value.nbytes // value.elements
 
 
-def _least(pieces: Iterator[list[Piece]]) -> int:
-    """The lead that all pieces need; they come from the last to the first, the reads of a piece in any order."""
-    lead, needed = 0, None
-    for piece in pieces:
-        for written, read in piece:
-            lead = max(lead, written - (read if needed is None else min(read, needed)))
-        lowest = min(read for _, read in piece)
-        needed = lowest if needed is None else min(needed, lowest)
-    return lead
-
-
-def _rows(program: Program, step: Step, x: Value, y: Value) -> Iterator[list[Piece]] | None:
-    """A fully connected layer: each row of the output from one row of the operand."""
-    weights = program.values[step.inputs[1]] if len(step.inputs) > 1 and step.inputs[1] >= 0 else None
-    if weights is None or len(weights.shape) != 2 or not weights.elements:
-        return None
-    outputs, inputs = weights.shape
-    rows = y.elements // outputs
-    if (rows * outputs, rows * inputs) != (y.elements, x.elements):
-        return None
-    out, into = outputs * _width(y), inputs * _width(x)
-    return ([((r + 1) * out - _width(y), r * into)] for r in reversed(range(rows)))
-
-
-def _least_of_pixels(program: Program, step: Step, x: Value, y: Value) -> int | None:
-    """Convolutions and poolings over NHWC: each pixel from a window, all channels or each channel for itself."""
-    window = _window(program, step, x, y)
-    if step.kind not in _WINDOWS or window is None:
-        return None
-    by_channel = step.kind != "CONV_2D"
-    if by_channel and y.shape[3] % x.shape[3]:
-        return None
-    return _least_of_window(window, (_four(x.shape), _width(x)), (_four(y.shape), _width(y)), by_channel)
-
-
-@lru_cache(maxsize=512)  # every plan of a model asks for the same
-def _least_of_window(window: CheckedWindow, operand: Shaped, result: Shaped, by_channel: bool) -> int:  # noqa: FBT001
-    starts = _starts(window, operand[0], result[0])
-    return _least(_window_pieces(operand, result, starts, by_channel=by_channel))
-
-
-def _window(program: Program, step: Step, x: Value, y: Value) -> CheckedWindow | None:
-    """What a pixel reads; None where the shapes are not those of images, or the window is not known."""
-    kernel = _kernel(program, step)
-    if kernel is None or len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
-        return None
-    strides = _number(step, "stride_h"), _number(step, "stride_w")
-    dilation = _number(step, "dilation_h_factor"), _number(step, "dilation_w_factor")
-    if min(*kernel, *strides, *dilation) < 1:
-        return None
-    same = step.attribute("padding") == "SAME"
-    pads = [
-        max((y.shape[1 + a] - 1) * strides[a] + (kernel[a] - 1) * dilation[a] + 1 - x.shape[1 + a], 0) // 2 * same
-        for a in (0, 1)
-    ]
-    return CheckedWindow(kernel, strides, dilation, (pads[0], pads[1]))
-
-
-def _starts(window: CheckedWindow, x: Shape, y: Shape) -> list[int]:
-    """The first element of the operand `x` that each pixel of `y` reads, padding cut off."""
-    (batches, rows, columns, _), (_, height, width, depth) = y, x
-    tops = [max(row * window.strides[0] - window.pads[0], 0) for row in range(rows)]
-    lefts = [max(column * window.strides[1] - window.pads[1], 0) for column in range(columns)]
-    return [((b * height + top) * width + left) * depth for b in range(batches) for top in tops for left in lefts]
-
-
-def _four(shape: tuple[int, ...]) -> Shape:
+def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """An image in NHWC."""
     batches, rows, columns, channels = shape
     return batches, rows, columns, channels
 
 
-def _window_pieces(operand: Shaped, result: Shaped, starts: list[int], *, by_channel: bool) -> Iterator[list[Piece]]:
-    (x, into), (y, out) = operand, result
-    channels, depth = y[3], x[3]
-    for pixel in reversed(range(len(starts))):
-        read, before = starts[pixel] * into, pixel * channels * out
-        if not by_channel:
-            yield [(before + (channels - 1) * out, read)]
-            continue
-        each = channels // depth  # results of one channel; the last of them is the one that matters
-        yield [(before + ((c + 1) * each - 1) * out, read + c * into) for c in {0, depth - 1}]
+def _least(written: IntArray, read: IntArray) -> int:
+    """The lead that all pieces need, by what is written before the last read of each, and the lowest read.
+
+    A piece may have several pairs, in any order, of which the lowest read counts for the pieces before it.
+    """
+    lowest = np.minimum.accumulate(read.min(axis=1)[::-1])[::-1]
+    needed = np.append(lowest[1:], _NEVER)
+    return max(0, int((written - np.minimum(read, needed[:, None])).max()))
 
 
-def _kernel(program: Program, step: Step) -> tuple[int, int] | None:
-    if step.kind.endswith("POOL_2D"):
-        return _number(step, "filter_height"), _number(step, "filter_width")
-    weights = program.values[step.inputs[1]] if len(step.inputs) > 1 and step.inputs[1] >= 0 else None
-    return (weights.shape[1], weights.shape[2]) if weights and len(weights.shape) == 4 else None
+def _starts(reads: OperandPlaces, result: tuple[int, ...]) -> IntArray | None:
+    """The first element of the operand that is read for each index of the result but the last one's, in order.
+
+    `_NEVER` where nothing is.
+    """
+    starts: IntArray = np.zeros(1, np.int64)
+    for axis, extent in enumerate(result[:-1]):
+        firsts = np.zeros(extent, np.int64)
+        for alongs, places, stride in zip(reads.axes, reads.shape, strides(reads.shape), strict=True):
+            for along in alongs:
+                if along.axis == axis:
+                    if len(along.taps[0]) != extent:
+                        return None
+                    taps = np.array([list(tap) for tap in along.taps])
+                    firsts += np.where((taps >= 0) & (taps < places), taps * stride, _NEVER).min(axis=0)
+        starts = (starts[:, None] + firsts).reshape(-1)
+    return np.minimum(starts, _NEVER)
+
+
+def _least_of_pixels(reads: OperandPlaces, starts: IntArray, x: Value, y: Value) -> int | None:
+    """Pieces of all channels of the result, each made of all channels of the operand or of one."""
+    channels, before = y.shape[-1], np.arange(len(starts)) * y.shape[-1]
+    if not reads.axes[-1]:
+        return _least((before + channels - 1)[:, None] * _width(y), starts[:, None] * _width(x))
+    depth = reads.shape[-1]
+    each = channels // depth  # results of one channel; the last of them is the one that matters
+    ends = np.array([0, depth - 1])
+    written, read = before[:, None] + (ends + 1) * each - 1, starts[:, None] + ends
+    return _least(written * _width(y), read * _width(x))
 
 
 def _number(step: Step, name: str) -> int:

@@ -11,9 +11,10 @@ import numpy as np
 
 from modelplan import _core
 from modelplan.checking.verifier.addresses import AddressLayout, Places, places_of
+from modelplan.checking.verifier.moves import all_moves
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.safe_overlap import may_overlap, operands_under_results
-from modelplan.checking.verifier.semantics import OPAQUE, all_moves, is_opaque
+from modelplan.checking.verifier.semantics import OPAQUE, is_opaque
 from modelplan.model import BoolArray, IntArray
 from modelplan.primitives.errors import BrokenPlanError
 

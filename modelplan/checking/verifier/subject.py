@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modelplan.checking.verifier.addresses import AddressLayout, Scratch
+from modelplan.checking.verifier.moves import moves_of
 from modelplan.checking.verifier.program import Program, Step, file_program, graph_program
 from modelplan.checking.verifier.safe_overlap import least_lead
-from modelplan.checking.verifier.semantics import is_opaque, may_overwrite, moves_of, overwritable_reads
+from modelplan.checking.verifier.semantics import is_opaque, may_overwrite, overwritable_reads
 from modelplan.model import BufferKind, Graph, Kind, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 from modelplan.primitives.units import steps_words

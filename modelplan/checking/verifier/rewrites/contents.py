@@ -22,6 +22,7 @@ EDGE = -1  #: beyond the border of an operand, where a kernel reads nothing
 UNWRITTEN = -2  #: whatever was in memory before
 _PADS = 1 << 33  #: elements of the code c, written by a PAD, have the symbol c - _PADS
 _WEIGHTS = 1 << 50  #: in a window, the weight w between the two rows before it is w - _WEIGHTS
+_OFFSETS = 1 << 58  #: in a window, the places c further than the one before it are c - _OFFSETS
 #: The base of a tensor into which nothing was written yet.
 NOTHING = -1
 
@@ -44,6 +45,11 @@ def is_padding(symbol: int) -> bool:
 def weight(share: int) -> int:
     """The mark, in a window, of a weight between rows in 1024ths."""
     return share - _WEIGHTS
+
+
+def offset(places: int) -> int:
+    """The mark, in a window, of so many places further along an axis that is followed by another index."""
+    return places - _OFFSETS
 
 
 def channel_mark(data: bytes) -> int:
@@ -365,6 +371,8 @@ def _word(symbol: int) -> str:
     if symbol >= 0:
         return str(symbol)
     words = {EDGE: "border", UNWRITTEN: "nothing written"}
+    if symbol < -_OFFSETS // 2:
+        return f"{symbol + _OFFSETS} further"
     if symbol < -_WEIGHTS // 2:
         return f"weight {symbol + _WEIGHTS}/1024"
     return words.get(symbol) or f"padding with {symbol + _PADS}"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from modelplan.checking.verifier.addresses import AddressLayout
 from modelplan.checking.verifier.cmsis_nn import EVERY_PATH, IM2COL_PIXELS
 from modelplan.checking.verifier.esp_nn import needed_multiple
+from modelplan.checking.verifier.moves import moves_of
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
 from modelplan.checking.verifier.rewrites.copy_order import PADS, Addresses, OrderedMove, in_order, meet, run_elements
@@ -26,7 +27,7 @@ from modelplan.checking.verifier.rewrites.needs import Mask, Masks, counting_ele
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.rewrites.running import Event, Trace
 from modelplan.checking.verifier.safe_overlap import may_overlap
-from modelplan.checking.verifier.semantics import RESHAPES, moves_of
+from modelplan.checking.verifier.semantics import RESHAPES
 from modelplan.checking.verifier.subject import Subject, offline_subject, online_subject
 from modelplan.runtimes.tflm import planner
 

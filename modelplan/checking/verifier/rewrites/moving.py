@@ -6,11 +6,13 @@ that is not a product of its axes, is left to the formulas of operators that com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from modelplan.checking.verifier.places import STEERING, OperandPlaces, Use, places_read
 from modelplan.checking.verifier.rewrites.contents import (
     NOTHING,
     UNWRITTEN,
@@ -22,7 +24,7 @@ from modelplan.checking.verifier.rewrites.contents import (
     padding,
     patched,
 )
-from modelplan.checking.verifier.rewrites.reading import Cell, Operation
+from modelplan.checking.verifier.rewrites.reading import Cell, Operation, use_of_operation
 from modelplan.checking.verifier.semantics import RESHAPES
 
 #: Places along an axis, in order.
@@ -64,12 +66,9 @@ class Given:
         return [int(v) for v in self.numbers.array.reshape(-1)]
 
 
-#: Operands without which these operators do not work.
-_LEAST_OPERANDS = {
-    "SLICE": 3, "STRIDED_SLICE": 4, "GATHER": 2, "PAD": 2, "PADV2": 3, "SPLIT": 2, "SPLIT_V": 3,
-    "DYNAMIC_UPDATE_SLICE": 3, "CONCATENATION": 1,
-}  # fmt: skip
-Mover = Callable[[Operation, Sequence[Given], Sequence[Cell]], Moved | None]
+#: Operators that move elements of the coding of their results, and those of them that leave some of a result free.
+_MOVERS = {"SLICE", "STRIDED_SLICE", "GATHER", "PAD", "PADV2", "CONCATENATION", "SPLIT", "SPLIT_V"}
+_PADS = {"PAD", "PADV2"}
 
 
 def moved(op: Operation, operands: Sequence[Given | None], outputs: Sequence[Cell]) -> Moved | None:
@@ -78,11 +77,94 @@ def moved(op: Operation, operands: Sequence[Given | None], outputs: Sequence[Cel
     Raises:
         Fault: it reads or writes outside of a tensor.
     """
-    mover = _MOVERS.get(op.kind)
     given = [x for x in operands if x is not None]
-    if mover is None or len(given) != len(operands) or len(given) < _LEAST_OPERANDS.get(op.kind, 1):
+    if not is_moving(op.kind) or len(given) != len(operands):
         return None
-    return mover(op, given, outputs)
+    if op.kind == "DYNAMIC_UPDATE_SLICE":
+        return _updated(op, given, outputs) if len(given) > 2 else None
+    known = [_known(op, given, outputs, output) for output in range(len(outputs))]
+    contents, copies = list[Content](), list[ElementCopy]()
+    for output, reads in enumerate(known):
+        content = _content(op, given, reads, outputs[output]) if reads else None
+        if content is None or reads is None:
+            return None
+        contents.append(content)
+        copies += (_copy(read, output) for read in reads)
+    return Moved(tuple(contents), tuple(copies))
+
+
+def _known(
+    op: Operation, given: Sequence[Given], outputs: Sequence[Cell], output: int
+) -> tuple[OperandPlaces, ...] | None:
+    """What is read for an output, axis by axis of the operands; None where the operator does more than move."""
+
+    def numbers(operand: int) -> list[int] | None:
+        return given[operand].integers if operand < len(given) else None
+
+    if op.option("FusedActivationFunction") or any(numbers(k) is None for k in STEERING.get(op.kind, ())):
+        return None
+    reads = places_read(use_of_operation(op, [x.cell for x in given], outputs, output, numbers))
+    if reads is None or any([along.axis for (along,) in read.axes] != [*range(len(read.axes))] for read in reads):
+        return None
+    first = [along.taps[0] for (along,) in reads[0].axes]
+    check_extents(op.label, [len(places) for places in first], outputs[output])
+    if any(given[read.operand].cell.coding != outputs[output].coding for read in reads):
+        return None
+    if len(reads) == 1 and op.kind not in _PADS:
+        _check_inside(op, given[reads[0].operand], first)
+    return reads
+
+
+def _check_inside(op: Operation, x: Given, places: Sequence[Sequence[int]]) -> None:
+    for axis, (at, extent) in enumerate(zip(places, x.content.shape, strict=True)):
+        if at and not (min(at) >= 0 and max(at) < extent):
+            raise Fault(
+                op.label, f"reads {min(at)} to {max(at)} along axis {axis} of {x.cell.label}, which has {extent}"
+            )
+
+
+def _content(op: Operation, given: Sequence[Given], reads: Sequence[OperandPlaces], output: Cell) -> Content | None:
+    """What stands in an output: at each index what an operand has at its place, or what pads."""
+    parts = [given[read.operand].content for read in reads]
+    fill = _fill(op, given) if op.kind in _PADS else UNWRITTEN
+    if op.kind == "CONCATENATION":
+        parts = _on_one_base(parts, op.option("Axis") % len(output.shape)) or []
+    if not parts or fill is None:
+        return None
+    rows = [[(part.axes[axis], read.axes[axis][0].taps[0]) for part, read in zip(parts, reads, strict=True)]
+            for axis in range(len(output.shape))]  # fmt: skip
+    axes = tuple(_symbols(row, fill) for row in rows)
+    if fill != UNWRITTEN and any(is_padding(symbol) and symbol != fill for axis in axes for symbol in set(axis)):
+        return None  # two paddings of different codes meet in a corner
+    return Content(_base_of(parts), axes)
+
+
+def _symbols(parts: Sequence[tuple[Axis, Sequence[int]]], fill: int) -> Axis:
+    """The symbols along an axis, of the operands one of which has the place."""
+    symbols = [fill] * len(parts[0][1])
+    for axis, places in parts:
+        for index, at in enumerate(places):
+            if 0 <= at < len(axis):
+                symbols[index] = axis[at]
+    return tuple(symbols)
+
+
+def _fill(op: Operation, given: Sequence[Given]) -> int | None:
+    """The symbol of what a padding writes; None where it is not known."""
+    pads = given[1].integers or []
+    if len(given) < 3:
+        return padding(given[0].cell.coding.zero) if op.kind == "PAD" and min(pads, default=0) >= 0 else None
+    code = _code(given[2])
+    return padding(code) if code is not None and min(pads, default=0) >= 0 else None
+
+
+def _copy(reads: OperandPlaces, output: int) -> ElementCopy:
+    rows = [
+        [(place, index) for index, place in enumerate(along.taps[0]) if 0 <= place < extent]
+        for (along,), extent in zip(reads.axes, reads.shape, strict=True)
+    ]
+    source, target = (tuple(tuple(pair[side] for pair in row) for row in rows) for side in (0, 1))
+    return ElementCopy(reads.operand, source, target, output)
 
 
 def _full(shape: Sequence[int]) -> tuple[Places, ...]:
@@ -96,102 +178,12 @@ def check_extents(where: str, extents: Sequence[int], output: Cell) -> None:
         raise Fault(where, f"makes {list(extents)} of {output.label}, whose shape in the file is {wanted}")
 
 
-def _block(op: Operation, x: Given, places: tuple[Places, ...], output: Cell) -> Moved | None:
-    """The block or the rows of an operand at `places`."""
-    if x.cell.coding != output.coding:
-        return None
-    for axis, (at, extent) in enumerate(zip(places, x.content.shape, strict=True)):
-        if at and not (min(at) >= 0 and max(at) < extent):
-            raise Fault(
-                op.label, f"reads {min(at)} to {max(at)} along axis {axis} of {x.cell.label}, which has {extent}"
-            )
-    axes = tuple(tuple(axis[i] for i in at) for axis, at in zip(x.content.axes, places, strict=True))
-    content = Content(x.content.base, axes)
-    return Moved((content,), (ElementCopy(0, places, _full(content.shape)),))
-
-
-def _sliced(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
-    x, begin, size = given[0], given[1].integers, given[2].integers
-    shape = x.content.shape
-    if begin is None or size is None or len(begin) != len(shape) or len(size) != len(shape):
-        return None
-    sizes = [n - b if s == -1 else s for n, b, s in zip(shape, begin, size, strict=True)]
-    check_extents(op.label, sizes, outputs[0])
-    return _block(op, x, tuple(tuple(range(b, b + s)) for b, s in zip(begin, sizes, strict=True)), outputs[0])
-
-
-def _strided(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
-    x, shape = given[0], given[0].content.shape
-    begin, end, step = (operand.integers for operand in given[1:4])
-    odd = any(op.option(name) for name in ("EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset"))
-    if begin is None or end is None or step is None or odd or not len(begin) == len(end) == len(step) == len(shape):
-        return None
-    if min(step) < 1:
-        return None
-    first, last = op.option("BeginMask"), op.option("EndMask")
-    places = tuple(
-        tuple(range(n))[None if first >> a & 1 else b : None if last >> a & 1 else e : s]
-        for a, (n, b, e, s) in enumerate(zip(shape, begin, end, step, strict=True))
-    )
-    return _block(op, x, places, outputs[0])
-
-
-def _gather(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
-    x, rank, at = given[0], len(given[0].content.shape), given[1].integers
-    if at is None or len(given[1].cell.shape) != 1 or op.option("BatchDims") or not rank:
-        return None
-    axis = op.option("Axis") % rank
-    return _block(op, x, (*_full(x.content.shape[:axis]), tuple(at), *_full(x.content.shape[axis + 1 :])), outputs[0])
-
-
-def _padded(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
-    x, pads, coding = given[0], given[1].integers, given[0].cell.coding
-    if pads is None or coding != outputs[0].coding or len(pads) != 2 * len(x.content.shape) or min(pads) < 0:
-        return None
-    code = coding.zero if len(given) < 3 else _code(given[2])
-    if code is None:
-        return None
-    extents = zip(x.content.shape, pads[::2], pads[1::2], strict=True)
-    check_extents(op.label, [n + before + after for n, before, after in extents], outputs[0])
-    fill = padding(code)
-    axes = tuple(
-        (fill,) * before + axis + (fill,) * after
-        for axis, before, after in zip(x.content.axes, pads[::2], pads[1::2], strict=True)
-    )
-    if any(is_padding(symbol) and symbol != fill for axis in axes for symbol in set(axis)):
-        return None  # two paddings of different codes meet in a corner
-    places = _full(x.content.shape)
-    target = tuple(tuple(i + before for i in at) for at, before in zip(places, pads[::2], strict=True))
-    return Moved((Content(x.content.base, axes),), (ElementCopy(0, places, target),))
-
-
 def _code(value: Given) -> int | None:
     """The element that PADV2 fills with, as a whole number of its bits."""
     data = value.cell.data
     if data is None or len(data) > 4:
         return None
     return int.from_bytes(data, "little", signed=True)
-
-
-def _joined(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
-    rank = len(given[0].content.shape)
-    if op.option("FusedActivationFunction") or not rank or any(x.cell.coding != outputs[0].coding for x in given):
-        return None
-    axis = op.option("Axis") % rank
-    if any(len(x.content.shape) != rank for x in given):
-        return None
-    contents = _on_one_base([x.content for x in given], axis)
-    if contents is None:
-        return None
-    axes = [*contents[0].axes]
-    axes[axis] = tuple(symbol for content in contents for symbol in content.axes[axis])
-    copies, start = [], 0
-    for i, content in enumerate(contents):
-        places, extent = _full(content.shape), content.shape[axis]
-        target = (*places[:axis], tuple(range(start, start + extent)), *places[axis + 1 :])
-        copies.append(ElementCopy(i, places, target))
-        start += extent
-    return Moved((Content(_base_of(contents), tuple(axes)),), tuple(copies))
 
 
 def _base_of(contents: Sequence[Content]) -> int:
@@ -212,29 +204,6 @@ def _on_one_base(contents: Sequence[Content], axis: int) -> list[Content] | None
             return None
         map_rows.append(content)
     return map_rows
-
-
-def _split(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
-    """SPLIT has its axis first, SPLIT_V data, sizes, axis."""
-    x, axes = (given[1], given[0].integers) if op.kind == "SPLIT" else (given[0], given[2].integers)
-    if (
-        not axes
-        or not x.content.shape
-        or any(x.cell.coding != y.coding or len(y.shape) != len(x.content.shape) for y in outputs)
-    ):
-        return None
-    axis, start = axes[0] % len(x.content.shape), 0
-    contents, copies = [], []
-    for number, y in enumerate(outputs):
-        places = list(_full(x.content.shape))
-        places[axis] = tuple(range(start, start + y.shape[axis]))
-        piece = _block(op, x, tuple(places), y)
-        if piece is None:
-            return None
-        contents.append(piece.contents[0])
-        copies.append(ElementCopy(1 if op.kind == "SPLIT" else 0, tuple(places), _full(y.shape), number))
-        start += y.shape[axis]
-    return Moved(tuple(contents), tuple(copies)) if start == x.content.shape[axis] else None
 
 
 def _updated(op: Operation, given: Sequence[Given], outputs: Sequence[Cell]) -> Moved | None:
@@ -270,32 +239,19 @@ def _with_rows(whole: Content, part: Content, axis: int, start: Sequence[int]) -
     return Content(_base_of(contents), (*contents[0].axes[:axis], rows, *contents[0].axes[axis + 1 :]))
 
 
-_MOVERS: dict[str, Mover] = {
-    "SLICE": _sliced,
-    "STRIDED_SLICE": _strided,
-    "GATHER": _gather,
-    "PAD": _padded,
-    "PADV2": _padded,
-    "CONCATENATION": _joined,
-    "SPLIT": _split,
-    "SPLIT_V": _split,
-    "DYNAMIC_UPDATE_SLICE": _updated,
-}
-
-
 def is_moving(kind: str) -> bool:
     """Whether an operator of this kind moves elements where its operands have the coding of its output."""
-    return kind in _MOVERS
+    return kind in _MOVERS or kind == "DYNAMIC_UPDATE_SLICE"
 
 
 def calculated(op: Operation, operands: Sequence[Numbers], output: Cell) -> Numbers | None:
     """The result of an operator on known numbers: counters, offsets out of tables, conditions."""
-    if op.option("FusedActivationFunction") or len(operands) < _LEAST_OPERANDS.get(op.kind, 1):
+    if op.option("FusedActivationFunction") or not operands:
         return None
     arrays = [x.array for x in operands]
-    if op.kind == "SLICE":
+    if op.kind == "SLICE" and len(arrays) > 2:
         return _table_rows(op, arrays, output)
-    if op.kind == "GATHER" and not op.option("Axis") and not op.option("BatchDims"):
+    if op.kind == "GATHER" and len(arrays) > 1 and not op.option("Axis") and not op.option("BatchDims"):
         table, at = arrays[0], arrays[1].astype(np.int64)
         if at.size and not (int(at.min()) >= 0 and int(at.max()) < len(table)):
             raise Fault(op.label, f"reads entries {at.min()} to {at.max()} of a table of {len(table)}")
@@ -311,17 +267,16 @@ def calculated(op: Operation, operands: Sequence[Numbers], output: Cell) -> Numb
     return None
 
 
-def _table_rows(
-    op: Operation, arrays: Sequence[np.ndarray[tuple[int, ...], np.dtype[np.generic]]], output: Cell
-) -> Numbers | None:
-    table, begin, size = arrays[0], arrays[1].reshape(-1), arrays[2].reshape(-1)
-    if len(begin) != table.ndim or len(size) != table.ndim:
+def _table_rows(op: Operation, arrays: Sequence[npt.NDArray[np.generic]], output: Cell) -> Numbers | None:
+    table, shapes = arrays[0], tuple(array.shape for array in arrays)
+    use = Use(op.kind, shapes, (output.shape,), lambda _: None, lambda k: arrays[k].reshape(-1).tolist())
+    rows = [along.taps[0] for read in places_read(use) or () for (along,) in read.axes]
+    if len(rows) != table.ndim:
         return None
-    ends = [n if s == -1 else b + s for n, b, s in zip(table.shape, begin.tolist(), size.tolist(), strict=True)]
-    if any(b < 0 or e > n for b, e, n in zip(begin.tolist(), ends, table.shape, strict=True)):
-        raise Fault(op.label, f"reads from entry {begin.tolist()} on, past the end of a table of {list(table.shape)}")
-    cut = table[tuple(slice(int(b), int(e)) for b, e in zip(begin, ends, strict=True))]
-    return Numbers(cut, output.coding.dtype)
+    if any(at and not 0 <= min(at) <= max(at) < n for at, n in zip(rows, table.shape, strict=True)):
+        begin = arrays[1].reshape(-1).tolist()
+        raise Fault(op.label, f"reads from entry {begin} on, past the end of a table of {list(table.shape)}")
+    return Numbers(table[np.ix_(*rows)], output.coding.dtype)
 
 
 _ARITHMETIC = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}

@@ -7,31 +7,31 @@ given; of what any other operator reads, and of what steers one (begins, indices
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import product
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.checking.verifier.moves import run_of
+from modelplan.checking.verifier.places import Along, OperandPlaces, places_read
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Places
-from modelplan.checking.verifier.rewrites.reading import Cell, Source
+from modelplan.checking.verifier.rewrites.reading import Cell, Source, use_of_operation
 from modelplan.checking.verifier.rewrites.running import Event, Trace
-from modelplan.checking.verifier.rewrites.windows import places_read
 
 #: For each element of a tensor whether it counts.
 Mask = npt.NDArray[np.bool_]
 #: For each operand of an event its mask, None where all elements count.
 Masks = tuple[Mask | None, ...]
 
-#: Element by element, of any value: no division, no root, no rounding of floats.
-_ELEMENTWISE = {
+#: Operators that run alike whatever they are given: no division, no root, no rounding of floats.
+_RUN_ALIKE = {
     "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU",
     "PRELU", "HARD_SWISH", "LOGISTIC", "TANH", "ABS", "NEG",
-}  # fmt: skip
-#: Operators with rows, and the operand that has them.
-_WINDOWS = {
-    "CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "MAX_POOL_2D": 0, "AVERAGE_POOL_2D": 0, "TRANSPOSE_CONV": 2,
-    "RESIZE_NEAREST_NEIGHBOR": 0, "RESIZE_BILINEAR": 0, "SPACE_TO_DEPTH": 0, "DEPTH_TO_SPACE": 0,
+    "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "TRANSPOSE_CONV", "RESIZE_NEAREST_NEIGHBOR",
+    "RESIZE_BILINEAR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "CONCATENATION", "PACK", "TRANSPOSE", "RESHAPE", "SQUEEZE",
+    "EXPAND_DIMS",
 }  # fmt: skip
 #: Types whose elements steer nothing.
 _DATA = {"int8", "uint8", "int16", "float32"}
@@ -78,10 +78,16 @@ class _Backwards:
         operands = [self.cells[x] for x, _ in event.reads]
         if event.copies:
             return _copied(event.copies, operands, results)
-        outputs, rule = [self.cells[y] for y, _ in event.writes], _RULES.get(event.op.kind)
-        if rule is None or len(results) != 1 or any(cell.coding.dtype not in _DATA for cell in outputs):
-            return [None] * len(operands)
-        return rule(event, operands, outputs[0], results[0])
+        masks, outputs = list[Mask | None]([None] * len(operands)), [self.cells[y] for y, _ in event.writes]
+        if event.op.kind not in _RUN_ALIKE or len(results) != 1 or min(event.op.inputs) < 0:
+            return masks
+        if any(cell.coding.dtype not in _DATA for cell in outputs):
+            return masks
+        for reads in places_read(use_of_operation(event.op, operands, outputs)) or ():
+            cell = operands[reads.operand]
+            if cell.coding.dtype in _DATA and cell.data is None:
+                masks[reads.operand] = elements_behind(reads, results[0]).reshape(cell.shape)
+        return masks
 
 
 def _copied(copies: Sequence[ElementCopy], operands: Sequence[Cell], results: Sequence[Mask]) -> list[Mask | None]:
@@ -108,55 +114,61 @@ def _index(places: Sequence[Places]) -> tuple[slice, ...] | tuple[npt.NDArray[np
     return np.ix_(*(np.array(at, dtype=np.intp) for at in places))
 
 
-def _windowed(event: Event, operands: Sequence[Cell], output: Cell, result: Mask) -> list[Mask | None]:
-    """Along batch, rows and columns what the windows read; all channels of it."""
-    masks: list[Mask | None] = [None] * len(operands)
-    data = _WINDOWS[event.op.kind]
-    read = places_read(event.op, operands, data, output) if all(t >= 0 for t in event.op.inputs[: data + 1]) else None
-    if read is None or operands[data].coding.dtype not in _DATA:
-        return masks
-    counting = result.any(axis=3).astype(np.float32)
-    for axis, windows in enumerate(read):
-        behind = np.zeros((len(windows), operands[data].shape[axis]), dtype=np.float32)
-        for row, places in enumerate(windows):
-            behind[row, [at for at in places if 0 <= at < behind.shape[1]]] = 1
-        counting = np.moveaxis(np.tensordot(counting, behind, (axis, 0)), -1, axis)
-    reached: Mask = np.asarray(counting > 0)
-    masks[data] = np.repeat(reached[..., None], operands[data].shape[3], axis=3)
-    return masks
+def elements_behind(reads: OperandPlaces, result: Mask) -> Mask:
+    """The elements of an operand of which elements of a result are made.
+
+    Cost: O(elements x extents), O(elements) where each is one element of the operand.
+    """
+    if result.size == prod(reads.shape) and run_of(reads, result.shape) == (0, 0, result.size):
+        return result.reshape(reads.shape)
+    mask = np.zeros(reads.shape, dtype=np.bool_)
+    if result.all():
+        mask[np.ix_(*(_reached(rows, extent) for rows, extent in zip(reads.axes, reads.shape, strict=True)))] = True
+        return mask
+    alongs = [along for rows in reads.axes for along in rows]
+    if all(reads.axes) and all(len(along.taps) == 1 for along in alongs):
+        return _elements_taken(reads, result)
+    followed = [along.axis for along in alongs if along.axis >= 0]
+    left = sorted(followed)
+    counting = result.any(axis=tuple(axis for axis in range(result.ndim) if axis not in left))
+    reached = np.transpose(counting, [left.index(axis) for axis in followed]).astype(np.float32)
+    for position, (rows, extent) in enumerate(zip(reads.axes, reads.shape, strict=True)):
+        if not rows or rows[0].axis < 0:
+            reached = np.expand_dims(reached, position)
+        elif rows[0].taps != (range(extent),):
+            behind = _places_behind(rows[0], extent)
+            reached = np.moveaxis(np.tensordot(reached, behind, (position, 0)), -1, position)
+    inside = (rows[0].taps[0][0] if rows and rows[0].axis < 0 else None for rows in reads.axes)
+    mask[tuple(slice(None) if at is None else slice(at, at + 1) for at in inside)] = reached > 0
+    return mask
 
 
-def _elementwise(_event: Event, operands: Sequence[Cell], _output: Cell, result: Mask) -> list[Mask | None]:
-    return [result if cell.shape == result.shape and cell.coding.dtype in _DATA else None for cell in operands]
+def _reached(rows: tuple[Along, ...], extent: int) -> list[int]:
+    """All places along an axis of an operand that are read for any index."""
+    if not rows:
+        return [*range(extent)]
+    sums = product(*({place for tap in along.taps for place in tap} for along in rows))
+    return sorted({at for row in sums if 0 <= (at := sum(row)) < extent})
 
 
-def _joined(event: Event, operands: Sequence[Cell], output: Cell, result: Mask) -> list[Mask | None]:
-    """A CONCATENATION of different maps."""
-    axis = event.op.option("Axis") % len(output.shape)
-    ends = np.cumsum([cell.shape[axis] for cell in operands])
-    return list(np.split(result, ends[:-1], axis=axis)) if ends[-1] == output.shape[axis] else [None] * len(operands)
+def _places_behind(along: Along, extent: int) -> npt.NDArray[np.float32]:
+    """For each index along an axis of the result 1 at the places that it reads."""
+    behind = np.zeros((len(along.taps[0]), extent), dtype=np.float32)
+    for tap in along.taps:
+        places = np.array(tap)
+        there = (places >= 0) & (places < extent)
+        behind[there, places[there]] = 1
+    return behind
 
 
-def _transposed(_event: Event, operands: Sequence[Cell], _output: Cell, result: Mask) -> list[Mask | None]:
-    masks: list[Mask | None] = [None] * len(operands)
-    data = operands[1].data if len(operands) == 2 else None
-    if data is not None and operands[1].coding.dtype == "int32":
-        order = np.frombuffer(data, np.int32)
-        if sorted(order) == list(range(result.ndim)):
-            masks[0] = np.transpose(result, np.argsort(order))
-    return masks
-
-
-def _reshaped(_event: Event, operands: Sequence[Cell], _output: Cell, result: Mask) -> list[Mask | None]:
-    same = prod(operands[0].shape) == result.size
-    return [result.reshape(operands[0].shape) if same else None, *[None] * (len(operands) - 1)]
-
-
-Rule = Callable[[Event, Sequence[Cell], Cell, Mask], list[Mask | None]]
-_RULES: dict[str, Rule] = {
-    **dict.fromkeys(_WINDOWS, _windowed),
-    **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    "CONCATENATION": _joined,
-    "TRANSPOSE": _transposed,
-    "RESHAPE": _reshaped,
-}
+def _elements_taken(reads: OperandPlaces, result: Mask) -> Mask:
+    """The elements of an operand at one place for each element of the result, or none."""
+    mask = np.zeros(reads.shape, dtype=np.bool_)
+    at, counts = [np.zeros((1,) * result.ndim, dtype=np.int64) for _ in reads.axes], result
+    for axis, (rows, extent) in enumerate(zip(reads.axes, reads.shape, strict=True)):
+        for along in rows:
+            places = np.array(along.taps[0]).reshape([-1 if k == along.axis else 1 for k in range(result.ndim)])
+            at[axis] = at[axis] + places
+        counts = counts & (at[axis] >= 0) & (at[axis] < extent)
+    mask[tuple(np.broadcast_to(places, result.shape)[counts] for places in at)] = True
+    return mask

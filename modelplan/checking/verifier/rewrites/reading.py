@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.checking.verifier.places import Use
+from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.runtimes.tflm.plan_metadata import MADE_FOR
@@ -100,6 +101,35 @@ class Source:
     name: str
     parts: tuple[SubgraphPart, ...]
     model: FileModel
+
+
+def use_of_operation(
+    op: Operation,
+    operands: Sequence[Cell | None],
+    outputs: Sequence[Cell],
+    output: int = 0,
+    numbers: Callable[[int], Sequence[int] | None] | None = None,
+) -> Use:
+    """An operator as the table of places is asked for it; `numbers` where those of constants are not all."""
+    options = dict(op.options)
+
+    def option(name: str) -> object:
+        value = options.get("".join(part.capitalize() for part in name.split("_")))
+        return PADDINGS.get(op.option("Padding")) if name == "padding" else value
+
+    def constant(operand: int) -> Sequence[int] | None:
+        return integers_of(operands[operand]) if operand < len(operands) else None
+
+    shapes, first = tuple(x.shape if x else None for x in operands), operands[0] if operands else None
+    results = tuple(y.shape for y in outputs)
+    return Use(op.kind, shapes, results, option, numbers or constant, output, first.coding.dtype if first else "")
+
+
+def integers_of(cell: Cell | None) -> list[int] | None:
+    """The whole numbers of a constant, None where it holds others or is none."""
+    if cell is None or cell.data is None or cell.coding.dtype not in ("int32", "int64"):
+        return None
+    return [int(n) for n in np.frombuffer(cell.data, NUMBERS[cell.coding.dtype])]
 
 
 def read_source(model: FileModel) -> Source:

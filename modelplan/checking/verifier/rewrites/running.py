@@ -27,9 +27,8 @@ from modelplan.checking.verifier.rewrites.contents import (
 from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, conversion_operation, twin_of
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, check_extents, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
-from modelplan.checking.verifier.rewrites.windows import WindowOperand, reshaped_groups, same_in_both, spread_of
-from modelplan.checking.verifier.safe_overlap import POINTWISE
-from modelplan.checking.verifier.semantics import RESHAPES
+from modelplan.checking.verifier.rewrites.windows import reshaped_groups, same_in_both, spread_of
+from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
 from modelplan.runtimes.tflm.kernels.custom import OPERATORS
 
 #: Most operators that a run may take, loops counted out.
@@ -357,14 +356,14 @@ class _Runner:
             return renamed
         order = self._order_of(op, given, output)
         if order is None:
-            return self._computed_as_is(op, where, given, output, position)
+            return self._computed_as_is(op, where, given, outputs, position)
         back = sorted(order, key=order.__getitem__)
         turned_back = [x and self._turned_back(x, back) for x in given]
         shape = tuple(output.shape[axis] for axis in back)
         if op.kind == "CONCATENATION":
             axis = order[op.option("Axis") % len(order)]
             op = replace(op, options=tuple((dict(op.options) | {"Axis": axis}).items()))
-        computed = self._computed_as_is(op, where, turned_back, replace(output, shape=shape), position)
+        computed = self._computed_as_is(op, where, turned_back, [replace(output, shape=shape)], 0)
         return self.catalogue.turned(computed, order)
 
     def _reshaped_turned(
@@ -383,7 +382,7 @@ class _Runner:
         content = self.catalogue.turned_back(x.content)
         back = Given(replace(x.cell, shape=content.shape), content)
         shaped = replace(op, options=(("NewShapeAsNumpy", shape),))
-        reshaped = self._computed_as_is(shaped, where, [back], replace(output, shape=shape), 0)
+        reshaped = self._computed_as_is(shaped, where, [back], [replace(output, shape=shape)], 0)
         return self.catalogue.turned(reshaped, [behind.index(axis) for axis in range(len(behind))])
 
     def _turned_back(self, x: Given, back: Sequence[int]) -> Given:
@@ -416,10 +415,9 @@ class _Runner:
         return self.catalogue.unturned(maps[0].content.base)[1]
 
     def _computed_as_is(
-        self, op: Operation, where: str, given: Sequence[Given | None], output: Cell, position: int
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell], position: int
     ) -> Content:
-        operands = [WindowOperand(x.cell, x.content) if x is not None else None for x in given]
-        spread = spread_of(op, operands, output)
+        output, spread = outputs[position], spread_of(op, given, outputs, position)
         if spread is None:
             raise unproved(op, "its rows are not known")
         options = [(f"option {name}", value) for name, value in same_in_both(op)]

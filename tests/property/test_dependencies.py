@@ -1,0 +1,89 @@
+"""Real kernels judge what both maps say that operators read: no element outside changes a result, and mutants are told.
+
+`modelplan.ops.access` computes for planning, `modelplan.checking.verifier.places` enumerates for proofs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from dependencies import Dependencies, all_measured, outside
+from shares import share
+
+from modelplan.checking.verifier.places import OperandPlaces
+from modelplan.ops.access import Reads
+from modelplan.runtimes.tflm.runner import installed
+
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.skipif(not installed(), reason="tflite-micro is not installed")
+
+
+@cache
+def measured() -> tuple[Dependencies, ...]:
+    """A model of every fourth kind and type with its dependencies, in long runs some of all."""
+    return tuple(all_measured(share(4), 11, part=4 // share(4)))
+
+
+def test_no_element_outside_of_a_map_changes_a_result() -> None:
+    wrong = [(found.name, found.operand, found.output, *outside(found)) for found in measured() if any(outside(found))]
+    assert wrong == []
+    assert sum(len(those) for found in measured() for _, those in found.pairs) > 2000
+
+
+def moved_spans(reads: Reads) -> Reads:
+    """Each index one place further along the last axis of several places that it follows."""
+    spans = list(reads.spans)
+    for axis in reversed(range(len(spans))):
+        span = spans[axis]
+        if span.axis >= 0 and reads.source[axis] > 1:
+            further = tuple((a + 1, b + 1) for a, b in span.table)
+            spans[axis] = span._replace(lo=span.lo + span.div, hi=span.hi + span.div, table=further)
+            break
+    return replace(reads, spans=tuple(spans))
+
+
+def moved_places(reads: OperandPlaces) -> OperandPlaces:
+    """The same of the verifier's."""
+    axes = list(reads.axes)
+    for axis in reversed(range(len(axes))):
+        if axes[axis] and axes[axis][0].axis >= 0 and reads.shape[axis] > 1:
+            first, *others = axes[axis]
+            taps = tuple(tuple(place + 1 for place in tap) for tap in first.taps)
+            axes[axis] = (first._replace(taps=taps), *others)
+            break
+    return reads._replace(axes=tuple(axes), linear=False)
+
+
+def told(change: dict[str, Callable[..., Any]], side: int, original: Callable[[Dependencies], bool]) -> Counter[str]:
+    """For each kind in how many of the measured maps that `original` says can be changed a pair lies outside then."""
+    counts = Counter[str]()
+    for found in measured():
+        if original(found):
+            counts[found.graph.ops[0].kind] += bool(outside(found, **change)[side])
+    return counts
+
+
+def changes(found: Dependencies, change: str) -> bool:
+    """Whether a change of the maps makes another one of it, of which something was measured."""
+    different = []
+
+    def noted(reads: Any) -> Any:
+        moved = {"planned": moved_spans, "proved": moved_places}[change](reads)
+        same = moved == reads._replace(linear=False) if change == "proved" else moved == reads
+        different.append(not same)
+        return reads
+
+    outside(found, **{change: noted})
+    return any(different)
+
+
+@pytest.mark.parametrize(("change", "mutant", "side"), [("planned", moved_spans, 0), ("proved", moved_places, 1)])
+def test_a_map_one_place_beside_is_told_for_every_kind(change: str, mutant: Callable[..., Any], side: int) -> None:
+    counts = told({change: mutant}, side, lambda found: changes(found, change))
+    assert len(counts) > 20
+    assert [kind for kind, count in counts.items() if not count] == []
