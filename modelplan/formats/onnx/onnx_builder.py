@@ -494,7 +494,7 @@ class GraphBuilder:
         if normalised := normalised_types(node, [self.types[i] if i >= 0 else None for i in inputs], version):
             return normalised
         if has_row(node, version):
-            return self._contributed(node, inputs, place)
+            return self.contributed(node, inputs, place)
         if node.domain not in PURE or version is None:
             return {}
         if not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
@@ -517,18 +517,21 @@ class GraphBuilder:
         first = self.types[inputs[0]] if inputs and inputs[0] >= 0 else None
         return pooled_types(node, first.shape if first is not None else None, known)
 
-    def _contributed(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
-        """The types of outputs of an operator that ONNX Runtime adds."""
+    def typed(self, node: NodeProto, inputs: tuple[int, ...]) -> TypedNode:
+        """A node with what is known of its operands."""
         if self.blocked is None:
             self.blocked = blocked_weights(self.proto)
-        typed = TypedNode(
+        return TypedNode(
             node,
             tuple(self.types[i] if i >= 0 else None for i in inputs),
             lambda operand: self.value(inputs[operand]) if operand < len(inputs) and inputs[operand] >= 0 else None,
             self.blocked.get(node.output[0]) if node.output else None,
         )
+
+    def contributed(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
+        """The types of outputs of an operator that ONNX Runtime adds."""
         try:
-            return contributed(typed)
+            return contributed(self.typed(node, inputs))
         except refusals() as problem:
             raise ImpossibleError(f"{place}: {plain(problem)}") from None
 
