@@ -52,14 +52,17 @@ def with_own_dequantized(graph: Graph, extents: Extents = NUMBERS) -> tuple[Grap
         op = ops[index]
         if not op.kind.endswith("DequantizeLinear"):
             continue
-        [made] = op.outputs
+        [floats] = op.outputs
         edges = [
-            (reader, place) for reader in graph.readers[made] for place, t in enumerate(ops[reader].inputs) if t == made
+            (reader, place)
+            for reader in graph.readers[floats]
+            for place, t in enumerate(ops[reader].inputs)
+            if t == floats
         ]
-        for copy, (reader, place) in enumerate(edges[made not in graph.outputs :], 1):
-            tensors.append(replace(tensors[made], name=f"{tensors[made].name}/{copy}"))
-            if made in known:
-                known[len(tensors) - 1] = known[made]
+        for copy, (reader, place) in enumerate(edges[floats not in graph.outputs :], 1):
+            tensors.append(replace(tensors[floats], name=f"{tensors[floats].name}/{copy}"))
+            if floats in known:
+                known[len(tensors) - 1] = known[floats]
             inputs = list(ops[reader].inputs)
             inputs[place] = len(tensors) - 1
             ops[reader] = replace(ops[reader], inputs=tuple(inputs))

@@ -837,7 +837,7 @@ def _of_tokens(sizes: dict[str, int], **attributes: Any) -> dict[str, Any]:
 
 def _beams(draw: Draw) -> Drawn:
     sizes, prompt = _sizes(draw), draw.n(1, 5)
-    attributes = _of_tokens(sizes, decoder=searching.alone(**sizes), **draw.one({}, {"vocab_size": 5}))
+    attributes = _of_tokens(sizes, decoder=searching.decoder_alone(**sizes), **draw.one({}, {"vocab_size": 5}))
     operands = [draw.ids(5, draw.n(1, 3), prompt), *_numbers(draw, prompt)]
     return Drawn("BeamSearch", operands, attributes, draw.n(1, 3), _NUMBERS, floats=frozenset({1, 2}))
 
@@ -846,7 +846,7 @@ def _beams_behind_encoder(draw: Draw) -> Drawn:
     sizes, begins = _sizes(draw), bool(draw.n(0, 1))
     bodies = {
         "encoder": searching.encoder(**sizes, begins=begins, sound=False),
-        "decoder": searching.behind_encoder(**sizes, masked=True, hidden=begins and bool(draw.n(0, 1))),
+        "decoder": searching.decoder_behind_encoder(**sizes, masked=True, hidden=begins and bool(draw.n(0, 1))),
     }
     attributes = _of_tokens(sizes, model_type=1, decoder_start_token_id=0, **bodies)
     operands = [draw.ids(5, draw.n(1, 3), draw.n(1, 5)), *_numbers(draw, 2)]
@@ -857,7 +857,7 @@ def _beams_of_sound(draw: Draw) -> Drawn:
     sizes, batch, start = _sizes(draw), draw.n(1, 3), draw.n(0, 3)
     bodies = {
         "encoder": searching.encoder(**sizes, begins=True, sound=True),
-        "decoder": searching.behind_encoder(**sizes, masked=False, hidden=bool(draw.n(0, 1))),
+        "decoder": searching.decoder_behind_encoder(**sizes, masked=False, hidden=bool(draw.n(0, 1))),
     }
     attributes = _of_tokens(sizes, decoder_start_token_id=0, no_speech_token_id=1, **bodies)
     begun = [None] * 3 + [draw.ids(5, batch, start)] if start else []
@@ -871,7 +871,7 @@ def _beams_of_sound(draw: Draw) -> Drawn:
 def _greedy(kind: str, **attributes: Any) -> Callable[[Draw], Drawn]:
     def made(draw: Draw) -> Drawn:
         sizes, prompt = _sizes(draw), draw.n(1, 5)
-        own = _of_tokens(sizes, decoder=searching.alone(**sizes), **attributes)
+        own = _of_tokens(sizes, decoder=searching.decoder_alone(**sizes), **attributes)
         length, least, *_, one = _numbers(draw, prompt)
         return Drawn(kind, [draw.ids(5, draw.n(1, 3), prompt), length, least, one], own, fixed=_NUMBERS)
 

@@ -50,7 +50,7 @@ class _Body:
         return helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, self.constants)
 
 
-def alone(words: int, heads: int, size: int, layers: int) -> Any:
+def decoder_alone(words: int, heads: int, size: int, layers: int) -> Any:
     """A decoder without an encoder; its symbols are those of no graph around it."""
     body = _Body("decoder", words, heads, size)
     for name, length in (("input_ids", "sequence"), ("position_ids", "sequence"), ("attention_mask", "all")):
@@ -96,7 +96,7 @@ def _give(body: _Body, source: str, kind: str, length: str, layers: int) -> None
         body.gives(name, "batch", body.heads, length, body.size)
 
 
-def behind_encoder(words: int, heads: int, size: int, layers: int, *, masked: bool, hidden: bool) -> Any:
+def decoder_behind_encoder(words: int, heads: int, size: int, layers: int, *, masked: bool, hidden: bool) -> Any:
     """A decoder behind an encoder, with the encoder's mask and its states if wanted."""
     body = _Body("decoder", words, heads, size)
     body.takes("input_ids", INT32, "batch", 1)

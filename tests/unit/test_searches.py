@@ -54,7 +54,7 @@ def test_bodies_are_planned_as_they_run_first_and_last(draw: Callable[[Any], add
 
 def greedy(prompt: int | str = "sequence", length: int | None = 12, decoder: Any = None, **attributes: Any) -> Any:
     """A search whose greatest length is a constant, or an input."""
-    body = decoder or searching.alone(WORDS, 2, 4, 1)
+    body = decoder or searching.decoder_alone(WORDS, 2, 4, 1)
     ids = helper.make_tensor_value_info("ids", searching.INT32, ["batch", prompt])
     inputs, constants = [ids], []
     if length is None:
@@ -97,13 +97,13 @@ def _renamed(graph: Any, old: str, new: str) -> Any:
 
 def _forgetful() -> Any:
     """A decoder that gives back nothing of what it kept."""
-    body = _renamed(searching.alone(WORDS, 2, 4, 1), "present_0", "kept")
+    body = _renamed(searching.decoder_alone(WORDS, 2, 4, 1), "present_0", "kept")
     body.node.append(helper.make_node("Identity", ["both"], ["present_0"]))
     return body
 
 
 def _of_two_inputs() -> Any:
-    body = searching.alone(WORDS, 2, 4, 1)
+    body = searching.decoder_alone(WORDS, 2, 4, 1)
     del body.input[1:3]
     return body
 
@@ -124,7 +124,7 @@ def test_what_no_session_runs_is_refused_by_name(tmp_path: Path, changes: dict[s
 
 
 def test_a_decoder_that_reads_all_tokens_each_time_is_refused(tmp_path: Path) -> None:
-    drawn = next(made for made in (draw(added.Draw(0)) for draw in DRAWS) if made.attributes.get("model_type") == 1)
+    drawn = next(drawn for drawn in (draw(added.Draw(0)) for draw in DRAWS) if drawn.attributes.get("model_type") == 1)
     drawn.attributes["decoder"].input[0].type.tensor_type.shape.dim[1].dim_param = "sequence"
     with pytest.raises(ModelError, match=r"reads all tokens each time; export its input 'input_ids' as \[batch, 1\]"):
         read(tmp_path, added.model(drawn))
@@ -142,7 +142,7 @@ def test_a_run_that_ends_early_is_not_taken_for_the_planned_one(tmp_path: Path) 
 def test_a_session_is_measured_where_its_sequences_are_whole(tmp_path: Path, end: int | None) -> None:
     """A word that no table has never comes; a decoder that knows only one ends at once."""
     pytest.importorskip("onnxruntime")
-    decoder = searching.alone(WORDS, 2, 4, 1)
+    decoder = searching.decoder_alone(WORDS, 2, 4, 1)
     if end is None:
         words = next(tensor for tensor in decoder.initializer if tensor.name == "decoder_words")
         only = np.zeros((8, WORDS), np.float32)

@@ -141,8 +141,8 @@ def sequence_scores(typed: TypedNode) -> Shape:
 def token_scores(typed: TypedNode) -> Shape:
     """A number for each word of the vocabulary, at each token that is found, for each sequence that is followed."""
     search = search_of(typed)
-    found = plus(search.length, -search.prompt if isinstance(search.prompt, int) else None)
-    return found, search.batch, search.beams, _vocabulary(typed)
+    later = plus(search.length, -search.prompt if isinstance(search.prompt, int) else None)
+    return later, search.batch, search.beams, _vocabulary(typed)
 
 
 def _vocabulary(typed: TypedNode) -> Extent:

@@ -136,8 +136,8 @@ def _shares(body: GraphProto, behind: int) -> bool:
 
 def _of_shared(body: GraphProto, search: SearchSizes, first: int) -> list[Type]:
     """The inputs that follow where past and present share their memory: lengths, and how beams go on."""
-    one = tensor_type(INT32, (1,))
-    return [one, one, tensor_type(INT32, (search.batch, search.beams, search.length))][: len(body.input) - first]
+    single = tensor_type(INT32, (1,))
+    return [single, single, tensor_type(INT32, (search.batch, search.beams, search.length))][: len(body.input) - first]
 
 
 def _tokens(rows: Extent, tokens: Extent) -> Type:

@@ -89,8 +89,8 @@ def _ends(graph: Graph, op: Op) -> Iterator[tuple[str, tuple[int, int]]]:
     """
     beamed, number = op.kind in _BEAMED, op.attribute("pad_token_id")
     if (beamed or op.kind in _GREEDY) and op.outputs[0] >= 0 and isinstance(number, int):
-        found, prompt = graph.tensors[op.outputs[0]], graph.tensors[op.inputs[0]].shape
-        yield found.name, (number, found.shape[-1] - 1 if beamed else prompt[1])
+        tokens, prompt = graph.tensors[op.outputs[0]], graph.tensors[op.inputs[0]].shape
+        yield tokens.name, (number, tokens.shape[-1] - 1 if beamed else prompt[1])
 
 
 def most_alive(graph: Graph) -> int:
