@@ -20,6 +20,7 @@ from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
 from modelplan.formats.onnx.onnx_pools import pooled_types
+from modelplan.formats.onnx.onnx_reachable import beyond, has_limits, unequal
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import (
     Extent,
@@ -369,6 +370,8 @@ class GraphBuilder:
         )
         if follows:
             self.unsure.update(outputs)
+        elif has_limits(node):
+            self._check_reach(node, inputs, outputs, place)
         if self._is_steady(node, inputs):
             self.steady.update(outputs)
             self.sources.update(dict.fromkeys(outputs, _Source(node, inputs, outputs)))
@@ -554,6 +557,26 @@ class GraphBuilder:
         amounts, axes = lists.get(1, attributes.get("pads", ())), lists.get(3, range(len(shape)))
         if isinstance(amounts, (list, tuple)) and (problem := _mirrored_beyond(shape, axes, amounts)):
             raise ImpossibleError(f"{place}: {problem}")
+
+    def _check_reach(self, node: NodeProto, inputs: tuple[int, ...], outputs: tuple[int, ...], place: str) -> None:
+        """Refuses extents that no values make: those of an output that the caller states, or that a value decides."""
+        typed, dims = self.typed(node, inputs), self.model.dims
+        of_file = {name for name, claim in self.claims.items() if not claim.is_open and name not in dims.shapes}
+        names = ["" if name in of_file else name for name in node.output]
+        shapes = [self.types[t].extents if name else None for name, t in zip(names, outputs, strict=True)]
+        if (further := beyond(typed, shapes)) and self._is_exact(names[further[0]], further[1]):
+            number, axis, most = further
+            there = f"{most} along axis {axis}" if most else f"nothing along axis {axis}"
+            shape = f"{names[number]!r} would be {list(shapes[number] or ())}"
+            raise ImpossibleError(f"{place}: {shape}; with operands like these it has at most {there}")
+        exact = not dims.bounds and not self.model.largest
+        if exact and shapes[0] is not None and (wrong := unequal(typed, shapes[0])):
+            raise ImpossibleError(f"{place}: {names[0]!r} would be {list(shapes[0])}: {wrong}")
+
+    def _is_exact(self, name: str, axis: int) -> bool:
+        """Whether an extent is that of the run which is planned, not one above it."""
+        dims, symbol = self.model.dims, f"{name}:{axis}"
+        return not dims.bounds or name in dims.shapes or (symbol in dims.extents and symbol not in dims.bounds)
 
     def _completed(
         self, node: NodeProto, inputs: tuple[int, ...], types: dict[str, Type], version: int

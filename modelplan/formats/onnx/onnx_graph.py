@@ -58,7 +58,7 @@ def read(path: Path, dims: Dims) -> Graph:
         message, values = _open_message(path, problem, dims)
         raise OpenModelError(f"{path}: {message}", values) from None
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
-        given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
+        given = f"with {dims.options()}: " if dims.options() else ""
         line = " ".join(str(problem).split())[:2000] or type(problem).__name__
         kind = UntypedModelError if isinstance(problem, UntypedError) else ModelError
         raise kind(f"{path}: {given}{line}") from None
