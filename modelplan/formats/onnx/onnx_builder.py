@@ -370,7 +370,7 @@ class GraphBuilder:
         )
         if follows:
             self.unsure.update(outputs)
-        elif has_limits(node):
+        elif has_limits(node) and (self.model.dims.values or any(known and known.is_open for known in types)):
             self._check_reach(node, inputs, outputs, place)
         if self._is_steady(node, inputs):
             self.steady.update(outputs)
@@ -559,7 +559,7 @@ class GraphBuilder:
             raise ImpossibleError(f"{place}: {problem}")
 
     def _check_reach(self, node: NodeProto, inputs: tuple[int, ...], outputs: tuple[int, ...], place: str) -> None:
-        """Refuses extents that no values make: those of an output that the caller states, or that a value decides."""
+        """Refuses extents that no values make: those of an output that the caller states, or gives values for."""
         typed, dims = self.typed(node, inputs), self.model.dims
         of_file = {name for name, claim in self.claims.items() if not claim.is_open and name not in dims.shapes}
         names = ["" if name in of_file else name for name in node.output]
