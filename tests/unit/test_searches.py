@@ -52,10 +52,11 @@ def test_bodies_are_planned_as_they_run_first_and_last(draw: Callable[[Any], add
         assert sorted(ran[len(ran) - len(last) :]) == sorted(last), seed
 
 
-def greedy(prompt: int | str = "sequence", length: int | None = 12, decoder: Any = None, **attributes: Any) -> Any:
-    """A search whose greatest length is a constant, or an input."""
+def greedy(length: int | None = 12, decoder: Any = None, axes: int = 2, **attributes: Any) -> Any:
+    """A search whose greatest length is a constant, or an input; `decoder` 1 is none."""
     body = decoder or searching.decoder_alone(WORDS, 2, 4, 1)
-    ids = helper.make_tensor_value_info("ids", searching.INT32, ["batch", prompt])
+    extents: list[int | str] = ["batch", "sequence", 7]
+    ids = helper.make_tensor_value_info("ids", searching.INT32, extents[:axes])
     inputs, constants = [ids], []
     if length is None:
         inputs.append(helper.make_tensor_value_info("longest", searching.INT32, [1]))
@@ -73,7 +74,18 @@ def test_a_length_that_no_constant_tells_is_asked_for(tmp_path: Path) -> None:
         read(tmp_path, greedy(length=None), "batch=2", "sequence=3")
     graph = read(tmp_path, greedy(length=None), "batch=2", "sequence=3", values=("longest=30",))
     assert graph.tensors[graph.outputs[0]].shape == (2, 30)
-    assert graph.tensors[graph.ops[0].subgraphs[-1].inputs[0]] is not None
+    past = graph.ops[0].subgraphs[-1]
+    assert past.tensors[past.inputs[3]].shape == (2, 2, 2, 28, 4)
+
+
+def test_a_length_that_is_computed_is_asked_for_by_the_inputs_that_it_comes_from(tmp_path: Path) -> None:
+    model = greedy(length=None)
+    model.graph.input[1].name = "half"
+    model.graph.node.insert(0, helper.make_node("Add", ["half", "half"], ["longest"]))
+    with pytest.raises(ModelError, match=r"'longest', which a run decides; .* --value of the inputs that they are"):
+        read(tmp_path, model, "batch=2", "sequence=3")
+    graph = read(tmp_path, model, "batch=2", "sequence=3", values=("half=15",))
+    assert graph.tensors[graph.outputs[0]].shape == (2, 30)
 
 
 def test_open_extents_are_asked_for_once_and_not_those_of_bodies(tmp_path: Path) -> None:
@@ -114,6 +126,8 @@ def _of_two_inputs() -> Any:
         ({"length": 3}, "max_length is 3, expected more than the 3 tokens"),
         ({"length": 5000}, "max_length is 5000, expected 1 to 4096"),
         ({"model_type": 1}, "model_type 1: sessions have no such search with an encoder"),
+        ({"axes": 3}, "its first operand has 3 axes, expected 2"),
+        ({"decoder": 1}, "found no body 'decoder'"),
         ({"decoder": _forgetful()}, "the body's output 'present_0' is .*, expected 11 along axis 3"),
         ({"decoder": _of_two_inputs()}, "the body takes 2 inputs, expected"),
     ],

@@ -21,6 +21,7 @@ from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
 from modelplan.formats.onnx.onnx_pools import pooled_types
 from modelplan.formats.onnx.onnx_reachable import beyond, has_limits, unequal
+from modelplan.formats.onnx.onnx_search import is_search
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import (
     Extent,
@@ -354,7 +355,7 @@ class GraphBuilder:
     def _node(self, node: NodeProto, place: str) -> None:
         self.model.walked.add("operators")
         inputs = tuple(self.find(name, place) if name else -1 for name in node.input)
-        if bodies_of(node):
+        if bodies_of(node) or is_search(node):
             self.model.add_control(self, node, inputs, place)
             return
         follows = self.follows(inputs)

@@ -9,6 +9,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
+from modelplan.formats.dims import value_option
 from modelplan.formats.onnx import onnx_search as search
 from modelplan.formats.onnx import onnx_search_bodies as bodies
 from modelplan.formats.onnx.onnx_builder import GraphBuilder
@@ -307,8 +308,7 @@ def _without(known: Type, axis: int, place: str) -> Type:
 def _add_search(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
     typed = builder.typed(node, inputs)
     if missing := search.undecided(typed):
-        values = " ".join(f"--value {name}=N" for name in missing)
-        raise ValueError(f"{place}: found no numbers for {', '.join(map(repr, missing))}, which sizes follow; {values}")
+        raise ValueError(f"{place}: {_undecided(builder, missing)}")
     known = builder.contributed(node, inputs, place)
     children: list[tuple[GraphBuilder, Graph]] = []
     if not builder.follows(inputs):
@@ -319,6 +319,15 @@ def _add_search(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...],
         builder.model.largest = True
         builder.model.remarks.append(f"{place}: planned for all {search.search_of(typed).length} tokens")
     _finish(builder, node, inputs, [known.get(name) for name in node.output], children, place)
+
+
+def _undecided(builder: GraphBuilder, names: Sequence[str]) -> str:
+    """That sizes follow from operands of which no constant is known, and how these are given."""
+    inputs = {value.name for value in builder.proto.input} if builder.parent is None else set()
+    options = [value_option(name, "N") for name in names if name in inputs]
+    inner = ["--value of the inputs that they are computed from"] if len(options) < len(names) else []
+    start = f"its sizes follow from {', '.join(map(repr, names))}, which a run decides"
+    return f"{start}; it is planned with {' '.join((*options, *inner))}"
 
 
 def _searching(builder: GraphBuilder, typed: TypedNode, place: str) -> list[tuple[GraphBuilder, Graph]]:

@@ -91,7 +91,10 @@ def search_of(typed: TypedNode) -> SearchSizes:
     beamed, kind = is_beamed(typed), _model_type(typed)
     if kind != _DECODER and not beamed:
         raise ValueError(f"model_type {kind}: sessions have no such search with an encoder")
-    ids = typed.of_rank(0, 3 if kind == _WHISPER else 2)
+    rank = 3 if kind == _WHISPER else 2
+    ids = typed.of_rank(0, rank)
+    if len(typed.shape(0) or ids) != rank:
+        raise ValueError(f"its first operand has {len(typed.shape(0) or ())} axes, expected {rank}")
     prompt = ids[1] if kind == _DECODER else at(typed, _START, 1) if kind == _WHISPER and typed.has(_START) else 1
     length = number_of(typed, _LENGTH, _MOST_TOKENS)
     beams, kept = (number_of(typed, place, 1) if beamed else 1 for place in (_BEAMS, _KEPT))
