@@ -137,6 +137,13 @@ def test_what_no_session_runs_is_refused_by_name(tmp_path: Path, changes: dict[s
         read(tmp_path, greedy(**changes), "batch=2", "sequence=3")
 
 
+def test_a_search_without_its_first_operand_is_refused(tmp_path: Path) -> None:
+    model = greedy()
+    model.graph.node[0].input[0] = ""
+    with pytest.raises(ModelError, match="node 0 GreedySearch 'one': found no first operand"):
+        read(tmp_path, model)
+
+
 def test_a_decoder_that_reads_all_tokens_each_time_is_refused(tmp_path: Path) -> None:
     drawn = next(drawn for drawn in (draw(added.Draw(0)) for draw in DRAWS) if drawn.attributes.get("model_type") == 1)
     drawn.attributes["decoder"].input[0].type.tensor_type.shape.dim[1].dim_param = "sequence"

@@ -91,6 +91,8 @@ def search_of(typed: TypedNode) -> SearchSizes:
     beamed, kind = is_beamed(typed), _model_type(typed)
     if kind != _DECODER and not beamed:
         raise ValueError(f"model_type {kind}: sessions have no such search with an encoder")
+    if not typed.has(0):
+        raise ValueError("found no first operand")
     rank = 3 if kind == _WHISPER else 2
     ids = typed.of_rank(0, rank)
     if len(typed.shape(0) or ids) != rank:

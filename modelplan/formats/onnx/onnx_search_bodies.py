@@ -30,9 +30,9 @@ def encoder_feeds(body: GraphProto, typed: TypedNode, search: SearchSizes) -> li
     Raises:
         ValueError: it takes others.
     """
-    first = typed.types[0]
-    assert first is not None, "a search whose operand is not known has no bodies"
-    start = _tokens(search.batch, search.prompt)
+    first, start = typed.types[0], _tokens(search.batch, search.prompt)
+    if first is None:
+        raise ValueError("found no first operand")
     if reads_sound(typed):
         return _as_many(body, [first, start])
     feeds = [first, tensor_type(INT32, first.shape), start]
@@ -77,8 +77,8 @@ def decoder_behind_encoder(
         ValueError: it takes others, or the encoder gives too little.
     """
     layers, names = (len(body.output) - 1) // 2, [value.name for value in body.input]
-    if len(encoded) < 2 * layers:
-        raise ValueError(f"the encoder gives {len(encoded)} values, expected {2 * layers} or more")
+    if len(encoded) < max(2 * layers, 2):
+        raise ValueError(f"the encoder gives {len(encoded)} values, expected {max(2 * layers, 2)} or more")
     if (_declared(body, 0).shape or ())[1:] != (1,):
         raise ValueError(f"the decoder reads all tokens each time; export its input {names[0]!r} as [batch, 1]")
     feeds = [_tokens(search.rows, 1)]
