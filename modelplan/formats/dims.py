@@ -58,9 +58,9 @@ def shape_option(name: str, shape: Sequence[int | str]) -> str:
     return f"--shape {shlex.quote(f'{name}={extents}')}"
 
 
-def value_option(name: str, numbers: Sequence[float]) -> str:
+def value_option(name: str, numbers: Sequence[float] | str) -> str:
     """The option that gives an input its value, quoted for a shell."""
-    given = ",".join(f"{number:g}" for number in numbers)
+    given = numbers if isinstance(numbers, str) else ",".join(f"{number:g}" for number in numbers)
     return f"--value {shlex.quote(f'{name}={given}')}"
 
 

@@ -28,6 +28,7 @@ Constant ConstantOfShape EyeLike Range MelWeightMatrix HannWindow HammingWindow 
 _RANDOM = "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial"
 _SHAPES = "Shape Size OptionalHasElement SequenceLength"
 _CONTROL = "If Loop Scan SequenceMap"
+_SEARCHES = "BeamSearch GreedySearch Sampling WhisperBeamSearch"
 _STATE = "SequenceAt SequenceInsert SequenceErase SequenceEmpty SequenceConstruct SplitToSequence ConcatFromSequence"
 _UNARY = """
 Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
@@ -127,6 +128,7 @@ OPERATORS: dict[str, OpFacts] = {
     **{f"ai.onnx.ml.{name}": OpFacts() for name in _ML.split()},
     **{f"ai.onnx.preview.training.{name}": OpFacts() for name in _TRAINING.split()},
     "ai.onnx.preview.FlexAttention": OpFacts("control"),
+    **{f"com.microsoft.{name}": OpFacts("control", effects=True) for name in _SEARCHES.split()},
     **{f"com.microsoft.{name}": OpFacts("elementwise", overwrite=(3,))
        for name in ("FusedConv", "NhwcFusedConv", "nchwc.Conv")},
     **{f"com.microsoft.{name}": _variadic for name in ("BiasGelu", "FastGelu", "QuickGelu")},

@@ -367,4 +367,20 @@ def packed_in_arena(graph: Graph) -> list[int]:
 
     Other kernels keep theirs apart from the arena.
     """
-    return [graph.tensors[op.inputs[1]].nbytes for op in graph.ops if op.kind == "ConvTranspose"]
+    return [size for op in graph.ops if (size := _packed_bytes(graph, op))]
+
+
+def _packed_bytes(graph: Graph, op: Op) -> int:
+    """The weights of an operator in its own order, in an arena; of a QLinearConv in blocks of filters.
+
+    Source: onnxruntime, core/mlas/lib/convsym.cpp MlasConvSymPackWSize, with the kernels for x86-64.
+    """
+    if op.kind == "ConvTranspose":
+        return graph.tensors[op.inputs[1]].nbytes
+    if op.kind != "QLinearConv":
+        return 0
+    filters, *window = graph.tensors[op.inputs[3]].shape
+    if not _is_symmetric(graph, op, (filters, *window)):
+        return 0
+    blocks = -(-filters // _LEAST_CHANNELS) * _LEAST_CHANNELS
+    return _rounded(blocks * prod(window))

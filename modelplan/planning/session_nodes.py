@@ -52,17 +52,17 @@ def with_own_dequantized(graph: Graph, extents: Extents = NUMBERS) -> tuple[Grap
         op = ops[index]
         if not op.kind.endswith("DequantizeLinear"):
             continue
-        [values] = op.outputs
+        [floats] = op.outputs
         edges = [
             (reader, place)
-            for reader in graph.readers[values]
+            for reader in graph.readers[floats]
             for place, t in enumerate(ops[reader].inputs)
-            if t == values
+            if t == floats
         ]
-        for copy, (reader, place) in enumerate(edges[values not in graph.outputs :], 1):
-            tensors.append(replace(tensors[values], name=f"{tensors[values].name}/{copy}"))
-            if values in known:
-                known[len(tensors) - 1] = known[values]
+        for copy, (reader, place) in enumerate(edges[floats not in graph.outputs :], 1):
+            tensors.append(replace(tensors[floats], name=f"{tensors[floats].name}/{copy}"))
+            if floats in known:
+                known[len(tensors) - 1] = known[floats]
             inputs = list(ops[reader].inputs)
             inputs[place] = len(tensors) - 1
             ops[reader] = replace(ops[reader], inputs=tuple(inputs))

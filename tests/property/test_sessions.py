@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from modelplan.formats import load_as_run
 from modelplan.planning.session_blocks import session_peak, unknown_kernels
 from modelplan.planning.session_heap import predicted_heap
+from modelplan.planning.session_nodes import with_own_dequantized
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure_each
@@ -40,7 +41,7 @@ def check_near(expected: int, measured: int, settings: str) -> None:
 def check(path: Path, dims: tuple[str, ...] = ()) -> None:
     graph = load_as_run(path, dims)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    extents = session_extents(str(path), graph)
+    graph, extents = with_own_dequantized(graph, session_extents(str(path), graph))
     for one, found in zip(SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40)), strict=True):
         need = predicted_heap(
             graph, ORT, arena=one.arena != "off", pattern=one.pattern, extents=extents, keep_outputs=one.keep_outputs
@@ -86,6 +87,14 @@ def test_recurrent_networks(
 @pytest.mark.parametrize("name", sorted(path.stem for path in (session_models.ROOT / "models").glob("*.onnx")))
 def test_the_projects_models(models: Path, name: str) -> None:
     check(models / f"{name}.onnx", session_models.DIMS.get(name, ()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", session_models.MAKERS["QDQ"])
+def test_quantised_networks(tmp_path: Path, name: str) -> None:
+    """Convolutions of integers keep their weights in the arena, in blocks of filters, where they are symmetric."""
+    onnx.save(session_models.MAKERS["QDQ"][name](), tmp_path / "m.onnx")
+    check(tmp_path / "m.onnx")
 
 
 @pytest.mark.slow

@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 import onnx
+import searching
 from onnx import helper, numpy_helper
 
 #: Of a domain: what the CPU provider runs of it that is not drawn, with the reason.
-BODIES = "it runs whole decoders, which are its bodies"
 NOT_DRAWN = {
-    "com.microsoft.BeamSearch": BODIES,
-    "com.microsoft.GreedySearch": BODIES,
-    "com.microsoft.Sampling": BODIES,
-    "com.microsoft.WhisperBeamSearch": BODIES,
     ".MemcpyFromHost": "a session adds it between providers",
     ".MemcpyToHost": "a session adds it between providers",
 }
 #: Operators whose outputs are as long as their values say.
 BY_VALUES = ("BifurcationDetector", "DynamicTimeWarping", "Tokenizer", "Unique")
+#: Operands of searches that are constants.
+_NUMBERS = frozenset({1, 2, 3, 4, 5, 6})
 #: Versions of onnx's own operators that ONNX Runtime has beside those.
 OPSET = 17
 
@@ -819,6 +817,67 @@ def _words(draw: Draw) -> Drawn:
     return Drawn("Tokenizer", [texts], attributes, fixed=frozenset({0}))
 
 
+# -- searches, which run bodies --------------------------------------------------------------------------------
+
+
+def _sizes(draw: Draw) -> dict[str, int]:
+    return {"words": draw.n(6, 12), "heads": draw.n(1, 3), "size": draw.n(1, 4), "layers": draw.n(1, 2)}
+
+
+def _numbers(draw: Draw, prompt: int) -> list[Array]:
+    """The operands of a search by beams behind its first: lengths, beams, penalties."""
+    beams, one = draw.n(1, 4), np.ones(1, np.float32)
+    counts = prompt + draw.n(1, 6), 0, beams, draw.n(1, beams)
+    return [*(np.array([count], np.int32) for count in counts), one, one]
+
+
+def _of_tokens(sizes: dict[str, int], **attributes: Any) -> dict[str, Any]:
+    return {"eos_token_id": sizes["words"] - 1, "pad_token_id": 0, **attributes}
+
+
+def _beams(draw: Draw) -> Drawn:
+    sizes, prompt = _sizes(draw), draw.n(1, 5)
+    attributes = _of_tokens(sizes, decoder=searching.decoder_alone(**sizes), **draw.one({}, {"vocab_size": 5}))
+    operands = [draw.ids(5, draw.n(1, 3), prompt), *_numbers(draw, prompt)]
+    return Drawn("BeamSearch", operands, attributes, draw.n(1, 3), _NUMBERS, floats=frozenset({1, 2}))
+
+
+def _beams_behind_encoder(draw: Draw) -> Drawn:
+    sizes, begins = _sizes(draw), bool(draw.n(0, 1))
+    bodies = {
+        "encoder": searching.encoder(**sizes, begins=begins, sound=False),
+        "decoder": searching.decoder_behind_encoder(**sizes, masked=True, hidden=begins and bool(draw.n(0, 1))),
+    }
+    attributes = _of_tokens(sizes, model_type=1, decoder_start_token_id=0, **bodies)
+    operands = [draw.ids(5, draw.n(1, 3), draw.n(1, 5)), *_numbers(draw, 2)]
+    return Drawn("BeamSearch", operands, attributes, draw.n(1, 3), _NUMBERS, floats=frozenset({1, 2}))
+
+
+def _beams_of_sound(draw: Draw) -> Drawn:
+    sizes, batch, start = _sizes(draw), draw.n(1, 3), draw.n(0, 3)
+    bodies = {
+        "encoder": searching.encoder(**sizes, begins=True, sound=True),
+        "decoder": searching.decoder_behind_encoder(**sizes, masked=False, hidden=bool(draw.n(0, 1))),
+    }
+    attributes = _of_tokens(sizes, decoder_start_token_id=0, no_speech_token_id=1, **bodies)
+    begun = [None] * 3 + [draw.ids(5, batch, start)] if start else []
+    operands = [draw.f(batch, sizes["heads"] * sizes["size"], draw.n(1, 5)), *_numbers(draw, start + 1), *begun]
+    return Drawn(
+        "WhisperBeamSearch", operands, attributes, draw.one(1, 3, 5), _NUMBERS, absent=frozenset({3}),
+        floats=frozenset({1, 2, 4}),
+    )  # fmt: skip
+
+
+def _greedy(kind: str, **attributes: Any) -> Callable[[Draw], Drawn]:
+    def made(draw: Draw) -> Drawn:
+        sizes, prompt = _sizes(draw), draw.n(1, 5)
+        own = _of_tokens(sizes, decoder=searching.decoder_alone(**sizes), **attributes)
+        length, least, *_, one = _numbers(draw, prompt)
+        return Drawn(kind, [draw.ids(5, draw.n(1, 3), prompt), length, least, one], own, fixed=_NUMBERS)
+
+    return made
+
+
 # -- in blocks of channels -------------------------------------------------------------------------------------
 
 
@@ -897,7 +956,8 @@ DRAWS: list[Callable[[Draw], Drawn]] = [
     _unique, _bifurcated, _words, _blocked("AveragePool"), _blocked("MaxPool"), _blocked("GlobalAveragePool"),
     _blocked("GlobalMaxPool"), _blocked_conv, _reorder_in, _reorder_out, _enlarged, _dropped("Affine", alpha=1.0),
     _dropped("ParametricSoftplus", alpha=1.0, beta=1.0), _dropped("Scale"), _dropped("ScaledTanh", alpha=1.0, beta=1.0),
-    _scaled_image, _image_without_border, _dynamic_slice,
+    _scaled_image, _image_without_border, _dynamic_slice, _beams, _beams_behind_encoder, _beams_of_sound,
+    _greedy("GreedySearch"), _greedy("Sampling", top_p=0.9, filter_value=-1e4, min_tokens_to_keep=1),
 ]  # fmt: skip
 
 

@@ -24,6 +24,8 @@ MODELS = Path(__file__).parents[2] / "models"
 #: The extents of the models that leave some open, and those of each input.
 EXTENTS = {"batch": 1, "sequence": 8, "past_sequence": 8, "past_sequence + sequence": 16}
 
+#: Numbers of a column of a matrix that share a scale.
+_BLOCK = 32
 #: Seconds that an answer may take.
 _SECONDS = 3600
 #: With which exit codes each question may be refused by name: a file that a session runs is sized.
@@ -82,6 +84,47 @@ def _halved(source: Path, target: Path) -> None:
     onnx.save(convert_float_to_float16(onnx.load(source)), target)
 
 
+def _in_blocks(source: Path, target: Path) -> None:
+    """Stored matrices of products as 4 bits with a scale and a zero point for each block of a column.
+
+    As `onnxruntime.quantization.matmul_nbits_quantizer` does, with the same packing; it needs a package more.
+    """
+    from onnxruntime.capi._pybind_state import quantize_matmul_4bits
+
+    model = onnx.load(source)
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in _products(model):
+        weights = onnx.numpy_helper.to_array(stored[node.input[1]])
+        rows, columns = weights.shape
+        blocks = -(-rows // _BLOCK)
+        whole = np.pad(weights, ((0, blocks * _BLOCK - rows), (0, 0)))
+        packed, scales = np.zeros((columns, blocks, _BLOCK // 2), np.uint8), np.zeros((columns, blocks), np.float32)
+        zeros = np.zeros((columns, -(-blocks // 2)), np.uint8)
+        quantize_matmul_4bits(packed, whole, scales, zeros, _BLOCK, columns, rows, False)
+        parts = {"Q4": packed, "scales": scales, "zero_points": zeros}
+        names = [f"{node.output[0]}_{part}" for part in parts]
+        arrays = zip(names, parts.values(), strict=True)
+        model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays)
+        sizes = {"K": rows, "N": columns, "bits": 4, "block_size": _BLOCK}
+        node.CopyFrom(
+            onnx.helper.make_node(
+                "MatMulNBits", [node.input[0], *names], node.output, node.name, domain="com.microsoft", **sizes
+            )
+        )
+    read = {name for node in model.graph.node for name in node.input}
+    for tensor in [tensor for tensor in model.graph.initializer if tensor.name not in read]:
+        model.graph.initializer.remove(tensor)
+    if not any(opset.domain == "com.microsoft" for opset in model.opset_import):
+        model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, target)
+
+
+def _products(model: Any) -> list[Any]:
+    """The nodes that multiply by a stored matrix."""
+    stored = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) == 2 and tensor.data_type == 1}
+    return [node for node in model.graph.node if node.op_type == "MatMul" and node.input[1] in stored]
+
+
 def _saved(level: str, before: Maker | None = None) -> Maker:
     """What a session saves that has optimised the model, or what another maker makes of it."""
 
@@ -109,6 +152,7 @@ FORMS: dict[str, Maker] = {
     "qoperator-u8": _quantised("QOperator", "QUInt8", "QUInt8"),
     "qoperator-s8": _OPERATORS,
     "dynamic": _dynamic,
+    "matmul-4-bits": _in_blocks,
     "float16": _halved,
     "saved-basic": _saved("ENABLE_BASIC"),
     "saved-extended": _saved("ENABLE_EXTENDED"),
@@ -116,6 +160,7 @@ FORMS: dict[str, Maker] = {
     "qdq-s8-saved-all": _saved("ENABLE_ALL", _QDQ),
     "qoperator-s8-saved-all": _saved("ENABLE_ALL", _OPERATORS),
     "float16-saved-all": _saved("ENABLE_ALL", _halved),
+    "matmul-4-bits-saved-all": _saved("ENABLE_ALL", _in_blocks),
 }
 
 
@@ -124,9 +169,10 @@ NOT_MADE = {("transformer_encoder", "saved-basic"): "a session does not load wha
 
 
 def cells(words: list[str] | None = None) -> Iterator[tuple[Path, str]]:
-    """Each model with each form, of words those that have one."""
+    """Each model with each form that changes it, of words those that have one."""
     for source in sorted(MODELS.glob("*.onnx")):
-        for form in FORMS:
+        multiplies = bool(_products(onnx.load(source)))
+        for form in (form for form in FORMS if multiplies or not form.startswith("matmul")):
             if not words or any(word in f"{source.stem} {form}" for word in words):
                 yield source, form
 

@@ -20,6 +20,8 @@ from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
 from modelplan.formats.onnx.onnx_pools import pooled_types
+from modelplan.formats.onnx.onnx_reachable import beyond, has_limits, unequal
+from modelplan.formats.onnx.onnx_search import is_search
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import (
     Extent,
@@ -353,7 +355,7 @@ class GraphBuilder:
     def _node(self, node: NodeProto, place: str) -> None:
         self.model.walked.add("operators")
         inputs = tuple(self.find(name, place) if name else -1 for name in node.input)
-        if bodies_of(node):
+        if bodies_of(node) or is_search(node):
             self.model.add_control(self, node, inputs, place)
             return
         follows = self.follows(inputs)
@@ -369,6 +371,8 @@ class GraphBuilder:
         )
         if follows:
             self.unsure.update(outputs)
+        elif has_limits(node) and (self.model.dims.values or any(known and known.is_open for known in types)):
+            self._check_reach(node, inputs, outputs, place)
         if self._is_steady(node, inputs):
             self.steady.update(outputs)
             self.sources.update(dict.fromkeys(outputs, _Source(node, inputs, outputs)))
@@ -494,7 +498,7 @@ class GraphBuilder:
         if normalised := normalised_types(node, [self.types[i] if i >= 0 else None for i in inputs], version):
             return normalised
         if has_row(node, version):
-            return self._contributed(node, inputs, place)
+            return self.contributed(node, inputs, place)
         if node.domain not in PURE or version is None:
             return {}
         if not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
@@ -517,18 +521,21 @@ class GraphBuilder:
         first = self.types[inputs[0]] if inputs and inputs[0] >= 0 else None
         return pooled_types(node, first.shape if first is not None else None, known)
 
-    def _contributed(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
-        """The types of outputs of an operator that ONNX Runtime adds."""
+    def typed(self, node: NodeProto, inputs: tuple[int, ...]) -> TypedNode:
+        """A node with what is known of its operands."""
         if self.blocked is None:
             self.blocked = blocked_weights(self.proto)
-        typed = TypedNode(
+        return TypedNode(
             node,
             tuple(self.types[i] if i >= 0 else None for i in inputs),
             lambda operand: self.value(inputs[operand]) if operand < len(inputs) and inputs[operand] >= 0 else None,
             self.blocked.get(node.output[0]) if node.output else None,
         )
+
+    def contributed(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> dict[str, Type]:
+        """The types of outputs of an operator that ONNX Runtime adds."""
         try:
-            return contributed(typed)
+            return contributed(self.typed(node, inputs))
         except refusals() as problem:
             raise ImpossibleError(f"{place}: {plain(problem)}") from None
 
@@ -551,6 +558,26 @@ class GraphBuilder:
         amounts, axes = lists.get(1, attributes.get("pads", ())), lists.get(3, range(len(shape)))
         if isinstance(amounts, (list, tuple)) and (problem := _mirrored_beyond(shape, axes, amounts)):
             raise ImpossibleError(f"{place}: {problem}")
+
+    def _check_reach(self, node: NodeProto, inputs: tuple[int, ...], outputs: tuple[int, ...], place: str) -> None:
+        """Refuses extents that no values make: those of an output that the caller states, or gives values for."""
+        typed, dims = self.typed(node, inputs), self.model.dims
+        of_file = {name for name, claim in self.claims.items() if not claim.is_open and name not in dims.shapes}
+        names = ["" if name in of_file else name for name in node.output]
+        shapes = [self.types[t].extents if name else None for name, t in zip(names, outputs, strict=True)]
+        if (further := beyond(typed, shapes)) and self._is_exact(names[further[0]], further[1]):
+            number, axis, most = further
+            there = f"{most} along axis {axis}" if most else f"nothing along axis {axis}"
+            shape = f"{names[number]!r} would be {list(shapes[number] or ())}"
+            raise ImpossibleError(f"{place}: {shape}; with operands like these it has at most {there}")
+        exact = not dims.bounds and not self.model.largest
+        if exact and shapes[0] is not None and (wrong := unequal(typed, shapes[0])):
+            raise ImpossibleError(f"{place}: {names[0]!r} would be {list(shapes[0])}: {wrong}")
+
+    def _is_exact(self, name: str, axis: int) -> bool:
+        """Whether an extent is that of the run which is planned, not one above it."""
+        dims, symbol = self.model.dims, f"{name}:{axis}"
+        return not dims.bounds or name in dims.shapes or (symbol in dims.extents and symbol not in dims.bounds)
 
     def _completed(
         self, node: NodeProto, inputs: tuple[int, ...], types: dict[str, Type], version: int

@@ -13,6 +13,7 @@ from math import ceil, isfinite
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx import onnx_attention as attention
+from modelplan.formats.onnx import onnx_search as search
 from modelplan.formats.onnx.onnx_shapes import (
     BFLOAT16,
     FLOAT,
@@ -337,6 +338,7 @@ _ADDED: dict[str, Outputs] = {
     **dict.fromkeys(_LIKE.split(), _like),
     "Attention": _row((attention.projected(1), 0), (attention.projected_state(1, 4), 0)),
     "AttnLSTM": _state,
+    "BeamSearch": search.BEAM_OUTPUTS,
     "BifurcationDetector": _row((picked(None), 0), (picked(), 0)),
     "CDist": _row((picked((0, 0), (1, 0)), 0)),
     "CausalConvWithState": _row((same(0), 0), (_conv_state, 0)),
@@ -359,6 +361,7 @@ _ADDED: dict[str, Outputs] = {
     "GatherBlockQuantized": _row((_rows_of_blocks, 2)),
     "GatherND": _row((standard("GatherND", 0, 1), 0)),
     "GatherPacked": _row((_packed_rows, lambda typed: typed.number("output_dtype", BFLOAT16))),
+    "GreedySearch": _row((search.sequences, always(INT32))),
     "GridSample": _row((standard("GridSample", 0, 1), 0)),
     "GroupQueryAttention": _row(
         (attention.grouped, 0), (attention.grouped_state(3), _first_there(3, 0)),
@@ -393,6 +396,7 @@ _ADDED: dict[str, Outputs] = {
     "QLinearWhere": _row((broadcast(0, 1, 4), 1)),
     "QuantizeLinear": _row((same(0), _zero_point(2, UINT8))),
     "Range": _row((_counted, 0)),
+    "Sampling": _row((search.sequences, always(INT32)), (search.per_row(None), always(FLOAT))),
     "SkipLayerNormalization": _skipped,
     "SkipSimplifiedLayerNormalization": _skipped,
     "SparseAttention": _row((attention.grouped, 0), (same(3), 0), (same(4), 0)),
@@ -403,6 +407,8 @@ _ADDED: dict[str, Outputs] = {
     "Unique": _row((picked(None), 0), (same(0), always(INT64)), (picked(None), always(INT64))),
     "VarlenCausalConvWithState": _row((same(0), 0), (same(4), 0), (_captured((0, 1)), 0)),
     "VarlenNGramHashMapping": _row((_hashed, 0), (same(4), 0)),
+    "WhisperBeamSearch": _row(
+        *search.BEAM_OUTPUTS, (search.per_row(*[None] * 5), always(FLOAT)), (search.per_row(), search.scored)),
     "WordConvEmbedding": _row((picked((0, 0), (1, 0)), 1)),
 }  # fmt: skip
 _IN_BLOCKS: dict[str, Outputs] = {

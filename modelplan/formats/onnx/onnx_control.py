@@ -6,11 +6,15 @@ A branch whose condition is known takes its If's place. Every other body becomes
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
+from modelplan.formats.dims import value_option
+from modelplan.formats.onnx import onnx_search as search
+from modelplan.formats.onnx import onnx_search_bodies as bodies
 from modelplan.formats.onnx.onnx_builder import GraphBuilder
 from modelplan.formats.onnx.onnx_functions import bodies_of
+from modelplan.formats.onnx.onnx_shapes import TypedNode, plus
 from modelplan.formats.onnx.onnx_types import Extent, ImpossibleError, Type, read_type, tensor_type, with_shape
 from modelplan.model import Graph, Kind
 from modelplan.primitives.dtypes import UNPLANNED
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
 
 _INT64, _BOOL = 7, 9
 
+_Given = TypeVarTuple("_Given")
+_Result = TypeVar("_Result")
+
 
 def add_control(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
     """Adds a node with bodies to the graph of `builder`.
@@ -27,9 +34,9 @@ def add_control(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...],
     Raises:
         ValueError: a body that lacks inputs or outputs, or whose sizes stay open.
     """
-    rows = {"If": _add_if, "Loop": _add_loop, "Scan": _add_scan}
-    add = rows.get(node.op_type, _add_other) if not node.domain else _add_other
-    add(builder, node, inputs, place)
+    rows = {("", "If"): _add_if, ("", "Loop"): _add_loop, ("", "Scan"): _add_scan}
+    rows |= {(search.DOMAIN, kind): _add_search for kind in search.SEARCHES}
+    rows.get((node.domain, node.op_type), _add_other)(builder, node, inputs, place)
 
 
 def _body(node: NodeProto, name: str, place: str) -> GraphProto:
@@ -293,6 +300,65 @@ def _without(known: Type, axis: int, place: str) -> Type:
     shape = list(known.shape or ())
     del shape[axis]
     return with_shape(known, tuple(shape))
+
+
+# -- searches for sequences ----------------------------------------------------------------------------------
+
+
+def _add_search(builder: GraphBuilder, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
+    typed = builder.typed(node, inputs)
+    if missing := search.undecided(typed):
+        raise ValueError(f"{place}: {_undecided(builder, missing)}")
+    known = builder.contributed(node, inputs, place)
+    children: list[tuple[GraphBuilder, Graph]] = []
+    if not builder.follows(inputs):
+        children = _searching(builder, typed, place)
+        scores = node.output[2] if len(node.output) > 2 else ""
+        if scores in known:
+            known[scores] = bodies.with_vocabulary(known[scores], _out(*children[-1])[0])
+        builder.model.largest = True
+        builder.model.remarks.append(f"{place}: planned for all {search.search_of(typed).length} tokens")
+    _finish(builder, node, inputs, [known.get(name) for name in node.output], children, place)
+
+
+def _undecided(builder: GraphBuilder, names: Sequence[str]) -> str:
+    """That sizes follow from operands of which no constant is known, and how these are given."""
+    inputs = {value.name for value in builder.proto.input} if builder.parent is None else set()
+    options = [value_option(name, "N") for name in names if name in inputs]
+    inner = ["--value of the inputs that they are computed from"] if len(options) < len(names) else []
+    start = f"its sizes follow from {', '.join(map(repr, names))}, which a run decides"
+    return f"{start}; it is planned with {' '.join((*options, *inner))}"
+
+
+def _searching(builder: GraphBuilder, typed: TypedNode, place: str) -> list[tuple[GraphBuilder, Graph]]:
+    """The bodies of a search as graphs, as they run; that of a decoder which runs last is the last."""
+    node, sizes = typed.node, search.search_of(typed)
+    decoder = _body(node, "decoder", place)
+    if search.has_encoder(typed):
+        encoder = _body(node, "encoder", place)
+        encoded = _run(builder, encoder, _fed(place, bodies.encoder_feeds, encoder, typed, sizes), place)
+        feeds = _fed(place, bodies.decoder_behind_encoder, decoder, typed, sizes, _out(*encoded))
+        return [encoded, _decoded(builder, decoder, feeds, place)]
+    begins = next((a.g for a in node.attribute if a.name == "init_decoder" and a.HasField("g")), decoder)
+    runs = [_decoded(builder, begins, _fed(place, bodies.first_feeds, begins, sizes), place)]
+    if plus(sizes.length, -1) != sizes.prompt:
+        runs.append(_decoded(builder, decoder, _fed(place, bodies.last_feeds, decoder, sizes), place))
+    return runs
+
+
+def _decoded(builder: GraphBuilder, body: GraphProto, feeds: list[Type], place: str) -> tuple[GraphBuilder, Graph]:
+    """A run of a decoder, which has to keep what the next run reads."""
+    child = _run(builder, body, feeds, place)
+    _fed(place, bodies.check_kept, body, feeds, _out(*child))
+    return child
+
+
+def _fed(place: str, asked: Callable[[*_Given], _Result], *arguments: *_Given) -> _Result:
+    """What is told of a body; where it takes or gives something else, the error names the place."""
+    try:
+        return asked(*arguments)
+    except ValueError as problem:
+        raise ValueError(f"{place}: {problem}") from None
 
 
 # -- others --------------------------------------------------------------------------------------------------

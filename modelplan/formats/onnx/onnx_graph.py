@@ -20,6 +20,7 @@ from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
 from modelplan.formats.onnx.onnx_guards import check_counts, check_inference, check_nodes
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenModelError, OpenValue, asked
 from modelplan.formats.onnx.onnx_pools import hidden_pools, show_pools
+from modelplan.formats.onnx.onnx_search_bodies import parts_with_symbols
 from modelplan.formats.onnx.onnx_types import (
     Type,
     UntypedError,
@@ -57,7 +58,7 @@ def read(path: Path, dims: Dims) -> Graph:
         message, values = _open_message(path, problem, dims)
         raise OpenModelError(f"{path}: {message}", values) from None
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
-        given = f"with {dims.options()}: " if dims.extents or dims.shapes else ""
+        given = f"with {dims.options()}: " if dims.options() else ""
         line = " ".join(str(problem).split())[:2000] or type(problem).__name__
         kind = UntypedModelError if isinstance(problem, UntypedError) else ModelError
         raise kind(f"{path}: {given}{line}") from None
@@ -112,7 +113,7 @@ def _graph(path: Path, proto: ModelProto, dims: Dims, *, unfolded: bool = False)
     check_inference(proto, parts)
     check_nodes(parts, opsets)
     stored = _drop_weights(parts)
-    symbols = _bound(parts, dims)
+    symbols = _bound(parts_with_symbols(parts), dims)
     limited = Tally(limits, times=2)
     model = Model(opsets, dims, stored, limited, add_control, fingerprint(content), unfolded=unfolded)
     builder = GraphBuilder(model, _inferred(proto, parts, model).graph)

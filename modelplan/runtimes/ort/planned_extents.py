@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from modelplan.formats.onnx.onnx_search import BEAMED, DOMAIN, SEARCHES
 from modelplan.model import Graph, Kind, Op
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.ort.feeding import Feeds, rule_of
@@ -14,6 +15,7 @@ from modelplan.runtimes.ort.reaching import Aim, unreached
 
 #: Branches whose needs differ by no more bytes count as equal.
 _ALIKE = 4096
+_BEAMED, _GREEDY = ({f"{DOMAIN}.{kind}" for kind in kinds} for kinds in (BEAMED, SEARCHES - BEAMED))
 #: Tells what a run reaches of an aim, as `reaching.reached` does.
 Ask = Callable[[Aim], Mapping[str, Any]]
 
@@ -26,7 +28,7 @@ def feeds_that_reach(graph: Graph, feeds: Feeds, ask: Ask) -> Feeds:
         ModelError: a run has other extents.
     """
     aim = aim_of(graph)
-    if not aim.shapes and not aim.truths:
+    if not aim.names:
         return feeds
     fed, answer = _answered(feeds, ask, aim)
     if missed := unreached(aim, answer):
@@ -54,7 +56,7 @@ def _answered(feeds: Feeds, ask: Ask, aim: Aim) -> tuple[Feeds, Mapping[str, Any
 
 
 def aim_of(graph: Graph) -> Aim:
-    """The shapes that the caller or the file states, the conditions of larger branches, and turns of loops.
+    """The shapes that the caller or the file states, conditions of larger branches, turns of loops, whole sequences.
 
     Those in bodies are among them, by names that no output can have.
     """
@@ -62,7 +64,9 @@ def aim_of(graph: Graph) -> Aim:
     inner = {
         f"{name} in {body.name}": truth for body in graph.bodies for op in body.ops for name, truth in _truths(body, op)
     }
-    return Aim(dict(graph.stated), outer | inner)
+    ends = dict(end for op in graph.ops for end in _ends(graph, op))
+    hidden = {f"{n} in {body.name}": end for body in graph.bodies for op in body.ops for n, end in _ends(body, op)}
+    return Aim(dict(graph.stated), outer | inner, ends | hidden)
 
 
 def _truths(graph: Graph, op: Op) -> Iterator[tuple[str, bool]]:
@@ -75,6 +79,18 @@ def _truths(graph: Graph, op: Op) -> Iterator[tuple[str, bool]]:
             yield varying[0], then > otherwise
     if op.kind == "Loop":
         yield from ((name, True) for name in varying)
+
+
+def _ends(graph: Graph, op: Op) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The sequences that an operator searches for, with a number that all have from a place on where it ends early.
+
+    Sequences of beams are filled up with it, so that the last number tells; others have it in place of the word that
+    ends them, and behind that whatever was in memory.
+    """
+    beamed, number = op.kind in _BEAMED, op.attribute("pad_token_id")
+    if (beamed or op.kind in _GREEDY) and op.outputs[0] >= 0 and isinstance(number, int):
+        tokens, prompt = graph.tensors[op.outputs[0]], graph.tensors[op.inputs[0]].shape
+        yield tokens.name, (number, tokens.shape[-1] - 1 if beamed else prompt[1])
 
 
 def most_alive(graph: Graph) -> int:

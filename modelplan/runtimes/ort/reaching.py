@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,31 +31,50 @@ MOST_RUNS = 200
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What a run has to reach: `shapes` of values by name, and `truths`: whether a value is above zero."""
+    """What a run has to reach: `shapes` of values by name, and `truths`: whether a value is above zero.
+
+    `ends` are sequences of tokens, with a number and a place: one row has to be without the number from there on, since
+    a search goes on until all rows have it.
+    """
 
     shapes: Mapping[str, Sequence[int]]
     truths: Mapping[str, bool]
+    ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The values that it is about."""
+        return list({**self.shapes, **self.truths, **self.ends})
 
     def plain(self) -> dict[str, Any]:
         """The same as plain data."""
-        return {"shapes": {n: list(s) for n, s in self.shapes.items()}, "truths": dict(self.truths)}
+        shapes = {n: list(s) for n, s in self.shapes.items()}
+        return {"shapes": shapes, "truths": dict(self.truths), "ends": {n: list(e) for n, e in self.ends.items()}}
+
+    def without(self, names: Collection[str]) -> Aim:
+        """The aim but for some values."""
+        shapes = {name: shape for name, shape in self.shapes.items() if name not in names}
+        truths = {name: truth for name, truth in self.truths.items() if name not in names}
+        return Aim(shapes, truths, {name: end for name, end in self.ends.items() if name not in names})
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a run with some rules had: the shapes and truths of the aim; `problem` where it failed."""
+    """What a run with some rules had of the aim; `problem` where it failed. `ends`: whether a sequence was longest."""
 
     rules: Mapping[str, Rule]
     shapes: Mapping[str, Sequence[int]]
     truths: Mapping[str, bool]
+    ends: Mapping[str, bool] = field(default_factory=dict)
     problem: str = ""
 
     def distance(self, aim: Aim) -> tuple[int, float]:
         """How many of the aims are missed, and by how much; a run that failed is worst."""
         if self.problem:
-            return len(aim.shapes) + len(aim.truths) + 1, 0.0
+            return len(aim.shapes) + len(aim.truths) + len(aim.ends) + 1, 0.0
         missed = [name for name, shape in aim.shapes.items() if list(self.shapes.get(name, ())) != list(shape)]
         wrong = [name for name, truth in aim.truths.items() if self.truths.get(name) is not truth]
+        wrong += [name for name in aim.ends if not self.ends.get(name)]
         far = sum(_far(self.shapes.get(name, ()), aim.shapes[name]) for name in missed)
         return len(missed) + len(wrong), far
 
@@ -78,16 +97,13 @@ def reached(request: dict[str, Any]) -> dict[str, Any]:
     proto = onnx.load(request["model"], load_external_data=False)
     if proto.functions:
         proto = inlined(proto, _MOST_NODES)
-    aim = Aim(request["aim"]["shapes"], request["aim"]["truths"])
-    hidden = _add_outputs(proto, {*aim.shapes, *aim.truths})
-    shown = Aim({n: s for n, s in aim.shapes.items() if n not in hidden}, {
-        n: truth for n, truth in aim.truths.items() if n not in hidden
-    })  # fmt: skip
-    trials = _Trials(proto, request, shown)
+    aim = Aim(**request["aim"])
+    hidden = _add_outputs(proto, set(aim.names))
+    trials = _Trials(proto, request, aim.without(hidden))
     best = trials.nearest(_constants(proto.graph))
     return {
-        "rules": dict(best.rules), "shapes": dict(best.shapes), "truths": dict(best.truths), "hidden": sorted(hidden),
-        "problem": best.problem,
+        "rules": dict(best.rules), "shapes": dict(best.shapes), "truths": dict(best.truths), "ends": dict(best.ends),
+        "hidden": sorted(hidden), "problem": best.problem,
     }  # fmt: skip
 
 
@@ -132,7 +148,7 @@ class _Trials:
         self.deadline = time.monotonic() + request["seconds"]
         self.left = request["tries"]
         outputs = {value.name for value in self.session.get_outputs()}
-        self.names = [name for name in {**aim.shapes, **aim.truths} if name in outputs]
+        self.names = [name for name in aim.names if name in outputs]
 
     def nearest(self, constants: Sequence[int]) -> _Run:
         """The run that comes nearest to the aim: with one rule for all free inputs, then with another for some."""
@@ -168,14 +184,19 @@ class _Trials:
         try:
             results = dict(zip(self.names, self.session.run(self.names or None, given), strict=bool(self.names)))
         except Exception as problem:  # noqa: BLE001 - ONNX Runtime's own, one of many kinds
-            return _Run(rules, {}, {}, f"{type(problem).__module__}.{type(problem).__name__}: {problem}")
+            return _Run(rules, {}, {}, {}, f"{type(problem).__module__}.{type(problem).__name__}: {problem}")
         arrays = {
             name: np.asarray(value) for name, value in {**given, **results}.items() if not isinstance(value, list)
         }
         shapes = {name: list(arrays[name].shape) for name in self.aim.shapes if name in arrays}
         tested = {name: arrays[name].reshape(-1) for name in self.aim.truths if name in arrays}
         truths = {name: bool(values[0] > 0) for name, values in tested.items() if values.size}
-        return _Run(rules, shapes, truths)
+        ends = {
+            name: bool((arrays[name][..., start:] != end).all(-1).any())
+            for name, (end, start) in self.aim.ends.items()
+            if name in arrays
+        }
+        return _Run(rules, shapes, truths, ends)
 
 
 def _extents(aim: Aim) -> list[int]:
@@ -190,6 +211,7 @@ def _assignments(free: Sequence[str], rules: Sequence[Rule]) -> Iterator[dict[st
 def unreached(aim: Aim, answer: Mapping[str, Any]) -> list[str]:
     """What of an aim a run did not reach, in words; `answer` is that of `reached`."""
     unseen = {*answer["hidden"], *(aim.shapes.keys() - answer["shapes"].keys())}
+    early = [f"{name} of fewer tokens" for name in aim.ends if name not in unseen and not answer["ends"].get(name)]
     hidden = [f"{name}, which no output shows" for name in sorted(unseen)]
     shapes = [
         f"{name} {list(answer['shapes'][name])} where {list(shape)} is planned"
@@ -201,4 +223,4 @@ def unreached(aim: Aim, answer: Mapping[str, Any]) -> list[str]:
         for name, truth in aim.truths.items()
         if name not in unseen and answer["truths"].get(name) is not truth
     ]
-    return [*shapes, *wrong, *hidden]
+    return [*shapes, *wrong, *early, *hidden]
