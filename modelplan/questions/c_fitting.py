@@ -17,7 +17,7 @@ from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
 from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
-from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder
+from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.rewriting.standalone_c.stage_search import rows_tried
 from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames
@@ -214,10 +214,7 @@ def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None) -> CRu
     model = _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
     by_rows = most_rows is None or rows_tried(model.rows) <= most_rows
     without = frozenset({"maps" if by_rows else "rows", "overlaps", "parts"})
-    ladder = c_ladder(model, CGoal(without=without, pushed=form.pushed), CNames("net", "net.h"))
-    if ladder.chosen is None:
-        raise TypeError("a ladder without a budget chose nothing")
-    return ladder.chosen
+    return least_rung(model, CGoal(without=without, pushed=form.pushed))
 
 
 def c_requirement(file: ModelFile, kernels: str) -> Requirement:

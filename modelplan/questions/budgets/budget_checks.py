@@ -29,13 +29,13 @@ from modelplan.questions.budgets.project_budgets import (
 )
 from modelplan.questions.budgets.revisions import Revision, revision
 from modelplan.questions.budgets.saved_figures import SavedFigures, read_baseline
-from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import ModelRequest, SessionAsked, on_target, target_of
 from modelplan.questions.session_needs import (
     begin_measuring,
     has_sessions,
     require_host,
     session_asked,
+    with_fed_shapes,
     with_other_settings,
 )
 from modelplan.questions.target_request import TargetRequest, choose_target
