@@ -19,7 +19,6 @@ from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
 from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
 from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.rewriting.standalone_c.stage_search import rows_tried
-from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
@@ -144,6 +143,8 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     Raises:
         ModelError: the file cannot be read, or operators in it cannot become C; names the first of them.
     """
+    from modelplan.rewriting.standalone_c.stated_plan import stated_verdict  # here, since few sources are read
+
     interface = stated_interface(load_tflite(path), header)
     verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)
     if interface == INTERFACES[0] or verdict.outcome != "ok":

@@ -176,12 +176,13 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
         yield _rung("overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names)
     if "rows" not in goal.without:
         report("rows")
-        yield _rung("rows", model, search.program(search.stages(1)), names, 1, search.least_load(1))
+        stages, bound = search.stages(1), search.least_load(1)
+        yield _rung("rows", model, search.program(stages, bound), names, 1, bound)
     if "parts" not in goal.without:
         for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
             report(f"rows in {parts} parts")
             stages, bound = search.stages(parts), search.least_load(parts)
-            yield _rung("parts", model, search.program(stages), names, parts, bound)
+            yield _rung("parts", model, search.program(stages, bound), names, parts, bound)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
         yield from _tiled_rungs(model, goal, names, search.least_load(_MANY))
