@@ -267,7 +267,8 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     short = short and not needed.measured  # of other forms the plan alone is known
     judged = replace(judged, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
     judged = replace(judged, exit_code=1, others=measurements.others(file, runs_on) if short else ())
-    return replace(judged, ways=measurements.ways(file, runs_on, needed, check.limits.arena))
+    ways, searches = measurements.ways(file, runs_on, needed, check.limits.arena)
+    return replace(judged, ways=ways, searches=searches)
 
 
 Baseline = SavedFigures | Revision

@@ -112,25 +112,28 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
     return CLadder(rungs, chosen, (verdict,))
 
 
-def least_rung(model: CModel, goal: CGoal) -> CRung:
+def least_rung(model: CModel, goal: CGoal, most_stages: int | None = None) -> CRung:
     """The rung that needs least, with no budget, whose steps are proved; no text of it is written.
 
     Raises:
         ModelError, RequestError, BrokenPlanError: as `c_ladder`.
+        TooManyStagesError: a search for rows had to look at more than `most_stages`.
     """
-    _, chosen = _climbed(model, replace(goal, budget=None), CNames("net", "net.h"), report_nothing)
+    _, chosen = _climbed(model, replace(goal, budget=None), CNames("net", "net.h"), report_nothing, most_stages)
     if chosen is None:
         raise ModelError(f"{model.file.name}: no rung keeps the caps")
     _require_ok(model, rows_verdict(read_source(model.file), chosen.program))
     return chosen
 
 
-def _climbed(model: CModel, goal: CGoal, names: CNames, report: Report) -> tuple[tuple[CRung, ...], CRung | None]:
+def _climbed(
+    model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None = None
+) -> tuple[tuple[CRung, ...], CRung | None]:
     """The rungs that were tried, and the chosen one if any fits."""
     _check(model, goal)
     rungs: list[CRung] = []
     fits = partial(_fits, goal)
-    climb_rungs(_rungs(model, goal, names, report), rungs, goal, fits)
+    climb_rungs(_rungs(model, goal, names, report, most_stages), rungs, goal, fits)
     return tuple(rungs), chosen_rung(rungs, goal, fits, lambda rung: rung.ram)
 
 
@@ -164,10 +167,10 @@ def _check(model: CModel, goal: CGoal) -> None:
         raise RequestError(f"{model.file.name} has {len(model.graph.inputs)} inputs; rows are handed over for one")
 
 
-def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterator[CRung]:
+def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None) -> Iterator[CRung]:
     graph = StagedGraph(model.rows, goal.pushed)
     single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
-    search = StageSearch(graph, goal.seed)
+    search = StageSearch(graph, goal.seed, most_stages)
     if "maps" not in goal.without:
         report("whole maps")
         yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names)
@@ -176,7 +179,7 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
         yield _rung("overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names)
     if "rows" not in goal.without:
         report("rows")
-        stages, bound = search.stages(1), search.least_load(1)
+        bound, stages = search.least_load(1), search.stages(1)
         yield _rung("rows", model, search.program(stages, bound), names, 1, bound)
     if "parts" not in goal.without:
         for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):

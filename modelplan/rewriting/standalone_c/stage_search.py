@@ -21,12 +21,20 @@ _TRIES = 20_000
 _DIRECTIONS, _SHARE = 5, 0.8
 
 
+class TooManyStagesError(Exception):
+    """A search for stages would take longer than it may."""
+
+
 @dataclass(frozen=True)
 class StageSearch:
-    """The search for the stages of a graph. Two bounds hold for every choice of stages with as many parts of a row."""
+    """The search for the stages of a graph. Two bounds hold for every choice of stages with as many parts of a row.
+
+    A search that has to look at more than `most_stages`, by which its time goes, is given up; None: none is.
+    """
 
     graph: StagedGraph
     seed: int = 0
+    most_stages: int | None = None
     _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
     _loads: dict[int, int] = field(default_factory=dict, init=False)
 
@@ -40,13 +48,19 @@ class StageSearch:
         return self._packed[choice]
 
     def least_load(self, parts: int) -> int:
-        """No plan of stages with so many parts, forward or backward, needs less: the most bytes alive at a time."""
+        """No plan of stages with so many parts, forward or backward, needs less: the most bytes alive at a time.
+
+        Raises:
+            TooManyStagesError: it had to look at more stages than it may.
+        """
         if parts not in self._loads:
             self._loads[parts] = self._least(parts, self._load)[0]
         return self._loads[parts]
 
     def _load(self, choice: StageChoice, most: int) -> int:
         """The bytes of a stage in the direction that needs less."""
+        if self.most_stages is not None and self.graph.measured > self.most_stages:
+            raise TooManyStagesError
         forward = self.graph.load(choice, most)
         return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
 
