@@ -71,9 +71,9 @@ def ways_that_fit(
     Changes `without` are not tried.
     """
     subject, start = subject_of(file, target), Measure(needed.arena, needed.head, whole=True)
-    searched = [change for change in CHANGES.values() if change.effort > _EFFORT and change.name not in without]
+    long = [change for change in CHANGES.values() if change.effort > _EFFORT and change.name not in without]
     tried = advice(subject, start, effort=_EFFORT).suggestions
-    return ways_of((*tried, *_suggestions_of(searched, subject, start)), budget)
+    return ways_of((*tried, *_suggestions_of(long, subject, start)), budget)
 
 
 def _suggestions_of(changes: Sequence[TriedChange], subject: ModelSubject, start: Measure) -> Iterator[Suggestion]:
