@@ -312,7 +312,13 @@ def test_a_first_answer_does_not_import_what_it_does_not_use() -> None:
         "onnx",
         "rich",
         "subprocess",
+        "importlib.metadata",
         "modelplan.checking.verifier.rewrites.proving",
+        "modelplan.formats.onnx.onnx_open",
+        "modelplan.questions.fed_inputs",
+        "modelplan.rewriting.standalone_c.stated_plan",
+        "modelplan.rewriting.striped_tflite.building",
+        "modelplan.runtimes.ort.feeding",
         "numpy.ma",
     )
     code = (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from modelplan.answers.analysis import Search
 from modelplan.answers.explanation import Suggestion
 from modelplan.model import Alternative, Requirement, SessionNeed
 
@@ -114,9 +115,9 @@ class Outcome:
     `needed` is None for a model that could not be sized. `problem` says why, or why it is not known whether a model
     that was sized fits; `exit_code` is that of the problem. A model that its runtime refuses has a requirement with
     refusals. `others` are what else was planned for a model that needs too much, None where there was no time to plan
-    it; `ways` are changes that fit, the least first, planned where the arena is too small. `causes` say in one line
-    each what made the model need more or less than in the baseline. `build` are the options that named device, kernels
-    and ABI.
+    it; `ways` are changes that fit, the least first, planned where the arena is too small, and `searches` may find
+    lesser changes that fit, which takes longer. `causes` say in one line each what made the model need more or less
+    than in the baseline. `build` are the options that named device, kernels and ABI.
     """
 
     check: Check
@@ -130,6 +131,7 @@ class Outcome:
     earlier: Earlier | None = None
     causes: tuple[str, ...] = ()
     ways: tuple[Suggestion, ...] = ()
+    searches: tuple[Search, ...] = ()
     build: tuple[str, ...] = ()
 
     @property

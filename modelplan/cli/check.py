@@ -263,6 +263,7 @@ def as_json(outcome: Outcome) -> dict[str, object]:
         "parts": [asdict(part) for part in needed.parts],
         "libraries": [asdict(library) for library in needed.libraries],
         "ways": [suggestion_fields(way) for way in outcome.ways],
+        "searches": [{"name": s.name, "seconds": s.seconds, "command": s.command} for s in outcome.searches],
         "alternatives": [_alternative(alternative, outcome.remedies) for alternative in outcome.others or ()],
         **({"session": asdict(needed.session)} if needed.session else {}),
     }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelplan.primitives.errors import ModelPlanError, RequestError
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 ALLOCATORS, SCHEDULERS = "modelplan.allocators", "modelplan.schedulers"
 
@@ -15,6 +17,8 @@ ALLOCATORS, SCHEDULERS = "modelplan.allocators", "modelplan.schedulers"
 @cache
 def installed(group: str) -> Mapping[str, metadata.EntryPoint]:
     """The entry points of a group by name. Cost: a look at every package that is installed, once."""
+    from importlib import metadata  # here, since few ask for what other packages have
+
     return {entry.name: entry for entry in metadata.entry_points(group=group)}
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
 from modelplan.formats.files import read_model
-from modelplan.formats.onnx.onnx_open import OpenModelError
 from modelplan.model import Alternative, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target, kernels_words, without_options
 from modelplan.planning import pipeline
@@ -21,8 +20,8 @@ from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.asking_types import load_with_types
 from modelplan.questions.c_fitting import c_requirement
-from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import Asked, ModelRequest, on_target, target_of
+from modelplan.questions.session_needs import with_fed_shapes
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.arena import arena
@@ -66,9 +65,12 @@ def load_file(
     """
     try:
         graph = load_with_types(path, dims, shapes, values)  # first: it says what is no model
-    except OpenModelError as problem:
-        from modelplan.questions.proposing import with_proposal  # here, since it starts processes
+    except ModelError as problem:
+        from modelplan.formats.onnx.onnx_open import OpenModelError  # here: few files need it
+        from modelplan.questions.proposing import with_proposal
 
+        if not isinstance(problem, OpenModelError):
+            raise
         raise ModelError(with_proposal(problem, path, (dims, shapes, values), feeds)) from None
     return ModelFile(path, read_model(path), graph)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.formats import load_model
-from modelplan.formats.onnx.onnx_types import UntypedModelError
 from modelplan.model import Graph
-from modelplan.primitives.errors import ModelPlanError
+from modelplan.primitives.errors import ModelError, ModelPlanError
 
 
 def load_with_types(path: str, dims: Sequence[str], shapes: Sequence[str], values: Sequence[str]) -> Graph:
@@ -18,9 +17,12 @@ def load_with_types(path: str, dims: Sequence[str], shapes: Sequence[str], value
     """
     try:
         return load_model(path, dims, shapes, values)
-    except UntypedModelError as problem:
-        from modelplan.runtimes.ort.measuring import check_measurable, value_types  # here, since it starts processes
+    except ModelError as problem:
+        from modelplan.formats.onnx.onnx_types import UntypedModelError  # here: few files need it
+        from modelplan.runtimes.ort.measuring import check_measurable, value_types
 
+        if not isinstance(problem, UntypedModelError):
+            raise
         try:
             check_measurable()
             types = value_types(path)

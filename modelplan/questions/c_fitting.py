@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +18,8 @@ from modelplan.rewriting.standalone_c.c_model import CModel
 from modelplan.rewriting.standalone_c.c_text import identifier
 from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
 from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
-from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder
-from modelplan.rewriting.standalone_c.stage_search import rows_tried
-from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
+from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
+from modelplan.rewriting.standalone_c.stage_search import TooManyStagesError, rows_tried
 from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
@@ -144,6 +144,8 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     Raises:
         ModelError: the file cannot be read, or operators in it cannot become C; names the first of them.
     """
+    from modelplan.rewriting.standalone_c.stated_plan import stated_verdict  # here, since few sources are read
+
     interface = stated_interface(load_tflite(path), header)
     verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)
     if interface == INTERFACES[0] or verdict.outcome != "ok":
@@ -201,8 +203,8 @@ def rows_of_c(file: ModelFile, kernels: str) -> int:
     return rows_tried(_c_model(file.graph, read_tflite(file.content, file.path), INTERFACES[0], kernels).rows)
 
 
-def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None) -> CRung:
-    """The file as plain C by rows, or of whole maps where a search for rows would try more of them than `most_rows`.
+def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_stages: int | None = None) -> CRung:
+    """The file as plain C by rows, or of whole maps where a search would try more rows or look at more stages.
 
     `fit` makes these plans too, and more, so that its least is no larger.
 
@@ -212,12 +214,11 @@ def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None) -> CRu
         BrokenPlanError: the plan is not right; never to be seen.
     """
     model = _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
-    by_rows = most_rows is None or rows_tried(model.rows) <= most_rows
-    without = frozenset({"maps" if by_rows else "rows", "overlaps", "parts"})
-    ladder = c_ladder(model, CGoal(without=without, pushed=form.pushed), CNames("net", "net.h"))
-    if ladder.chosen is None:
-        raise TypeError("a ladder without a budget chose nothing")
-    return ladder.chosen
+    if most_rows is None or rows_tried(model.rows) <= most_rows:
+        goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}), pushed=form.pushed)
+        with suppress(TooManyStagesError):
+            return least_rung(model, goal, most_stages)
+    return least_rung(model, CGoal(without=frozenset({"rows", "overlaps", "parts"}), pushed=form.pushed))
 
 
 def c_requirement(file: ModelFile, kernels: str) -> Requirement:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -14,25 +13,12 @@ from modelplan.formats.onnx.onnx_open import OpenModelError
 from modelplan.formats.onnx.onnx_types import UntypedModelError
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.model_request import Asked
 from modelplan.runtimes.ort.feeding import arrays_in
 
 if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
     from modelplan.questions.proposing import Given
-
-
-def with_fed_shapes(request: Asked) -> Asked:
-    """The request with the shapes of the arrays in its file of inputs, if it names one, as `fed_shapes` gives them.
-
-    Raises:
-        RequestError, ModelError: as `fed_shapes`.
-    """
-    if not request.feeds:
-        return request
-    given = request.dims, request.shapes, request.values
-    return replace(request, shapes=fed_shapes(request.path, request.feeds, given))
 
 
 def fed_shapes(path: str, feeds: str, given: Given) -> tuple[str, ...]:

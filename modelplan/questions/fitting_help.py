@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from modelplan.answers.explanation import CWay, Suggestion, ways_of
+from modelplan.answers.analysis import Search
+from modelplan.answers.explanation import CWay, Suggestion, Way, ways_of
 from modelplan.formats import load_model
 from modelplan.model import Requirement
 from modelplan.model.model_file import ModelFile, Target
+from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.alternatives import load_file, unmodified_requirement
+from modelplan.questions.alternatives import carried_offsets, load_file, unmodified_requirement
 from modelplan.questions.c_fitting import FitCRequest, fit_c
-from modelplan.questions.explaining.changes import CHANGES
+from modelplan.questions.explaining.changes import CHANGES, TriedChange
 from modelplan.questions.explaining.plain_c import CChange
+from modelplan.questions.explaining.quick import at_the_peak
+from modelplan.questions.explaining.quick_ways import c_search, searches
 from modelplan.questions.explaining.ranking import Trials, advice
-from modelplan.questions.explaining.subjects import Measure, OutOfTimeError, RefusedChangeError, subject_of
+from modelplan.questions.explaining.subjects import (
+    Measure,
+    ModelSubject,
+    OutOfTimeError,
+    RefusedChangeError,
+    subject_of,
+)
 from modelplan.questions.model_fitting import FitRequest
 from modelplan.rewriting.striped_tflite.interface import outer_conversions
 from modelplan.runtimes import with_kernels
@@ -25,6 +36,10 @@ from modelplan.runtimes.tflm import TFLM
 
 #: Changes that plan anew are tried at each place, and together; those that search are tried one by one.
 _EFFORT = 1
+#: Where it has to be quick: operators of all models that are planned anew, and of a network that becomes plain C the
+#: operators, the bytes, and the rows and stages of a search; beyond these two whole maps are planned.
+_QUICK_WORK, _QUICK_OPERATORS, _QUICK_BYTES, _QUICK_ROWS, _QUICK_STAGES = 4_000, 150, 1_000_000, 220_000, 400
+_C_WAYS = frozenset({Way.C_HELD, Way.C_INTERFACE, Way.C_ROWS})
 #: Changes that `fit` itself has tried at length.
 _FITTED = frozenset({"rewritten without stripes", "stripes"})
 
@@ -56,17 +71,49 @@ def ways_that_fit(
     Changes `without` are not tried.
     """
     subject, start = subject_of(file, target), Measure(needed.arena, needed.head, whole=True)
+    long = [change for change in CHANGES.values() if change.effort > _EFFORT and change.name not in without]
+    tried = advice(subject, start, effort=_EFFORT).suggestions
+    return ways_of((*tried, *_suggestions_of(long, subject, start)), budget)
+
+
+def _suggestions_of(changes: Sequence[TriedChange], subject: ModelSubject, start: Measure) -> Iterator[Suggestion]:
+    """Each change at each of its places, one by one, but for those that cannot be made."""
     trials = Trials(subject, start)
+    for change in changes:
+        for place in change.places(subject):
+            try:
+                yield trials.suggestion([(change, place)])
+            except (RefusedChangeError, OutOfTimeError):
+                continue  # one way less
 
-    def long_search_results() -> Iterator[Suggestion]:
-        for change in CHANGES.values():
-            for place in change.places(subject) if change.effort > _EFFORT and change.name not in without else ():
-                try:
-                    yield trials.suggestion([(change, place)])
-                except (RefusedChangeError, OutOfTimeError):
-                    continue  # one way less
 
-    return ways_of((*advice(subject, start, effort=_EFFORT).suggestions, *long_search_results()), budget)
+class WaysOut(NamedTuple):
+    """Changes with which a model fits, the least first, and searches that may find a lesser one."""
+
+    ways: tuple[Suggestion, ...]
+    searches: tuple[Search, ...]
+
+
+def quick_ways_that_fit(file: ModelFile, target: Target, needed: Requirement, budget: int) -> WaysOut:
+    """The ways of `ways_that_fit` that take about a second to plan, and the searches of `fit` for lesser changes.
+
+    Changes of single operators are tried at the peak alone, plain C of networks of few rows; no stripes are searched.
+    """
+    start = Measure(needed.arena, needed.head, whole=True)
+    subject = replace(subject_of(file, target), most_rows=_QUICK_ROWS, most_stages=_QUICK_STAGES)
+    peak = at_the_peak(pipeline.runtime_plan(file.graph, target.runtime, carried_offsets(file, target.runtime)))
+    tried = advice(subject, start, effort=_EFFORT, at=peak, most_work=_QUICK_WORK).suggestions
+    small = len(file.graph.ops) <= _QUICK_OPERATORS and len(file.content) <= _QUICK_BYTES
+    plain_c = [change for change in CHANGES.values() if change.effort > _EFFORT and change.way in _C_WAYS]
+    ways = ways_of((*tried, *_suggestions_of(plain_c if small else (), subject, start)), budget)
+    least = min((way.way for way in ways), default=Way.MODEL)
+    return WaysOut(ways, tuple(search for search in _all_searches(file, target, needed, budget) if search.way < least))
+
+
+def _all_searches(file: ModelFile, target: Target, needed: Requirement, budget: int) -> Iterator[Search]:
+    """The searches of `fit` to a budget: for a rewritten file, and for plain C."""
+    yield from (search for search in searches(file, target, needed, budget) if search.way is Way.FILE)
+    yield from c_search(file, target, "--budget", str(budget))
 
 
 #: Forms of plain C that are tried where one does not fit, with what the program does for them.

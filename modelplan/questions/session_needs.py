@@ -5,14 +5,28 @@ What measures and predicts is imported for a file that runs in a session.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from modelplan import runtimes
 from modelplan.model import Requirement, Runtime
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.fed_inputs import with_fed_shapes
-from modelplan.questions.model_request import ModelRequest, SessionAsked
+from modelplan.questions.model_request import Asked, ModelRequest, SessionAsked
+
+
+def with_fed_shapes(request: Asked) -> Asked:
+    """The request with the shapes of the arrays in its file of inputs, if it names one, as `fed_shapes` gives them.
+
+    Raises:
+        RequestError, ModelError: as `fed_shapes`.
+    """
+    if not request.feeds:
+        return request
+    from modelplan.questions.fed_inputs import fed_shapes
+
+    given = request.dims, request.shapes, request.values
+    return replace(request, shapes=fed_shapes(request.path, request.feeds, given))
 
 
 def session_asked(request: ModelRequest) -> SessionAsked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -140,7 +141,7 @@ def _written(asked: Question, plan: Packing, abi: str = USUAL_ABI) -> FileModel:
     return file_model
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """The problem that an offline plan solves: the requests of a file; each of `groups` shares the same bytes.
 
@@ -156,12 +157,12 @@ class Question:
     problem: Problem
     libraries: tuple[LibraryHead, ...] = ()
 
-    @property
+    @cached_property
     def lower_bound(self) -> int:
         """Bytes below which no head goes under a plan with these groups and overlaps."""
         return max(map(bounds.load_bound, self.problems))
 
-    @property
+    @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """The problem of each library."""
         return tuple(

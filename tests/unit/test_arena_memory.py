@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from modelplan.runtimes.tflm.abi import ABIS, StructLayout
-from modelplan.runtimes.tflm.arena_memory import ArenaMemory
+from modelplan.runtimes.tflm.arena_memory import ArenaMemory, each_alone
 
 Act = Callable[[ArenaMemory], None]
 
@@ -48,7 +48,7 @@ def test_acts_that_are_counted_leave_what_acts_one_by_one_leave(abi: str, seed: 
     pointer = ABIS[abi].pointer
     fronts = pointer * np.cumsum([draw.randrange(9) for _ in numbers], dtype=np.int64)
     together, apart = begun(abi, seed), begun(abi, seed)
-    together.perform(acts, numbers, fronts)
+    together.perform(acts, each_alone(acts, ABIS[abi]), numbers, fronts)
     for number, front in zip(numbers.tolist(), fronts.tolist(), strict=True):
         acts[number](apart)
         apart.resize(front)

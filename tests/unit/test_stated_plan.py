@@ -26,7 +26,7 @@ from modelplan.rewriting.standalone_c.row_graph import RowGraph, with_chains
 from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 from modelplan.rewriting.standalone_c.stated_plan import stated_program, stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import chains_between
-from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
+from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files, c_sizes
 from modelplan.runtimes.tflm.file import load_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
@@ -280,3 +280,19 @@ def test_verify_names_the_fault_and_what_is_not_proved(tmp_path: Path, capsys: p
     assert re.search(
         r"is not proved equal to .*: the source is not what its plan gives: line \d+ has", capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sizes_without_text_are_those_of_the_text(form: str) -> None:
+    model, files = written(form)
+    operators, program = stated_program(model, files.source)
+    sizes = c_sizes(model.file, operators, program)
+    found = re.findall(r"^static const (u?int(?:8|16|32)_t|float) (\w+)\[(\d+)\](\[3\])?", files.source, re.MULTILINE)
+    width = {"float": 4, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "uint32_t": 4}
+    tables = sum(width[ctype] * int(count) * (3 if three else 1) for ctype, _, count, three in found)
+    steps = re.findall(r"^static const struct step_\d+ \w+\[(\d+)\]", files.source, re.MULTILINE)
+    assert bool(steps) == (form != "loops")
+    rest = sizes.tables - tables  # the steps, each of at least 8 bytes
+    assert rest == 0 if not steps else rest >= 8 * sum(map(int, steps))
+    progress = sizes.ram - program.nbytes
+    assert (progress > 0) == ("} progress;" in files.source)

@@ -12,9 +12,13 @@ from modelplan.model.model_file import Target
 from modelplan.primitives.errors import ModelError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.c_fitting import CForm, planned_c
+from modelplan.questions.explaining.changes import CHANGES, apply_change
 from modelplan.questions.explaining.plain_c import c_command, c_words
 from modelplan.questions.explaining.quick_ways import as_plain_c, searches
+from modelplan.questions.explaining.subjects import measured, subject_of
+from modelplan.questions.fitting_help import quick_ways_that_fit
 from modelplan.questions.target_request import TargetRequest, choose_target
+from modelplan.rewriting.standalone_c import ladder
 from modelplan.runtimes import RUNTIMES, with_kernels
 from modelplan.runtimes.c import C
 
@@ -123,3 +127,49 @@ def test_networks_without_anything_to_compute_are_refused_in_words(tmp_path: Pat
 def test_a_mean_of_a_scalar_is_refused_by_name(corpus: Path) -> None:
     with pytest.raises(ModelError, match=r"MEAN .*a tensor without axes"):
         planned_c(load_file(str(corpus / "wild" / "mean_scalar.tflite")), CForm())
+
+
+def test_a_figure_of_plain_c_writes_no_text(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(*_: object) -> None:
+        pytest.fail("the text of a plan was written")
+
+    monkeypatch.setattr(ladder, "c_files", write)
+    file, target = load_file(str(models / "ds_cnn_kws.tflite")), Target(TFLM, "32")
+    (quick,) = as_plain_c(file, target, unmodified_requirement(file, target))
+    assert quick.arena == 8_640
+
+
+def test_a_number_without_a_literal_in_c_is_refused_before_any_text_is_written(tmp_path: Path) -> None:
+    one, odd = T("float32", (1, 4)), T("float32", (1, 4), [1.0, float("inf"), 1.0, 1.0])
+    path = tmp_path / "odd.tflite"
+    path.write_bytes(build(S((one, odd, one), (Op("PRELU", (0, 1), (2,)),), (0,), (2,))))
+    with pytest.raises(ModelError, match="a constant is inf, which C has no literal for"):
+        planned_c(load_file(str(path)), CForm())
+
+
+def test_a_search_that_looks_at_too_many_stages_leaves_whole_maps(models: Path) -> None:
+    file = load_file(str(models / "ds_cnn_kws.tflite"))
+    assert planned_c(file, CForm(), most_stages=1_000).name == "rows"
+    assert planned_c(file, CForm(), most_stages=10).name == "maps"
+
+
+def test_no_rung_is_promised_that_raises_another_library(corpus: Path) -> None:
+    file, target = (
+        load_file(str(corpus / "wild" / "weather_cnn_v3.tflite")),
+        Target(with_kernels(TFLM, TFLM.usual_kernels), "32"),
+    )
+    needed = unmodified_requirement(file, target)
+    rewritten = apply_change(CHANGES["stripes"], subject_of(file, target), "")
+    assert measured(rewritten).arena == needed.arena  # one of its rungs needs 11,696, and more with TFLM's own kernels
+
+
+def test_what_is_not_tried_is_named_with_its_command(corpus: Path) -> None:
+    file, target = (
+        load_file(str(corpus / "tflite" / "person_detect.tflite")),
+        Target(with_kernels(TFLM, TFLM.usual_kernels), "32"),
+    )
+    ways, untried = quick_ways_that_fit(file, target, unmodified_requirement(file, target), 61_440)
+    assert [(way.way, way.arena) for way in ways] == [(Way.C_HELD, 13_440), (Way.C_ROWS, 12_392)]
+    (search,) = untried
+    assert search.way is Way.FILE
+    assert search.command == f"modelplan fit {file.path} --budget 61440 -o person_detect_fitted.tflite"

@@ -11,7 +11,8 @@ from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
 from modelplan.formats.unpacking import inner_stem
 from modelplan.model import SessionMemory
-from modelplan.outputs.report import Section, Table
+from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.outputs.reports.analysis_report import ample
 from modelplan.outputs.reports.arena_report import beside_lines, libraries_line
 from modelplan.outputs.reports.explanation_report import way_lines
 from modelplan.primitives.units import counted, human
@@ -165,7 +166,8 @@ def remedy_lines(outcome: Outcome) -> tuple[str, ...]:
     commands = remedy_commands(outcome)
     if commands:
         return (f"fits after: {commands}",)
-    return (f"try: {command}",) if not outcome.ways and (command := _fit_command(outcome)) else ()
+    known = outcome.ways or outcome.searches
+    return (f"try: {command}",) if not known and (command := _fit_command(outcome)) else ()
 
 
 def _fit_command(outcome: Outcome) -> str:
@@ -186,11 +188,15 @@ def _fit_command(outcome: Outcome) -> str:
 
 
 def fitting_lines(outcome: Outcome) -> list[str]:
-    """The ways that fit, the least change first; that there are none where they were looked for."""
-    if outcome.ways:
-        return ["what fits, the least change first:", *way_lines(outcome.ways)]
+    """The ways that fit, the least change first; that there are none where they were looked for; what was not tried."""
     looked = outcome.others and not outcome.remedies and outcome.setting and outcome.setting.runtime == TFLM.name
-    return ["nothing tried fits; `modelplan explain` tries changes together"] if looked else []
+    lines = ["nothing tried fits; `modelplan explain` tries changes together"] if looked else []
+    if outcome.ways:
+        lines = ["what fits, the least change first:", *way_lines(outcome.ways)]
+    for search in outcome.searches:
+        lines += [f"not tried: {search.name}, a search of up to about {ample(search.seconds)}"]
+        lines += [Pasted(f"  {search.command}")]
+    return lines
 
 
 def outlook(outcome: Outcome) -> list[str]:

@@ -145,13 +145,13 @@ def reasons_sections(stage: ComparedFile) -> Report:
 
 def search_line(search: Search) -> str:
     """What a command searches for and how long; by how much that is less is known behind it."""
-    return f"perhaps less: {search.name}, a search of up to about {_ample(search.seconds)}"
+    return f"perhaps less: {search.name}, a search of up to about {ample(search.seconds)}"
 
 
-def _ample(seconds: int) -> str:
+def ample(seconds: int) -> str:
     """Seconds rounded up, as minutes where they are many.
 
-    >>> _ample(23), _ample(100)
+    >>> ample(23), ample(100)
     ('25 s', '2 minutes')
     """
     return f"{-(-seconds // 5) * 5} s" if seconds <= 60 else f"{-(-seconds // 60)} minutes"

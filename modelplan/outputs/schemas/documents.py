@@ -132,6 +132,7 @@ def _check() -> Schema:
         "parts": array_of(definitions.of(Part)),
         "libraries": array_of(definitions.of(LibraryNeed)),
         "ways": array_of(_suggestion(definitions)),
+        "searches": array_of(record({"name": _TEXT, "seconds": _INTEGER, "command": _TEXT})),
         "alternatives": array_of(alternative),
     }
     model, unread = record(sized), record({"model": _TEXT, "fits": {"const": False}, "problem": _TEXT})

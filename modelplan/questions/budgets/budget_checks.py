@@ -29,13 +29,13 @@ from modelplan.questions.budgets.project_budgets import (
 )
 from modelplan.questions.budgets.revisions import Revision, revision
 from modelplan.questions.budgets.saved_figures import SavedFigures, read_baseline
-from modelplan.questions.fed_inputs import with_fed_shapes
 from modelplan.questions.model_request import ModelRequest, SessionAsked, on_target, target_of
 from modelplan.questions.session_needs import (
     begin_measuring,
     has_sessions,
     require_host,
     session_asked,
+    with_fed_shapes,
     with_other_settings,
 )
 from modelplan.questions.target_request import TargetRequest, choose_target
@@ -267,7 +267,8 @@ def _sized(asked: ModelCheck, measurements: Measurements, baseline: Baseline | N
     short = short and not needed.measured  # of other forms the plan alone is known
     judged = replace(judged, needed=with_other_settings(file, runs_on, needed, session) if short else needed)
     judged = replace(judged, exit_code=1, others=measurements.others(file, runs_on) if short else ())
-    return replace(judged, ways=measurements.ways(file, runs_on, needed, check.limits.arena))
+    ways, searches = measurements.ways(file, runs_on, needed, check.limits.arena)
+    return replace(judged, ways=ways, searches=searches)
 
 
 Baseline = SavedFigures | Revision

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from modelplan.answers.analysis import Search
 from modelplan.answers.check_outcomes import CheckSetting
 from modelplan.answers.explanation import Suggestion
 from modelplan.model import Alternative, Requirement
@@ -60,19 +61,24 @@ class Measurements:
         self.spent += time.monotonic() - start
         return alternatives
 
-    def ways(self, file: ModelFile, target: Target, needed: Requirement, budget: int | None) -> tuple[Suggestion, ...]:
-        """The changes with which a file that runs fits the budget, the least first; none where no time is left."""
+    def ways(
+        self, file: ModelFile, target: Target, needed: Requirement, budget: int | None
+    ) -> tuple[tuple[Suggestion, ...], tuple[Search, ...]]:
+        """The changes with which a file that runs fits the budget, the least first, and searches that take longer.
+
+        None where no time is left.
+        """
         whole = target.runtime.offline_plans and file.graph.format == target.runtime.default_for
         late = self.seconds is not None and self.spent >= self.seconds
         if budget is None or needed.fits(budget) or not whole or late:
-            return ()
-        from modelplan.questions.fitting_help import ways_that_fit  # here, since most models fit
+            return (), ()
+        from modelplan.questions.fitting_help import WaysOut, quick_ways_that_fit  # here, since most models fit
 
         start = time.monotonic()
         key = ("ways", file.path, *_key(file, target), target.abi, budget)
-        ways: tuple[Suggestion, ...] = self._memoised(key, lambda: ways_that_fit(file, target, needed, budget))
+        out: WaysOut = self._memoised(key, lambda: quick_ways_that_fit(file, target, needed, budget))
         self.spent += time.monotonic() - start
-        return ways
+        return out
 
     def causes(self, old: ModelFile, new: ModelFile, target: Target, asked: SessionAsked) -> tuple[str, ...]:
         """What made a model need more or less than an earlier form of it; nothing where it is the same file."""

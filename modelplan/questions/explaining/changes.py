@@ -348,7 +348,7 @@ def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubje
         if subject.deadline is None and len(subject.ops) > _SEARCHED_OPERATORS:
             raise OutOfTimeError
         ladder = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels, interface)
-        fitting = [rung for rung in ladder.rungs if not rung.refusals and (stripes or rung.name != "split")]
+        fitting = [rung for rung in ladder.allowed if stripes or rung.name != "split"]
         if not fitting:
             raise RefusedChangeError("; ".join(ladder.remarks) or "no rewritten file is within 10 % more work")
         rung, before = min(fitting, key=lambda candidate: candidate.arena), ladder.rungs[0]

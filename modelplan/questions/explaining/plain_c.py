@@ -12,8 +12,8 @@ from modelplan.questions.c_fitting import CForm, planned_c
 from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOfTimeError, RefusedChangeError
 from modelplan.runtimes.c import C
 
-#: Of larger models whole maps are planned, of the largest nothing; `fit` itself goes on.
-_MOST_ROWS, _MOST_OPERATORS, _MOST_BYTES = 1_000_000, 400, 8_000_000
+#: Of larger models nothing is planned; `fit` itself goes on.
+_MOST_OPERATORS, _MOST_BYTES = 400, 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ def c_words(target: Target) -> tuple[str, ...]:
     return device if c_kernels(target) == C.kernels else (*device, "--kernels", c_kernels(target))
 
 
-def c_command(path: str, target: Target) -> str:
-    """The command that writes a file as plain C of least memory, for a target."""
-    words = ("modelplan", "fit", path, "--runtime", C.name, *c_words(target), "--least")
+def c_command(path: str, target: Target, *goal: str) -> str:
+    """The command that writes a file as plain C for a target, of least memory where no other `goal` is named."""
+    words = ("modelplan", "fit", path, "--runtime", C.name, *c_words(target), *(goal or ("--least",)))
     return shlex.join((*words, "-o", f"{inner_stem(path)}.c"))
 
 
@@ -57,7 +57,8 @@ def in_plain_c(form: CChange) -> Callable[[ModelSubject, object], ModelSubject]:
         subject.check_time()
         if len(subject.source.graph.ops) > _MOST_OPERATORS or len(subject.source.content) > _MOST_BYTES:
             raise OutOfTimeError
-        rung = planned_c(subject.source, CForm(c_kernels(subject.target), form.interface, form.pushed), _MOST_ROWS)
+        written = CForm(c_kernels(subject.target), form.interface, form.pushed)
+        rung = planned_c(subject.source, written, subject.most_rows, subject.most_stages)
         return replace(subject, source=None, needs=Measure(rung.ram, rung.program.nbytes, whole=True))
 
     return make

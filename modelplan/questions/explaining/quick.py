@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from modelplan.answers.explanation import Needs, Suggestion, Way
 from modelplan.model import Alternative, Plan, Requirement, bounds
@@ -25,7 +25,7 @@ def quick_changes(file: ModelFile, target: Target, needed: Requirement, unmodifi
     if not has_quick_changes(file, target):
         return ()
     start = Measure(needed.arena, needed.head, whole=True)
-    return advice(subject_of(file, target), start, effort=0, at=frozenset(_at_the_peak(unmodified))).suggestions
+    return advice(subject_of(file, target), start, effort=0, at=at_the_peak(unmodified)).suggestions
 
 
 def with_alternatives(
@@ -43,8 +43,9 @@ def _suggestion(alternative: Alternative, needed: Requirement) -> Suggestion:
     return Suggestion((alternative.change,), arena, head, *saved, (), Needs.NOTHING, alternative.commands, way=Way.PLAN)
 
 
-def _at_the_peak(plan: Plan) -> Iterator[int]:
+def at_the_peak(plan: Plan) -> frozenset[int]:
     """The operators that make or read what is alive at the peak."""
     alive = bounds.alive_at(plan.problem, bounds.peak_step(plan.problem))
-    for member in (member for i in alive for member in plan.problem[int(i)].members):
-        yield from (op for op in (plan.graph.producers[member.tensor], *plan.graph.readers[member.tensor]) if op >= 0)
+    tensors = [member.tensor for i in alive for member in plan.problem[int(i)].members]
+    ops = (op for t in tensors for op in (plan.graph.producers[t], *plan.graph.readers[t]))
+    return frozenset(op for op in ops if op >= 0)

@@ -87,12 +87,19 @@ def searches(file: ModelFile, target: Target, needed: Requirement, capacity: int
             seconds = _STRIPES + striped // _MAPS_IN_A_SECOND
             command = fit_command(file.path, target, needed, capacity)
             yield Search(Way.FILE, "a rewritten file", seconds, command)
-    if not is_quick(file) and len(graph.ops) <= _MOST_READ:
-        try:
-            seconds = _c_seconds(file, c_kernels(target))
-        except (ModelError, RequestError):  # operators of it have no C
-            return
-        yield Search(Way.C_HELD, "plain C", seconds, c_command(file.path, target))
+    if not is_quick(file):
+        yield from c_search(file, target)
+
+
+def c_search(file: ModelFile, target: Target, *goal: str) -> Iterator[Search]:
+    """The search of `fit` for plain C; none where operators have no C, or too many would have to be looked up."""
+    if len(file.graph.ops) > _MOST_READ:
+        return
+    try:
+        seconds = _c_seconds(file, c_kernels(target))
+    except (ModelError, RequestError):  # operators of it have no C
+        return
+    yield Search(Way.C_HELD, "plain C", seconds, c_command(file.path, target, *goal))
 
 
 def fit_command(path: str, target: Target, needed: Requirement, capacity: int | None) -> str:

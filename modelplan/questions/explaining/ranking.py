@@ -29,6 +29,7 @@ class Trials:
         default_factory=dict
     )
     work: int = 0
+    most_work: int = _MOST_WORK
 
     def attempt(self, steps: Iterable[Step]) -> tuple[ModelSubject, Measure]:
         """The model after these changes, made in the order of the table, and what it needs.
@@ -54,7 +55,7 @@ class Trials:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
         after = apply_change(ordered[-1][0], before, ordered[-1][1])
         self.work += len(self.base.graph.ops)
-        if self.base.deadline is None and self.work > _MOST_WORK:
+        if self.base.deadline is None and self.work > self.most_work:
             raise OutOfTimeError
         return after, measured(after)
 
@@ -103,6 +104,7 @@ def advice(
     report: Report = report_nothing,
     *,
     alone: bool = False,
+    most_work: int = _MOST_WORK,
 ) -> Advice:
     """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
 
@@ -113,8 +115,9 @@ def advice(
         at: of changes of single operators only those of these are tried; None: of all.
         report: is called with a line for each change that helps, as soon as it is known.
         alone: whether only changes that go with no other are tried.
+        most_work: operators of all models that are planned anew where no time is stated.
     """
-    trials = Trials(base, start)
+    trials = Trials(base, start, most_work=most_work)
     helpful: list[Step] = []
     same, refused, untried = list[str](), list[tuple[str, str]](), list[str]()
     for step in (step for step in _steps(base, effort, at) if step[0].alone or not alone):

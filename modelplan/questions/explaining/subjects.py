@@ -41,8 +41,9 @@ class ModelSubject:
     it has changed. `ops` are the operators of the file behind those of the graph, `gone` tensors that nothing uses any
     more. `plan` says how it is planned, `tail_apart` that what TFLM keeps lies in an arena of its own. `commands` made
     it so far, `file` is what they wrote, `todo` says what no command does. `costs` are figures of what was changed.
-    `deadline` is when a search has to end, by `time.monotonic`. `needs` is what it needs where a change that exchanges
-    the runtime has planned that already.
+    `deadline` is when a search has to end, by `time.monotonic`. `most_rows` are those that a search for plain C tries
+    at most, and `most_stages` what it looks at; of larger models whole maps are planned. `needs` is what it needs where
+    a change that exchanges the runtime has planned that already.
     """
 
     graph: Graph
@@ -58,6 +59,8 @@ class ModelSubject:
     todo: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
     deadline: float | None = None
+    most_rows: int = 1_000_000
+    most_stages: int | None = None
     needs: Measure | None = None
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.standalone_c.kernel_records import ConstTable
@@ -37,9 +38,15 @@ def number(value: float, ctype: str) -> str:
     return str(whole)
 
 
+def check_finite(numbers: npt.ArrayLike) -> None:
+    """Checks that C has a literal for each of the numbers."""
+    odd = np.ravel(numbers)[~np.isfinite(np.ravel(numbers))]
+    if odd.size:
+        raise ModelError(f"a constant is {odd[0]}, which C has no literal for")
+
+
 def _float(value: float) -> str:
-    if not np.isfinite(value):
-        raise ModelError(f"a constant is {value}, which C has no literal for")
+    check_finite(value)
     text = f"{value:.9g}"
     return f"{text}f" if re.search(r"[.e]", text) else f"{text}.0f"
 

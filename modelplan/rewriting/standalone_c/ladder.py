@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 
 from modelplan.answers.proof import Verdict
+from modelplan.checking.verifier.c_rows import rows_verdict
+from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
@@ -18,9 +20,8 @@ from modelplan.rewriting.standalone_c.row_graph import RowGraph
 from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
 from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 from modelplan.rewriting.standalone_c.stage_search import StageSearch
-from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
 from modelplan.rewriting.standalone_c.tile_search import TileSearch
-from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
+from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files, c_sizes
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
 
 #: What each rung adds to the one before.
@@ -53,7 +54,7 @@ class CGoal(RewriteGoal):
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CRung:
     """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
 
@@ -62,8 +63,9 @@ class CRung:
     """
 
     name: str
+    model: CModel
     program: CProgram
-    files: CFiles
+    names: CNames
     ram: int
     flash: int
     parts: int
@@ -71,6 +73,11 @@ class CRung:
     bound: int | None = None
     macs: float = 0.0
     time: float = 0.0
+
+    @cached_property
+    def files(self) -> CFiles:
+        """The text of its source and of its header."""
+        return c_files(self.model.file, self.operators, self.program, self.names)
 
     @property
     def fused(self) -> tuple[int, ...]:
@@ -95,17 +102,45 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
         RequestError: a rung that there is not, or rows are asked for where the input has none.
         BrokenPlanError: the chosen plan does not compute what the model does; never to be seen.
     """
+    from modelplan.rewriting.standalone_c.stated_plan import stated_verdict  # here, since only what is written is read
+
+    rungs, chosen = _climbed(model, goal, names, report)
+    if chosen is None:
+        return CLadder(rungs, None)
+    verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
+    _require_ok(model, verdict)
+    return CLadder(rungs, chosen, (verdict,))
+
+
+def least_rung(model: CModel, goal: CGoal, most_stages: int | None = None) -> CRung:
+    """The rung that needs least, with no budget, whose steps are proved; no text of it is written.
+
+    Raises:
+        ModelError, RequestError, BrokenPlanError: as `c_ladder`.
+        TooManyStagesError: a search for rows had to look at more than `most_stages`.
+    """
+    _, chosen = _climbed(model, replace(goal, budget=None), CNames("net", "net.h"), report_nothing, most_stages)
+    if chosen is None:
+        raise ModelError(f"{model.file.name}: no rung keeps the caps")
+    _require_ok(model, rows_verdict(read_source(model.file), chosen.program))
+    return chosen
+
+
+def _climbed(
+    model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None = None
+) -> tuple[tuple[CRung, ...], CRung | None]:
+    """The rungs that were tried, and the chosen one if any fits."""
     _check(model, goal)
     rungs: list[CRung] = []
     fits = partial(_fits, goal)
-    climb_rungs(_rungs(model, goal, names, report), rungs, goal, fits)
-    chosen = chosen_rung(rungs, goal, fits, lambda rung: rung.ram)
-    if chosen is None:
-        return CLadder(tuple(rungs), None)
-    verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
+    climb_rungs(_rungs(model, goal, names, report, most_stages), rungs, goal, fits)
+    return tuple(rungs), chosen_rung(rungs, goal, fits, lambda rung: rung.ram)
+
+
+def _require_ok(model: CModel, verdict: Verdict) -> None:
+    """Checks what was found out about the chosen rung."""
     if verdict.outcome != "ok":
         raise BrokenPlanError(f"{model.file.name}: the plan is not right: {verdict.details}")
-    return CLadder(tuple(rungs), chosen, (verdict,))
 
 
 def _fits(goal: CGoal, rung: CRung) -> bool:
@@ -132,10 +167,10 @@ def _check(model: CModel, goal: CGoal) -> None:
         raise RequestError(f"{model.file.name} has {len(model.graph.inputs)} inputs; rows are handed over for one")
 
 
-def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterator[CRung]:
+def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None) -> Iterator[CRung]:
     graph = StagedGraph(model.rows, goal.pushed)
     single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
-    search = StageSearch(graph, goal.seed)
+    search = StageSearch(graph, goal.seed, most_stages)
     if "maps" not in goal.without:
         report("whole maps")
         yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names)
@@ -144,12 +179,13 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report) -> Iterato
         yield _rung("overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names)
     if "rows" not in goal.without:
         report("rows")
-        yield _rung("rows", model, search.program(search.stages(1)), names, 1, search.least_load(1))
+        bound, stages = search.least_load(1), search.stages(1)
+        yield _rung("rows", model, search.program(stages, bound), names, 1, bound)
     if "parts" not in goal.without:
         for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
             report(f"rows in {parts} parts")
             stages, bound = search.stages(parts), search.least_load(parts)
-            yield _rung("parts", model, search.program(stages), names, parts, bound)
+            yield _rung("parts", model, search.program(stages, bound), names, parts, bound)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
         yield from _tiled_rungs(model, goal, names, search.least_load(_MANY))
@@ -183,5 +219,5 @@ def _rung(
     program = replace(program, kernels=model.kernels)
     program, faster = with_spare_scratch(program, rows, model.faster)
     operators = {**model.operators_of(rows), **faster}
-    files = c_files(model.file, operators, program, names)
-    return CRung(name, program, files, files.ram, files.tables, parts, operators, bound)
+    sizes = c_sizes(model.file, operators, program)
+    return CRung(name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound)

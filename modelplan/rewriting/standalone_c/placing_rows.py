@@ -266,12 +266,40 @@ def _packing(
     return pack(group_problem(lives, len(alignment), alignment, trace.overlaps), tries, seed, enough)
 
 
-def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:
-    """The program of these stages with the lowest placement found in so many tries."""
+@dataclass(frozen=True, slots=True)
+class PlacedStages:
+    """Stages with a placement of their values: `nbytes` of buffer, and the `bound` of all placements."""
+
+    choices: tuple[StageChoice, ...]
+    trace: TickTrace
+    packing: GroupPacking
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the buffer."""
+        return self.packing.height
+
+    @property
+    def bound(self) -> int:
+        """The most bytes that are alive at a time."""
+        return self.packing.load
+
+    def program(self) -> CProgram:
+        """The steps of the stages at their addresses."""
+        return _program(self.trace, self.choices, self.packing)
+
+
+def placed_stages(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> PlacedStages:
+    """These stages with the lowest placement found in so many tries."""
     trace = TickTrace(graph)
     for choice in choices:
         trace.add(graph.stage(choice))
-    return _program(trace, choices, _packing(trace, _lives(trace), tries, seed))
+    return PlacedStages(tuple(choices), trace, _packing(trace, _lives(trace), tries, seed))
+
+
+def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:
+    """The program of these stages with the lowest placement found in so many tries."""
+    return placed_stages(graph, choices, tries, seed).program()
 
 
 def chosen_program(graph: StagedGraph, choices: PlanChoices, nbytes: int) -> CProgram:

@@ -152,6 +152,11 @@ class StagedGraph:
             sum(self.nbytes[v] for v in others if v not in dying),
         )
 
+    @property
+    def measured(self) -> int:
+        """Of how many stages the load was asked for."""
+        return len(self._loads)
+
     def load(self, choice: StageChoice, most: int) -> int:
         """The most bytes that are alive at a time in a stage; anything above `most` where it is more."""
         known, exact = self._loads.get(choice, (0, False))

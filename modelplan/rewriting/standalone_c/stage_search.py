@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from modelplan.model.c_program import CProgram, StageChoice
-from modelplan.rewriting.standalone_c.placing_rows import packed_stage, placed_program
+from modelplan.rewriting.standalone_c.placing_rows import PlacedStages, packed_stage, placed_stages
 from modelplan.rewriting.standalone_c.row_graph import RowGraph
 from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 
@@ -21,12 +21,20 @@ _TRIES = 20_000
 _DIRECTIONS, _SHARE = 5, 0.8
 
 
+class TooManyStagesError(Exception):
+    """A search for stages would take longer than it may."""
+
+
 @dataclass(frozen=True)
 class StageSearch:
-    """The search for the stages of a graph. Two bounds hold for every choice of stages with as many parts of a row."""
+    """The search for the stages of a graph. Two bounds hold for every choice of stages with as many parts of a row.
+
+    A search that has to look at more than `most_stages`, by which its time goes, is given up; None: none is.
+    """
 
     graph: StagedGraph
     seed: int = 0
+    most_stages: int | None = None
     _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
     _loads: dict[int, int] = field(default_factory=dict, init=False)
 
@@ -40,13 +48,19 @@ class StageSearch:
         return self._packed[choice]
 
     def least_load(self, parts: int) -> int:
-        """No plan of stages with so many parts, forward or backward, needs less: the most bytes alive at a time."""
+        """No plan of stages with so many parts, forward or backward, needs less: the most bytes alive at a time.
+
+        Raises:
+            TooManyStagesError: it had to look at more stages than it may.
+        """
         if parts not in self._loads:
             self._loads[parts] = self._least(parts, self._load)[0]
         return self._loads[parts]
 
     def _load(self, choice: StageChoice, most: int) -> int:
         """The bytes of a stage in the direction that needs less."""
+        if self.most_stages is not None and self.graph.measured > self.most_stages:
+            raise TooManyStagesError
         forward = self.graph.load(choice, most)
         return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
 
@@ -85,33 +99,37 @@ class StageSearch:
             return end - 1
         return max((i + 1 for i, operator in enumerate(operators) if operator.alone), default=0)
 
-    def program(self, stages: Sequence[StageChoice]) -> CProgram:
-        """The least program of these stages, some of which run backward.
+    def program(self, stages: Sequence[StageChoice], floor: int = 0) -> CProgram:
+        """The least program of these stages, some of which run backward; none needs less than `floor`.
 
         A result lies below the operand over which it is written, or above it where the last rows come first. A chain
         of stages that take turns stays in the same memory; one that does not wanders downwards.
         """
         fixed = int(self.graph.pushed)
-        best, least = tuple(stages), self._draft(stages)
+        least = self._draft(stages)
+        if least.nbytes <= floor:
+            return least.program()
         for turn in (0, 1):
-            turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
-            if (height := self._draft(turned)).nbytes < least.nbytes:
-                best, least = turned, height
+            turned = self._draft(_turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn]))
+            least = min(least, turned, key=_bytes_of)
         needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
         large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
         for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
             if least.nbytes <= least.bound:
                 break
-            turned = _turned(best, [at])
-            if (height := self._draft(turned)).nbytes < least.nbytes:
-                best, least = turned, height
+            least = min(least, self._draft(_turned(least.choices, [at])), key=_bytes_of)
         if least.nbytes <= least.bound:
-            return least
-        last = (placed_program(self.graph, some, _TRIES, self.seed) for some in dict.fromkeys((tuple(stages), best)))
-        return min(least, *last, key=lambda program: program.nbytes)
+            return least.program()
+        last = dict.fromkeys((tuple(stages), least.choices))
+        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in last)
+        return min(least, *placed, key=_bytes_of).program()
 
-    def _draft(self, stages: Sequence[StageChoice]) -> CProgram:
-        return placed_program(self.graph, stages, _DRAFT_TRIES, self.seed)
+    def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
+        return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)
+
+
+def _bytes_of(placed: PlacedStages) -> int:
+    return placed.nbytes
 
 
 def rows_tried(rows: RowGraph) -> int:

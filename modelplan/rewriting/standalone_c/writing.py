@@ -12,7 +12,14 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, Step, ValueShift
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
-from modelplan.rewriting.standalone_c.c_text import C_TYPES, aligned_columns, comment, number, table_text
+from modelplan.rewriting.standalone_c.c_text import (
+    C_TYPES,
+    aligned_columns,
+    check_finite,
+    comment,
+    number,
+    table_text,
+)
 from modelplan.rewriting.standalone_c.kernel_libraries import library_includes
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, rows_of
 from modelplan.rewriting.standalone_c.kernel_sources import (
@@ -35,13 +42,19 @@ _MOST_STATEMENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class CSizes:
+    """The bytes of static memory of a plan as C, and those of its tables."""
+
+    ram: int
+    tables: int
+
+
+@dataclass(frozen=True, slots=True)
 class CFiles:
-    """The text of a C source, and that of its header; `ram` is its static memory, `tables` the bytes of its tables."""
+    """The text of a C source, and that of its header."""
 
     source: str
     header: str
-    ram: int
-    tables: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +82,18 @@ def c_files(model: FileModel, operators: Mapping[int, COperator], program: CProg
         ModelError: an input or output of the model has a type that C has no kernels for, or is a constant.
     """
     writer = _Writer(model, operators, program, names)
-    source = writer.source()
-    return CFiles(
-        source, writer.header(), program.nbytes + writer.progress + writer.kept, writer.steps + writer.constants
-    )
+    return CFiles(writer.source(), writer.header())
+
+
+def c_sizes(model: FileModel, operators: Mapping[int, COperator], program: CProgram) -> CSizes:
+    """What the C of a plan takes, of which no text is written.
+
+    Raises:
+        ModelError: an input or output of the model has a type that C has no kernels for, or is a constant.
+    """
+    writer = _Writer(model, operators, program, CNames("net", "net.h"))
+    writer.check_literals()
+    return CSizes(program.nbytes + writer.progress + writer.kept, writer.steps + writer.constants)
 
 
 @dataclass
@@ -84,8 +105,16 @@ class _Writer:
     tables: dict[tuple[str, bytes], str] = field(default_factory=dict)
     taken: Counter[str] = field(default_factory=Counter)
     definitions: list[str] = field(default_factory=list)
-    progress: int = 0
-    steps: int = 0
+
+    @property
+    def progress(self) -> int:
+        """The bytes of what is remembered from one row that the caller hands over to the next."""
+        return sum(text.progress_bytes for text in self.texts.values())
+
+    @property
+    def steps(self) -> int:
+        """The bytes of all tables of steps."""
+        return sum(text.table_bytes for text in self.texts.values())
 
     @property
     def kept(self) -> int:
@@ -95,7 +124,21 @@ class _Writer:
     @property
     def constants(self) -> int:
         """The bytes of all tables of operators."""
-        return sum(len(numbers) for _, numbers in self.tables)
+        tables = {(v.ctype, v.numbers.tobytes()) for v in self._arguments() if isinstance(v, ConstTable)}
+        return sum(len(numbers) for _, numbers in tables)
+
+    def _arguments(self) -> Iterator[int | float | ConstTable | StateReference]:
+        """The operands and parameters of all kernels that are called."""
+        for _, _, kernel in self._numbered():
+            yield from (*kernel.operands, *kernel.parameters.values())
+
+    def check_literals(self) -> None:
+        """Checks that C has a type for each tensor, and a literal for each number."""
+        for tensor in (t for value in self.program.values for t in value.tensors):
+            self._ctype(tensor)
+        for argument in self._arguments():
+            if isinstance(argument, (float, ConstTable)):
+                check_finite(argument.numbers if isinstance(argument, ConstTable) else argument)
 
     @cached_property
     def state(self) -> StateLayout:
@@ -277,18 +320,28 @@ class _Writer:
         body = "\n".join(rows)
         return f"/* {title} */\nstatic const struct {name}_params {_struct(index, position)} = {{\n{body}\n}};"
 
-    def _stage(self, index: int, stage: Stage) -> str:
-        pushed = self.program.pushed and not index
+    @cached_property
+    def texts(self) -> dict[int, StageText]:
+        """The stages that are loops or tables, by their number."""
+        stages = [(index, stage) for index, stage in enumerate(self.program.stages) if self._runs(stage)]
+        return {index: self._stage_text(index, stage) for index, stage in stages if self._has_table(index, stage)}
+
+    def _has_table(self, index: int, stage: Stage) -> bool:
+        """Whether a stage has more steps than are written one by one, or others than whole rows that are there."""
         in_parts = any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
-        if pushed or len(stage.steps) > _MOST_STATEMENTS or in_parts:
-            steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
-            table = step_table(steps, self._row_bytes if pushed else 0)
-            titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
-            element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
-            text = StageText(index, table, self._table_calls, titles, self.program.nbytes, element)
-            self.progress += text.progress_bytes
-            self.steps += text.table_bytes
-            return text.text()
+        return (self.program.pushed and not index) or len(stage.steps) > _MOST_STATEMENTS or in_parts
+
+    def _stage_text(self, index: int, stage: Stage) -> StageText:
+        pushed = self.program.pushed and not index
+        steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
+        table = step_table(steps, self._row_bytes if pushed else 0)
+        titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
+        element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
+        return StageText(index, table, self._table_calls, titles, self.program.nbytes, element)
+
+    def _stage(self, index: int, stage: Stage) -> str:
+        if index in self.texts:
+            return self.texts[index].text()
         lines = [f"static void stage_{index}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]

@@ -17,8 +17,6 @@ from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, SUBGRAPH
 from modelplan.formats.tflite.tflite_tables import child, root_table, slots, tables
 from modelplan.model import Graph
 from modelplan.primitives.errors import RequestError
-from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.interface_metadata import ConvertedTensor, read_interface, write_interface
 
@@ -155,6 +153,9 @@ def with_interface(model: bytes, graph: Graph, dtype: str) -> ChangedInterface:
     before = [row for row in read_interface(model) if (row.side, row.position) not in changing]
     content = write_interface(written.file(), [*before, *written.converted])
     whole = reloaded(content, graph)
+    from modelplan.rewriting.striped_tflite.building import striped_program  # here, since most ask for another file
+    from modelplan.rewriting.striped_tflite.writing import write_striped
+
     content, _ = write_striped(content, striped_program(whole, range(len(whole.ops)), ()))
     changed = reloaded(content, graph)
     gone = frozenset(op for op in conversions.operators if written.goes(op))

@@ -69,6 +69,7 @@ class Ladder:
     were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file. `kernels` is the library
     that all figures are for. Where it stands for several, no rung is chosen that raises the arena of one of them;
     `helped` is the one that such a rung would help most, and `lowest` the one with the lowest arena of any rung.
+    `allowed` are the rungs that may be chosen, whatever the budget.
     """
 
     rungs: tuple[Rung, ...]
@@ -84,6 +85,7 @@ class Ladder:
     kernels: str = ALL
     helped: HelpedLibrary | None = None
     lowest: LowestLibrary | None = None
+    allowed: tuple[Rung, ...] = ()
 
     @property
     def model(self) -> bytes | None:
@@ -205,13 +207,13 @@ class _Climb:
             climb_rungs(self._reported(), self.rungs, self.goal, self.model.fits)
         except KeyboardInterrupt:
             self.remarks.append("interrupted: the best so far")
-        allowed = [rung for rung in self.rungs if self.model.allowed(rung)] or self.rungs
+        allowed = tuple(rung for rung in self.rungs if self.model.allowed(rung))
         least, reason = min(self.bounds, default=(0, ""))
         tail = min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
         return Ladder(
             rungs=tuple(self.rungs),
             chosen=chosen_rung(self.rungs, self.goal, self.model.fits, self.model.rank),
-            least=min(map(self.model.measure, allowed), default=0),
+            least=min(map(self.model.measure, allowed or self.rungs), default=0),
             bound=least + tail,
             bound_by=reason,
             built_bound=max(least, min(self.built_bounds, default=0)) + tail,
@@ -221,6 +223,7 @@ class _Climb:
             kernels=self.goal.kernels,
             helped=self._helped(),
             lowest=self._lowest(),
+            allowed=allowed,
         )
 
     def _lowest(self) -> LowestLibrary | None:

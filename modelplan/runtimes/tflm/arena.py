@@ -21,7 +21,7 @@ import numpy as np
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
-from modelplan.runtimes.tflm.arena_memory import ArenaMemory
+from modelplan.runtimes.tflm.arena_memory import ArenaMemory, each_alone
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.kernels import KernelSet, find_libraries, is_group, most_scratch, preparation
 from modelplan.runtimes.tflm.kernels.preparation import (
@@ -397,7 +397,10 @@ class Interpreter:
         request = layout(_REQUEST, self.abi).size
         requests = np.array([len(kernel.scratch) for kernel in taken], dtype=np.int64)[self.prepared.numbers].cumsum()
         acts = [partial(self._prepare, kernel) for kernel in taken]
-        memory.perform(acts, self.prepared.numbers, request * (requests + _SPARE_REQUESTS))
+        if self.abi not in self.prepared.alone:
+            self.prepared.alone[self.abi] = each_alone(acts, self.abi)
+        alone = self.prepared.alone[self.abi]
+        memory.perform(acts, alone, self.prepared.numbers, request * (requests + _SPARE_REQUESTS))
 
     def _options(self, taken: Taken) -> Struct:
         """The structure of an operator's parsed options."""

@@ -6,6 +6,7 @@ Source: tflite-micro, arena_allocator/single_arena_buffer_allocator.cc, memory_p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from modelplan.primitives.byte_counts import rounded_up
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi, Struct, StructLayout, layout
 
+#: What operators do, each once: they allocate at both ends.
+Acts: TypeAlias = "Sequence[Callable[[ArenaMemory], None]]"
 #: Bytes that the greedy planner works with for each buffer.
 PLANNED_BUFFER = 40
 
@@ -61,11 +64,11 @@ class ArenaMemory:
         self.front = size
         self._note()
 
-    def perform(self, acts: Sequence[Callable[[ArenaMemory], None]], numbers: IntArray, fronts: IntArray) -> None:
+    def perform(self, acts: Acts, alone: Sequence[ArenaMemory], numbers: IntArray, fronts: IntArray) -> None:
         """Performs the act of each of `numbers`, and gives the front the size that follows it in `fronts`.
 
         An act allocates at both ends, with addresses that are multiples of what the fronts are multiples of.
-        Where the end is aligned, it takes the same each time, so that each is performed once and then counted.
+        Where the end is aligned, it takes the same each time, so that it is counted as it is `alone`: see `each_alone`.
         """
         begun = 0
         while begun < len(numbers) and self.depth % planner.ALIGNMENT:
@@ -74,17 +77,15 @@ class ArenaMemory:
             begun += 1
         if begun == len(numbers):
             return
-        rest, done = numbers[begun:], [ArenaMemory(self.abi) for _ in acts]
-        for act, memory in zip(acts, done, strict=True):
-            act(memory)
+        rest = numbers[begun:]
         deeper, need, highest = np.array(
-            [(act_memory.depth, act_memory.need, act_memory.highest) for act_memory in done], dtype=np.int64
+            [(memory.depth, memory.need, memory.highest) for memory in alone], dtype=np.int64
         ).T
         before = self.depth + np.cumsum(deeper[rest]) - deeper[rest]
         front = np.append(self.front, fronts[begun:-1])
         self.highest = max(self.highest, int(np.max(front + highest[rest])))
         self.need = max(self.need, int(np.max(before + front + need[rest])))
-        for memory, times in zip(done, np.bincount(rest, minlength=len(done)).tolist(), strict=True):
+        for memory, times in zip(alone, np.bincount(rest, minlength=len(alone)).tolist(), strict=True):
             self.depth += memory.depth * times
             for row, used in memory.used.items():
                 self.used[row] = self.used.get(row, 0) + used * times
@@ -104,3 +105,11 @@ class ArenaMemory:
             self.highest = front
         if front + self.depth > self.need:
             self.need = front + self.depth
+
+
+def each_alone(acts: Acts, abi: Abi) -> list[ArenaMemory]:
+    """What each act leaves of an empty arena."""
+    each = [ArenaMemory(abi) for _ in acts]
+    for act, memory in zip(acts, each, strict=True):
+        act(memory)
+    return each

@@ -67,11 +67,13 @@ def requests_with(
     return _rows(SameFile(model), tuple(scratch), tuple((sizes or {}).items()), plan)
 
 
-#: How many models' rows and lifetimes are remembered: a command asks several questions about one.
+#: How many models' lifetimes are remembered: a command asks several questions about one.
 _REMEMBERED = 4
+#: How many models' rows are remembered: for one model each kernel library may ask for other scratch.
+_ROWS_REMEMBERED = 16
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_ROWS_REMEMBERED)
 def _rows(
     file: SameFile,
     scratch: tuple[tuple[int, int, int], ...],

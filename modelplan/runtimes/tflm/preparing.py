@@ -7,6 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from modelplan.model import IntArray
+from modelplan.runtimes.tflm.abi import Abi
+from modelplan.runtimes.tflm.arena_memory import ArenaMemory
 from modelplan.runtimes.tflm.file import FileModel, FileOp, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Others
 from modelplan.runtimes.tflm.kernels.preparation import ResourceVariables
@@ -26,7 +28,8 @@ class PreparedModel:
     `taken` are the distinct things that operators take; `numbers` says for each operator, over all subgraphs, which of
     them it is. `requests` counts those for scratch. `refusals` are the reasons of operators that are refused, by the
     same number of the operator; `unknown` are the numbers of those refused for want of a kernel that a build with the
-    user's own might have. `shapes` are those that kernels give to tensors, numbered over all subgraphs.
+    user's own might have. `shapes` are those that kernels give to tensors, numbered over all subgraphs. `alone`
+    remembers for an ABI what each of `taken` leaves of an empty arena.
     """
 
     def __init__(self, model: FileModel, kernels: Kernels) -> None:
@@ -35,6 +38,7 @@ class PreparedModel:
         self.refusals: dict[int, str] = {}
         self.unknown: set[int] = set()
         self.requests = 0
+        self.alone: dict[Abi, list[ArenaMemory]] = {}
         self._model, self._kernels = model, kernels
         known: dict[int, int] = {}  # by identity: equal ones are one object
         taken: list[Taken] = []
