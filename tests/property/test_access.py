@@ -11,6 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelplan import Graph, Op, Tensor
+from modelplan.checking.verifier.moves import use_of
+from modelplan.checking.verifier.places import places_read
+from modelplan.checking.verifier.program import graph_program
+from modelplan.checking.verifier.rewrites.needs import elements_behind
 from modelplan.ops import access_of
 from modelplan.ops.access import AccessMap, Reads, Span
 from modelplan.ops.access.rows import needed, row_span, rows
@@ -118,6 +122,29 @@ def test_what_is_moved_stands_where_numpy_puts_it(graph: Graph, values: Any) -> 
     assert (start is not None) == bool((np.diff(run) == 1).all())
     assert start is None or start == run[0]
     check_rows(reads, shape, result)
+
+
+@pytest.mark.parametrize(("graph", "values"), MOVES)
+def test_the_verifier_lists_what_is_moved_where_numpy_puts_it(graph: Graph, values: Any) -> None:
+    shape, program = graph.tensors[0].shape, graph_program(graph, [0])
+    reads = places_read(use_of(program, program.steps[0]))
+    if graph.ops[0].kind == "REVERSE_V2":
+        assert reads is None
+        return
+    assert reads is not None
+    wanted = values(np.arange(prod(shape)).reshape(shape))
+    for index in np.ndindex(*wanted.shape):
+        one = np.zeros(wanted.shape, np.bool_)
+        one[index] = True
+        assert np.flatnonzero(elements_behind(reads[0], one)).tolist() == [wanted[index]]
+
+
+def test_an_interpolation_reads_what_the_kernel_s_ten_bits_round_to() -> None:
+    """Of 5 columns in 10 with aligned corners the last one has a 1024th of the fourth."""
+    graph = graph_of("tflite", "RESIZE_BILINEAR", [(1, 4, 5, 3)], [(1, 8, 10, 3)], align_corners=1)
+    access = access_of(graph, graph.ops[0])
+    assert access is not None
+    assert rows(access.reads[0], (1, 8, 10, 3), (1, 4, 5, 3), 2, 9, 10)[2] == (3, 5)
 
 
 def check_rows(reads: Reads, shape: Shape, result: Shape) -> None:

@@ -70,10 +70,10 @@ def told(change: dict[str, Callable[..., Any]], side: int, original: Callable[[D
 
 def changes(found: Dependencies, change: str) -> bool:
     """Whether a change of the maps makes another one of it, of which something was measured."""
-    different = []
+    different = list[bool]()
 
     def noted(reads: Any) -> Any:
-        moved = {"planned": moved_spans, "proved": moved_places}[change](reads)
+        moved: Any = moved_spans(reads) if change == "planned" else moved_places(reads)
         same = moved == reads._replace(linear=False) if change == "proved" else moved == reads
         different.append(not same)
         return reads

@@ -443,9 +443,7 @@ def _strided(use: Use) -> Iterator[OperandPlaces]:
 
 def _onnx_sliced(use: Use) -> Iterator[OperandPlaces]:
     shape, starts = use.shape(0), use.known(1, "starts")
-    given = [len(use.shapes) > k and use.shapes[k] is not None for k in (3, 4)]
-    axes = use.known(3) if given[0] else _option(use, "axes", range(len(starts)))
-    step = use.known(4) if given[1] else [1] * len(starts)
+    axes, step = _given(use, 3, "axes", range(len(starts))), _given(use, 4, "", [1] * len(starts))
     places = [range(n) for n in shape]
     for axis, first, by in zip(axes, starts, step, strict=True):
         axis %= len(shape)
@@ -453,8 +451,11 @@ def _onnx_sliced(use: Use) -> Iterator[OperandPlaces]:
     yield from _taken(use, [(Along(axis, (row,)),) for axis, row in enumerate(places)])
 
 
-def _option(use: Use, name: str, default: Sequence[int]) -> Sequence[int]:
-    return use.known(-1, name) if use.option(name) is not None else default
+def _given(use: Use, operand: int, name: str, default: Sequence[int]) -> Sequence[int]:
+    """The numbers of an operand or an option, which may both be absent."""
+    absent = len(use.shapes) <= operand or use.shapes[operand] is None
+    said = use.numbers(operand) is not None or use.option(name) is not None
+    return default if absent and not said else use.known(operand, name)
 
 
 def _picked(use: Use) -> Iterator[OperandPlaces]:

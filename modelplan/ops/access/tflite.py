@@ -221,7 +221,7 @@ def _resized(node: ShapedOp, axis: int, extent: int, result: int) -> Span:
     """The places that an index reads; one more on each side where single precision may round to the neighbour."""
     corners, centres = bool(number(node.op, "align_corners", 0)), bool(number(node.op, "half_pixel_centers", 0))
     above, below = (extent - 1, result - 1) if corners and result > 1 else (extent, result)
-    linear = node.op.kind == "RESIZE_BILINEAR"
+    linear, step = node.op.kind == "RESIZE_BILINEAR", (1024 * above + below // 2) // below
     places = []
     for y in range(result):
         # twice the place, as a fraction over 2 * below: (y + 1/2) * above / below (- 1/2 for bilinear)
@@ -233,6 +233,9 @@ def _resized(node: ShapedOp, axis: int, extent: int, result: int) -> Span:
         last = first + 1 if linear else first
         if exact and above % below and below % above and not linear:
             first -= 1  # a quotient of floats may lie below the whole number
+        if linear:  # kernels of integers round the scale to 10 bits
+            coarse = y * step + (step // 2 - 512 if centres else 0)
+            first, last = min(first, coarse // 1024), max(last, -(-coarse // 1024))
         places.append((min(max(first, 0), extent - 1), min(max(last, 0), extent - 1)))
     return listed(axis, tuple(places))
 
