@@ -87,7 +87,7 @@ OPERATORS: dict[str, OpFacts] = {
         access=access.reduction, operands=(1,), passes_on="all", rows="reduce")),
     **dict.fromkeys(_NORMS.split(), OpFacts(access=access.reduction, operands=(1,), rows="reduce")),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), OpFacts(
-        "stream", access.pool, lead=safe_overlap.pooled, rows="window")),
+        "stream", access.pool, lead=safe_overlap.apart, rows="window")),
     **dict.fromkeys(ONNX_RESHAPES, replace(_view, rows="reshape")),
     "Identity": replace(_view, rows="pointwise", fused=True),
     **dict.fromkeys(("Optional", "OptionalGetElement", "BitCast"), OpFacts(

@@ -20,10 +20,11 @@ from math import prod
 import numpy as np
 
 from modelplan.model import Graph, IntArray, Op, Tensor
-from modelplan.ops import access_of
-from modelplan.ops.access.spans import Reads
+from modelplan.ops.access.builders import Builder, ShapedOp
+from modelplan.ops.access.spans import AccessMap, Reads
 from modelplan.ops.access.views import strides
 from modelplan.ops.conditions import disjoint_windows, forward_slice, number, result, source, without_leading_ones
+from modelplan.ops.op_facts import Lead
 from modelplan.primitives.dtypes import BITS
 
 #: Pixels of an output beyond which nothing is derived: the arrays would take more than some hundred megabytes.
@@ -90,11 +91,9 @@ def joined(graph: Graph, op: Op, operand: int) -> int | None:
     return (rows - 1) * (row - run) + before + run
 
 
-def pooled(graph: Graph, op: Op, operand: int) -> int | None:
-    """A window of each channel for itself, channels innermost (NHWC); elsewhere only windows that lie apart."""
-    if graph.format == "onnx":
-        return 0 if operand == 0 and disjoint_windows(graph, op) else None
-    return in_order(graph, op, operand)
+def apart(graph: Graph, op: Op, operand: int) -> int | None:
+    """Windows that lie apart, whatever the order of the maps' axes."""
+    return 0 if operand == 0 and disjoint_windows(graph, op) else None
 
 
 def read_first(graph: Graph, op: Op, operand: int) -> int | None:
@@ -104,33 +103,41 @@ def read_first(graph: Graph, op: Op, operand: int) -> int | None:
     return 0 if whole else None
 
 
-def in_order(graph: Graph, op: Op, operand: int) -> int | None:
-    """Operand 0 of a kernel that is the plain nest of loops over its result, read as its access map says.
+def in_order(build: Builder) -> Lead:
+    """The lead over operand 0, read as an access map says, of kernels that are plain nests of loops over a result."""
+
+    def lead(graph: Graph, op: Op, operand: int) -> int | None:
+        x, y = source(graph, op), result(graph, op)
+        wide = widths(x, y) if x and y and not operand else None
+        access = build(ShapedOp.of(graph, op)) if wide else None
+        reads = access.of(0) if access else None
+        return _front_to_back(reads, wide) if reads and wide else None
+
+    return lead
+
+
+def _front_to_back(reads: Reads, wide: tuple[int, int]) -> int | None:
+    """The lead where an operand is read so for each element of a result in turn.
 
     Innermost axes of the result are *even* where its elements read alike or each a place farther on: within them the
     first or the last element asks for most. Cost: O(elements along the other axes).
     """
-    x, y, access = source(graph, op), result(graph, op), access_of(graph, op)
-    reads = access.of(0) if access else None
-    wide = widths(x, y) if x and y else None
-    if operand or reads is None or wide is None or not prod(reads.source):
+    rises = _even_rises(reads)
+    outer = len(reads.result) - len(rises)
+    first, inner = first_elements(reads, outer), reads.result[outer:]
+    if first is None or 0 in inner or 0 in reads.source:
         return None
-    rises = even_rises(reads)
-    first = first_elements(reads, len(reads.result) - len(rises))
-    if first is None:
-        return None
-    inner = reads.result[len(reads.result) - len(rises) :]
-    block, begin = prod(inner), np.arange(len(first), dtype=np.int64) * prod(inner)
+    begin = np.arange(len(first), dtype=np.int64) * prod(inner)
     later = np.minimum.accumulate(first[::-1])[::-1][1:]
     worst = int(((begin[1:] - 1) * wide[1] - later * wide[0]).max(initial=0))
     for corner in product(*((0, extent - 1) for extent in inner)):
         element = sum(at * step for at, step in zip(corner, strides(inner), strict=True))
         farther = sum(at * rise for at, rise in zip(corner, rises, strict=True))
         worst = max(worst, int(((begin + element) * wide[1] - (first + farther) * wide[0]).max()))
-    return max(worst, 0) if block else None
+    return max(worst, 0)
 
 
-def even_rises(reads: Reads) -> list[int]:
+def _even_rises(reads: Reads) -> list[int]:
     """For each even axis, innermost of the result, how many elements farther on the next index reads."""
     rises: list[int] = []
     steps = strides(reads.source)
@@ -168,17 +175,15 @@ def first_elements(reads: Reads, axes: int) -> IntArray | None:
     return elements
 
 
-def window_starts(graph: Graph, op: Op) -> IntArray | None:
+def window_starts(access: AccessMap | None) -> IntArray | None:
     """The first element of operand 0, a map, that each pixel of the result may read; None where that is unknown."""
-    access = access_of(graph, op)
     reads = access.of(0) if access else None
     if reads is None or len(reads.result) < _MAP or 0 in reads.source:
         return None
     return first_elements(reads, 3)
 
 
-def window_padding(graph: Graph, op: Op, axis: int) -> int:
+def window_padding(access: AccessMap | None, axis: int) -> int:
     """The rows (1) or columns (2) of padding before the first of operand 0, a map."""
-    access = access_of(graph, op)
     reads = access.of(0) if access else None
     return -reads.spans[axis].lo if reads is not None else 0

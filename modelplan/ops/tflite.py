@@ -58,7 +58,7 @@ _sum = replace(
     _reduction,
     unsplit="{kind} adds all rows up inside its kernel, integers in 32 bits, and no operator hands such a sum on",
 )
-_pool = OpFacts("stream", access.pool, lead=safe_overlap.pooled)
+_pool = OpFacts("stream", access.pool, lead=safe_overlap.in_order(access.pool))
 _pool_of_rows = replace(_pool, reads=work.ANEW, rows="window", any_values=True)
 _resize = OpFacts(access=access.resized, rows="resize", any_values=True)
 _padding = OpFacts(
@@ -127,16 +127,16 @@ OPERATORS: dict[str, OpFacts] = {
     "QUANTIZE": replace(_unary_of_rows, time=Terms(127, 3.11)),
     "DEQUANTIZE": OpFacts("elementwise", builders.pointwise, lead=safe_overlap.pointwise, rows="pointwise"),
     "CONV_2D": OpFacts(
-        access=access.convolution, lead=safe_overlap.in_order, reads=work.ANEW, rows="window", any_values=True,
-        time=Terms(244, 5.80, 1.77, 0.535)),
+        access=access.convolution, lead=safe_overlap.in_order(access.convolution), reads=work.ANEW, rows="window",
+        any_values=True, time=Terms(244, 5.80, 1.77, 0.535)),
     "DEPTHWISE_CONV_2D": OpFacts(
-        access=access.depthwise_convolution, lead=safe_overlap.in_order, reads=work.ANEW,
+        access=access.depthwise_convolution, lead=safe_overlap.in_order(access.depthwise_convolution), reads=work.ANEW,
         rows="window", any_values=True, time=Terms(184, 5.87, 1.75)),
     "TRANSPOSE_CONV": OpFacts(
         access=access.transposed_convolution, lead=safe_overlap.read_first, reads=work.ANEW, rows="spread",
         any_values=True),
     "FULLY_CONNECTED": OpFacts(
-        access=access.fully_connected, lead=safe_overlap.in_order, reads=work.ANEW,
+        access=access.fully_connected, lead=safe_overlap.in_order(access.fully_connected), reads=work.ANEW,
         rows="gemm", any_values=True, time=Terms(177, 2.25, mac=0.568)),
     "BATCH_MATMUL": OpFacts(access=access.batch_product, reads=work.ANEW, rows="product", any_values=True),
     "REVERSE_V2": OpFacts(access=access.reversed_axes, operands=(1,)),

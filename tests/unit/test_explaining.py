@@ -20,7 +20,7 @@ from modelplan.model import Graph, Kind, Plan
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.questions.alternatives import load_file, unmodified_requirement
-from modelplan.questions.explaining import ranking, shapes
+from modelplan.questions.explaining import shapes
 from modelplan.questions.explaining.changes import CHANGES, apply_change
 from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import Step, Trials, advice, climb
@@ -439,18 +439,18 @@ def test_without_time_nothing_is_tried_and_all_is_named(models: Path) -> None:
     assert {"best order", "stripes", "combinations"} <= set(found.untried)
 
 
-def test_without_stated_time_the_limit_is_one_of_work(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_stated_time_the_limit_is_one_of_work(models: Path) -> None:
     subject, start = started(load_file(str(models / "resnet8.tflite")))
     every = advice(subject, start, effort=1)
     assert not every.untried
-    monkeypatch.setattr(ranking, "_MOST_WORK", 3 * len(subject.ops))
-    few = advice(subject, start, effort=1)
+    most = 3 * len(subject.ops)
+    few = advice(subject, start, effort=1, most_work=most)
     assert few.untried
     tried = {*few.same, *(one.name for one in few.suggestions), *(name for name, _ in few.refused)}
     assert tried | set(few.untried) >= {*every.same, *(one.name for one in every.suggestions)}
-    assert few == advice(subject, start, effort=1)
+    assert few == advice(subject, start, effort=1, most_work=most)
     later = time.monotonic() + 1000
-    assert not advice(replace(subject, deadline=later), start, effort=1).untried
+    assert not advice(replace(subject, deadline=later), start, effort=1, most_work=most).untried
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ POOLS = 300
 
 
 def test_extents_are_those_of_a_session(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
+    if pytest.importorskip("onnxruntime").__version__.startswith("1.20."):
+        pytest.skip("before 1.21 a session has windows that begin behind the map")
     compared = others = 0
     for seed in range(POOLS):
         model = drawn_pools.drawn_pool(seed)

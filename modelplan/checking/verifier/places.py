@@ -462,8 +462,9 @@ def _picked(use: Use) -> Iterator[OperandPlaces]:
     """GATHER by known indices; several axes of them where the places are sums of one for each."""
     shape, onnx = use.shape(0), use.kind == "Gather"
     _need(not use.number("batch_dims") and len(shape) > 0)
-    axis, picks = use.number("axis") % len(shape), use.shapes[1] or ()
-    indices = np.array(use.known(1), np.int64).reshape(picks)
+    axis, given = use.number("axis") % len(shape), use.shapes[1] if len(use.shapes) > 1 else None
+    indices = np.array(use.known(1), np.int64).reshape(-1 if given is None else given)
+    picks = indices.shape
     if onnx:
         indices %= shape[axis]
     first, total, rows = int(indices.flat[0]), np.zeros(picks, np.int64), []

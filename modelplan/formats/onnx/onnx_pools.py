@@ -3,7 +3,7 @@
 onnx's inference gives windows that begin behind the map an extent below opset 22, and forgets that a session pads for
 `auto_pad` as if windows had no gaps.
 
-Source: onnxruntime, core/providers/cpu/nn/pool_attributes.h ComputeSizePadDilations.
+Source: onnxruntime from 1.21 on, core/providers/cpu/nn/pool_attributes.h ComputeSizePadDilations.
 """
 
 from __future__ import annotations

@@ -218,9 +218,9 @@ def _window(graph: Graph, op: Op, axis: int) -> Layer | str:
     layer = replace(layer, kind="window", paddable=paddable)
     if op.attribute("padding") != "SAME":
         return layer
-    shape, made = (graph.tensors[t].shape for t in (op.inputs[0], op.outputs[0]))
+    shape, result = (graph.tensors[t].shape for t in (op.inputs[0], op.outputs[0]))
     wide = window_along(graph, op, 3 - axis)
-    behind = max((made[3 - axis] - 1) * wide.mul + wide.hi + 1 - shape[3 - axis], 0)
+    behind = max((result[3 - axis] - 1) * wide.mul + wide.hi + 1 - shape[3 - axis], 0)
     return replace(layer, own=True, across=(-wide.lo, behind))
 
 

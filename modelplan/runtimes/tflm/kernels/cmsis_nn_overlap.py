@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 
 from modelplan.model import Graph, IntArray, Op, Tensor
-from modelplan.ops import safe_overlap
+from modelplan.ops import access_of, facts, safe_overlap
 from modelplan.ops.conditions import number, result, source
 from modelplan.ops.op_facts import Lead
 from modelplan.runtimes.tflm.kernels.cmsis_nn import MVE_BLOCK, Path
@@ -53,10 +53,16 @@ def cmsis_nn_leads(path: Path) -> Mapping[str, Lead]:
     }
 
 
+def plain_lead(graph: Graph, op: Op, operand: int) -> int | None:
+    """The lead of TFLM's own kernel."""
+    lead = facts("tflite", op.kind).lead
+    return lead(graph, op, operand) if lead else None
+
+
 def _convolved(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
     x, y, weights = source(graph, op), result(graph, op), source(graph, op, 1)
     if not x or x.dtype not in _NARROW:
-        return safe_overlap.in_order(graph, op, operand)
+        return plain_lead(graph, op, operand)
     if not y or not weights or weights.dtype != "int8" or len(weights.shape) != 4 or weights.shape[3] != x.shape[-1]:
         return None
     return _of_windows(path, graph, op, operand, (weights.shape[1], weights.shape[2]))
@@ -65,7 +71,7 @@ def _convolved(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
 def _of_windows(path: Path, graph: Graph, op: Op, operand: int, kernel: tuple[int, int]) -> int | None:
     """The lead of a convolution with `kernel` rows and columns of weights."""
     x, y = source(graph, op), result(graph, op)
-    first = safe_overlap.window_starts(graph, op) if not operand else None
+    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
     if first is None or not x or not y:
         return None
     if x.dtype == "int16":
@@ -81,7 +87,7 @@ def _of_windows(path: Path, graph: Graph, op: Op, operand: int, kernel: tuple[in
 
 def _steps(graph: Graph, op: Op) -> tuple[tuple[int, int], ...]:
     """Padding before the operand, strides and dilations, each along height and width."""
-    pads = [safe_overlap.window_padding(graph, op, axis) for axis in (1, 2)]
+    pads = [safe_overlap.window_padding(access_of(graph, op), axis) for axis in (1, 2)]
     strides = [number(op, f"stride_{axis}", 1) for axis in "hw"]
     dilations = [number(op, f"dilation_{axis}_factor", 1) for axis in "hw"]
     return (pads[0], pads[1]), (strides[0], strides[1]), (dilations[0], dilations[1])
@@ -90,20 +96,20 @@ def _steps(graph: Graph, op: Op) -> tuple[tuple[int, int], ...]:
 def _convolved_by_channel(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
     x, y, weights = source(graph, op), result(graph, op), source(graph, op, 1)
     if not x or x.dtype not in _NARROW:
-        return safe_overlap.in_order(graph, op, operand)
+        return plain_lead(graph, op, operand)
     if not y or not weights or weights.dtype != "int8" or len(x.shape) != 4 or len(weights.shape) != 4:
         return None
     each, kernel = number(op, "depth_multiplier", 0), (weights.shape[1], weights.shape[2])
     if each * x.shape[3] != y.shape[3] or len(y.shape) != 4:
         return None
     if x.dtype == "int16":
-        return safe_overlap.in_order(graph, op, operand)
+        return plain_lead(graph, op, operand)
     if path.mve and x.shape[3] == 1 < y.shape[3]:
         return None
     pads, _, dilations = _steps(graph, op)
     if each == 1 == x.shape[0] and dilations == (1, 1):
         return _one_each(path, graph, op, operand, small=kernel == (3, 3) and max(pads) <= 1)
-    return safe_overlap.in_order(graph, op, operand)
+    return plain_lead(graph, op, operand)
 
 
 def _one_each(path: Path, graph: Graph, op: Op, operand: int, *, small: bool) -> int | None:
@@ -112,14 +118,14 @@ def _one_each(path: Path, graph: Graph, op: Op, operand: int, *, small: bool) ->
     if not x or not y or not weights or (path.mve and x.shape[3] > MVE_BLOCK):
         return None
     if not path.dsp or (small and not path.mve):
-        return safe_overlap.in_order(graph, op, operand)
-    first = safe_overlap.window_starts(graph, op) if not operand else None
+        return plain_lead(graph, op, operand)
+    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
     return None if first is None else _lead(first, _images(y, 4 if path.mve else 1), x, y)
 
 
 def _connected(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
     x, y, weights = source(graph, op), result(graph, op), source(graph, op, 1)
-    plain = safe_overlap.in_order(graph, op, operand)
+    plain = plain_lead(graph, op, operand)
     if plain is None or not x or not y or not weights or x.dtype not in _NARROW:
         return plain
     if weights.dtype != "int8":
@@ -134,20 +140,20 @@ def _connected(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
 
 def _averaged(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
     x, y = source(graph, op), result(graph, op)
-    plain = safe_overlap.pooled(graph, op, operand)
+    plain = plain_lead(graph, op, operand)
     if plain is None or not x or not y or x.dtype not in _NARROW or not path.dsp or path.mve:
         return plain
-    first = safe_overlap.window_starts(graph, op) if not operand else None
+    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
     return None if first is None else _lead(first, _images(y, 1), x, y)
 
 
 def _largest(graph: Graph, op: Op, operand: int) -> int | None:
     """A pixel's output is begun as a copy of the window's first pixel, by memcpy, and then raised."""
     x, y = source(graph, op), result(graph, op)
-    plain = safe_overlap.pooled(graph, op, operand)
+    plain = plain_lead(graph, op, operand)
     if plain is None or not x or not y or x.dtype not in _NARROW:
         return plain
-    first = safe_overlap.window_starts(graph, op) if not operand else None
+    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
     return None if first is None else _lead(first, _repeated(y, prod(y.shape[:3]), 1, after=0), x, y)
 
 

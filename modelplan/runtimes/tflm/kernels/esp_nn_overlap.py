@@ -20,8 +20,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from modelplan.model import Graph, Op, Tensor
-from modelplan.ops import safe_overlap
+from modelplan.ops import access_of, safe_overlap
 from modelplan.ops.conditions import number, result, source
+from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import plain_lead
 from modelplan.runtimes.tflm.kernels.esp_nn import COPIED_WHOLE
 
 #: Operators with vector kernels, which read and write maps at multiples of 16 bytes; they drop the lower address bits.
@@ -33,7 +34,7 @@ _PIXELS, _CHANNELS = 8, 16
 
 
 def _convolved(graph: Graph, op: Op, operand: int) -> int | None:
-    plain, x, y, weights = safe_overlap.in_order(graph, op, operand), *_maps(graph, op)
+    plain, x, y, weights = plain_lead(graph, op, operand), *_maps(graph, op)
     if plain is None or not x or not y or not weights or x.dtype != "int8":
         return plain
     if weights.dtype != "int8" or weights.shape[3] != x.shape[3]:
@@ -49,7 +50,7 @@ def _convolved(graph: Graph, op: Op, operand: int) -> int | None:
 
 
 def _convolved_by_channel(graph: Graph, op: Op, operand: int) -> int | None:
-    plain, x, y, weights = safe_overlap.in_order(graph, op, operand), *_maps(graph, op)
+    plain, x, y, weights = plain_lead(graph, op, operand), *_maps(graph, op)
     if plain is None or not x or not y or not weights or x.dtype != "int8":
         return plain
     if weights.dtype != "int8":
@@ -63,7 +64,7 @@ def _convolved_by_channel(graph: Graph, op: Op, operand: int) -> int | None:
 def _is_read_first(graph: Graph, op: Op, x: Tensor, y: Tensor) -> bool:
     """Whether a depthwise convolution of 3x3 copies what it reads before it writes there, or reads it in one walk."""
     axes = ((1, "h"), (2, "w"))
-    pads = [safe_overlap.window_padding(graph, op, axis) for axis, _ in axes]
+    pads = [safe_overlap.window_padding(access_of(graph, op), axis) for axis, _ in axes]
     if pads == [1, 1]:
         return True
     behind = [y.shape[axis] * number(op, f"stride_{name}", 1) + 2 - x.shape[axis] for axis, name in axes]
@@ -76,7 +77,7 @@ def _is_read_first(graph: Graph, op: Op, x: Tensor, y: Tensor) -> bool:
 
 def _connected(graph: Graph, op: Op, operand: int) -> int | None:
     _, _, weights = _maps(graph, op)
-    return safe_overlap.in_order(graph, op, operand) if weights and weights.dtype != "int4" else None
+    return plain_lead(graph, op, operand) if weights and weights.dtype != "int4" else None
 
 
 def _maps(graph: Graph, op: Op) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
@@ -85,9 +86,9 @@ def _maps(graph: Graph, op: Op) -> tuple[Tensor | None, Tensor | None, Tensor | 
 
 #: The leads on chips without vector kernels, whose C kernels finish element after element like TFLM's own.
 GENERIC_LEADS = {
-    "CONV_2D": safe_overlap.in_order,
-    "DEPTHWISE_CONV_2D": safe_overlap.in_order,
-    "FULLY_CONNECTED": safe_overlap.in_order,
+    "CONV_2D": plain_lead,
+    "DEPTHWISE_CONV_2D": plain_lead,
+    "FULLY_CONNECTED": plain_lead,
 }
 #: Those on the ESP32-S3.
 S3_LEADS = {"CONV_2D": _convolved, "DEPTHWISE_CONV_2D": _convolved_by_channel, "FULLY_CONNECTED": _connected}
