@@ -108,10 +108,7 @@ def _moves_into(program: Program, step: Step, output: int) -> list[Move]:
     if not y.elements:
         return moves
     for reads in places_read(use_of(program, step, output)) or ():
-        x = program.values[step.inputs[reads.operand]]
-        if not x.elements:
-            continue
-        run = run_of(reads, y.shape)
+        x, run = program.values[step.inputs[reads.operand]], run_of(reads, y.shape)
         converts = step.kind not in _COPYING and (x.dtype != y.dtype or not x.dtype or step.attribute("requantises"))
         if run is None or converts or x.nbytes * y.elements != y.nbytes * x.elements:
             return []

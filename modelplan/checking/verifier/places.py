@@ -116,7 +116,7 @@ def places_read(use: Use) -> tuple[OperandPlaces, ...] | None:
     Cost: O(taps), and O(extents) where places do not lie equally far apart.
     """
     rule = _RULES.get(use.kind)
-    if rule is None or any(shape is not None and 0 in shape for shape in use.shapes):
+    if rule is None or (rule is not _joined and any(shape is not None and 0 in shape for shape in use.shapes)):
         return None
     try:
         return tuple(rule(use))
@@ -501,14 +501,15 @@ def _mirrored(use: Use) -> Iterator[OperandPlaces]:
 
 
 def _joined(use: Use) -> Iterator[OperandPlaces]:
-    """CONCATENATION: each operand behind the one before."""
+    """CONCATENATION: each operand that has elements behind the one before."""
     rank = len(use.shape(0))
     axis, start = use.number("axis") % max(rank, 1), 0
     shapes = [use.shape(k) for k in range(len(use.shapes))]
     total = sum(shape[axis] for shape in shapes)
     for k, shape in enumerate(shapes):
         _need(shape[:axis] + shape[axis + 1 :] == shapes[0][:axis] + shapes[0][axis + 1 :])
-        yield OperandPlaces(k, shape, _with(shape, {axis: _run(axis, -start, total)}))
+        if 0 not in shape:
+            yield OperandPlaces(k, shape, _with(shape, {axis: _run(axis, -start, total)}))
         start += shape[axis]
 
 
