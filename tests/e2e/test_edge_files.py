@@ -12,11 +12,11 @@ from commands import run
 from tflite_models import FLOAT32
 
 from modelplan import cli
+from modelplan.ops.access.spans import same_padding
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.durations import _inside
 from modelplan.rewriting.striped_tflite.ladder import climb
 from modelplan.rewriting.striped_tflite.rungs import Goal
-from modelplan.rewriting.stripes.layers import same_padding
 
 
 @pytest.fixture

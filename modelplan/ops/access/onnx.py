@@ -11,7 +11,7 @@ from math import prod
 
 from modelplan.ops.access import builders
 from modelplan.ops.access.builders import Builder, Filter, ShapedOp, Window
-from modelplan.ops.access.spans import AccessMap, Reads, Shape, same, shifted
+from modelplan.ops.access.spans import AccessMap, Reads, Shape, same, same_padding, shifted
 from modelplan.ops.conditions import number, numbers
 
 #: The first opset in which a softmax works along one axis, not along all from one on.
@@ -35,7 +35,7 @@ def _windows(node: ShapedOp, kernel: Shape) -> list[Window] | None:
     for k in range(count):
         before = pads[k] if word in ("NOTSET", "") else 0
         if word in ("SAME_UPPER", "SAME_LOWER"):
-            total = max((result[2 + k] - 1) * strides[k] + (kernel[k] - 1) * apart[k] + 1 - shape[2 + k], 0)
+            total = same_padding(shape[2 + k], result[2 + k], (kernel[k] - 1) * apart[k] + 1, strides[k])
             before = total // 2 if word == "SAME_UPPER" else total - total // 2
         windows.append(Window(kernel[k], strides[k], before, apart[k]))
     return windows

@@ -122,6 +122,11 @@ class AccessMap:
         return next((reads for reads in self.reads if reads.operand == operand), None)
 
 
+def same_padding(extent: int, results: int, reach: int, stride: int) -> int:
+    """Places that the padding SAME adds on both sides together, so that windows over `reach` give so many results."""
+    return max((results - 1) * stride + reach - extent, 0)
+
+
 def whole(extent: int) -> Span:
     """All places for every index."""
     return Span(-1, 0, extent - 1)

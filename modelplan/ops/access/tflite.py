@@ -10,7 +10,7 @@ from math import prod
 
 from modelplan.ops.access import builders
 from modelplan.ops.access.builders import Builder, Filter, ShapedOp, Window
-from modelplan.ops.access.spans import AccessMap, Reads, Shape, Span, fixed, listed, same, shifted, whole
+from modelplan.ops.access.spans import AccessMap, Reads, Shape, Span, fixed, listed, same, same_padding, shifted, whole
 from modelplan.ops.conditions import number, numbers
 
 #: Weights [out, height, width, in], and those of a depthwise convolution [1, height, width, out].
@@ -27,8 +27,8 @@ def _windows(node: ShapedOp, kernel: Sequence[int], data: int = 0) -> list[Windo
         stride, apart = number(node.op, f"stride_{letter}", 1), number(node.op, f"dilation_{letter}_factor", 1)
         if min(reach, stride, apart) < 1:
             return None
-        missing = (result[axis] - 1) * stride + (reach - 1) * apart + 1 - shape[axis]
-        before = max(missing, 0) // 2 if node.op.attribute("padding") == "SAME" else 0
+        padding = same_padding(shape[axis], result[axis], (reach - 1) * apart + 1, stride)
+        before = padding // 2 if node.op.attribute("padding") == "SAME" else 0
         windows.append(Window(reach, stride, before, apart))
     return windows
 
@@ -66,8 +66,8 @@ def transposed_convolution(node: ShapedOp) -> AccessMap | None:
         stride = number(node.op, f"stride_{letter}", 1)
         if min(stride, reach) < 1:
             return None
-        missing = (shape[axis] - 1) * stride + reach - result[axis]
-        windows.append(Window(reach, stride, max(missing, 0) // 2 if node.op.attribute("padding") == "SAME" else 0))
+        padding = same_padding(result[axis], shape[axis], reach, stride)
+        windows.append(Window(reach, stride, padding // 2 if node.op.attribute("padding") == "SAME" else 0))
     return builders.transposed_convolution(node, windows, _FILTER, data=2, bias=3, last=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modelplan.model import Graph, Kind, Op
+from modelplan.ops.access.spans import same_padding
 from modelplan.ops.conditions import number, numbers
 from modelplan.questions.explaining.edits import Edit
 from modelplan.questions.explaining.subjects import RefusedChangeError
@@ -73,7 +74,7 @@ def _pads_alike(graph: Graph, op: Op, pad: Op) -> bool:
     for axis in (1, 2):
         window = window_along(graph, op, axis)
         size, rows = graph.tensors[pad.inputs[0]].shape[axis], graph.tensors[op.outputs[0]].shape[axis]
-        if max((rows - 1) * window.mul + window.hi - window.lo + 1 - size, 0) // 2 != amounts[2 * axis]:
+        if same_padding(size, rows, window.hi - window.lo + 1, window.mul) // 2 != amounts[2 * axis]:
             return False
     return True
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.ops.access.spans import same_padding
 from modelplan.rewriting.standalone_c.fixed_point import activation_range, quantized_multiplier
 from modelplan.rewriting.standalone_c.kernel_records import (
     AxisWindow,
@@ -44,7 +45,7 @@ class MapAxis:
         if self.padding != _SAME:
             return 0
         computed = -(-self.extent // self.stride)
-        return max((computed - 1) * self.stride + self.span - self.extent, 0) // 2
+        return same_padding(self.extent, computed, self.span, self.stride) // 2
 
 
 def windows_of(r: OperatorReader, height: int, width: int, *, dilated: bool) -> tuple[MapAxis, MapAxis]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from modelplan.model import Graph, Op
 from modelplan.ops import facts
+from modelplan.ops.access.spans import same_padding
 from modelplan.ops.conditions import number, numbers
-from modelplan.rewriting.stripes.layers import same_padding
 
 #: Pools into whose padding ONNX Runtime puts the Pad before them, where nothing else reads it.
 _TAKING_PADS = frozenset({"MaxPool", "AveragePool"})

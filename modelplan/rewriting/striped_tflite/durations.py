@@ -11,12 +11,12 @@ from math import prod
 
 from modelplan.model import Graph
 from modelplan.ops import facts
+from modelplan.ops.access.spans import same_padding
 from modelplan.ops.conditions import number
 from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import Amounts, Terms
 from modelplan.rewriting.striped_tflite.layers import window_along
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep, step_op
-from modelplan.rewriting.stripes.layers import same_padding
 
 #: Terms of kinds that were not fitted, and nanoseconds of an iteration of a loop beside its operators.
 OTHERS, ITERATION = Terms(150, 3.0), 300.0

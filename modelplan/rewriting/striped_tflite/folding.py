@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from modelplan.model import Graph, Op, Runtime
+from modelplan.ops.access.spans import same_padding
 from modelplan.rewriting.striped_tflite.layers import window_along
-from modelplan.rewriting.stripes.layers import same_padding
 
 #: What a dilation is set to where it makes no difference, since the kernel has one row and one column.
 _DILATED = (("dilation_h_factor", 2), ("dilation_w_factor", 2))

@@ -87,8 +87,3 @@ def enlarged(rows_in: int, rows_out: int, *, linear: bool, axes: tuple[int, ...]
     if linear:
         return Layer("grow", (0,), rows_in, rows_out, 0, 3 * factor, factor, factor, own=True, axes=axes)
     return Layer("grow", (0,), rows_in, rows_out, 0, factor, factor, own=True, axes=axes)
-
-
-def same_padding(rows: int, computed: int, reach: int, stride: int) -> int:
-    """Rows that the padding SAME adds on both sides together, where windows make `computed` rows of so many."""
-    return max((computed - 1) * stride + reach - rows, 0)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from modelplan.ops.access.spans import same_padding
+
 
 class IllegalStripeError(ValueError):
     """No stripes of this form; says why."""
@@ -160,7 +162,7 @@ def rows_of_window(layer: Layer, a: int, b: int, i0: int, i1: int) -> tuple[int,
     if layer.blocks and n % layer.stride:
         return None
     computed = -(-n // layer.stride) if layer.own else (n - layer.reach) // layer.stride + 1
-    above = max((computed - 1) * layer.stride + layer.reach - n, 0) // 2 if layer.own else 0
+    above = same_padding(n, computed, layer.reach, layer.stride) // 2 if layer.own else 0
     shift, rest = divmod(i0 - above + layer.above, layer.stride)
     first, last = layer.reached(a, b)
     whole = i0 <= max(0, first) and i1 >= min(layer.rows_in, last)

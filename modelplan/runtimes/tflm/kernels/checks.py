@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.ops.access.spans import same_padding
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand
 from modelplan.runtimes.tflm.kernels.preparation import Preparation
 
@@ -142,4 +143,4 @@ def _padding(call: Call, extent: int, taps: int, axis: str) -> int:
     if stride <= 0:
         return 0
     out = -(-extent // stride) if call.text("padding") == "SAME" else (extent + stride - reach) // stride
-    return max(0, (out - 1) * stride + reach - extent) // 2
+    return same_padding(extent, out, reach, stride) // 2
