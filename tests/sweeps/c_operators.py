@@ -298,6 +298,49 @@ def _transpose(d: Drawn, kind: str) -> Single:
     return Single(kind, (source, ints(*order)), (result,), "TransposeOptions")
 
 
+def _joined(d: Drawn, kind: str) -> Single:
+    """PACK of maps, or UNPACK into them."""
+    rank, count = d.randint(1, 3), d.randint(1, 4)
+    part = d.tensor([d.randint(1, 6) for _ in range(rank)])
+    axis = d.randrange(rank + 1)
+    whole = replace(part, shape=(*part.shape[:axis], count, *part.shape[axis:]))
+    options = {"Axis": d.choice((axis, axis - rank - 1))}
+    parts = tuple(replace(part) for _ in range(count))
+    if kind == "PACK":
+        return Single(kind, parts, (whole,), "PackOptions", {"ValuesCount": count, **options})
+    return Single(kind, (whole,), parts, "UnpackOptions", {"Num": count, **options})
+
+
+def _rearranged(d: Drawn, kind: str) -> Single:
+    """Elements in another order, or several times."""
+    source = d.tensor(d.shape())
+    n, h, w, c = source.shape
+    if kind == "REVERSE_V2":
+        return Single(kind, (source, ints(d.randrange(4))), (replace(source),), "ReverseV2Options")
+    if kind == "MIRROR_PAD":
+        mode = d.randint(0, 1)
+        pads = [
+            (d.randint(0, k - 1 + mode), d.randint(0, k - 1 + mode)) if d.random() < 0.5 else (0, 0) for k in (h, w)
+        ]
+        result = replace(source, shape=(n, h + sum(pads[0]), w + sum(pads[1]), c))
+        paddings = T("int32", (4, 2), [0, 0, *pads[0], *pads[1], 0, 0])
+        return Single(kind, (source, paddings), (result,), "MirrorPadOptions", {"Mode": mode})
+    if kind == "GATHER":
+        axis = d.randrange(4)
+        picks = [d.randrange(source.shape[axis]) for _ in range(d.randint(1, 5))]
+        result = replace(source, shape=(*source.shape[:axis], len(picks), *source.shape[axis + 1 :]))
+        return Single(kind, (source, ints(*picks)), (result,), "GatherOptions", {"Axis": axis})
+    if kind == "BROADCAST_TO":
+        kept = [extent if d.random() < 0.5 else 1 for extent in source.shape]
+        return Single(kind, (replace(source, shape=tuple(kept)), ints(n, h, w, c)), (source,), "BroadcastToOptions")
+    block = d.randint(1, 3)
+    space, depth = (n, h * block, w * block, c), (n, h, w, c * block * block)
+    pair = (space, depth) if kind == "SPACE_TO_DEPTH" else (depth, space)
+    name = "SpaceToDepthOptions" if kind == "SPACE_TO_DEPTH" else "DepthToSpaceOptions"
+    first, second = (replace(source, shape=shape) for shape in pair)
+    return Single(kind, (first,), (second,), name, {"BlockSize": block})
+
+
 def _mean(d: Drawn, kind: str) -> Single:
     shape = d.shape()
     axes = d.choice(((1, 2), (2, 1), (1,), (2,), (3,), (2, 3), (1, 2, 3), (-1,)))
@@ -385,6 +428,8 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "SOFTMAX": _unary, "QUANTIZE": _quantise, "DEQUANTIZE": _dequantise, "PAD": _pad, "PADV2": _pad,
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
     "SLICE": _strided_slice, "TRANSPOSE": _transpose, "MEAN": _mean, "SUM": _mean,
+    "PACK": _joined, "UNPACK": _joined, "REVERSE_V2": _rearranged, "MIRROR_PAD": _rearranged, "GATHER": _rearranged,
+    "BROADCAST_TO": _rearranged, "SPACE_TO_DEPTH": _rearranged, "DEPTH_TO_SPACE": _rearranged,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
     "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }  # fmt: skip

@@ -343,7 +343,7 @@ class _RowReplay:
 
     def _joined_parts(self, op: Operation) -> list[Span]:
         """(offset, bytes) of operands that are runs of the result, one behind the other."""
-        if op.kind != "CONCATENATION":
+        if op.kind not in ("CONCATENATION", "PACK"):
             return []
         shape = self.cells[op.outputs[0]].shape
         sizes = [self._size(t) for t in op.inputs]

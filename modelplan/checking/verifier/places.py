@@ -432,7 +432,7 @@ def _strided(use: Use) -> Iterator[OperandPlaces]:
         opens, closes, shrinks = (mask >> axis & 1 for mask in masks)
         first = None if opens else begin[axis]
         if shrinks:
-            axes.append(_fixed(range(n)[begin[axis]]))
+            axes.append(_fixed(range(n)[first::by][0]))
             continue
         last = None if closes or end is None else end[axis]
         places = range(n)[first:last:by]

@@ -18,6 +18,7 @@ _FIELDS = {
     "NewAxisMask": "new_axis_mask", "ShrinkAxisMask": "shrink_axis_mask", "Exclusive": "exclusive",
     "Reverse": "reverse", "FusedActivationFunction": "fused_activation_function",
     "AlignCorners": "align_corners", "HalfPixelCenters": "half_pixel_centers", "AdjX": "adj_x", "AdjY": "adj_y",
+    "Mode": "mode",
 }  # fmt: skip
 
 #: Attributes that hold several numbers.

@@ -138,14 +138,12 @@ def strided_slice(node: ShapedOp) -> AccessMap | None:
     result = 0
     for axis, extent in enumerate(shape):
         at, by = begin[axis] + extent * (begin[axis] < 0), step[axis]
+        at = min(max(at, 0 if by > 0 else -1), extent - (by < 0))
+        if begins >> axis & 1:
+            at = 0 if by > 0 else extent - 1
         if drops >> axis & 1:
             spans.append(fixed(at))
             continue
-        at = (
-            (0 if by > 0 else extent - 1)
-            if begins >> axis & 1
-            else min(max(at, 0 if by > 0 else -1), extent - (by < 0))
-        )
         spans.append(shifted(result, at, by))
         result += 1
     if result != len(node.result):

@@ -1,15 +1,20 @@
-"""Operators that only move elements, as calls of C kernels that copy blocks."""
+"""Operators that only move elements, as calls of a C kernel that copies runs of bytes, by their access maps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.ops.access.rows import row_span
+from modelplan.ops.access.spans import Reads, Span
+from modelplan.ops.access.starts import part_start
+from modelplan.ops.access.views import strides
 from modelplan.rewriting.standalone_c.kernel_records import (
     AxisWindow,
     CKernel,
@@ -21,61 +26,31 @@ from modelplan.rewriting.standalone_c.kernel_records import (
     rows_of,
 )
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.runtimes.tflm.file import FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 #: The loops of the kernel: rows, and those inside of them.
 _LOOPS = ("row", "a", "b", "c")
+#: Operators whose operands stand in the result one behind the other.
+JOINS = frozenset({"CONCATENATION", "PACK"})
+#: Blocks of evenly spaced elements of which an operator may consist.
+_MOST_MOVES = 64
 Array = npt.NDArray[Any]
+#: How many elements, and the elements from one to the next in operand and result.
+Loop = tuple[int, int, int]
 
 
-class _Extents:
-    """A tensor as an array without memory of its own, of which parts are taken to learn where they lie."""
-
-    def __init__(self, r: OperatorReader, tensor: FileTensor) -> None:
-        self.shape, self.width = tensor.shape, ELEMENT_BYTES[r.dtype(tensor)]
-        self.strides = tuple(self.width * prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
-        self.array: Array = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), self.shape, self.strides)
-
-    def begin(self, part: Array) -> int:
-        """The byte at which a part begins."""
-        return part.ctypes.data - self.array.ctypes.data if part.size else 0
-
-    @property
-    def row_axis(self) -> int:
-        """The axis of the rows, -1 where there is a single row."""
-        return row_axis(self.shape)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Move:
-    """A part of operand `operand` becomes an equally large part of result `result`."""
+    """Evenly spaced elements of operand `operand` that become elements of result `result`, from a first one each."""
 
     operand: int
     result: int
-    source: _Extents
-    source_part: Array
-    target: _Extents
-    target_part: Array
-
-    def window(self) -> AxisWindow | None:
-        """The window of the move, where its rows are those of the tensors on both sides; else None."""
-        axis = self.target.row_axis
-        ranks = {len(self.source.shape), len(self.target.shape), self.source_part.ndim, self.target_part.ndim}
-        if (
-            axis < 0
-            or axis != self.source.row_axis
-            or len(ranks) > 1
-            or self.target_part.shape[axis] != self.target.shape[axis]
-        ):
-            return None
-        step, jump = self.source.strides[axis], self.source_part.strides[axis]
-        if prod(self.source.shape[:axis]) != 1 or jump <= 0 or jump % step:
-            return None
-        return AxisWindow(1, jump // step, -(self.source.begin(self.source_part) // step))
+    source: int
+    target: int
+    loops: tuple[Loop, ...]
 
 
-def merged_loops(axes: Sequence[tuple[int, int, int]], keep: int) -> list[tuple[int, int, int]]:
+def merged_loops(axes: Sequence[Loop], keep: int) -> list[Loop]:
     """Loops over axes, as (count, steps on both sides): those that go on as one are one, but for the first `keep`."""
     loops = list(axes[:keep])
     for count, step, jump in axes[keep:]:
@@ -88,53 +63,125 @@ def merged_loops(axes: Sequence[tuple[int, int, int]], keep: int) -> list[tuple[
     return loops
 
 
-def _loops(move: _Move, keep: int) -> tuple[list[tuple[int, int, int]], int]:
-    """The loops as (count, bytes between sources, bytes between targets), and the bytes of a contiguous run.
+def moved(r: OperatorReader) -> COperator:
+    """An operator each element of whose results is an element of an operand, by rows where its kernels go so."""
+    moves = [move for output in range(len(r.op.outputs)) for move in _moves(r, output)]
+    r.require(holds=len(moves) <= _MOST_MOVES, why=f"{len(moves)} blocks that are not evenly spaced")
+    copied = sum(prod(count for count, _, _ in move.loops) for move in moves)
+    elements = sum(r.output(output).elements for output in range(len(r.op.outputs)))
+    r.require(holds=copied == elements, why=f"{copied} of {elements} elements of its results are elements of operands")
+    dynamic = [i for i in range(len(r.op.inputs)) if r.has(i) and not r.is_constant(i)]
+    if r.op.kind == "CONCATENATION":
+        r.require(holds=r.activation() == 0, why="a fused activation")
+    windows = _windows(r, dynamic)
+    kernels = [_copy(r, move, _source(r, move.operand, dynamic), windows.get(move.operand)) for move in moves]
+    operands = tuple(r.row_operand(i, windows.get(i)) for i in dynamic)
+    operator = COperator(r.index, r.op.kind, operands, r.row_results(), tuple(kernels), by_rows=bool(windows))
+    return operator if windows else replace(operator, parts=_parts(r, dynamic, moves))
 
-    The first `keep` axes stay loops of their own.
-    """
-    source, target = move.source_part, move.target_part
-    width = move.source.width
-    loops = merged_loops(list(zip(source.shape, source.strides, target.strides, strict=True)), keep)
-    if len(loops) > keep and loops[-1][1:] == (width, width):
-        return loops[max(keep - 1, 0) : -1], loops[-1][0] * width
-    return loops[max(keep - 1, 0) :], width
+
+def _moves(r: OperatorReader, output: int) -> Iterator[_Move]:
+    """The blocks of a result."""
+    access, y = r.access(output), r.output(output)
+    if access is None or not access.moves:
+        raise r.refuse("what it reads is not constant, or moves by no rule of C")
+    for reads in access.reads:
+        dtypes = r.dtype(r.input(reads.operand)), r.dtype(y)
+        r.require(holds=dtypes[0] == dtypes[1], why=f"types {', '.join(dtypes)}, expected the same")
+        known = all(span.single or span.table for span in reads.spans)
+        r.require(holds=known and reads.exact, why="places that are not known before it runs")
+        for spans in product(*(_even(span, reads) for span in reads.spans)):
+            yield from _block(reads, spans, output)
+
+
+def _even(span: Span, reads: Reads) -> list[tuple[Span, int, int]]:
+    """A span as spans of evenly spaced places, each for indices [start, end) along its axis."""
+    count = reads.result[span.axis] if span.axis >= 0 else 1
+    if not span.table:
+        return [(span, 0, count)]
+    places, parts, start = [first for first, _ in span.table], list[tuple[Span, int, int]](), 0
+    while start < count:
+        step, end = places[start + 1] - places[start] if start + 1 < count else 1, start + 1
+        while end < count and places[end] - places[end - 1] == step:
+            end += 1
+        parts.append(
+            (Span(span.axis, places[start] - step * start, places[start] - step * start, mul=step), start, end)
+        )
+        start = end
+    return parts
+
+
+def _inside(span: Span, extent: int, count: int) -> tuple[int, int]:
+    """The indices [start, end), of so many, at which there is a place of the operand."""
+    if not span.mul:
+        return (0, count) if 0 <= span.lo < extent else (0, 0)
+    low, high = (-span.lo, extent - 1 - span.lo) if span.mul > 0 else (span.lo - extent + 1, span.lo)
+    return max(-(-low // abs(span.mul)), 0), min(high // abs(span.mul) + 1, count)
+
+
+def _block(reads: Reads, spans: Sequence[tuple[Span, int, int]], output: int) -> Iterator[_Move]:
+    """The elements of the result at which all spans have a place in the operand; nothing where there are none."""
+    inside = [(0, extent) for extent in reads.result]
+    steps, source = [0] * len(reads.result), 0
+    for (span, start, end), extent, stride in zip(spans, reads.source, strides(reads.source), strict=True):
+        source += span.lo * stride
+        if span.axis >= 0:
+            a, b = _inside(span, extent, reads.result[span.axis])
+            inside[span.axis] = max(inside[span.axis][0], start, a), min(inside[span.axis][1], end, b)
+            steps[span.axis] += span.mul * stride
+    jumps = strides(reads.result)
+    if all(a < b for a, b in inside):
+        source += sum(a * step for (a, _), step in zip(inside, steps, strict=True))
+        target = sum(a * jump for (a, _), jump in zip(inside, jumps, strict=True))
+        loops = tuple((b - a, step, jump) for (a, b), step, jump in zip(inside, steps, jumps, strict=True))
+        yield _Move(reads.operand, output, source, target, loops)
+
+
+def _windows(r: OperatorReader, dynamic: Sequence[int]) -> dict[int, AxisWindow]:
+    """Which rows of its operands a row of the results reads; empty where these are not computed by rows."""
+    windows: dict[int, AxisWindow] = {}
+    for output in range(len(r.op.outputs)):
+        shape, access = r.output(output).shape, r.access(output)
+        for reads in access.reads if access else ():
+            window = _row_window(reads, shape, r.input(reads.operand).shape)
+            if window is None or windows.setdefault(reads.operand, window) != window:
+                return {}
+    rows = {rows_of(r.output(output).shape) for output in range(len(r.op.outputs))}
+    return windows if windows.keys() == set(dynamic) and len(rows) == 1 else {}
+
+
+def _row_window(reads: Reads, result: tuple[int, ...], shape: tuple[int, ...]) -> AxisWindow | None:
+    """Which rows of an operand a row of the result reads, where the outermost loop goes along all rows."""
+    axis, own = row_axis(result), row_axis(shape)
+    if axis < 0 or own < 0 or result[axis] not in reads.result or prod(result[:axis]) != 1:
+        return None
+    if next(extent for extent in reads.result if extent > 1) != result[axis]:
+        return None
+    where = row_span(reads, result, shape, axis)
+    if where is None or where.axis != own or where.span.table or where.span.clamp or where.span.div > 1:
+        return None
+    span = where.span
+    inside = span.mul > 0 and span.lo >= 0 and span.mul * (result[axis] - 1) + span.hi < shape[own]
+    return AxisWindow(span.hi - span.lo + 1, span.mul, -span.lo) if inside else None
 
 
 def _copy(r: OperatorReader, move: _Move, operand: int | ConstTable, window: AxisWindow | None) -> CKernel:
     """The call of the kernel for a move; with a window by rows."""
-    loops, run = _loops(move, move.target.row_axis + 1 if window else 0)
+    keep, width = int(window is not None), ELEMENT_BYTES[r.dtype(r.output(move.result))]
+    loops = merged_loops([loop for loop in move.loops if loop[0] > 1], keep)
+    run = loops.pop()[0] if len(loops) > keep and loops[-1][1:] == (1, 1) else 1
     r.require(holds=len(loops) <= len(_LOOPS), why=f"a move with {len(loops)} loops, there are {len(_LOOPS)}")
     outer = loops[0] if loops else (1, 0, 0)
     inner = [*[(1, 0, 0)] * (len(_LOOPS) - 1 - len(loops[1:])), *loops[1:]]
-    skip = move.source.begin(move.source_part)
+    skip = move.source * width
     if window:
-        skip += window.before * move.source.strides[move.target.row_axis]
-    parameters: Parameters = {
-        "run": run,
-        "source_skip": skip,
-        "target_skip": move.target.begin(move.target_part),
-    }
+        row = r.row_operand(move.operand)
+        skip += window.before * row.row_bytes
+    parameters: Parameters = {"run": run * width, "source_skip": skip, "target_skip": move.target * width}
     for name, (count, step, jump) in zip(_LOOPS, [outer, *inner], strict=True):
-        parameters |= {f"{name}_source": step, f"{name}_target": jump}
+        parameters |= {f"{name}_source": step * width, f"{name}_target": jump * width}
         parameters |= {} if name == "row" else {f"{name}_count": count}
     return CKernel("copy_block", "bytes", parameters, (operand,), move.result, whole=(1, 0, outer[0]))
-
-
-def _moved(r: OperatorReader, moves: Sequence[_Move]) -> COperator:
-    """An operator that makes these moves, by rows where each of them goes by rows."""
-    dynamic = [i for i in range(len(r.op.inputs)) if r.has(i) and not r.is_constant(i)]
-    windows = [move.window() if move.operand in dynamic else None for move in moves]
-    same = len({rows_of(r.output(i).shape) for i in range(len(r.op.outputs))}) == 1
-    of_operand = dict(zip((move.operand for move in moves), windows, strict=True))
-    alike = all(of_operand[move.operand] == window for move, window in zip(moves, windows, strict=True))
-    by_rows = same and alike and all(windows)
-    kernels = [
-        _copy(r, move, _source(r, move.operand, dynamic), window if by_rows else None)
-        for move, window in zip(moves, windows, strict=True)
-    ]
-    operands = tuple(r.row_operand(i, of_operand.get(i) if by_rows else None) for i in dynamic)
-    return COperator(r.index, r.op.kind, operands, r.row_results(), tuple(kernels), by_rows=by_rows)
 
 
 def _source(r: OperatorReader, operand: int, dynamic: Sequence[int]) -> int | ConstTable:
@@ -145,70 +192,22 @@ def _source(r: OperatorReader, operand: int, dynamic: Sequence[int]) -> int | Co
     return const_table("constant", "float" if dtype == "float32" else f"{dtype}_t", r.constant(operand))
 
 
-def _check_types(r: OperatorReader, operand: int = 0) -> None:
-    dtypes = r.dtype(r.input(operand)), r.dtype(r.output())
-    r.require(holds=dtypes[0] == dtypes[1], why=f"types {', '.join(dtypes)}, expected the same")
-
-
-def concatenation(r: OperatorReader) -> COperator:
-    """CONCATENATION: each operand to its place."""
-    r.require(holds=r.activation() == 0, why="a fused activation")
-    target = _Extents(r, r.output())
-    axis, at, moves = int(r.option("Axis")) % len(target.shape), 0, []
-    for position in range(len(r.op.inputs)):
-        _check_types(r, position)
-        source = _Extents(r, r.input(position))
-        r.require(holds=len(source.shape) == len(target.shape), why="operands of different ranks")
-        part = target.array[(slice(None),) * axis + (slice(at, at + source.shape[axis]),)]
-        r.require(holds=part.shape == source.shape, why=f"operand {position} of shape {list(source.shape)}")
-        moves.append(_Move(position, 0, source, source.array, target, part))
-        at += source.shape[axis]
-    joined = _moved(r, moves)
-    dynamic = [position for position in range(len(moves)) if not r.is_constant(position)]
-    runs = prod(target.shape[:axis]) == 1 and len(dynamic) == len(moves) == len(set(r.op.inputs))
-    if joined.by_rows or not runs:
-        return joined
-    return replace(joined, parts=tuple((i, target.begin(move.target_part)) for i, move in enumerate(moves)))
-
-
-def split(r: OperatorReader) -> COperator:
-    """SPLIT and SPLIT_V: a part of the operand becomes each result."""
-    value, where = (1, 0) if r.op.kind == "SPLIT" else (0, 2)
-    _check_types(r, value)
-    source = _Extents(r, r.input(value))
-    axis, at, moves = int(r.constant(where).ravel()[0]) % len(source.shape), 0, []
-    for position in range(len(r.op.outputs)):
-        target = _Extents(r, r.output(position))
-        part = source.array[(slice(None),) * axis + (slice(at, at + target.shape[axis]),)]
-        r.require(holds=part.shape == target.shape, why=f"result {position} of shape {list(target.shape)}")
-        moves.append(_Move(value, position, source, part, target, target.array))
-        at += target.shape[axis]
-    return _moved(r, moves)
-
-
-def strided_slice(r: OperatorReader) -> COperator:
-    """STRIDED_SLICE and SLICE."""
-    _check_types(r)
-    source, target = _Extents(r, r.input(0)), _Extents(r, r.output())
-    part = source.array[sliced_axes(r)]
-    r.require(holds=part.size == target.array.size, why=f"a result of shape {list(target.shape)}")
-    strides = tuple(target.width * prod(part.shape[i + 1 :]) for i in range(part.ndim))
-    whole = np.lib.stride_tricks.as_strided(target.array, part.shape, strides)
-    return _moved(r, [_Move(0, 0, source, part, target, whole)])
-
-
-def transpose(r: OperatorReader) -> COperator:
-    """TRANSPOSE."""
-    _check_types(r)
-    source, target = _Extents(r, r.input(0)), _Extents(r, r.output())
-    part = source.array.transpose([int(axis) for axis in r.constant(1).ravel()])
-    r.require(holds=part.shape == target.shape, why=f"a result of shape {list(target.shape)}")
-    return _moved(r, [_Move(0, 0, source, part, target, target.array)])
+def _parts(r: OperatorReader, dynamic: Sequence[int], moves: Sequence[_Move]) -> tuple[tuple[int, int], ...]:
+    """Of a join whose operands stand in the result one behind the other: each with the byte at which it begins."""
+    access, width = r.access(), ELEMENT_BYTES[r.dtype(r.output())]
+    given = len(set(r.op.inputs)) == len(r.op.inputs) == len(dynamic) == len(moves)
+    if access is None or r.op.kind not in JOINS or not given:
+        return ()
+    starts = [part_start(access, operand) for operand in range(len(r.op.inputs))]
+    return (
+        tuple((i, start * width) for i, start in enumerate(starts) if start is not None) if None not in starts else ()
+    )
 
 
 def pad(r: OperatorReader) -> COperator:
     """PAD and PADV2 of up to three axes, or of a map with one image."""
-    _check_types(r)
+    dtypes = r.dtype(r.input(0)), r.dtype(r.output())
+    r.require(holds=dtypes[0] == dtypes[1], why=f"types {', '.join(dtypes)}, expected the same")
     pads, shape = np.maximum(r.constant(1).reshape(-1, 2), 0), r.input(0).shape
     r.require(holds=len(pads) == len(shape) > 0, why=f"{len(pads)} pairs of paddings for {list(shape)}")
     while len(shape) > 1 and shape[0] == 1 and not pads[0].any():
@@ -248,35 +247,3 @@ def _padding_value(r: OperatorReader) -> int | float:
     if r.variant() == "float":
         return 0.0
     return r.quantised(r.output())[1] if r.variant() == "int8" else 0
-
-
-def sliced_axes(r: OperatorReader) -> tuple[slice, ...]:
-    """A slice for each axis of operand 0; an axis that is taken away has one of a single element."""
-    begin, end = ([int(v) for v in r.constant(i).ravel()] for i in (1, 2))
-    shape = r.input(0).shape
-    if r.op.kind == "SLICE":
-        ends = [n if size < 0 else b + size for n, b, size in zip(shape, begin, end, strict=True)]
-        return tuple(slice(b, e) for b, e in zip(begin, ends, strict=True))
-    steps = [int(v) for v in r.constant(3).ravel()]
-    masks = {name: int(r.option(f"{name}Mask")) for name in ("Begin", "End", "Ellipsis", "NewAxis", "ShrinkAxis")}
-    r.require(holds=not masks["Ellipsis"] and not masks["NewAxis"], why="an ellipsis or a new axis")
-    r.require(holds=len(begin) == len(shape) and 0 not in steps, why=f"{len(begin)} steps for {len(shape)} axes")
-    slices = []
-    for i, n in enumerate(shape):
-        first = None if masks["Begin"] >> i & 1 else begin[i]
-        last = None if masks["End"] >> i & 1 else end[i]
-        axis_slice = _axis(n, first, last, steps[i])
-        slices.append(slice(axis_slice.start, axis_slice.start + 1) if masks["ShrinkAxis"] >> i & 1 else axis_slice)
-    return tuple(slices)
-
-
-def _axis(extent: int, begin: int | None, end: int | None, step: int) -> slice:
-    """The slice of one axis as TFLM clamps it; without begin or end it goes as far as there are elements."""
-    low, high = (0, extent) if step > 0 else (-1, extent - 1)
-    places = []
-    for place, missing in ((begin, low if step > 0 else high), (end, high if step > 0 else low)):
-        if place is None:
-            places.append(missing)
-        else:
-            places.append(min(max(place + extent if place < 0 else place, low), high))
-    return slice(places[0], None if places[1] < 0 else places[1], step)

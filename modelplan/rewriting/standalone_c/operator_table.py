@@ -16,7 +16,7 @@ from modelplan.rewriting.standalone_c.floating import (
     float_unary,
 )
 from modelplan.rewriting.standalone_c.kernel_records import COperator
-from modelplan.rewriting.standalone_c.moving import concatenation, pad, split, strided_slice, transpose
+from modelplan.rewriting.standalone_c.moving import moved, pad
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import lstm
 from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
@@ -56,10 +56,8 @@ _ROWS = _by_kind({
     svdf: "SVDF",
     lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     pad: "PAD PADV2",
-    concatenation: "CONCATENATION",
-    split: "SPLIT SPLIT_V",
-    strided_slice: "SLICE STRIDED_SLICE",
-    transpose: "TRANSPOSE",
+    moved: """CONCATENATION PACK SPLIT SPLIT_V UNPACK SLICE STRIDED_SLICE TRANSPOSE REVERSE_V2 TILE BROADCAST_TO
+              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD GATHER""",
     view: " ".join(TFLITE_RESHAPES),
     softmax: "SOFTMAX",
 })  # fmt: skip

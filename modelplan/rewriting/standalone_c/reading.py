@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
+from modelplan.formats.tflite.tflite_options import attributes
 from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.model import Op
+from modelplan.ops import facts
+from modelplan.ops.access import AccessMap
+from modelplan.ops.access.builders import ShapedOp
 from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS, activation_range
 from modelplan.rewriting.standalone_c.kernel_records import (
@@ -75,6 +80,16 @@ class OperatorReader:
     def dtype(self, tensor: FileTensor) -> str:
         """The element type of a tensor in words."""
         return DTYPES[tensor.type]
+
+    def access(self, output: int = 0) -> AccessMap | None:
+        """Which elements of its operands each element of a result is made of, None where that is not known."""
+        row, op = facts("tflite", self.op.kind), self.op
+        named = [at for at in row.operands if self.is_constant(at) and self.dtype(self.input(at)) in ("int32", "int64")]
+        numbers = tuple((f"operand {at}", tuple(int(n) for n in self.constant(at).ravel())) for at in named)
+        told = Op("", op.kind, op.inputs, op.outputs, (*attributes(op.options), *numbers))
+        shapes = tuple(self.tensor(t).shape if t >= 0 else None for t in op.inputs)
+        results = tuple(self.tensor(t).shape if t >= 0 else () for t in op.outputs)
+        return row.access(ShapedOp(told, shapes, results, output)) if row.access else None
 
     def constant(self, position: int) -> npt.NDArray[Any]:
         """The values of operand `position`.
