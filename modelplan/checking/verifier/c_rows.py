@@ -191,11 +191,13 @@ class _RowReplay:
                 raise self._broken(f"{self.cells[tensor].label} lies at {address}, no multiple of {width}")
         rules = [self._rule(op, position, results) for position in positions]
         count = call.writes[0].rows if call.writes else 1
-        if any(w.rows != count or w.first != call.writes[0].first for w in call.writes) or count < 1:
+        if any(rules) and any((w.first, w.rows) != (call.writes[0].first, count) for w in call.writes):
             raise self._broken("results of different rows")
+        if any(w.rows < 1 for w in call.writes):
+            raise self._broken("results without rows")
         library = self.program.kernels != "portable" and op.kind not in POINTWISE
         if count > 1 and (library or op.kind in SEVERAL_KERNELS):
-            self._check_apart(op, call, count)
+            self._check_apart(op, call)
         self._use_scratch(call)
         self._check_extents(call, rules)
         for position, rule in zip(positions, rules, strict=True):
@@ -246,11 +248,11 @@ class _RowReplay:
             return write.rows * (call.columns[1] - call.columns[0]) * shape.column_bytes
         return write.rows * shape.row_bytes
 
-    def _check_apart(self, op: Operation, call: KernelCall, count: int) -> None:
+    def _check_apart(self, op: Operation, call: KernelCall) -> None:
         """Checks that no result lies on an operand, for operators that are computed part after part."""
         parts = self._joined_parts(op)
         for write in call.writes:
-            end = write.address + count * self._map(write.tensor).row_bytes
+            end = write.address + write.rows * self._map(write.tensor).row_bytes
             for read in call.reads:
                 size = read.rows * self._map(read.tensor).row_bytes
                 placed = (read.address - write.address, size) in parts

@@ -15,10 +15,10 @@ from modelplan.checking.verifier.semantics import POINTWISE
 Windows = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 #: Operators that call a kernel for each part: by rows where all parts have the rows of the whole.
-SEVERAL_KERNELS = {"CONCATENATION", "PACK", "SPLIT", "SPLIT_V", "UNPACK", "MIRROR_PAD", "GATHER"}
+SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V", "UNPACK"}
 _BY_ROWS = {
     *POINTWISE, *_WINDOWED, *SEVERAL_KERNELS, "SOFTMAX", "FULLY_CONNECTED", "PAD", "PADV2", "SLICE", "STRIDED_SLICE",
-    "TRANSPOSE", "REVERSE_V2", "TILE", "BROADCAST_TO", "SPACE_TO_DEPTH",
+    "TRANSPOSE", "REVERSE_V2", "TILE", "BROADCAST_TO",
 }  # fmt: skip
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
 

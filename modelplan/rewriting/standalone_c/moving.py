@@ -32,6 +32,11 @@ from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 _LOOPS = ("row", "a", "b", "c")
 #: Operators whose operands stand in the result one behind the other.
 JOINS = frozenset({"CONCATENATION", "PACK"})
+#: Those that are computed by rows; of the others rows are those of views, or blocks need kernels of their own.
+_BY_ROWS = frozenset({
+    "CONCATENATION", "SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE", "TRANSPOSE", "REVERSE_V2", "TILE",
+    "BROADCAST_TO",
+})  # fmt: skip
 #: Blocks of evenly spaced elements of which an operator may consist.
 _MOST_MOVES = 64
 Array = npt.NDArray[Any]
@@ -140,6 +145,8 @@ def _block(reads: Reads, spans: Sequence[tuple[Span, int, int]], output: int) ->
 def _windows(r: OperatorReader, dynamic: Sequence[int]) -> dict[int, AxisWindow]:
     """Which rows of its operands a row of the results reads; empty where these are not computed by rows."""
     windows: dict[int, AxisWindow] = {}
+    if r.op.kind not in _BY_ROWS:
+        return windows
     for output in range(len(r.op.outputs)):
         shape, access = r.output(output).shape, r.access(output)
         for reads in access.reads if access else ():

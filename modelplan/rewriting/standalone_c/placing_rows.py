@@ -83,8 +83,10 @@ class TickTrace:
         for (value, tensor, first, end), (_, _, shape) in zip(progress.written(granule), operator.results, strict=True):
             span = view.span(value, first, end)
             self._touch(value, span, writes=True)
-            row = view.real(granule.row, granule.rows, shape.rows)
-            writes.append(RowsWritten(tensor, value, row, granule.rows, span[0]))
+            row, count = view.real(granule.row, granule.rows, shape.rows), granule.rows
+            if not operator.by_rows:
+                row, count = 0, self.graph.rows.shape(tensor).rows
+            writes.append(RowsWritten(tensor, value, row, count, span[0]))
         if granule.operator == CALLER:
             self.stages[-1].append(RowsArrival(writes[0].value, span[0], span[1] - span[0]))
         else:

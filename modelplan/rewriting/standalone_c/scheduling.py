@@ -147,7 +147,10 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             )
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
-        results = tuple((rows.value_of[t], t, rows.shape(t)) for t in op.writes)
+        shapes = ((t, rows.shape(t)) for t in op.writes)  # of what runs whole all results are one row
+        results = tuple(
+            (rows.value_of[t], t, shape if facts.by_rows else MapShape(1, 1, shape.nbytes)) for t, shape in shapes
+        )
         narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
         columns = result_shape.columns
         width = -(-columns // parts) if parts > 1 and narrow and len(results) == 1 else columns
