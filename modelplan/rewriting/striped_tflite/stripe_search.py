@@ -40,6 +40,8 @@ from modelplan.rewriting.stripes.windows import IllegalStripeError
 #: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
 #: lowest in as many bytes as are alive at once, plans of one region.
 _BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
+#: Plans that are packed at length where each of those raises one of several libraries.
+_FOR_ALL = 16
 #: Plans of the sweep with blocks of channels that are built.
 _BUILT_IN_BLOCKS = 10
 #: First plans that are tried against the same score.
@@ -155,7 +157,11 @@ class StripeSearch:
             self._search(workers)
         except KeyboardInterrupt:
             self.interrupted = True
-        return list(self._packed_rungs(workers, self._answering()))
+        plans = self._answering()
+        rungs = list(self._packed_rungs(workers, plans))
+        if not self.interrupted and not any(map(self.model.allowed, rungs)):
+            rungs += self._packed_rungs(workers, self._elsewhere(plans))
+        return rungs
 
     def tasks(self) -> dict[str, Callable[..., object]]:
         """The tasks that worker processes carry out for the search, by name."""
@@ -260,6 +266,13 @@ class StripeSearch:
             return ranked[: 1 if self.interrupted else _ANSWERS]
         hopeful = sorted(ranked, key=lambda plan: plan.score - plan.packing.height + plan.packing.load)
         return list({plan.regions: plan for plan in (*ranked[:_ANSWERS], *hopeful[:_HOPEFUL])}.values())
+
+    def _elsewhere(self, tried: Sequence[PackedPlan]) -> list[PackedPlan]:
+        """The best plan of each set of operators in stripes that none of those has: one may raise no library."""
+        best: dict[tuple[tuple[int, int], ...], PackedPlan] = {}
+        for plan in (*tried, *self._ranked()):
+            best.setdefault(tuple((region.first, region.last) for region in plan.regions), plan)
+        return [plan for plan in best.values() if plan not in tried][:_FOR_ALL]
 
     def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
