@@ -165,11 +165,8 @@ def first_elements(reads: Reads, axes: int) -> IntArray | None:
         return None
     total = np.zeros(outer, np.int64)
     for span, extent, step in zip(reads.spans, reads.source, strides(reads.source), strict=True):
-        y = np.arange(reads.result[span.axis] if 0 <= span.axis < axes else 1, dtype=np.int64)
-        first = (
-            np.array(span.table, np.int64).reshape(-1, 2)[y, 0] if span.table else (span.mul * y + span.lo) // span.div
-        )
-        first = np.clip(first, 0, extent - 1) * step
+        places = span.places(extent, 0, reads.result[span.axis] if 0 <= span.axis < axes else 1)
+        first = np.where(places.counts > 0, places.first, extent) * step
         total += first.reshape([-1 if axis == span.axis else 1 for axis in range(axes)]) if first.size > 1 else first[0]
     elements: IntArray = total.reshape(-1)
     return elements

@@ -72,7 +72,7 @@ def test_a_rung_that_its_proof_rejects_is_left_out(edges: Path, monkeypatch: pyt
     monkeypatch.setattr(placing, "unlike", lambda *_: "")
     ladder = climb(edges / "maximum_overlap.tflite", Goal(), processes=1)
     assert ladder.chosen is not None
-    assert ladder.chosen.name == "views"
+    assert ladder.chosen.name in ("views", "split")
     assert ladder.proof
     assert "no rung overlaps: the rewritten model is not equal to the model: op 1 MAXIMUM" in "".join(ladder.remarks)
 

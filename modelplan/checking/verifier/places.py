@@ -218,7 +218,7 @@ def _over_map(use: Use, kernel: Sequence[int], channels: _Rows) -> OperandPlaces
     for axis, letter in ((1, "h"), (2, "w")):
         stride, apart = _steps(use, letter)
         taps = _window(shape[axis], kernel[axis - 1], stride, apart, same)
-        _need(len(taps[0]) > 0)
+        _need(len(taps[0]) > 0 and (same or (kernel[axis - 1] - 1) * apart < shape[axis]))
         windows[axis] = (Along(axis, taps),)
     return OperandPlaces(0, shape, _with(shape, windows))
 
@@ -505,6 +505,10 @@ def _joined(use: Use) -> Iterator[OperandPlaces]:
     rank = len(use.shape(0))
     axis, start = use.number("axis") % max(rank, 1), 0
     shapes = [use.shape(k) for k in range(len(use.shapes))]
+    given = [k for k, shape in enumerate(shapes) if 0 not in shape]
+    if len(given) == 1 and prod(shapes[given[0]]) == prod(use.result):
+        yield OperandPlaces(given[0], shapes[given[0]], _with(shapes[given[0]], {}), linear=True)
+        return
     total = sum(shape[axis] for shape in shapes)
     for k, shape in enumerate(shapes):
         _need(shape[:axis] + shape[axis + 1 :] == shapes[0][:axis] + shapes[0][axis + 1 :])
