@@ -86,10 +86,10 @@ class OperatorReader:
         row, op = facts("tflite", self.op.kind), self.op
         named = [at for at in row.operands if self.is_constant(at) and self.dtype(self.input(at)) in ("int32", "int64")]
         numbers = tuple((f"operand {at}", tuple(int(n) for n in self.constant(at).ravel())) for at in named)
-        told = Op("", op.kind, op.inputs, op.outputs, (*attributes(op.options), *numbers))
+        as_stated = Op("", op.kind, op.inputs, op.outputs, (*attributes(op.options), *numbers))
         shapes = tuple(self.tensor(t).shape if t >= 0 else None for t in op.inputs)
         results = tuple(self.tensor(t).shape if t >= 0 else () for t in op.outputs)
-        return row.access(ShapedOp(told, shapes, results, output)) if row.access else None
+        return row.access(ShapedOp(as_stated, shapes, results, output)) if row.access else None
 
     def constant(self, position: int) -> npt.NDArray[Any]:
         """The values of operand `position`.
