@@ -34,7 +34,7 @@ _LOOPS = ("row", "a", "b", "c")
 JOINS = frozenset({"CONCATENATION", "PACK"})
 #: Those that are computed by rows; of the others rows are those of views, or blocks need kernels of their own.
 _BY_ROWS = frozenset({
-    "CONCATENATION", "SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE", "TRANSPOSE", "REVERSE_V2", "TILE",
+    "CONCATENATION", "SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE", "TRANSPOSE", "REVERSE_V2",
     "BROADCAST_TO",
 })  # fmt: skip
 #: Blocks of evenly spaced elements of which an operator may consist.
