@@ -38,4 +38,13 @@ def access_of(graph: Graph, op: Op, output: int = 0) -> AccessMap | None:
     return build(ShapedOp.of(graph, op, output)) if build and there else None
 
 
-__all__ = ["OpFacts", "access_of", "facts"]
+def plain_lead(graph: Graph, op: Op, operand: int) -> int | None:
+    """How many bytes output 0 must start before an operand that it overlaps, for the kernels of the facts themselves.
+
+    None where they must not overlap.
+    """
+    lead = facts(graph.format, op.kind).lead
+    return lead(graph, op, operand) if lead else None
+
+
+__all__ = ["OpFacts", "access_of", "facts", "plain_lead"]

@@ -24,7 +24,8 @@ Group = Literal[
     "view", "elementwise", "row", "update", "stream", "join", "split", "generator", "shape", "control", "state",
     "opaque", "never",
 ]  # fmt: skip
-#: How the rows of output 0 depend on those of the operands: each format has a rule of this name in its `layers.py`.
+#: Which operators go by rows, as their maps say: a rule of this name in the `layers.py` of each format says what its
+#: writer takes.
 RowRule = Literal[
     "pointwise", "window", "spread", "resize", "blocks", "pad", "join", "slice", "gather", "permute",
     "reshape", "reduce", "product", "gemm", "quantise", "softmax", "normalise", "normalise batch", "by channel",

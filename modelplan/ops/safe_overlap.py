@@ -124,7 +124,7 @@ def _front_to_back(reads: Reads, wide: tuple[int, int]) -> int | None:
     """
     rises = _even_rises(reads)
     outer = len(reads.result) - len(rises)
-    first, inner = first_elements(reads, outer), reads.result[outer:]
+    first, inner = _first_elements(reads, outer), reads.result[outer:]
     if first is None or 0 in inner or 0 in reads.source:
         return None
     begin = np.arange(len(first), dtype=np.int64) * prod(inner)
@@ -142,20 +142,19 @@ def _even_rises(reads: Reads) -> list[int]:
     rises: list[int] = []
     steps = strides(reads.source)
     for axis in reversed(range(1, len(reads.result))):
-        moved = [spot for spot, span in enumerate(reads.spans) if span.axis == axis]
-        even = all(
-            reads.spans[spot].single
-            and reads.spans[spot].mul >= 0 <= reads.spans[spot].lo
-            and reads.spans[spot].lo + reads.spans[spot].mul * (reads.result[axis] - 1) < reads.source[spot]
-            for spot in moved
-        )
-        if not even:
+        moved = [
+            (span, extent, step)
+            for span, extent, step in zip(reads.spans, reads.source, steps, strict=True)
+            if span.axis == axis
+        ]
+        last = reads.result[axis] - 1
+        if not all(s.single and s.mul >= 0 <= s.lo and s.lo + s.mul * last < extent for s, extent, _ in moved):
             break
-        rises.insert(0, sum(steps[spot] * reads.spans[spot].mul for spot in moved))
+        rises.insert(0, sum(step * span.mul for span, _, step in moved))
     return rises
 
 
-def first_elements(reads: Reads, axes: int) -> IntArray | None:
+def _first_elements(reads: Reads, axes: int) -> IntArray | None:
     """The first element of the operand that each index along the first axes of the result may read, front to back.
 
     None where there are too many. Cost: O(indices).
@@ -177,7 +176,7 @@ def window_starts(access: AccessMap | None) -> IntArray | None:
     reads = access.of(0) if access else None
     if reads is None or len(reads.result) < _MAP or 0 in reads.source:
         return None
-    return first_elements(reads, 3)
+    return _first_elements(reads, 3)
 
 
 def window_padding(access: AccessMap | None, axis: int) -> int:

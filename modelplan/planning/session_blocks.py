@@ -3,8 +3,8 @@
 At optimization levels off and basic with arena and memory patterns off, where each block is one allocation. Higher
 levels fuse nodes and change layouts, which is not followed here.
 
-Source: onnxruntime, core/framework/allocation_planner.cc FindReusableTensor; the
-workspaces were measured (conv.cc, conv_transpose.cc, quantization/qlinearconv.cc).
+Source: onnxruntime, core/framework/allocation_planner.cc FindReusableTensor; the workspaces were measured (conv.cc,
+conv_transpose.cc, quantization/qlinearconv.cc).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The nodes that a session of ONNX Runtime runs at optimization level off, and their order.
 
-Source: onnxruntime, core/graph/graph.cc ReverseDFSFrom;
-core/optimizer/qdq_transformer/ensure_unique_dq_for_node_unit.cc,
-which sessions carry out at every level.
+Source: onnxruntime, core/graph/graph.cc ReverseDFSFrom, and, which sessions carry out at every level,
+core/optimizer/qdq_transformer/ensure_unique_dq_for_node_unit.cc.
 """
 
 from __future__ import annotations

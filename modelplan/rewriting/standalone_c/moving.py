@@ -31,8 +31,9 @@ from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 #: The loops of the kernel: rows, and those inside of them.
 _LOOPS = ("row", "a", "b", "c")
 #: Operators whose operands stand in the result one behind the other.
-JOINS = frozenset({"CONCATENATION", "PACK"})
-#: Those that are computed by rows; of the others rows are those of views, or blocks need kernels of their own.
+_JOINS = frozenset({"CONCATENATION", "PACK"})
+#: Those that may go by rows. Others see tensors with other axes than these have, or copy some blocks after all rows of
+#: others, which the proof does not follow row by row.
 _BY_ROWS = frozenset({
     "CONCATENATION", "SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE", "TRANSPOSE", "REVERSE_V2",
     "BROADCAST_TO",
@@ -70,7 +71,8 @@ def merged_loops(axes: Sequence[Loop], keep: int) -> list[Loop]:
 
 def moved(r: OperatorReader) -> COperator:
     """An operator each element of whose results is an element of an operand, by rows where its kernels go so."""
-    moves = [move for output in range(len(r.op.outputs)) for move in _moves(r, output)]
+    reads = [(output, read) for output in range(len(r.op.outputs)) for read in _reads(r, output)]
+    moves = [move for output, read in reads for move in _moves(read, output)]
     r.require(holds=len(moves) <= _MOST_MOVES, why=f"{len(moves)} blocks that are not evenly spaced")
     copied = sum(prod(count for count, _, _ in move.loops) for move in moves)
     elements = sum(r.output(output).elements for output in range(len(r.op.outputs)))
@@ -78,25 +80,34 @@ def moved(r: OperatorReader) -> COperator:
     dynamic = [i for i in range(len(r.op.inputs)) if r.has(i) and not r.is_constant(i)]
     if r.op.kind == "CONCATENATION":
         r.require(holds=r.activation() == 0, why="a fused activation")
-    windows = _windows(r, dynamic)
+    windows = _windows(r, reads, dynamic)
     kernels = [_copy(r, move, _source(r, move.operand, dynamic), windows.get(move.operand)) for move in moves]
     operands = tuple(r.row_operand(i, windows.get(i)) for i in dynamic)
     operator = COperator(r.index, r.op.kind, operands, r.row_results(), tuple(kernels), by_rows=bool(windows))
     return operator if windows else replace(operator, parts=_parts(r, dynamic, moves))
 
 
-def _moves(r: OperatorReader, output: int) -> Iterator[_Move]:
-    """The blocks of a result."""
-    access, y = r.access(output), r.output(output)
+def _check_types(r: OperatorReader, operand: int = 0, output: int = 0) -> None:
+    dtypes = r.dtype(r.input(operand)), r.dtype(r.output(output))
+    r.require(holds=dtypes[0] == dtypes[1], why=f"types {', '.join(dtypes)}, expected the same")
+
+
+def _reads(r: OperatorReader, output: int) -> tuple[Reads, ...]:
+    """What a result takes of the operands."""
+    access = r.access(output)
     if access is None or not access.moves:
         raise r.refuse("what it reads is not constant, or moves by no rule of C")
     for reads in access.reads:
-        dtypes = r.dtype(r.input(reads.operand)), r.dtype(y)
-        r.require(holds=dtypes[0] == dtypes[1], why=f"types {', '.join(dtypes)}, expected the same")
+        _check_types(r, reads.operand, output)
         known = all(span.single or span.table for span in reads.spans)
         r.require(holds=known and reads.exact, why="places that are not known before it runs")
-        for spans in product(*(_even(span, reads) for span in reads.spans)):
-            yield from _block(reads, spans, output)
+    return access.reads
+
+
+def _moves(reads: Reads, output: int) -> Iterator[_Move]:
+    """The blocks of a result that are those of one operand."""
+    for spans in product(*(_even(span, reads) for span in reads.spans)):
+        yield from _block(reads, spans, output)
 
 
 def _even(span: Span, reads: Reads) -> list[tuple[Span, int, int]]:
@@ -109,9 +120,8 @@ def _even(span: Span, reads: Reads) -> list[tuple[Span, int, int]]:
         step, end = places[start + 1] - places[start] if start + 1 < count else 1, start + 1
         while end < count and places[end] - places[end - 1] == step:
             end += 1
-        parts.append(
-            (Span(span.axis, places[start] - step * start, places[start] - step * start, mul=step), start, end)
-        )
+        first = places[start] - step * start
+        parts.append((Span(span.axis, first, first, mul=step), start, end))
         start = end
     return parts
 
@@ -142,17 +152,15 @@ def _block(reads: Reads, spans: Sequence[tuple[Span, int, int]], output: int) ->
         yield _Move(reads.operand, output, source, target, loops)
 
 
-def _windows(r: OperatorReader, dynamic: Sequence[int]) -> dict[int, AxisWindow]:
+def _windows(r: OperatorReader, reads: Sequence[tuple[int, Reads]], dynamic: Sequence[int]) -> dict[int, AxisWindow]:
     """Which rows of its operands a row of the results reads; empty where these are not computed by rows."""
     windows: dict[int, AxisWindow] = {}
     if r.op.kind not in _BY_ROWS:
         return windows
-    for output in range(len(r.op.outputs)):
-        shape, access = r.output(output).shape, r.access(output)
-        for reads in access.reads if access else ():
-            window = _row_window(reads, shape, r.input(reads.operand).shape)
-            if window is None or windows.setdefault(reads.operand, window) != window:
-                return {}
+    for output, read in reads:
+        window = _row_window(read, r.output(output).shape, r.input(read.operand).shape)
+        if window is None or windows.setdefault(read.operand, window) != window:
+            return {}
     rows = {rows_of(r.output(output).shape) for output in range(len(r.op.outputs))}
     return windows if windows.keys() == set(dynamic) and len(rows) == 1 else {}
 
@@ -203,18 +211,16 @@ def _parts(r: OperatorReader, dynamic: Sequence[int], moves: Sequence[_Move]) ->
     """Of a join whose operands stand in the result one behind the other: each with the byte at which it begins."""
     access, width = r.access(), ELEMENT_BYTES[r.dtype(r.output())]
     given = len(set(r.op.inputs)) == len(r.op.inputs) == len(dynamic) == len(moves)
-    if access is None or r.op.kind not in JOINS or not given:
+    if access is None or r.op.kind not in _JOINS or not given:
         return ()
     starts = [part_start(access, operand) for operand in range(len(r.op.inputs))]
-    return (
-        tuple((i, start * width) for i, start in enumerate(starts) if start is not None) if None not in starts else ()
-    )
+    parts = tuple((i, start * width) for i, start in enumerate(starts) if start is not None)
+    return parts if len(parts) == len(starts) else ()
 
 
 def pad(r: OperatorReader) -> COperator:
     """PAD and PADV2 of up to three axes, or of a map with one image."""
-    dtypes = r.dtype(r.input(0)), r.dtype(r.output())
-    r.require(holds=dtypes[0] == dtypes[1], why=f"types {', '.join(dtypes)}, expected the same")
+    _check_types(r)
     pads, shape = np.maximum(r.constant(1).reshape(-1, 2), 0), r.input(0).shape
     r.require(holds=len(pads) == len(shape) > 0, why=f"{len(pads)} pairs of paddings for {list(shape)}")
     while len(shape) > 1 and shape[0] == 1 and not pads[0].any():

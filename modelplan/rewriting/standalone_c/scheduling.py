@@ -147,7 +147,7 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             )
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
-        shapes = ((t, rows.shape(t)) for t in op.writes)  # of what runs whole all results are one row
+        shapes = ((t, rows.shape(t)) for t in op.writes)  # what runs whole makes each result as one row
         results = tuple(
             (rows.value_of[t], t, shape if facts.by_rows else MapShape(1, 1, shape.nbytes)) for t, shape in shapes
         )

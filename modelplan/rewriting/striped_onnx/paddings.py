@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from modelplan.model import Graph, Op
 from modelplan.ops import facts
-from modelplan.ops.access.spans import same_padding
 from modelplan.ops.conditions import number, numbers
+from modelplan.rewriting.stripes.layers import window_margins
 
 #: Pools into whose padding ONNX Runtime puts the Pad before them, where nothing else reads it.
 _TAKING_PADS = frozenset({"MaxPool", "AveragePool"})
@@ -16,27 +16,10 @@ PAD_OPERANDS = 11
 def margins(graph: Graph, op: Op, places: int) -> list[tuple[int, int]]:
     """What a convolution or a pool pads before and behind each of its axes behind the channels."""
     word = op.attribute("auto_pad", "NOTSET")
-    x, y = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
     if word in ("NOTSET", ""):
         pads = numbers(op, "pads") or (0,) * (2 * places)
         return [(pads[k], pads[places + k]) for k in range(places)]
-    paddings = []
-    for k in range(places):
-        reach, stride = extent(graph, op, k)
-        total = same_padding(x[2 + k], y[2 + k], reach, stride) if word != "VALID" else 0
-        small = total // 2
-        paddings.append((small, total - small) if word == "SAME_UPPER" else (total - small, small))
-    return paddings
-
-
-def extent(graph: Graph, op: Op, place: int) -> tuple[int, int]:
-    """Rows that one output row reads along the axis `place` behind the channels, and rows from one to the next."""
-    sizes = numbers(op, "kernel_shape")
-    if not sizes:
-        sizes = graph.tensors[op.inputs[facts("onnx", op.kind).weights or 1]].shape[2:]
-    dilation = (numbers(op, "dilations") or (1,) * len(sizes))[place]
-    stride = (numbers(op, "strides") or (1,) * len(sizes))[place]
-    return (sizes[place] - 1) * dilation + 1, stride
+    return [(0, 0) if word == "VALID" else window_margins(graph, op, 2 + k) for k in range(places)]
 
 
 def pool_behind(graph: Graph, op: Op) -> int | None:

@@ -14,7 +14,7 @@ from modelplan.ops.conditions import number, numbers
 from modelplan.ops.macs import element_macs, op_macs
 from modelplan.ops.op_facts import RowRule
 from modelplan.rewriting.striped_tflite.early_padding import padded_early
-from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, row_spans
+from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, row_spans, window_margins
 from modelplan.rewriting.stripes.regions import (
     LoopedStripes,
     RegionLayers,
@@ -33,7 +33,7 @@ STEERED = SLICES | {"RESHAPE"}
 #: Beyond the end of any axis.
 _TO_THE_END = 2**31 - 1
 _UNMOVED_TYPES = frozenset({"int8", "uint8", "int16", "float32"})
-_UNKNOWN = "what it reads is not known before it runs"
+_UNKNOWN = "what its rows read is not constant, or not alike for all operands"
 
 
 def takes_anything(graph: Graph, index: int) -> bool:
@@ -74,13 +74,15 @@ def _unfit(graph: Graph, op: Op, axis: int, *, tiled: bool) -> str:
 def _by_map(graph: Graph, op: Op, axis: int) -> Layer | str:
     """Rows of all operands that are computed, along the same axis; of constants all rows read the same."""
     layer, y = layer_by_map(graph, op, axis), graph.tensors[op.outputs[0]]
-    rowed = dict(zip(layer.operands, layer.axes, strict=True)) if layer else {}
+    if layer is None:
+        return _UNKNOWN
+    rowed = dict(zip(layer.operands, layer.axes, strict=True))
     for position, t in enumerate(op.inputs):
         wanted = None if t < 0 or graph.tensors[t].kind is Kind.CONSTANT else axis
         if rowed.get(position) != wanted:
             x = graph.tensors[t]
             return f"operand {x.name!r} of shape {list(x.shape)} does not go row by row with {list(y.shape)}"
-    return replace(layer, row_macs=prod(y.shape[axis + 1 :]) * element_macs(graph, op), axes=()) if layer else _UNKNOWN
+    return replace(layer, row_macs=prod(y.shape[axis + 1 :]) * element_macs(graph, op), axes=())
 
 
 def _reshaped(graph: Graph, op: Op, axis: int) -> Layer | str:
@@ -218,10 +220,7 @@ def _window(graph: Graph, op: Op, axis: int) -> Layer | str:
     layer = replace(layer, kind="window", paddable=paddable)
     if op.attribute("padding") != "SAME":
         return layer
-    shape, result = (graph.tensors[t].shape for t in (op.inputs[0], op.outputs[0]))
-    wide = window_along(graph, op, 3 - axis)
-    behind = max((result[3 - axis] - 1) * wide.mul + wide.hi + 1 - shape[3 - axis], 0)
-    return replace(layer, own=True, across=(-wide.lo, behind))
+    return replace(layer, own=True, across=window_margins(graph, op, 3 - axis))
 
 
 #: How each rule of the rows in `ops/tflite.py` takes the rows of an operator.

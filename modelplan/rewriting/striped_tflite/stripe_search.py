@@ -269,10 +269,16 @@ class StripeSearch:
 
     def _elsewhere(self, tried: Sequence[PackedPlan]) -> list[PackedPlan]:
         """The best plan of each set of operators in stripes that none of those has: one may raise no library."""
+
+        def operators(plan: PackedPlan) -> tuple[tuple[int, int], ...]:
+            return tuple((region.first, region.last) for region in plan.regions)
+
         best: dict[tuple[tuple[int, int], ...], PackedPlan] = {}
-        for plan in (*tried, *self._ranked()):
-            best.setdefault(tuple((region.first, region.last) for region in plan.regions), plan)
-        return [plan for plan in best.values() if plan not in tried][:_FOR_ALL]
+        for plan in self._ranked():
+            best.setdefault(operators(plan), plan)
+        for plan in tried:
+            best.pop(operators(plan), None)
+        return list(best.values())[:_FOR_ALL]
 
     def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""

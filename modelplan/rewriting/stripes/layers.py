@@ -35,12 +35,20 @@ def row_spans(graph: Graph, op: Op, axis: int) -> dict[int, RowSpan] | None:
     access = access_of(graph, op)
     if access is None:
         return None
-    result, shapes = (
-        graph.tensors[op.outputs[0]].shape,
-        {r.operand: graph.tensors[op.inputs[r.operand]].shape for r in access.reads},
-    )
-    spans = {reads.operand: row_span(reads, result, shapes[reads.operand], axis) for reads in access.reads}
-    return None if None in spans.values() else {at: span for at, span in spans.items() if span is not None}
+    result, spans = graph.tensors[op.outputs[0]].shape, dict[int, RowSpan]()
+    for reads in access.reads:
+        span = row_span(reads, result, graph.tensors[op.inputs[reads.operand]].shape, axis)
+        if span is None:
+            return None
+        spans[reads.operand] = span
+    return spans
+
+
+def window_margins(graph: Graph, op: Op, axis: int) -> tuple[int, int]:
+    """How many places windows along an axis of a map, operand 0, read before it and behind it."""
+    span = (row_spans(graph, op, axis) or {}).get(0, ALIKE).span
+    extent, results = (graph.tensors[t].shape[axis] for t in (op.inputs[0], op.outputs[0]))
+    return -span.lo, max((results - 1) * span.mul + span.hi + 1 - extent, 0)
 
 
 def layer_by_map(graph: Graph, op: Op, axis: int) -> Layer | None:
@@ -71,9 +79,9 @@ def layer_by_map(graph: Graph, op: Op, axis: int) -> Layer | None:
     return Layer("grow", *given, reach, span.div, span.hi, own=extent == rows * span.div, axes=axes)
 
 
-def pointwise(rows: int, operands: tuple[int, ...], axes: tuple[int, ...] = (), macs: int = 0) -> Layer:
+def pointwise(rows: int, operands: tuple[int, ...], axes: tuple[int, ...] = ()) -> Layer:
     """Each row of the output from the same row of each of these operands."""
-    return Layer("pointwise", operands, rows, rows, macs, axes=axes)
+    return Layer("pointwise", operands, rows, rows, axes=axes)
 
 
 def enlarged(rows_in: int, rows_out: int, *, linear: bool, axes: tuple[int, ...] = ()) -> Layer | str:

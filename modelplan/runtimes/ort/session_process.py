@@ -240,8 +240,8 @@ _ACTS: dict[str, Callable[[Request], object]] = {
 }  # fmt: skip
 
 
-class _ToldError(RuntimeError):
-    """What another process told of its failure, in one line."""
+class _OtherProcessError(RuntimeError):
+    """Why another process failed, in one line."""
 
 
 def _answered(request: Request) -> object:
@@ -259,7 +259,7 @@ def _answered(request: Request) -> object:
         raise RuntimeError(f"the process ended with status {status}")
     reason, answer = pickle.loads(sent)  # noqa: S301 - from a copy of this process
     if reason:
-        raise _ToldError(reason)
+        raise _OtherProcessError(reason)
     return answer
 
 
@@ -283,7 +283,7 @@ def _answer_and_exit(request: Request, to: int) -> None:
 
 def _message(problem: BaseException) -> str:
     """What went wrong in one line: the class and its message, of this project's errors the message alone."""
-    if isinstance(problem, ModelPlanError | _ToldError):
+    if isinstance(problem, ModelPlanError | _OtherProcessError):
         return str(problem)
     return " ".join(traceback.format_exception_only(problem)[-1].split()) or repr(problem)
 

@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 
 from modelplan.model import Graph, IntArray, Op, Tensor
-from modelplan.ops import access_of, facts, safe_overlap
+from modelplan.ops import access_of, plain_lead, safe_overlap
 from modelplan.ops.conditions import number, result, source
 from modelplan.ops.op_facts import Lead
 from modelplan.runtimes.tflm.kernels.cmsis_nn import MVE_BLOCK, Path
@@ -53,12 +53,6 @@ def cmsis_nn_leads(path: Path) -> Mapping[str, Lead]:
     }
 
 
-def plain_lead(graph: Graph, op: Op, operand: int) -> int | None:
-    """The lead of TFLM's own kernel."""
-    lead = facts("tflite", op.kind).lead
-    return lead(graph, op, operand) if lead else None
-
-
 def _convolved(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
     x, y, weights = source(graph, op), result(graph, op), source(graph, op, 1)
     if not x or x.dtype not in _NARROW:
@@ -71,7 +65,7 @@ def _convolved(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
 def _of_windows(path: Path, graph: Graph, op: Op, operand: int, kernel: tuple[int, int]) -> int | None:
     """The lead of a convolution with `kernel` rows and columns of weights."""
     x, y = source(graph, op), result(graph, op)
-    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
+    first = _starts(graph, op, operand)
     if first is None or not x or not y:
         return None
     if x.dtype == "int16":
@@ -83,6 +77,11 @@ def _of_windows(path: Path, graph: Graph, op: Op, operand: int, kernel: tuple[in
     if path.mve and row:
         return _lead(first, _row_blocks(x, y, kernel[1], pads[1], strides[1]), x, y)
     return _lead(first, _images(y, 4 if path.mve else 2), x, y)
+
+
+def _starts(graph: Graph, op: Op, operand: int) -> IntArray | None:
+    """The first element of operand 0 that each pixel of the result may read; of no other operand this is known."""
+    return safe_overlap.window_starts(access_of(graph, op)) if not operand else None
 
 
 def _steps(graph: Graph, op: Op) -> tuple[tuple[int, int], ...]:
@@ -119,7 +118,7 @@ def _one_each(path: Path, graph: Graph, op: Op, operand: int, *, small: bool) ->
         return None
     if not path.dsp or (small and not path.mve):
         return plain_lead(graph, op, operand)
-    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
+    first = _starts(graph, op, operand)
     return None if first is None else _lead(first, _images(y, 4 if path.mve else 1), x, y)
 
 
@@ -143,7 +142,7 @@ def _averaged(path: Path, graph: Graph, op: Op, operand: int) -> int | None:
     plain = plain_lead(graph, op, operand)
     if plain is None or not x or not y or x.dtype not in _NARROW or not path.dsp or path.mve:
         return plain
-    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
+    first = _starts(graph, op, operand)
     return None if first is None else _lead(first, _images(y, 1), x, y)
 
 
@@ -153,12 +152,8 @@ def _largest(graph: Graph, op: Op, operand: int) -> int | None:
     plain = plain_lead(graph, op, operand)
     if plain is None or not x or not y or x.dtype not in _NARROW:
         return plain
-    first = safe_overlap.window_starts(access_of(graph, op)) if not operand else None
+    first = _starts(graph, op, operand)
     return None if first is None else _lead(first, _repeated(y, prod(y.shape[:3]), 1, after=0), x, y)
-
-
-def _pool_window(op: Op) -> tuple[int, int]:
-    return number(op, "filter_height", 0), number(op, "filter_width", 0)
 
 
 def _padded(graph: Graph, op: Op, operand: int) -> int | None:

@@ -20,9 +20,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from modelplan.model import Graph, Op, Tensor
-from modelplan.ops import access_of, safe_overlap
+from modelplan.ops import access_of, plain_lead, safe_overlap
 from modelplan.ops.conditions import number, result, source
-from modelplan.runtimes.tflm.kernels.cmsis_nn_overlap import plain_lead
 from modelplan.runtimes.tflm.kernels.esp_nn import COPIED_WHOLE
 
 #: Operators with vector kernels, which read and write maps at multiples of 16 bytes; they drop the lower address bits.
