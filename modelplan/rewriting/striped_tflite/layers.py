@@ -88,7 +88,8 @@ def _by_map(graph: Graph, op: Op, axis: int) -> Layer | str:
 def _reshaped(graph: Graph, op: Op, axis: int) -> Layer | str:
     """A RESHAPE that leaves the axis of the rows alone."""
     layer = _by_map(graph, op, axis)
-    return layer if isinstance(layer, str) or layer.kind == "pointwise" else f"{op.kind} does not keep the rows"
+    kept = not isinstance(layer, str) and layer.kind == "pointwise"
+    return layer if kept else f"{op.kind} does not keep the rows"
 
 
 def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
