@@ -31,10 +31,10 @@ _CONTROL = "If Loop Scan SequenceMap"
 _SEARCHES = "BeamSearch GreedySearch Sampling WhisperBeamSearch"
 _STATE = "SequenceAt SequenceInsert SequenceErase SequenceEmpty SequenceConstruct SplitToSequence ConcatFromSequence"
 _UNARY = """
-Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish
-LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh
-ThresholdedRelu IsNaN IsInf
+Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Erf Exp Floor Log Mish Neg Not Reciprocal Round Selu
+Shrink Sign Sin Sinh Softplus Softsign Sqrt Swish Tan ThresholdedRelu IsNaN IsInf
 """
+_ACTIVATIONS = "Relu LeakyRelu Sigmoid Tanh Elu Gelu HardSwish HardSigmoid"
 _BINARY = """
 Add Sub Mul Div Mod Pow And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift Equal Greater Less GreaterOrEqual
 LessOrEqual
@@ -73,6 +73,7 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_CONTROL.split(), OpFacts("control", effects=True)),
     **dict.fromkeys(_STATE.split(), OpFacts("state")),
     **dict.fromkeys(_UNARY.split(), _unary_of_rows),
+    **dict.fromkeys(_ACTIVATIONS.split(), replace(_unary_of_rows, activation=True)),
     "Bernoulli": replace(_unary, effects=True),
     **dict.fromkeys(_BINARY.split(), replace(_unary_of_rows, overwrite=(0, 1))),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), replace(_row, access=access.softmax, rows="softmax")),
@@ -120,7 +121,8 @@ OPERATORS: dict[str, OpFacts] = {
     "BatchNormalization": OpFacts(
         "elementwise", builders.first_pointwise, overwrite=(0,), overwrite_if=when.is_inference,
         rows="normalise batch"),
-    **dict.fromkeys(("Sum", "Max", "Min", "Mean", "Clip", "PRelu"), _variadic),
+    **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
+    **dict.fromkeys(("Clip", "PRelu"), replace(_variadic, activation=True)),
     "Where": replace(_variadic, overwrite=(1, 2, 0)),
     "DequantizeLinear": OpFacts(
         "elementwise", builders.first_pointwise, lead=safe_overlap.pointwise, rows="quantise", fused=True),

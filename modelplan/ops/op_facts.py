@@ -98,7 +98,7 @@ class OpFacts:
     `effects`: it may touch more than its outputs, such as variables or a stream of random numbers. `macs` counts the
     multiply-accumulates of an element of output 0 where the map does not, `reads` how the kernel reads its operands;
     without it each is read once. `weights` is the operand with the weights of a convolution of ONNX, 0 where there is
-    none. `time` is what TFLM's reference kernel takes.
+    none. `time` is what TFLM's reference kernel takes. `activation`: layers end in it.
 
     `rows` is the rule by which stripes take its rows; without one `unsplit` says why it is not split.
     `any_values`: its kernel runs alike whatever rows hold that no result depends on, since it does not divide, take a
@@ -126,6 +126,7 @@ class OpFacts:
     unsplit: str = "{kind} is not computed row by row"
     any_values: bool = False
     fused: bool = False
+    activation: bool = False
 
     @property
     def may_be_view(self) -> bool:

@@ -32,12 +32,12 @@ _RANDOM = "MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM STABLEHLO_RNG_BIT_G
 _STATE = "HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE"
 _CONTROL = "CALL IF WHILE CALL_ONCE STABLEHLO_WHILE STABLEHLO_COMPOSITE"
 _UNARY = """
-FAKE_QUANT LOGICAL_NOT ZEROS_LIKE GELU RELU_0_TO_1 SIGN
+FAKE_QUANT LOGICAL_NOT ZEROS_LIKE RELU_0_TO_1 SIGN
 STABLEHLO_LOGISTIC STABLEHLO_ABS STABLEHLO_COSINE STABLEHLO_EXPONENTIAL STABLEHLO_FLOOR STABLEHLO_LOG STABLEHLO_NEGATE
 STABLEHLO_RSQRT STABLEHLO_TANH STABLEHLO_CBRT
 """
-_UNARY_OF_ROWS = "ELU EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL ROUND"
-_UNARY_OF_ANY_ROWS = "RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH ABS NEG"
+_UNARY_OF_ROWS = "EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL ROUND"
+_ACTIVATIONS = "RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH"
 _BINARY = """
 POW ATAN2 BITWISE_XOR RIGHT_SHIFT
 STABLEHLO_ADD STABLEHLO_DIVIDE STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_AND STABLEHLO_OR
@@ -48,6 +48,7 @@ _REDUCTIONS = "REDUCE_PROD REDUCE_MAX REDUCE_MIN"
 
 _unary = OpFacts("elementwise", builders.pointwise, overwrite=(0,), lead=safe_overlap.pointwise)
 _unary_of_rows = replace(_unary, rows="pointwise")
+_unary_of_any_rows = replace(_unary_of_rows, any_values=True)
 _binary = OpFacts("elementwise", builders.pointwise, overwrite=(0, 1), lead=safe_overlap.pointwise)
 _broadcast = replace(_binary, reads=work.ANEW)
 _broadcast_rows = replace(_broadcast, rows="pointwise", any_values=True)
@@ -85,13 +86,16 @@ OPERATORS: dict[str, OpFacts] = {
     **dict.fromkeys(_CONTROL.split(), OpFacts("control", effects=True)),
     **dict.fromkeys(_UNARY.split(), _unary),
     **dict.fromkeys(_UNARY_OF_ROWS.split(), _unary_of_rows),
-    **dict.fromkeys(_UNARY_OF_ANY_ROWS.split(), replace(_unary_of_rows, any_values=True)),
+    **dict.fromkeys(("ABS", "NEG"), _unary_of_any_rows),
+    **dict.fromkeys(_ACTIVATIONS.split(), replace(_unary_of_any_rows, activation=True)),
+    "ELU": replace(_unary_of_rows, activation=True),
+    "GELU": replace(_unary, activation=True),
     **dict.fromkeys(_BINARY.split(), _binary),
     **dict.fromkeys(_BROADCAST.split(), _broadcast),
     **dict.fromkeys(("SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"), _broadcast_rows),
     "ADD": replace(_broadcast_rows, time=Terms(164, 6.74)),
     "DIV": replace(_broadcast, rows="pointwise"),
-    "PRELU": replace(_unary_of_rows, any_values=True, reads=work.ANEW),
+    "PRELU": replace(_unary_of_any_rows, reads=work.ANEW, activation=True),
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
     **dict.fromkeys(("MEAN", "SUM"), _sum),
     **dict.fromkeys((*TFLITE_RESHAPES, "STABLEHLO_RESHAPE"), _view),

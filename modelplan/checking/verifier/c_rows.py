@@ -26,7 +26,7 @@ from modelplan.checking.verifier.c_windows import (
 )
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
-from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
+from modelplan.checking.verifier.semantics import JOINS, PADS, POINTWISE, RESHAPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRead, RowsWritten, ValueShift
 from modelplan.primitives.dtypes import nbytes
 from modelplan.primitives.errors import BrokenPlanError
@@ -210,7 +210,7 @@ class _RowReplay:
     def _pads(self) -> dict[int, Operation]:
         """The paddings that no step computes, by their results."""
         ops = self.source.parts[0].ops
-        return {op.outputs[0]: op for op in ops if op.kind in ("PAD", "PADV2") and op.number not in self._called}
+        return {op.outputs[0]: op for op in ops if op.kind in PADS and op.number not in self._called}
 
     @cached_property
     def _convolutions(self) -> dict[int, Operation]:
@@ -345,7 +345,7 @@ class _RowReplay:
 
     def _joined_parts(self, op: Operation) -> list[Span]:
         """(offset, bytes) of operands that are runs of the result, one behind the other."""
-        if op.kind not in ("CONCATENATION", "PACK"):
+        if op.kind not in JOINS:
             return []
         shape = self.cells[op.outputs[0]].shape
         sizes = [self._size(t) for t in op.inputs]

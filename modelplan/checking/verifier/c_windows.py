@@ -10,15 +10,15 @@ import numpy as np
 from modelplan.checking.verifier.places import OperandPlaces, Places, places_read
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, use_of_operation
-from modelplan.checking.verifier.semantics import POINTWISE
+from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, POINTWISE, SLICES, SPLITS
 
 Windows = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 #: Operators that call a kernel for each part: by rows where all parts have the rows of the whole.
-SEVERAL_KERNELS = {"CONCATENATION", "SPLIT", "SPLIT_V", "UNPACK"}
+SEVERAL_KERNELS = CONCATENATIONS | SPLITS
 _BY_ROWS = {
-    *POINTWISE, *_WINDOWED, *SEVERAL_KERNELS, "SOFTMAX", "FULLY_CONNECTED", "PAD", "PADV2", "SLICE", "STRIDED_SLICE",
-    "TRANSPOSE", "REVERSE_V2", "BROADCAST_TO",
+    *POINTWISE, *_WINDOWED, *SEVERAL_KERNELS, *PADS, *SLICES, "SOFTMAX", "FULLY_CONNECTED", "TRANSPOSE", "REVERSE_V2",
+    "BROADCAST_TO",
 }  # fmt: skip
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
 

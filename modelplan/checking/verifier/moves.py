@@ -12,7 +12,7 @@ import numpy as np
 
 from modelplan.checking.verifier.places import MOVING, OperandPlaces, Places, Shape, Use, places_read, strides
 from modelplan.checking.verifier.program import Program, Step
-from modelplan.checking.verifier.semantics import RESHAPES
+from modelplan.checking.verifier.semantics import JOINS, RESHAPES, SPLITS
 
 _VIEWS = {
     "tflite": {*RESHAPES, "BITCAST", "STABLEHLO_RESHAPE"},
@@ -22,7 +22,7 @@ _VIEWS = {
     },
 }  # fmt: skip
 #: Operators that copy what they get, whatever the operands' types and codes are said to be.
-_COPYING = {"CONCATENATION", "PACK", "Concat", "SPLIT", "SPLIT_V", "UNPACK", "Split"}
+_COPYING = JOINS | SPLITS
 
 
 @dataclass(frozen=True, slots=True)

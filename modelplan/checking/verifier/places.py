@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
+from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, POINTWISE, RESHAPES, SPLITS
 
 Shape = tuple[int, ...]
 #: A place along an axis of an operand for each index along an axis of the result.
@@ -501,7 +501,7 @@ def _mirrored(use: Use) -> Iterator[OperandPlaces]:
 
 
 def _joined(use: Use) -> Iterator[OperandPlaces]:
-    """CONCATENATION: each operand that has elements behind the one before."""
+    """A concatenation: each operand that has elements behind the one before."""
     rank = len(use.shape(0))
     axis, start = use.number("axis") % max(rank, 1), 0
     shapes = [use.shape(k) for k in range(len(use.shapes))]
@@ -602,15 +602,15 @@ _MOVING: dict[str, _Rule] = {
     "STRIDED_SLICE": _strided,
     "Slice": _onnx_sliced,
     **dict.fromkeys(("Gather", "GATHER"), _picked),
-    **dict.fromkeys(("Pad", "PAD", "PADV2"), _padded),
+    **dict.fromkeys(("Pad", *PADS), _padded),
     "MIRROR_PAD": _mirrored,
     **dict.fromkeys(("Expand", "BROADCAST_TO", "Cast", "CastLike", "CAST", "STABLEHLO_CONVERT"), _broadcast),
     **dict.fromkeys(("Tile", "TILE"), _tiled),
     **dict.fromkeys(("DepthToSpace", "DEPTH_TO_SPACE"), _depth_to_space),
     **dict.fromkeys(("SpaceToDepth", "SPACE_TO_DEPTH"), _space_to_depth),
-    **dict.fromkeys(("CONCATENATION", "Concat"), _joined),
+    **dict.fromkeys(CONCATENATIONS, _joined),
     "PACK": _packed,
-    **dict.fromkeys(("SPLIT", "SPLIT_V", "Split"), _split),
+    **dict.fromkeys(SPLITS - {"UNPACK"}, _split),
     "UNPACK": _unpacked,
 }
 _REDUCING = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",

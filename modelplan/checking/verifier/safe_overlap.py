@@ -21,7 +21,14 @@ from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 from modelplan.checking.verifier.moves import run_of, use_of
 from modelplan.checking.verifier.places import OperandPlaces, places_read, repeated, strides
 from modelplan.checking.verifier.program import Program, Step, Value
-from modelplan.checking.verifier.semantics import POINTWISE, may_overwrite, overwritable_reads
+from modelplan.checking.verifier.semantics import (
+    CONCATENATIONS,
+    PADS,
+    POINTWISE,
+    SLICES,
+    may_overwrite,
+    overwritable_reads,
+)
 from modelplan.model import BoolArray, IntArray
 
 _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
@@ -29,12 +36,12 @@ _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L
 _PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}
 
 _BY_PIXEL = {*_WINDOWS, "FULLY_CONNECTED"}
-_SLICES = {"SLICE", "STRIDED_SLICE", "Slice"}
+_SLICES = SLICES | {"Slice"}
 #: An element that no operand has.
 _NEVER = 1 << 40
 
 #: Operators of `_copied`, with the operand that holds the data.
-_PLACES = {"PAD": 0, "PADV2": 0, "TRANSPOSE_CONV": 2, "Compress": 0, "MaxPool": 0, "AveragePool": 0, "LpPool": 0}
+_PLACES = {**dict.fromkeys(PADS, 0), "TRANSPOSE_CONV": 2, "Compress": 0, "MaxPool": 0, "AveragePool": 0, "LpPool": 0}
 _FLOAT = 4
 
 
@@ -112,10 +119,10 @@ def _least_of_loops(program: Program, step: Step, operand: int, x: Value, y: Val
     if step.kind in POINTWISE:
         each = _is_element_by_element(x.shape, y.shape)
         return max(0, (y.elements - 1) * (_width(y) - _width(x))) if each else None
-    reads = _reads(program, step, operand) if step.kind in (*_BY_PIXEL, "CONCATENATION") else None
+    reads = _reads(program, step, operand) if step.kind in (*_BY_PIXEL, *CONCATENATIONS) else None
     if reads is None:
         return None
-    if step.kind == "CONCATENATION":
+    if step.kind in CONCATENATIONS:
         return _joined(reads, y) if _width(x) == _width(y) else None
     starts = _starts(reads, y.shape) if operand == 0 else None
     return None if starts is None else _least_of_pixels(reads, starts, x, y)
@@ -139,7 +146,7 @@ def _least_of_cmsis_nn(program: Program, step: Step, operand: int, x: Value, y: 
         return plain
     if step.kind in _PLAIN_LOOPS - {"TRANSPOSE_CONV"} and program.values[step.inputs[1]].dtype != "int8":
         return None
-    if step.kind in ("PAD", "PADV2") and x.dtype == "int8":  # rows of pixels by memcpy, pixels if channels are padded
+    if step.kind in PADS and x.dtype == "int8":  # rows of pixels by memcpy, pixels if channels are padded
         known = len(x.shape) == len(y.shape) <= 4
         return plain + prod(x.shape[-2 if x.shape[-1] == y.shape[-1] else -1 :]) if known and x.shape else None
     if step.kind == "TRANSPOSE_CONV":
@@ -224,7 +231,7 @@ def _copied(step: Step, x: Value, y: Value) -> int | None:
     """The lead of operators that read the operand's elements in their order."""
     if _width(x) != _width(y):
         return None
-    if step.kind in ("PAD", "PADV2"):  # at worst all padding comes first
+    if step.kind in PADS:  # at worst all padding comes first
         return y.nbytes - x.nbytes if x.nbytes <= y.nbytes else None
     if step.kind == "TRANSPOSE_CONV":  # integer kernels keep sums in scratch until all is read
         return 0 if _width(x) < _FLOAT else None

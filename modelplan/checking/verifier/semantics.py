@@ -14,15 +14,30 @@ from modelplan.model import BoolArray
 
 #: Operators of .tflite files that leave the elements of operand 0 as they are.
 RESHAPES = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
+#: Operators that put operands side by side, along an axis that these have or along a new one; and that take them apart.
+CONCATENATIONS = {"CONCATENATION", "Concat"}
+JOINS = CONCATENATIONS | {"PACK"}
+SPLITS = {"SPLIT", "SPLIT_V", "Split", "UNPACK"}
+#: Operators of .tflite files that leave some elements out, or add some of one value.
+SLICES = {"SLICE", "STRIDED_SLICE"}
+PADS = {"PAD", "PADV2"}
+
+#: Operators that run alike whatever they are given: no division, no root, no rounding of floats. Of one operand, and
+#: all of them.
+_ALIKE = {"RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU", "HARD_SWISH", "LOGISTIC", "TANH", "ABS", "NEG"}
+RUN_ALIKE = _ALIKE | RESHAPES | JOINS | {
+    "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D",
+    "AVERAGE_POOL_2D", "TRANSPOSE_CONV", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE", "TRANSPOSE",
+}  # fmt: skip
 
 #: Operators that may write output 0 over operand 0 where both have the same elements. What needs more than one element
 #: of an operand for one of the output stands in `_ROWS_AND_UPDATES` too.
 FIRST_OPERAND = {
-    "tflite": {
-        "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGICAL_NOT",
-        "LOGISTIC", "NEG", "RELU", "RELU_0_TO_1", "RELU_N1_TO_1", "RELU6", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT",
-        "SQUARE", "TANH", "ZEROS_LIKE", "FAKE_QUANT", "QUANTIZE", "CAST",
-        "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CUMSUM", "DYNAMIC_UPDATE_SLICE", "PRELU", "MATRIX_SET_DIAG",
+    "tflite": _ALIKE | {
+        "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "LOG", "LOGICAL_NOT", "RELU_0_TO_1", "ROUND", "RSQRT", "SIGN",
+        "SIN", "SQRT", "SQUARE", "ZEROS_LIKE", "FAKE_QUANT", "QUANTIZE", "CAST",
+        "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CUMSUM", "DYNAMIC_UPDATE_SLICE", "MATRIX_SET_DIAG",
         "STABLEHLO_SCATTER", "STABLEHLO_DYNAMIC_UPDATE_SLICE", "STABLEHLO_CONVERT", "STABLEHLO_LOGISTIC",
         "STABLEHLO_ABS", "STABLEHLO_COSINE", "STABLEHLO_EXPONENTIAL", "STABLEHLO_FLOOR", "STABLEHLO_LOG",
         "STABLEHLO_NEGATE", "STABLEHLO_RSQRT", "STABLEHLO_TANH", "STABLEHLO_CBRT",

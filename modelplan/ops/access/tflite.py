@@ -152,7 +152,7 @@ def strided_slice(node: ShapedOp) -> AccessMap | None:
 
 
 def concatenation(node: ShapedOp) -> AccessMap | None:
-    """CONCATENATION along an axis."""
+    """Operands side by side along an axis that they have."""
     return builders.joined(node, number(node.op, "axis", 0), range(len(node.shapes)))
 
 

@@ -161,8 +161,8 @@ def place_name(subject: ModelSubject, place: Place) -> str:
 # -- operators that go -------------------------------------------------------------------------------------------------
 
 
-def _finds(kinds: frozenset[str]) -> Callable[[ModelSubject], Sequence[Place]]:
-    return lambda subject: [subject.ops[i] for i in structure.ops_of_kinds(subject.graph, kinds)]
+def _finds(find: Callable[[Graph], Sequence[int]]) -> Callable[[ModelSubject], Sequence[Place]]:
+    return lambda subject: [subject.ops[i] for i in find(subject.graph)]
 
 
 def _structural(edit: Callable[[Graph, int], tuple[Edit, str]]) -> Callable[[ModelSubject, Place], ModelSubject]:
@@ -416,13 +416,14 @@ _LONGER = "a rewritten file; `fit` searches longer and may find less"
 CHANGES: dict[str, TriedChange] = {
     c.name: c
     for c in (
-        TriedChange("padding fused", _finds(structure.PADS), _structural(structure.padding_fused),
+        TriedChange("padding fused", _finds(structure.pads), _structural(structure.padding_fused),
                "a changed model", Needs.MODEL, "build the model without {place}: padding=\"same\" in its reader"),
-        TriedChange("activation fused", _finds(frozenset(structure.ACTIVATIONS)),
+        TriedChange("activation fused", _finds(structure.activations),
                _structural(structure.activation_fused), "a changed model", Needs.MODEL,
                "build the model without {place}: activation= in the layer before"),
-        TriedChange("transposition removed", _finds(structure.TRANSPOSES), _structural(structure.transposition_removed),
-               "a changed model", Needs.MODEL, "build the model without {place}"),
+        TriedChange("transposition removed", _finds(structure.transpositions),
+               _structural(structure.transposition_removed), "a changed model", Needs.MODEL,
+               "build the model without {place}"),
         TriedChange("batch 1", _batched, _with_input_shapes(single_inputs, lambda shape: (1, *shape[1:])),
                "one sample in each run", Needs.MODEL, "export the model with batch 1", group="batch"),
         TriedChange("input of half height and width", lambda _: True,

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from modelplan.ops import facts
+from modelplan.ops.access import builders
+from modelplan.ops.access.tflite import along_channels
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand
 from modelplan.runtimes.tflm.scratch import calls_of
@@ -96,7 +99,8 @@ def _results(call: Call, place: str) -> list[Shape]:
     """The shapes of the results of an operator by its formula."""
     if any(operand.variable for operand in call.inputs if operand is not None):
         raise FixedShapeError(f"{place} works on state, whose shape is fixed")
-    formula = _FORMULAS.get(call.kind)
+    alike = facts("tflite", call.kind).access in _AT_EACH_PLACE
+    formula = _broadcast if alike else _FORMULAS.get(call.kind)
     if formula is None:
         raise FixedShapeError(f"{place} has no formula for its shape")
     try:
@@ -312,18 +316,10 @@ def _transpose_convolved(call: Call) -> Shape:
 #: Operators with a constant that holds the height and width of their result.
 _SIZED = frozenset({"RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"})
 
-_UNARY = """
-RELU RELU6 RELU_N1_TO_1 HARD_SWISH LEAKY_RELU LOGISTIC TANH ELU ABS NEG EXP SQRT RSQRT SQUARE LOG SIN COS FLOOR CEIL
-ROUND QUANTIZE DEQUANTIZE CAST SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOGICAL_NOT
-"""
-_BINARY = """
-ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE PRELU FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR EQUAL NOT_EQUAL
-GREATER GREATER_EQUAL LESS LESS_EQUAL
-"""
-#: The shape of the results of each operator; one shape stands for all results.
+#: Access maps of operators whose results have the shape of their operands.
+_AT_EACH_PLACE = (builders.pointwise, builders.first_pointwise, builders.converted, along_channels)
+#: The shape of the results of each other operator; one shape stands for all results.
 _FORMULAS: dict[str, Callable[[Call], Shape | list[Shape]]] = {
-    **dict.fromkeys(_UNARY.split(), lambda call: _operand(call).shape),
-    **dict.fromkeys(_BINARY.split(), _broadcast),
     "CONV_2D": partial(_convolved, channels=0),
     "DEPTHWISE_CONV_2D": partial(_convolved, channels=3),
     **dict.fromkeys(_POOLS, _pooled),

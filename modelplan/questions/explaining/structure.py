@@ -5,34 +5,42 @@ Each function returns the edit for one operator of a graph, or says why there is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from modelplan.model import Graph, Kind, Op
+from modelplan.ops import OpFacts, facts
 from modelplan.ops.access.spans import same_padding
 from modelplan.ops.conditions import number, numbers
 from modelplan.questions.explaining.edits import Edit
 from modelplan.questions.explaining.subjects import RefusedChangeError
 from modelplan.rewriting.striped_tflite.layers import window_along
 
-PADS = frozenset({"PAD", "PADV2", "Pad"})
-#: Activations that no other operator carries out.
-_ALONE = """
-HARD_SWISH LEAKY_RELU LOGISTIC TANH ELU PRELU GELU
-LeakyRelu Sigmoid Tanh Elu PRelu Gelu HardSwish HardSigmoid
-"""
-#: All activations; those with a number can be an option of the operator in front of them.
-ACTIVATIONS = {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3, "Relu": 0, "Clip": 0, **dict.fromkeys(_ALONE.split())}
-TRANSPOSES = frozenset({"TRANSPOSE", "Transpose"})
+#: Activations that can be an option of the operator in front of them, with its number there.
+_FUSED = {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3, "Relu": 0, "Clip": 0}
 #: Operators that can carry an activation out on their results.
 _FUSING = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "MUL", "SUB", "Conv", "Gemm"})
 _CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 
 
-def ops_of_kinds(graph: Graph, kinds: frozenset[str]) -> Iterator[int]:
-    """The operators of these kinds that read activations."""
-    for index, op in enumerate(graph.ops):
-        if op.kind in kinds and op.inputs and op.outputs and op.inputs[0] >= 0:
-            yield index
+def _of(graph: Graph, wanted: Callable[[OpFacts], bool]) -> list[int]:
+    """The operators with facts that are wanted, and operand 0."""
+    ops = enumerate(graph.ops)
+    return [i for i, op in ops if wanted(facts(graph.format, op.kind)) and op.outputs and op.inputs[:1] > (-1,)]
+
+
+def pads(graph: Graph) -> list[int]:
+    """The operators that pad."""
+    return _of(graph, lambda row: row.rows == "pad")
+
+
+def activations(graph: Graph) -> list[int]:
+    """The operators that are activations."""
+    return _of(graph, lambda row: row.activation)
+
+
+def transpositions(graph: Graph) -> list[int]:
+    """The operators that transpose."""
+    return _of(graph, lambda row: row.rows == "permute")
 
 
 def padding_fused(graph: Graph, index: int) -> tuple[Edit, str]:
@@ -90,7 +98,7 @@ def activation_fused(graph: Graph, index: int) -> tuple[Edit, str]:
         raise RefusedChangeError("others read what it reads")
     if number(graph.ops[before], "fused_activation_function", 0):
         raise RefusedChangeError("the operator in front of it has an activation already")
-    fused = ACTIVATIONS[op.kind]
+    fused = _FUSED.get(op.kind)
     said = (
         "equal outputs"
         if fused is not None

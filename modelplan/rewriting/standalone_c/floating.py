@@ -14,6 +14,7 @@ from modelplan.rewriting.standalone_c.elementwise import (
     softmax_operator,
 )
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS
+from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.resampling import reduced_block
@@ -27,7 +28,6 @@ from modelplan.rewriting.standalone_c.windowed import (
 
 _MOST = float(np.finfo(np.float32).max)
 _OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "MAXIMUM": 4, "MINIMUM": 5, "PRELU": 6}
-_FUNCTIONS = {"LOGISTIC": 0, "TANH": 1, "HARD_SWISH": 2, "LEAKY_RELU": 3, "RELU": 3, "RELU6": 3}
 
 
 def _limits(activation: int) -> Parameters:
@@ -102,7 +102,7 @@ def float_unary(r: OperatorReader) -> COperator:
     """Functions of one number."""
     slope = float(r.option("Alpha")) if r.op.kind == "LEAKY_RELU" else 1.0
     limits = _limits({"RELU": 1, "RELU6": 3}.get(r.op.kind, 0))
-    parameters: Parameters = {"operation": _FUNCTIONS[r.op.kind], "slope": slope, **limits}
+    parameters: Parameters = {"operation": UNARY[r.op.kind].operation, "slope": slope, **limits}
     return one_operand(r, "float_unary", "float", parameters | {"elements": row_elements(r)})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -282,20 +283,27 @@ def _hard_swish(r: OperatorReader) -> Function:
     return value
 
 
-_FUNCTIONS: dict[str, Callable[[OperatorReader], Function]] = {
-    "LOGISTIC": _sigmoid,
-    "TANH": _sigmoid,
-    "QUANTIZE": _rescaling,
-    "RELU": _slopes,
-    "RELU6": _relu6,
-    "LEAKY_RELU": _slopes,
-    "HARD_SWISH": _hard_swish,
+class UnaryFunction(NamedTuple):
+    """A function of one number: how its values of 8 bits are made, and its number in `float_unary.c`."""
+
+    quantised: Callable[[OperatorReader], Function]
+    operation: int
+
+
+#: The operators that are a function of each element.
+UNARY = {
+    "LOGISTIC": UnaryFunction(_sigmoid, 0),
+    "TANH": UnaryFunction(_sigmoid, 1),
+    "HARD_SWISH": UnaryFunction(_hard_swish, 2),
+    "LEAKY_RELU": UnaryFunction(_slopes, 3),
+    "RELU": UnaryFunction(_slopes, 3),
+    "RELU6": UnaryFunction(_relu6, 3),
 }
 
 
 def function_table(r: OperatorReader) -> ConstTable:
     """The values of an operator for all 256 numbers that an element of operand 0 can be, from the least on."""
     low, high = LIMITS[r.dtype(r.input(0))]
-    function = _FUNCTIONS[r.op.kind](r)
+    function = _rescaling(r) if r.op.kind == "QUANTIZE" else UNARY[r.op.kind].quantised(r)
     dtype = r.dtype(r.output())
     return const_table("function", f"{dtype}_t", [function(x) for x in range(low, high + 1)])

@@ -15,6 +15,7 @@ from modelplan.rewriting.standalone_c.floating import (
     float_softmax,
     float_unary,
 )
+from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.moving import moved, pad
 from modelplan.rewriting.standalone_c.reading import OperatorReader
@@ -44,7 +45,7 @@ _ROWS = _by_kind({
     transposed_convolution: "TRANSPOSE_CONV",
     pool: "AVERAGE_POOL_2D MAX_POOL_2D",
     binary: "ADD SUB MUL MAXIMUM MINIMUM PRELU",
-    unary: "LOGISTIC TANH HARD_SWISH LEAKY_RELU RELU RELU6",
+    unary: " ".join(UNARY),
     quantise: "QUANTIZE",
     dequantise: "DEQUANTIZE",
     reduction: "MEAN SUM",
@@ -67,7 +68,7 @@ _FLOAT_ROWS = _by_kind({
     float_product: "FULLY_CONNECTED",
     float_pool: "AVERAGE_POOL_2D MAX_POOL_2D",
     float_binary: "ADD SUB MUL DIV MAXIMUM MINIMUM PRELU",
-    float_unary: "LOGISTIC TANH HARD_SWISH LEAKY_RELU RELU RELU6",
+    float_unary: " ".join(UNARY),
     float_softmax: "SOFTMAX",
     float_mean: "MEAN SUM",
 })  # fmt: skip

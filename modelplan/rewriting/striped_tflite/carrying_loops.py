@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_anything
 from modelplan.rewriting.striped_tflite.loops import LoopWriter
-from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep, joined
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
 from modelplan.rewriting.stripes.program import AddedValue
 from modelplan.rewriting.stripes.regions import CarryingLayers
@@ -76,8 +76,7 @@ class _Writer(LoopWriter):
         if carried:
             fronts[y] = self._map(y, carried, "carried", start)
             self.held[y] = self._map(y, carried + new_rows, "window", start)
-            operands = fronts[y], value
-            self.body.append(TfliteStep("CONCATENATION", operands, (self.held[y],), changes=(("axis", self.axis),)))
+            self.body.append(joined((fronts[y], value), self.held[y], self.axis))
 
     def _cut(self, source: int, start: int, value: int) -> None:
         """Appends the slice of rows that begin at the same place in all iterations."""

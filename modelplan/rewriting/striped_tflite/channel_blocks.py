@@ -14,7 +14,7 @@ from typing import NamedTuple
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import numbers
-from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep, joined
 from modelplan.rewriting.stripes.program import AddedValue
 from modelplan.rewriting.stripes.regions import BlockLayers, ChannelBlocks, with_ends
 from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
@@ -151,8 +151,7 @@ def append_channel_blocks(program: TfliteProgram, base: BlockLayers) -> None:
         for index in base.ops:
             _append_block(program, base, index, held, (low, high))
         pieces.append(held[result])
-    axis = (("axis", base.region.axis),)
-    program.steps.append(TfliteStep("CONCATENATION", tuple(pieces), (result,), changes=axis))
+    program.steps.append(joined(pieces, result, base.region.axis))
 
 
 def _home(program: TfliteProgram, base: BlockLayers, t: int, channels: tuple[int, int]) -> GroupOffset:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.ops.macs import op_macs
-from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
 
 #: Bytes that TFLM keeps for one more operator, without its tensors and channels, by kind: to rank plans only.
 _TAIL = {
-    64: {"CONV_2D": 191, "DEPTHWISE_CONV_2D": 191, "SLICE": 68, "CONCATENATION": 160, "PAD": 130},
-    32: {"CONV_2D": 120, "DEPTHWISE_CONV_2D": 120, "SLICE": 34, "CONCATENATION": 64, "PAD": 92},
+    64: {"CONV_2D": 191, "DEPTHWISE_CONV_2D": 191, "SLICE": 68, JOIN: 160, "PAD": 130},
+    32: {"CONV_2D": 120, "DEPTHWISE_CONV_2D": 120, "SLICE": 34, JOIN: 64, "PAD": 92},
 }
 _TAIL_OF_OTHERS = {64: 150, 32: 100}
 #: Bytes that TFLM keeps for each tensor.

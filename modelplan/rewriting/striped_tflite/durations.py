@@ -16,7 +16,7 @@ from modelplan.ops.conditions import number
 from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import Amounts, Terms
 from modelplan.rewriting.striped_tflite.layers import window_along
-from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep, step_op
+from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep, step_op
 
 #: Terms of kinds that were not fitted, and nanoseconds of an iteration of a loop beside its operators.
 OTHERS, ITERATION = Terms(150, 3.0), 300.0
@@ -57,7 +57,7 @@ def op_time(graph: Graph, index: int) -> float:
 def added_time(kind: str, elements: int, width: int) -> float:
     """Nanoseconds of an operator that the rewrite adds, for so many elements in runs of `width`: an estimate."""
     terms = facts("tflite", kind).time or OTHERS
-    copies = 2 if kind == "CONCATENATION" else elements // max(width, 1)
+    copies = 2 if kind == JOIN else elements // max(width, 1)
     return terms.time(Amounts(elements, elements, 0, copies))
 
 
@@ -69,7 +69,7 @@ def amounts_of(program: TfliteProgram, step: TfliteStep) -> Amounts:
         return _of_window(program, step, y)
     if step.kind == "PAD":
         return Amounts(outputs, prod(program.shape(step.inputs[0])))
-    if step.kind == "CONCATENATION":
+    if step.kind == JOIN:
         axis = number(step_op(program, step), "axis", 0)
         return Amounts(outputs, runs=len(step.inputs) * prod(y[: axis % max(len(y), 1)]))
     if step.kind == "GATHER":

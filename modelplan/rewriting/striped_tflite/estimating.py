@@ -11,7 +11,7 @@ import numpy as np
 
 from modelplan.model import Graph, IntArray, Kind
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
-from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
+from modelplan.rewriting.striped_tflite.steps import JOIN, MOST_JOINED
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
 from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
 from modelplan.rewriting.stripes.regions import AnyLayers, BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
@@ -95,7 +95,7 @@ def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int
     whole, kept = (sum(tensors[t].nbytes for t in entries if keep or _read_later(base, t)) for keep in (True, False))
     last = {x: op for op in base.ops for x in base.row_operands(op)}
     cut, held, worst = entries & last.keys(), dict[int, int](), 0
-    ops, tail, time = (count - 1) * len(base.ops) + 1 + count * len(cut), prices.tail("CONCATENATION", 0, 0), 0.0
+    ops, tail, time = (count - 1) * len(base.ops) + 1 + count * len(cut), prices.tail(JOIN, 0, 0), 0.0
     for op in base.ops:
         y, kind = base.output(op), graph.ops[op].kind
         held |= {x: tensors[x].nbytes * widest // channels for x in base.row_operands(op) if x in cut}
@@ -144,7 +144,7 @@ class _CarryingEstimate:
             macs += base.layers[op].row_macs * rows.new_rows[y]
             self.time += prices.time(base.graph, op) * new_bytes / max(1, whole)
             if rows.carried(y):
-                self.count("CONCATENATION", 0, 1, 1)
+                self.count(JOIN, 0, 1, 1)
                 self.count("SLICE", rows.carried(y) * self.row[y], base.graph.tensors[y].shape[-1], 5)
             else:
                 held[y] = new_bytes
@@ -341,7 +341,7 @@ class _Estimate:
             self.count_around(n)
         joins = len(base.exits) * (1 + (base.region.stripes > MOST_JOINED) * -(-base.region.stripes // MOST_JOINED))
         for _ in range(joins):
-            self.count("CONCATENATION", 0, 1)
+            self.count(JOIN, 0, 1)
         return len(self.runs) - len(base.ops) + self.ops, cost + self.tail, time + self.time
 
     def count_around(self, n: int) -> None:
@@ -356,7 +356,7 @@ class _Estimate:
             self.count("SLICE", (b - a) * row, deep)
         if lo < a:
             self.count("SLICE", (a - lo) * row, deep)
-            self.count("CONCATENATION", (b - lo) * row, deep)
+            self.count(JOIN, (b - lo) * row, deep)
         for x in base.row_operands(op):
             if (window.lo, window.hi) != stripe.seen.get(x, (0, base.layers[op].rows_in)):
                 self.count("SLICE", (window.hi - window.lo) * self.row_bytes[x], self.tensors[x].shape[-1])
@@ -364,5 +364,5 @@ class _Estimate:
     def count(self, kind: str, elements: int, width: int) -> None:
         """Counts one operator that stripes add."""
         self.ops += 1
-        self.tail += self.prices.tail(kind, 0, 1 if kind == "CONCATENATION" else 2)
+        self.tail += self.prices.tail(kind, 0, 1 if kind == JOIN else 2)
         self.time += self.prices.added(kind, elements, width)

@@ -17,6 +17,7 @@ from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, SUBGRAPH
 from modelplan.formats.tflite.tflite_tables import child, root_table, slots, tables
 from modelplan.model import Graph
 from modelplan.primitives.errors import RequestError
+from modelplan.rewriting.striped_tflite.steps import JOIN
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.interface_metadata import ConvertedTensor, read_interface, write_interface
 
@@ -30,7 +31,7 @@ _CONVERTED = frozenset({"float32", *_TYPE_NUMBERS})
 _BETWEEN = 128
 _QUANTIZE = 114
 #: Operators that put elements elsewhere and change none.
-_MOVING = frozenset({"SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "CONCATENATION", "PAD", "RESHAPE", "TRANSPOSE"})
+_MOVING = frozenset({"SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", JOIN, "PAD", "RESHAPE", "TRANSPOSE"})
 _CODES, _SUBGRAPHS = 1, 2
 _TENSORS, _OPERATORS = 0, 3
 _OPCODE, _OP_INPUTS, _OP_OUTPUTS = 0, 1, 2

@@ -1,4 +1,4 @@
-"""CONCATENATIONs and PACKs whose parts are made where they belong in the result: no copy, and nothing is there twice.
+"""Joins whose parts are made where they belong in the result: no copy, and nothing is there twice.
 
 conv -> RESHAPE -> |            |0..........|1152...|        rows of the result, one part behind the other
 conv -> RESHAPE -> | joined     |conv       |conv   |        and where each convolution writes
@@ -41,7 +41,7 @@ def with_joins(whole: Folded) -> Folded:
 
 
 def _joins_runs(graph: Graph, op: Op) -> bool:
-    """Whether a CONCATENATION or PACK puts the bytes of its parts one behind the other, unchanged."""
+    """Whether a join puts the bytes of its parts one behind the other, unchanged."""
     if op.kind not in JOINS or op.attribute("fused_activation_function") or op.attribute("requantises"):
         return False
     shape = graph.tensors[op.outputs[0]].shape

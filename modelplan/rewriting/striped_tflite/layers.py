@@ -93,7 +93,7 @@ def _reshaped(graph: Graph, op: Op, axis: int) -> Layer | str:
 
 
 def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
-    """A CONCATENATION or PACK of maps along an axis behind that of the rows."""
+    """A join of maps along an axis behind that of the rows."""
     along = number(op, "axis", 0) % len(graph.tensors[op.outputs[0]].shape)
     if along <= axis:
         return f"it joins its operands along axis {along}, in which the rows stand one after the other"

@@ -19,9 +19,10 @@ from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess
 from modelplan.rewriting.stripes.program import AddedValue, StripedProgram, StripedStep
 
-#: Operators that put their operands one behind the other.
-JOINS = frozenset({"CONCATENATION", "PACK"})
-#: The most operands of TFLM's CONCATENATION.
+#: The operator that puts rows together, others that put their operands one behind the other, and the most operands of
+#: TFLM's kernel.
+JOIN = "CONCATENATION"
+JOINS = frozenset({JOIN, "PACK"})
 MOST_JOINED = 10
 #: The place of a block in a tensor, and its extents.
 Block = tuple[tuple[int, ...], tuple[int, ...]]
@@ -81,6 +82,11 @@ class TfliteLoop:
         first = {pattern: k for k, pattern in reversed(list(enumerate(alike)))}
         last = {pattern: k for k, pattern in enumerate(alike)}
         return frozenset({*first.values(), *last.values(), *((1,) if self.carried else ())})
+
+
+def joined(operands: Sequence[int], result: int, axis: int) -> TfliteStep:
+    """The step that puts values one behind the other along an axis."""
+    return TfliteStep(JOIN, tuple(operands), (result,), changes=(("axis", axis),))
 
 
 @dataclass

@@ -17,7 +17,7 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_tflite.layers import taken_places
-from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.program import AddedValue
 from modelplan.runtimes.tflm.file import FileTensor, read_tflite
@@ -261,9 +261,9 @@ class _Emission:
         outputs, source = tuple(self._new(t, order) for t in op.outputs), index
         changes: tuple[tuple[str, int], ...] = ()
         if order != tuple(range(len(order))):
-            if op.kind in ("CONCATENATION", "STRIDED_SLICE"):  # whose options speak of axes
+            if op.kind in (JOIN, "STRIDED_SLICE"):  # whose options speak of axes
                 source = -1
-            if op.kind == "CONCATENATION":
+            if op.kind == JOIN:
                 changes = (("axis", order.index(number(op, "axis", 0) % len(order))),)
             for position, words in self._steering(op, order).items():
                 inputs[position] = self.result.constant(*words)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from modelplan.model import Op
 from modelplan.rewriting.striped_tflite.layers import STEERED, steering_operands
-from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep, joined
 from modelplan.rewriting.stripes.lowering import StripeLowering
 from modelplan.rewriting.stripes.program import AddedValue, HeldRows
 from modelplan.rewriting.stripes.regions import HaloStripes, KeptHalo, UnrolledLayers
@@ -252,8 +252,7 @@ class _Stripes(StripeLowering):
         """Rows of a map put together in `target`, as many at a time as the operator takes, each where it belongs."""
         while len(parts) > MOST_JOINED:
             parts = [self._joined(t, parts[i : i + MOST_JOINED]) for i in range(0, len(parts), MOST_JOINED)]
-        operands = tuple(part.value for part in parts)
-        self.program.steps.append(TfliteStep("CONCATENATION", operands, (target,), changes=(("axis", self.axis),)))
+        self.program.steps.append(joined([part.value for part in parts], target, self.axis))
 
     def _joined(self, t: int, parts: Sequence[HeldRows]) -> HeldRows:
         if len(parts) == 1:

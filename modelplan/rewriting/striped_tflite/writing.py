@@ -24,7 +24,7 @@ from modelplan.formats.tflite.tflite_tables import child, field, get_metadata, r
 from modelplan.model import Graph
 from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
+from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.program import AddedValue
 from modelplan.runtimes.tflm.plan_metadata import MADE_FOR
 from modelplan.runtimes.tflm.planner import METADATA
@@ -43,11 +43,11 @@ _ALIGNMENT = 16
 _TYPES = {"int32": 2, "bool": 6}
 #: Stands for tensors of subgraphs that stay as they are.
 _NO_VALUE = -1
-#: Fields of a table of operator codes, and of SLICE, PAD and CONCATENATION their number, version and kind of options.
+#: Fields of a table of operator codes, and of SLICE, PAD and the join their number, version and kind of options.
 _CODE = (1, 0, 4, 4)
 _ADDED = {
     "SLICE": (65, 2, 48),
-    "CONCATENATION": (2, 2, 10),
+    JOIN: (2, 2, 10),
     "PAD": (34, 2, 22),
     "GATHER": (36, 2, 23),
     "STRIDED_SLICE": (45, 2, 32),
@@ -378,7 +378,7 @@ class _Writer:
         code = {_OPCODE: self.code_of[step.kind]}
         if not options:
             return code
-        if step.kind in ("CONCATENATION", "GATHER"):
+        if step.kind in (JOIN, "GATHER"):
             table = self.front.table(_AXIS_OPTIONS, {0: int(str(dict(step.changes)["axis"]))})
         elif step.kind == "WHILE":
             table = self.front.table(_WHILE_OPTIONS, {0: subgraph, 1: subgraph + 1})

@@ -5,35 +5,25 @@ from __future__ import annotations
 from functools import lru_cache
 
 from modelplan.model import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor
-from modelplan.runtimes.tflm.kernels import LIBRARIES, LIBRARY_GROUPS, Call, Operand, scratch_sizes, shared_leads
-
-
-def _in_place(kinds: str, dtypes: str, operands: tuple[int, ...] = (0,)) -> dict[str, InPlace]:
-    return dict.fromkeys(kinds.split(), InPlace(operands, frozenset(dtypes.split())))
-
-
-_FRONT_TO_BACK = """
-CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED MAX_POOL_2D AVERAGE_POOL_2D CONCATENATION PAD PADV2 SLICE
-"""
+from modelplan.ops import facts
+from modelplan.runtimes.tflm.kernels import (
+    LIBRARIES,
+    LIBRARY_GROUPS,
+    Call,
+    Operand,
+    reference,
+    scratch_sizes,
+    shared_leads,
+)
 
 _SHARING = Sharing(
     proved={
-        **_in_place("RELU RELU6 HARD_SWISH ABS RSQRT ELU L2_NORMALIZATION", "float32 int8"),
-        **_in_place("LOGISTIC TANH LEAKY_RELU SOFTMAX", "float32 int16 int8"),
-        **_in_place("PRELU", "float32 int8"),
-        **_in_place("NEG EXP SQRT SQUARE LOG SIN COS FLOOR CEIL ROUND LOG_SOFTMAX CUMSUM", "float32"),
-        **_in_place("ADD SUB MUL", "float32 int16 int8", (0, 1)),
-        **_in_place("MAXIMUM MINIMUM", "float32 int8", (0, 1)),
-        **_in_place("DIV FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE", "float32", (0, 1)),
-        **_in_place("LOGICAL_AND LOGICAL_OR", "bool", (0, 1)),
-        **_in_place("LOGICAL_NOT", "bool"),
-        **_in_place("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", "int8", (0, 1)),
+        kind: InPlace(facts("tflite", kind).overwrite, frozenset(kernel.in_place))
+        for kind, kernel in reference.OPERATORS.items()
+        if kernel.in_place
     },
     front_to_back={
-        **dict.fromkeys(_FRONT_TO_BACK.split(), frozenset({"float32", "int16", "int8"})),
-        "TRANSPOSE_CONV": frozenset({"int16", "int8"}),
-        "QUANTIZE": frozenset({"float32", "int32", "int16", "int8", "uint8"}),
-        "DEQUANTIZE": frozenset({"int8"}),
+        kind: frozenset(kernel.front_to_back) for kind, kernel in reference.OPERATORS.items() if kernel.front_to_back
     },
     source="tflite-micro reference kernels, each executed through an offline plan: tests/e2e/test_in_place.py",
 )

@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from modelplan.checking.verifier.rewrites.moving import ElementCopy
 from modelplan.checking.verifier.rewrites.reading import Operation
+from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, SLICES
 
 Addresses = npt.NDArray[np.int64]
-#: Operators whose output holds elements that no operand has.
-PADS = {"PAD", "PADV2"}
 #: Operators whose kernels copy in the order of their output.
-_FRONT_TO_BACK = {"SLICE", "STRIDED_SLICE", "CONCATENATION", "GATHER", "PAD", "PADV2"}
+_FRONT_TO_BACK = SLICES | CONCATENATIONS | PADS | {"GATHER"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,9 @@ class OrderedMove:
 
 def run_elements(op: Operation, copy: ElementCopy, rank: int) -> int:
     """How many elements the kernel of a copying operator moves at once, in the order of its output."""
-    first = {"CONCATENATION": op.option("Axis") % rank, "GATHER": op.option("Axis") % rank + 1}.get(op.kind, rank - 1)
+    first = rank - 1
+    if op.kind in CONCATENATIONS or op.kind == "GATHER":
+        first = op.option("Axis") % rank + (op.kind == "GATHER")
     return 1 if op.kind in PADS else int(np.prod([len(at) for at in copy.source[first:]], dtype=np.int64))
 
 

@@ -20,14 +20,14 @@ from modelplan.checking.verifier.esp_nn import needed_multiple
 from modelplan.checking.verifier.moves import moves_of
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, row_words
-from modelplan.checking.verifier.rewrites.copy_order import PADS, Addresses, OrderedMove, in_order, meet, run_elements
+from modelplan.checking.verifier.rewrites.copy_order import Addresses, OrderedMove, in_order, meet, run_elements
 from modelplan.checking.verifier.rewrites.fingerprints import JUNK, U64, Fingerprints
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Places
 from modelplan.checking.verifier.rewrites.needs import Mask, Masks, counting_elements
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.rewrites.running import Event, Trace
 from modelplan.checking.verifier.safe_overlap import may_overlap
-from modelplan.checking.verifier.semantics import RESHAPES
+from modelplan.checking.verifier.semantics import JOINS, PADS, RESHAPES
 from modelplan.checking.verifier.subject import Subject, offline_subject, online_subject
 from modelplan.runtimes.tflm import planner
 
@@ -165,12 +165,12 @@ class _Memory:
             self._store(t, content, writer)
 
     def _parts_in_place(self, event: Event) -> dict[int, int]:
-        """The operands of a CONCATENATION or PACK that lie where it copies them, and where that is in its output.
+        """The operands of a join that lie where it copies them, and where that is in its output.
 
         The kernel copies such an operand onto itself, in one piece.
         Source: ReferenceConcatenation and PackImpl of tflite-micro, for each operand and index before the axis.
         """
-        if event.op.kind not in ("CONCATENATION", "PACK") or event.op.option("FusedActivationFunction"):
+        if event.op.kind not in JOINS or event.op.option("FusedActivationFunction"):
             return {}
         y, start, in_place = self.cells[event.writes[0][0]], 0, dict[int, int]()
         if not y.shape or prod(y.shape[: event.op.option("Axis") % len(y.shape)]) != 1:

@@ -25,7 +25,7 @@ from modelplan.checking.verifier.rewrites.contents import (
     patched,
 )
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, use_of_operation
-from modelplan.checking.verifier.semantics import RESHAPES
+from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, RESHAPES, SLICES, SPLITS
 
 #: Places along an axis, in order.
 Places = tuple[int, ...]
@@ -67,8 +67,7 @@ class Given:
 
 
 #: Operators that move elements of the coding of their results, and those of them that leave some of a result free.
-_MOVERS = {"SLICE", "STRIDED_SLICE", "GATHER", "PAD", "PADV2", "CONCATENATION", "SPLIT", "SPLIT_V"}
-_PADS = {"PAD", "PADV2"}
+_MOVERS = SLICES | PADS | CONCATENATIONS | (SPLITS - {"UNPACK"}) | {"GATHER"}
 
 
 def moved(op: Operation, operands: Sequence[Given | None], outputs: Sequence[Cell]) -> Moved | None:
@@ -110,7 +109,7 @@ def _known(
     check_extents(op.label, [len(places) for places in first], outputs[output])
     if any(given[read.operand].cell.coding != outputs[output].coding for read in reads):
         return None
-    if len(reads) == 1 and op.kind not in _PADS:
+    if len(reads) == 1 and op.kind not in PADS:
         _check_inside(op, given[reads[0].operand], first)
     return reads
 
@@ -126,8 +125,8 @@ def _check_inside(op: Operation, x: Given, places: Sequence[Sequence[int]]) -> N
 def _content(op: Operation, given: Sequence[Given], reads: Sequence[OperandPlaces], output: Cell) -> Content | None:
     """What stands in an output: at each index what an operand has at its place, or what pads."""
     parts = [given[read.operand].content for read in reads]
-    fill = _fill(op, given) if op.kind in _PADS else UNWRITTEN
-    if op.kind == "CONCATENATION":
+    fill = _fill(op, given) if op.kind in PADS else UNWRITTEN
+    if op.kind in CONCATENATIONS:
         parts = _on_one_base(parts, op.option("Axis") % len(output.shape)) or []
     if not parts or fill is None:
         return None

@@ -19,20 +19,13 @@ from modelplan.checking.verifier.places import Along, OperandPlaces, places_read
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Places
 from modelplan.checking.verifier.rewrites.reading import Cell, Source, use_of_operation
 from modelplan.checking.verifier.rewrites.running import Event, Trace
+from modelplan.checking.verifier.semantics import RUN_ALIKE
 
 #: For each element of a tensor whether it counts.
 Mask = npt.NDArray[np.bool_]
 #: For each operand of an event its mask, None where all elements count.
 Masks = tuple[Mask | None, ...]
 
-#: Operators that run alike whatever they are given: no division, no root, no rounding of floats.
-_RUN_ALIKE = {
-    "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU",
-    "PRELU", "HARD_SWISH", "LOGISTIC", "TANH", "ABS", "NEG",
-    "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "TRANSPOSE_CONV", "RESIZE_NEAREST_NEIGHBOR",
-    "RESIZE_BILINEAR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "CONCATENATION", "PACK", "TRANSPOSE", "RESHAPE", "SQUEEZE",
-    "EXPAND_DIMS",
-}  # fmt: skip
 #: Types whose elements steer nothing.
 _DATA = {"int8", "uint8", "int16", "float32"}
 
@@ -79,7 +72,7 @@ class _Backwards:
         if event.copies:
             return _copied(event.copies, operands, results)
         masks, outputs = list[Mask | None]([None] * len(operands)), [self.cells[y] for y, _ in event.writes]
-        if event.op.kind not in _RUN_ALIKE or len(results) != 1 or min(event.op.inputs) < 0:
+        if event.op.kind not in RUN_ALIKE or len(results) != 1 or min(event.op.inputs) < 0:
             return masks
         if any(cell.coding.dtype not in _DATA for cell in outputs):
             return masks

@@ -28,7 +28,7 @@ from modelplan.checking.verifier.rewrites.interface import HostSide, are_twins, 
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calculated, check_extents, is_moving, moved
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import reshaped_groups, same_in_both, spread_of
-from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
+from modelplan.checking.verifier.semantics import CONCATENATIONS, POINTWISE, RESHAPES
 from modelplan.runtimes.tflm.kernels.custom import OPERATORS
 
 #: Most operators that a run may take, loops counted out.
@@ -360,7 +360,7 @@ class _Runner:
         back = sorted(order, key=order.__getitem__)
         turned_back = [x and self._turned_back(x, back) for x in given]
         shape = tuple(output.shape[axis] for axis in back)
-        if op.kind == "CONCATENATION":
+        if op.kind in CONCATENATIONS:
             axis = order[op.option("Axis") % len(order)]
             op = replace(op, options=tuple((dict(op.options) | {"Axis": axis}).items()))
         computed = self._computed_as_is(op, where, turned_back, [replace(output, shape=shape)], 0)
@@ -403,7 +403,7 @@ class _Runner:
         """The axes of a map that operand 0, turned, has along its own, where an operator treats all axes alike."""
         present, rank = [x for x in given if x is not None], len(output.shape)
         maps = [x for x in present if x.cell.data is None]
-        joins = op.kind == "CONCATENATION" and rank and len(maps) == len(present)
+        joins = op.kind in CONCATENATIONS and rank and len(maps) == len(present)
         constants = [x.cell for x in present if x.cell.data is not None]
         whole = all(len(c.shape) <= rank and len(c.data or b"") % max(prod(c.shape), 1) == 0 for c in constants)
         if not maps or not (joins or (op.kind in POINTWISE and whole)):

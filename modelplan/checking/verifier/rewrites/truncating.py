@@ -12,11 +12,12 @@ from typing import Any
 
 from modelplan.checking.verifier.rewrites.comparing import Compared
 from modelplan.checking.verifier.rewrites.reading import Operation, Source
+from modelplan.checking.verifier.semantics import CONCATENATIONS
 
 #: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
 _OUTPUTS, _OPERATORS = 8, 10
 #: Operators that end a region: they put a map together.
-_ENDS = {"CONCATENATION", "WHILE", "DYNAMIC_UPDATE_SLICE"}
+_ENDS = CONCATENATIONS | {"WHILE", "DYNAMIC_UPDATE_SLICE"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,50 +287,70 @@ _COMPARED = ("float32", "int32", "int64", "int8")
 
 
 def _compare(*types: str) -> Operator:
-    return Operator(data=_COMPARISON_DATA, prepare=_comparison, types=types)
+    return Operator(data=_COMPARISON_DATA, prepare=_comparison, types=types, in_place=("int8",))
 
 
 def _float(prepare: Prepare) -> Operator:
-    return Operator(prepare=prepare, types=_FLOAT)
+    return Operator(prepare=prepare, types=_FLOAT, in_place=_FLOAT)
 
 
 OPERATORS: dict[str, Operator] = {
-    "ABS": Operator(data=_RESCALE, prepare=_rescaled, types=_FLOAT_QUANTISED),
-    "RSQRT": Operator(data=_RESCALE, prepare=_rescaled, types=_FLOAT_QUANTISED),
+    "ABS": Operator(data=_RESCALE, prepare=_rescaled, types=_FLOAT_QUANTISED, in_place=_FLOAT_INT8),
+    "RSQRT": Operator(data=_RESCALE, prepare=_rescaled, types=_FLOAT_QUANTISED, in_place=_FLOAT_INT8),
     **dict.fromkeys(("SIN", "COS", "LOG", "SQRT", "SQUARE"), _float(_unary)),
-    "LOGICAL_NOT": Operator(prepare=_unary, types=("bool",)),
-    "LOGICAL_AND": Operator(),
-    "LOGICAL_OR": Operator(),
+    "LOGICAL_NOT": Operator(prepare=_unary, types=("bool",), in_place=("bool",)),
+    "LOGICAL_AND": Operator(in_place=("bool",)),
+    "LOGICAL_OR": Operator(in_place=("bool",)),
     **dict.fromkeys(("CEIL", "EXP", "ROUND"), _float(_rounding)),
-    "FLOOR": Operator(types=_FLOAT),
-    "NEG": Operator(types=_FLOAT),
-    "ADD": Operator(("enum", "bool"), ADD_DATA, _add, ("float32", "int32", *QUANTISED), -1),
-    "SUB": Operator(("enum", "bool"), _SUB_DATA, _sub, ("float32", "int32", *QUANTISED), -1),
-    "MUL": Operator(("enum",), ("int32*6", "int", "float*2"), mul, ("float32", "int32", *QUANTISED)),
-    "DIV": Operator(("enum",), ("int32*6", "int"), _div, ("float32", "int32", "int8"), -1),
+    "FLOOR": Operator(types=_FLOAT, in_place=_FLOAT),
+    "NEG": Operator(types=_FLOAT, in_place=_FLOAT),
+    "ADD": Operator(("enum", "bool"), ADD_DATA, _add, ("float32", "int32", *QUANTISED), -1, in_place=_FLOAT_QUANTISED),
+    "SUB": Operator(("enum", "bool"), _SUB_DATA, _sub, ("float32", "int32", *QUANTISED), -1, in_place=_FLOAT_QUANTISED),
+    "MUL": Operator(
+        ("enum",), ("int32*6", "int", "float*2"), mul, ("float32", "int32", *QUANTISED), in_place=_FLOAT_QUANTISED
+    ),
+    "DIV": Operator(("enum",), ("int32*6", "int"), _div, ("float32", "int32", "int8"), -1, in_place=_FLOAT),
     "FLOOR_DIV": _float(_binary),
     "FLOOR_MOD": _float(_binary),
-    "SQUARED_DIFFERENCE": Operator((), ("bool", ARITHMETIC), _squared_difference, ("float32", "int32", *QUANTISED)),
-    "MAXIMUM": Operator(types=("float32", "int8", "int16", "int32", "int64"), typed=-1),
-    "MINIMUM": Operator(types=("float32", "int8", "int16", "int32", "int64"), typed=-1),
+    "SQUARED_DIFFERENCE": Operator(
+        (), ("bool", ARITHMETIC), _squared_difference, ("float32", "int32", *QUANTISED), in_place=_FLOAT
+    ),
+    "MAXIMUM": Operator(types=("float32", "int8", "int16", "int32", "int64"), typed=-1, in_place=_FLOAT_INT8),
+    "MINIMUM": Operator(types=("float32", "int8", "int16", "int32", "int64"), typed=-1, in_place=_FLOAT_INT8),
     "ADD_N": Operator(prepare=_add_n, types=_FLOAT_INT8, typed=-1),
     "EQUAL": _compare("bool", *_COMPARED),
     "NOT_EQUAL": _compare("bool", *_COMPARED),
     "GREATER": _compare(*_COMPARED, "int16"),
     **dict.fromkeys(("GREATER_EQUAL", "LESS", "LESS_EQUAL"), _compare(*_COMPARED)),
-    "RELU": Operator((), (("int8", "int32*2"), "int32*3", "int"), _relu, _FLOAT_QUANTISED),
-    "RELU6": Operator((), ("int32*2",), _relu6, _FLOAT_QUANTISED),
-    "PRELU": Operator((), ("int32*4", "int", "int32", "int"), _prelu, _FLOAT_QUANTISED),
-    "LEAKY_RELU": Operator(("float",), ("int32*6",), _unary, _FLOAT_QUANTISED),
-    "ELU": Operator((), ("int8*256",), _unary, _FLOAT_INT8),
-    "HARD_SWISH": Operator((), ("int16*3", "int", "int16", "int"), _unary_of_any_type, _FLOAT_INT8),
-    "LOGISTIC": Operator((), _FOUR_WORDS, partial(_sigmoidal, source_zero=-128), _FLOAT_QUANTISED),
-    "TANH": Operator((), _FOUR_WORDS, _tanh, _FLOAT_QUANTISED),
-    "SOFTMAX": Operator(("float",), SOFTMAX_DATA, softmax, _FLOAT_QUANTISED),
-    "LOG_SOFTMAX": Operator((), (), _log_softmax, _FLOAT_INT8),
-    "L2_NORMALIZATION": Operator(("enum",), ("int32",), _l2_normalization, _FLOAT_INT8, -1),
-    "QUANTIZE": Operator((), (("int32", "double"), "int32", "int", "int32"), _quantize, tuple(REQUANTISED)),
-    "DEQUANTIZE": Operator((), (("double", "int32"), "int32", "int", "int32"), _dequantize, ("int8", "int16", "uint8")),
+    "RELU": Operator((), (("int8", "int32*2"), "int32*3", "int"), _relu, _FLOAT_QUANTISED, in_place=_FLOAT_INT8),
+    "RELU6": Operator((), ("int32*2",), _relu6, _FLOAT_QUANTISED, in_place=_FLOAT_INT8),
+    "PRELU": Operator((), ("int32*4", "int", "int32", "int"), _prelu, _FLOAT_QUANTISED, in_place=_FLOAT_INT8),
+    "LEAKY_RELU": Operator(("float",), ("int32*6",), _unary, _FLOAT_QUANTISED, in_place=_FLOAT_QUANTISED),
+    "ELU": Operator((), ("int8*256",), _unary, _FLOAT_INT8, in_place=_FLOAT_INT8),
+    "HARD_SWISH": Operator(
+        (), ("int16*3", "int", "int16", "int"), _unary_of_any_type, _FLOAT_INT8, in_place=_FLOAT_INT8
+    ),
+    "LOGISTIC": Operator(
+        (), _FOUR_WORDS, partial(_sigmoidal, source_zero=-128), _FLOAT_QUANTISED, in_place=_FLOAT_QUANTISED
+    ),
+    "TANH": Operator((), _FOUR_WORDS, _tanh, _FLOAT_QUANTISED, in_place=_FLOAT_QUANTISED),
+    "SOFTMAX": Operator(("float",), SOFTMAX_DATA, softmax, _FLOAT_QUANTISED, in_place=_FLOAT_QUANTISED),
+    "LOG_SOFTMAX": Operator((), (), _log_softmax, _FLOAT_INT8, in_place=_FLOAT),
+    "L2_NORMALIZATION": Operator(("enum",), ("int32",), _l2_normalization, _FLOAT_INT8, -1, in_place=_FLOAT_INT8),
+    "QUANTIZE": Operator(
+        (),
+        (("int32", "double"), "int32", "int", "int32"),
+        _quantize,
+        tuple(REQUANTISED),
+        front_to_back=("float32", "int32", "int16", "int8", "uint8"),
+    ),
+    "DEQUANTIZE": Operator(
+        (),
+        (("double", "int32"), "int32", "int", "int32"),
+        _dequantize,
+        ("int8", "int16", "uint8"),
+        front_to_back=("int8",),
+    ),
     "CAST": Operator(("enum", "enum"), (), _cast, ("int8", "int16", "int32", "uint32", "float32", "bool")),
     "ZEROS_LIKE": Operator((), (), _unary_of_any_type, ("int64", "int32", "int8", "float32")),
 }

@@ -217,6 +217,9 @@ class Operator:
     `unpacks` are the inputs that may be compressed, for which it requests memory at the end of Prepare.
     `later` are the types that it computes besides in the newer TFLM of the ABIs with `Abi.later`. `initialise` requests
     what Init takes beyond `data`. `exact` is false where the kernel is not TFLM's own.
+
+    `in_place` are the types for which its output may replace an operand, `front_to_back` those for which it may run
+    into operand 0, each executed so through an offline plan (tests/e2e/test_in_place.py).
     """
 
     options: Struct = ()
@@ -228,6 +231,8 @@ class Operator:
     exact: bool = True
     later: tuple[str, ...] = ()
     unpacks: tuple[int, ...] = ()
+    in_place: tuple[str, ...] = ()
+    front_to_back: tuple[str, ...] = ()
 
 
 def prepare_operator(operator: Operator, preparation: Preparation) -> None:

@@ -18,6 +18,7 @@ from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation
 _MOST_CONCATENATED = 10
 _MOST_CONCATENATED_RANK = 6
 _FLOAT_INT8 = ("float32", "int8")
+_FLOAT_QUANTISED = ("float32", "int8", "int16")
 _PLAIN = ("float32", "int8", "int16", "int32")
 
 
@@ -432,10 +433,10 @@ OPERATORS: dict[str, Operator] = {
     "SQUEEZE": Operator(_EIGHT_EXTENTS, (), _squeeze),
     "EXPAND_DIMS": Operator((), (), _expand_dims, ("float32", "int16", "int8")),
     "TRANSPOSE": Operator((), (), _transpose, ("float32", "int8", "int16")),
-    "PAD": Operator((), _PAD_DATA, pad, _PLAIN),
-    "PADV2": Operator((), _PAD_DATA, pad, _PLAIN),
+    "PAD": Operator((), _PAD_DATA, pad, _PLAIN, front_to_back=_FLOAT_QUANTISED),
+    "PADV2": Operator((), _PAD_DATA, pad, _PLAIN, front_to_back=_FLOAT_QUANTISED),
     "MIRROR_PAD": Operator(("enum",), ("int*5",), _mirror_pad, _FLOAT_INT8, -1),
-    "SLICE": Operator((), (), _slice, (*_PLAIN, "bool")),
+    "SLICE": Operator((), (), _slice, (*_PLAIN, "bool"), front_to_back=_FLOAT_QUANTISED),
     "STRIDED_SLICE": Operator(("int*5", "bool"), _SLICE_DATA, _strided_slice, (*_PLAIN, "bool"), -1),
     "CONCATENATION": Operator(
         ("int", "enum"),
@@ -443,6 +444,7 @@ OPERATORS: dict[str, Operator] = {
         _concatenation,
         (*_PLAIN, "int64", "bool"),
         unpacks=tuple(range(_MOST_CONCATENATED)),
+        front_to_back=_FLOAT_QUANTISED,
     ),
     "SPLIT": Operator(("int",), (), _split, _PLAIN, 1),
     "SPLIT_V": Operator(("int",), (), _split_v, _PLAIN),
@@ -466,7 +468,7 @@ OPERATORS: dict[str, Operator] = {
     "SHAPE": Operator(("enum",), (), _shape),
     "ARG_MAX": Operator(("enum",), (), _arg, _FLOAT_INT8),
     "ARG_MIN": Operator(("enum",), (), _arg, _FLOAT_INT8),
-    "CUMSUM": Operator(("bool*2",), (), _cumsum, _FLOAT_INT8),
+    "CUMSUM": Operator(("bool*2",), (), _cumsum, _FLOAT_INT8, in_place=("float32",)),
     "MEAN": Operator(("bool",), _REDUCE_DATA, _mean, (*_FLOAT_INT8, "int16")),
     "SUM": Operator(("bool",), _REDUCE_DATA, _sum, (*_FLOAT_INT8, "int16")),
     "REDUCE_MAX": Operator(("bool",), _REDUCE_DATA, _most, _FLOAT_INT8),

@@ -389,17 +389,32 @@ def lstm_scratch(p: Preparation, count: int, cells: int, cell: Operand) -> None:
 
 
 OPERATORS: dict[str, Operator] = {
-    "CONV_2D": Operator(_CONV_OPTIONS, CONV_DATA, _conv, _FLOAT_QUANTISED, unpacks=(1, 2)),
-    "DEPTHWISE_CONV_2D": Operator(_DEPTHWISE_OPTIONS, CONV_DATA, _depthwise, _FLOAT_QUANTISED, unpacks=(1, 2)),
+    "CONV_2D": Operator(
+        _CONV_OPTIONS, CONV_DATA, _conv, _FLOAT_QUANTISED, unpacks=(1, 2), front_to_back=_FLOAT_QUANTISED
+    ),
+    "DEPTHWISE_CONV_2D": Operator(
+        _DEPTHWISE_OPTIONS, CONV_DATA, _depthwise, _FLOAT_QUANTISED, unpacks=(1, 2), front_to_back=_FLOAT_QUANTISED
+    ),
     "TRANSPOSE_CONV": Operator(
-        ("enum", "int*2", "enum", "enum"), _TRANSPOSE_DATA, _transpose_conv, _FLOAT_QUANTISED, typed=2, unpacks=(1, 3)
+        ("enum", "int*2", "enum", "enum"),
+        _TRANSPOSE_DATA,
+        _transpose_conv,
+        _FLOAT_QUANTISED,
+        typed=2,
+        unpacks=(1, 3),
+        front_to_back=QUANTISED,
     ),
     "FULLY_CONNECTED": Operator(
-        ("enum", "enum", "bool*2", "enum"), FULLY_CONNECTED_DATA, _fully_connected, _FLOAT_QUANTISED, unpacks=(1, 2)
+        ("enum", "enum", "bool*2", "enum"),
+        FULLY_CONNECTED_DATA,
+        _fully_connected,
+        _FLOAT_QUANTISED,
+        unpacks=(1, 2),
+        front_to_back=_FLOAT_QUANTISED,
     ),
     "BATCH_MATMUL": Operator(("bool*3",), MATMUL_DATA, _batch_matmul, _FLOAT_QUANTISED),
-    "AVERAGE_POOL_2D": Operator(_POOL_OPTIONS, POOL_DATA, pooling, _FLOAT_QUANTISED),
-    "MAX_POOL_2D": Operator(_POOL_OPTIONS, POOL_DATA, pooling, _FLOAT_QUANTISED),
+    "AVERAGE_POOL_2D": Operator(_POOL_OPTIONS, POOL_DATA, pooling, _FLOAT_QUANTISED, front_to_back=_FLOAT_QUANTISED),
+    "MAX_POOL_2D": Operator(_POOL_OPTIONS, POOL_DATA, pooling, _FLOAT_QUANTISED, front_to_back=_FLOAT_QUANTISED),
     "L2_POOL_2D": Operator(_POOL_OPTIONS, (), _l2_pool, ("float32",)),
     "SVDF": Operator(("int", "enum", "bool"), SVDF_DATA, _svdf, ("float32", "int8")),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Operator(("enum", "float*2", "bool*3"), LSTM_DATA, _lstm, _FLOAT_QUANTISED),
