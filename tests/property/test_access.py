@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from needed_boxes import carried, needed, rows
 
 from modelplan import Graph, Op, Tensor
 from modelplan.checking.verifier.moves import use_of
@@ -17,9 +18,9 @@ from modelplan.checking.verifier.program import graph_program
 from modelplan.checking.verifier.rewrites.needs import elements_behind
 from modelplan.ops import access_of
 from modelplan.ops.access import AccessMap, Reads, Span
-from modelplan.ops.access.rows import needed, row_span, rows
+from modelplan.ops.access.rows import row_span
 from modelplan.ops.access.starts import view_start
-from modelplan.ops.access.views import carried, groups, refined
+from modelplan.ops.access.views import groups, refined
 
 Shape = tuple[int, ...]
 

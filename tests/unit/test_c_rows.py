@@ -255,6 +255,48 @@ def test_a_library_computes_several_rows_only_apart_from_what_it_reads() -> None
     assert rows_verdict(source, replace(program, kernels="cmsis-dsp")).outcome == "broken"
 
 
+def in_one_stage(content: bytes, folder: Path, parts: int = 1, *, backward: bool = False) -> tuple[Source, CProgram]:
+    """A network all of whose operators run together, and the plan."""
+    path = folder / "net.tflite"
+    path.write_bytes(content)
+    file = load_tflite(str(path))
+    graph = StagedGraph(CModel(load_model(str(path)), file).rows)
+    stage = StageChoice(0, len(graph.rows.order), parts, backward)
+    return read_source(file), placed_program(graph, [stage], 300)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 50])
+@pytest.mark.parametrize("backward", [False, True])
+def test_results_with_more_columns_than_the_first_have_all_of_them(parts: int, backward: bool, tmp_path: Path) -> None:
+    left, right, full = (T("int8", (1, 6, width, 5)) for width in (3, 4, 7))
+    sizes, axis = T("int32", (2,), (3, 4)), T("int32", (1,), (2,))
+    ops = (
+        Op("HARD_SWISH", (0,), (1,)),
+        Op("SPLIT_V", (1, 2, 3), (4, 5), {"NumSplits": 2}, "SplitVOptions"),
+        Op("HARD_SWISH", (4,), (6,)),
+        Op("CONCATENATION", (5, 6), (7,), {"Axis": 2}, "ConcatenationOptions"),
+        Op("HARD_SWISH", (7,), (8,)),
+    )
+    tensors = (full, full, sizes, axis, left, right, left, full, full)
+    source, program = in_one_stage(build(S(tensors, ops, (0,), (8,))), tmp_path, parts, backward=backward)
+    verdict = rows_verdict(source, program)
+    assert verdict.outcome == "ok", verdict.details
+    assert program.nbytes < 2 * 6 * 7 * 5
+
+
+def test_sums_of_several_images_lie_where_an_operand_does(tmp_path: Path) -> None:
+    """Though they are computed as a whole, since rows of images do not follow each other."""
+    maps = T("int8", (2, 4, 5, 3))
+    ops = (
+        Op("HARD_SWISH", (0,), (1,)),
+        Op("ADD", (1, 0), (2,), {"FusedActivationFunction": 0}, "AddOptions"),
+        Op("HARD_SWISH", (2,), (3,)),
+    )
+    source, program = in_one_stage(build(S((maps,) * 4, ops, (0,), (3,))), tmp_path)
+    assert program.nbytes == 2 * 2 * 4 * 5 * 3
+    assert rows_verdict(source, program).outcome == "ok"
+
+
 def joined_rows(axis: int, folder: Path) -> tuple[Source, CModel, CProgram]:
     """Two pools of one map become one map of all of their rows, or of all of their columns."""
     shape = [1, 8, 8, 16]

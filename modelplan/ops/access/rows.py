@@ -1,4 +1,4 @@
-"""Which rows, columns and other places of the operands a range of places of a result needs."""
+"""Which rows, columns and other places of an operand a row of a result reads."""
 
 from __future__ import annotations
 
@@ -6,35 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 from modelplan.ops.access.spans import Reads, Shape, Span
-from modelplan.ops.access.views import Box, Interval, carried, groups
-
-
-def needed(reads: Reads, result: Shape, shape: Shape, box: Box) -> Box:
-    """The box of an operand of some shape that a box of the result reads; an empty one reads nothing.
-
-    Nothing outside of it is read. Cost: O(extents of the box).
-    """
-    whole = tuple((0, extent) for extent in result)
-    inside = carried(box if box != whole else whole, result, reads.result)
-    reached = [_reached(span, extent, inside) for span, extent in zip(reads.spans, reads.source, strict=True)]
-    if any(first >= behind for first, behind in reached):
-        return tuple((0, 0) for _ in shape)
-    return carried(tuple(reached), reads.source, shape)
-
-
-def _reached(span: Span, extent: int, result: Box) -> Interval:
-    start, end = result[span.axis] if span.axis >= 0 else (0, 1)
-    if start >= end:
-        return 0, 0
-    places = span.places(extent, start, end)
-    read = places.counts > 0
-    return (int(places.first[read].min()), int(places.last[read].max()) + 1) if read.any() else (0, 0)
-
-
-def rows(reads: Reads, result: Shape, shape: Shape, axis: int, start: int, end: int) -> Box:
-    """The box of an operand that indices [start, end) along `axis` of the result read."""
-    box = tuple((start, end) if place == axis else (0, extent) for place, extent in enumerate(result))
-    return needed(reads, result, shape, box)
+from modelplan.ops.access.views import groups
 
 
 class RowSpan(NamedTuple):

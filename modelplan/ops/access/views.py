@@ -1,12 +1,9 @@
-"""Views: the elements of a tensor under other extents, in the same order; intervals carried from one to the other.
+"""Views: the elements of a tensor under other extents, in the same order.
 
 Two shapes of as many elements fall into least *groups* of axes with equal products: what happens inside of one group
 says nothing of the others.
 
     (1, 12, 5) and (3, 4, 5):  (1, 12) with (3, 4), (5) with (5)
-
-Interval and box are half-open. What is carried covers what was there; where an axis is alone in its group, or where all
-axes before it have one place, it is no more than that.
 """
 
 from __future__ import annotations
@@ -17,9 +14,6 @@ from math import prod
 from typing import NamedTuple
 
 from modelplan.ops.access.spans import Shape
-
-Interval = tuple[int, int]
-Box = tuple[Interval, ...]
 
 
 class Group(NamedTuple):
@@ -66,31 +60,3 @@ def refined(first: Shape, second: Shape) -> Shape:
 def strides(shape: Sequence[int]) -> Shape:
     """How many elements further the next place of each axis is."""
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
-def carried(box: Box, shape: Shape, view: Shape) -> Box:
-    """A box of `shape` as the least box of `view` that is known to hold it.
-
-    Cost: O(axes).
-    """
-    intervals: list[Interval] = []
-    for a, b, c, d in groups(shape, view):
-        intervals += _within(box[a:b], shape[a:b], view[c:d])
-    return tuple(intervals)
-
-
-def _within(box: Box, shape: Shape, view: Shape) -> list[Interval]:
-    """A box of one group of axes, as a box of the other's."""
-    if shape == view:
-        return list(box)
-    if any(lo >= hi for lo, hi in box):
-        return [(0, 0) for _ in view]
-    steps = strides(shape)
-    lo = sum(interval[0] * step for interval, step in zip(box, steps, strict=True))
-    hi = sum((interval[1] - 1) * step for interval, step in zip(box, steps, strict=True)) + 1
-    intervals: list[Interval] = []
-    for rest in strides(view):
-        first, behind = lo // rest, -(-hi // rest)
-        intervals.append((first, behind))
-        lo, hi = (lo - first * rest, hi - first * rest) if behind - first == 1 else (0, rest)
-    return intervals

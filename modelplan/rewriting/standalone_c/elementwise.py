@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from modelplan.ops.access.rows import ALIKE
 from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier
 from modelplan.rewriting.standalone_c.function_tables import (
     function_table,
@@ -16,7 +16,6 @@ from modelplan.rewriting.standalone_c.function_tables import (
     wide_softmax_parameters,
 )
 from modelplan.rewriting.standalone_c.kernel_records import (
-    AxisWindow,
     CKernel,
     ConstTable,
     COperator,
@@ -54,7 +53,7 @@ def binary_operator(r: OperatorReader, source: str, variant: str, more: Paramete
     types = r.dtype(r.input(0)), r.dtype(r.input(1))
     r.require(holds=types[0] == types[1], why=f"operands of types {', '.join(types)}")
     loops = broadcast_loops(r)
-    (rows, *row_steps), (width, *_), (channels, *_) = loops
+    rows, width, channels = (count for count, _, _ in loops)
     parameters: Parameters = {"width": width, "channels": channels, **more}
     sources: list[int | ConstTable] = []
     ctype = "float" if variant == "float" else f"{variant}_t"
@@ -63,11 +62,11 @@ def binary_operator(r: OperatorReader, source: str, variant: str, more: Paramete
     for position, name in enumerate("ab"):
         parameters |= {f"{name}_{axis}": loop[1 + position] for axis, loop in zip(_AXES, loops, strict=True)}
         if r.is_constant(position):
-            by_rows = by_rows and not row_steps[position]
+            by_rows = by_rows and r.row_span(position) == ALIKE
             sources.append(const_table("constant", ctype, r.constant(position)))
         else:
             sources.append(len(operands))
-            operands.append(_pointwise_operand(r, position, repeated=not row_steps[position]))
+            operands.append(r.row_operand(position, r.row_window(position)))
     kernel = CKernel(source, variant, parameters, tuple(sources), whole=(rows, 0, rows))
     return element_wise(r, tuple(operands), kernel, by_rows=by_rows)
 
@@ -83,10 +82,8 @@ def element_wise(
 ) -> COperator:
     """An operator whose elements depend on the same elements of its operands, by rows."""
     nbytes = r.output().nbytes
-    in_place = tuple(i for i, o in enumerate(operands) if o.window and r.tensor(o.tensor).nbytes == nbytes)
+    in_place = tuple(i for i, o in enumerate(operands) if r.tensor(o.tensor).nbytes == nbytes)
     by_rows = by_rows and rows_of(r.output().shape) > 1
-    if not by_rows:
-        operands = tuple(replace(o, window=None) for o in operands)
     return COperator(r.index, r.op.kind, operands, r.row_results(), (kernel,), by_rows=by_rows, in_place=in_place)
 
 
@@ -105,12 +102,6 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
     low, high = r.output_range(r.activation())
     zeros = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero}
     return {**zeros, "multiplier": multiplier, "shift": shift, "least": low, "most": high}
-
-
-def _pointwise_operand(r: OperatorReader, position: int, *, repeated: bool) -> RowOperand:
-    """An operand of which each row gives a row of the result; one that is repeated is read whole."""
-    by_rows = rows_of(r.input(position).shape) == rows_of(r.output().shape) and not repeated
-    return r.row_operand(position, AxisWindow() if by_rows else None)
 
 
 def rows_columns(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -178,7 +169,7 @@ def softmax_operator(r: OperatorReader, source: str, variant: str, parameters: P
     """A kernel that takes each line along the last axis by itself."""
     shape = r.input(0).shape
     r.require(holds=len(shape) > 0 and shape == r.output().shape, why="operands of different shapes")
-    operand = r.row_operand(0, AxisWindow())
+    operand = r.row_operand(0, r.row_window(0))
     kernel = CKernel(source, variant, parameters, whole=_all_rows(r))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows_of(shape) > 1)
 
@@ -208,7 +199,7 @@ def unary(r: OperatorReader) -> COperator:
 
 def one_operand(r: OperatorReader, source: str, variant: str, parameters: Parameters) -> COperator:
     """A kernel that makes each element of the result from the same element of operand 0."""
-    operand = _pointwise_operand(r, 0, repeated=False)
+    operand = r.row_operand(0, r.row_window(0))
     return element_wise(r, (operand,), CKernel(source, variant, parameters, whole=_all_rows(r)))
 
 

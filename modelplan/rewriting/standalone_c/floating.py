@@ -19,6 +19,7 @@ from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, 
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.resampling import reduced_block
 from modelplan.rewriting.standalone_c.windowed import (
+    dilations,
     four_dimensional,
     product_operator,
     windowed_geometry,
@@ -53,18 +54,17 @@ def float_convolution(r: OperatorReader) -> COperator:
     groups = depth if depthwise else depth // max(shape[3], 1)
     fits = groups > 0 and channels % groups == 0 and r.output().shape[3] == channels
     r.require(holds=fits and (depthwise or groups * shape[3] == depth), why=f"weights of shape {list(shape)}")
-    high, wide = windows_of(r, shape[1], shape[2], dilated=True)
+    axes = windows_of(r)
     parameters: Parameters = {
         **_constants(r, channels),
-        **windowed_geometry(r, high, wide),
+        **windowed_geometry(r, axes),
         "depthwise": int(depthwise),
         "out_channels": channels,
-        "dilation_height": high.dilation,
-        "dilation_width": wide.dilation,
+        **dilations(axes),
         "groups": groups,
         **_limits(r.activation()),
     }
-    return windowed_operator(r, "float_convolution", "float", high, parameters)
+    return windowed_operator(r, "float_convolution", "float", axes, parameters)
 
 
 def float_product(r: OperatorReader) -> COperator:
@@ -84,11 +84,11 @@ def float_product(r: OperatorReader) -> COperator:
 def float_pool(r: OperatorReader) -> COperator:
     """AVERAGE_POOL_2D and MAX_POOL_2D."""
     four_dimensional(r)
-    high, wide = windows_of(r, int(r.option("FilterHeight")), int(r.option("FilterWidth")), dilated=False)
-    parameters = {**windowed_geometry(r, high, wide), **_limits(r.activation())}
+    axes = windows_of(r)
+    parameters = {**windowed_geometry(r, axes), **_limits(r.activation())}
     parameters["channels"] = parameters.pop("in_channels")
     parameters["largest"] = int(r.op.kind == "MAX_POOL_2D")
-    return windowed_operator(r, "float_pool", "float", high, parameters)
+    return windowed_operator(r, "float_pool", "float", axes, parameters)
 
 
 def float_binary(r: OperatorReader) -> COperator:

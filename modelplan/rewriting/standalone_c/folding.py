@@ -40,8 +40,12 @@ def _folded(pad: COperator, reader: COperator) -> COperator | None:
         return None
     left = kernel.number("pad_left") + padding.number("left")
     parameters = {**kernel.parameters, "in_width": padding.number("width"), "pad_left": left}
-    rows = AxisWindow(window.reach, window.stride, window.before + above.before)
-    operand = replace(pad.operands[0], window=rows)
+    columns = reader.operands[0].columns
+    operand = replace(
+        pad.operands[0],
+        window=replace(window, before=window.before + above.before),
+        columns=columns and replace(columns, before=left),
+    )
     folded: CKernel = replace(kernel, parameters=parameters)
     return replace(reader, operands=(operand,), kernels=(folded,))
 
@@ -142,6 +146,7 @@ def _expanded(convolution: COperator, depthwise: COperator) -> COperator:
     parameters |= {f"wide_{key}": wide[key] for key in (*_SCALES, "least", "most")}
     parameters |= {"in_channels": wide["in_channels"], "channels": wide["out_channels"], "zero": wide["out_zero"]}
     parameters["in_width"] = kernel.parameters["in_width"]
-    operand = replace(convolution.operands[0], window=depthwise.operands[0].window)
+    windows = depthwise.operands[0]
+    operand = replace(convolution.operands[0], window=windows.window, columns=windows.columns)
     folded: CKernel = replace(kernel, source="expanded_depthwise", parameters=parameters)
     return replace(depthwise, operands=(operand,), kernels=(folded,))

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.ops.access.spans import Span
 from modelplan.primitives.errors import ModelError
 
 Table = npt.NDArray[Any]
@@ -55,6 +56,15 @@ class AxisWindow:
     stride: int = 1
     before: int = 0
 
+    @classmethod
+    def of(cls, span: Span) -> AxisWindow | None:
+        """The window of an axis of an access map; None where places do not follow run after run, or lie at an edge."""
+        steps, rest = divmod(span.mul, span.div)
+        if span.table or span.clamp or rest or steps < 1:
+            return None
+        first, last = span.lo // span.div, span.hi // span.div
+        return cls(last - first + 1, steps, -first)
+
     def read(self, first: int, end: int) -> tuple[int, int]:
         """The first row that results [first, end) read, and the one behind the last."""
         start = first * self.stride - self.before
@@ -69,13 +79,15 @@ class AxisWindow:
 class RowOperand:
     """A tensor that is computed or fed, as an operator reads it: so many `rows` of `row_bytes` bytes each.
 
-    `window` says which rows a row of the result reads; None: all of them.
+    `window` says which rows a row of the result reads; None: all of them. `columns` says the same of the columns of a
+    row; None: its kernel computes whole rows only.
     """
 
     tensor: int
     rows: int
     row_bytes: int
     window: AxisWindow | None = None
+    columns: AxisWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)

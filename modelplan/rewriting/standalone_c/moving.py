@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.ops.access.rows import row_span
 from modelplan.ops.access.spans import Reads, Span
 from modelplan.ops.access.starts import part_start
 from modelplan.ops.access.views import strides
@@ -22,7 +21,6 @@ from modelplan.rewriting.standalone_c.kernel_records import (
     COperator,
     Parameters,
     const_table,
-    row_axis,
     rows_of,
 )
 from modelplan.rewriting.standalone_c.reading import OperatorReader
@@ -158,26 +156,20 @@ def _windows(r: OperatorReader, reads: Sequence[tuple[int, Reads]], dynamic: Seq
     if r.op.kind not in _BY_ROWS:
         return windows
     for output, read in reads:
-        window = _row_window(read, r.output(output).shape, r.input(read.operand).shape)
+        window = _row_window(r, read, output)
         if window is None or windows.setdefault(read.operand, window) != window:
             return {}
     rows = {rows_of(r.output(output).shape) for output in range(len(r.op.outputs))}
     return windows if windows.keys() == set(dynamic) and len(rows) == 1 else {}
 
 
-def _row_window(reads: Reads, result: tuple[int, ...], shape: tuple[int, ...]) -> AxisWindow | None:
-    """Which rows of an operand a row of the result reads, where the outermost loop goes along all rows."""
-    axis, own = row_axis(result), row_axis(shape)
-    if axis < 0 or own < 0 or result[axis] not in reads.result or prod(result[:axis]) != 1:
+def _row_window(r: OperatorReader, reads: Reads, output: int) -> AxisWindow | None:
+    """Which rows of an operand a row of the result reads, where the outermost loop goes along all rows of the map."""
+    window, rows = r.row_window(reads.operand, output), rows_of(r.output(output).shape)
+    if window is None or next(extent for extent in reads.result if extent > 1) != rows:
         return None
-    if next(extent for extent in reads.result if extent > 1) != result[axis]:
-        return None
-    where = row_span(reads, result, shape, axis)
-    if where is None or where.axis != own or where.span.table or where.span.clamp or where.span.div > 1:
-        return None
-    span = where.span
-    inside = span.mul > 0 and span.lo >= 0 and span.mul * (result[axis] - 1) + span.hi < shape[own]
-    return AxisWindow(span.hi - span.lo + 1, span.mul, -span.lo) if inside else None
+    inside = window.before <= 0 and window.read(0, rows)[1] <= rows_of(r.input(reads.operand).shape)
+    return window if inside else None
 
 
 def _copy(r: OperatorReader, move: _Move, operand: int | ConstTable, window: AxisWindow | None) -> CKernel:
@@ -240,7 +232,7 @@ def pad(r: OperatorReader) -> COperator:
     }
     whole = (height, int(sides[0][0]), height + int(sides[0].sum()))
     kernel = CKernel("pad", r.variant(), parameters, whole=whole)
-    operand = r.row_operand(0, AxisWindow(1, 1, int(sides[0][0])) if by_rows else None)
+    operand = r.row_operand(0, r.row_window(0))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
 
 

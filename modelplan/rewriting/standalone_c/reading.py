@@ -17,6 +17,7 @@ from modelplan.model import Op
 from modelplan.ops import facts
 from modelplan.ops.access import AccessMap
 from modelplan.ops.access.builders import ShapedOp
+from modelplan.ops.access.rows import RowSpan, row_span
 from modelplan.primitives.dtypes import nbytes
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS, activation_range
 from modelplan.rewriting.standalone_c.kernel_records import (
@@ -24,6 +25,7 @@ from modelplan.rewriting.standalone_c.kernel_records import (
     MissingKernelError,
     RowOperand,
     RowResult,
+    row_axis,
     rows_of,
 )
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
@@ -142,10 +144,26 @@ class OperatorReader:
         """The least and the largest number of result 0."""
         return activation_range(activation, self.dtype(self.output()), *self.quantised(self.output()))
 
-    def row_operand(self, position: int, window: AxisWindow | None = None) -> RowOperand:
+    def row_span(self, position: int, output: int = 0) -> RowSpan | None:
+        """Which places of operand `position` a row of a result reads; None where these do not follow run after run."""
+        access, result = self.access(output), self.output(output).shape
+        reads, axis = access.of(position) if access else None, row_axis(result)
+        return row_span(reads, result, self.input(position).shape, axis) if reads and axis >= 0 else None
+
+    def row_window(self, position: int, output: int = 0) -> AxisWindow | None:
+        """Which rows of operand `position` a row of a result reads; None where it may read all of the operand."""
+        span, shape = self.row_span(position, output), self.input(position).shape
+        if span is None or span.axis < 0:
+            return None
+        by_rows = span.axis == row_axis(shape) or shape[span.axis] == rows_of(shape) == 1
+        return AxisWindow.of(span.span) if by_rows else None
+
+    def row_operand(
+        self, position: int, window: AxisWindow | None = None, columns: AxisWindow | None = None
+    ) -> RowOperand:
         """Operand `position` with its rows."""
         tensor = self.input(position)
-        return RowOperand(self.op.inputs[position], *_rows(tensor), window)
+        return RowOperand(self.op.inputs[position], *_rows(tensor), window, columns)
 
     def row_results(self) -> tuple[RowResult, ...]:
         """All results with their rows."""

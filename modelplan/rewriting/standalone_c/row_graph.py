@@ -155,7 +155,8 @@ def operator_rows(operator: COperator) -> OperatorRows:
     windows: list[MapWindow | None] = []
     for operand in operator.operands:
         rows = operand.window if operator.by_rows else None
-        windows.append(MapWindow(rows, _columns(operator)) if rows else None)
+        columns = AxisWindow() if element_count(operator) else operand.columns
+        windows.append(MapWindow(rows, columns if operator.by_columns else None) if rows else None)
     tensors = tuple(operand.tensor for operand in operator.operands)
     places = [place for kernel in operator.kernels for place in (*kernel.operands, kernel.result)]
     alone = any(isinstance(place, StateReference) for place in places)
@@ -164,18 +165,6 @@ def operator_rows(operator: COperator) -> OperatorRows:
     tiled = single and len(windows) == 1 and windows[0] is not None and windows[0].columns is not None
     tiled = tiled and operator.kernels[0].source in _TILED
     return OperatorRows(tensors, tuple(windows), *facts, tiled=tiled)
-
-
-def _columns(operator: COperator) -> AxisWindow | None:
-    """How columns of a result depend on those of the operand; None where the kernel computes whole rows only."""
-    numbers = {key: n for key, n in operator.kernels[0].parameters.items() if isinstance(n, int)}
-    if element_count(operator):
-        return AxisWindow()
-    known = {"stride_width", "pad_left", "out_width"} <= numbers.keys()
-    if len(operator.kernels) > 1 or not known or not operator.by_columns:
-        return None
-    span = (numbers.get("kernel_width", 1) - 1) * numbers.get("dilation_width", 1) + 1
-    return AxisWindow(span, numbers["stride_width"], numbers["pad_left"])
 
 
 def element_count(operator: COperator) -> str:

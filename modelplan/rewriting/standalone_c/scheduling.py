@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, RowGraph
+from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, OperatorRows, RowGraph
 
 _NO_RESULT = MapShape(1, 1, 0)
 #: The operator that stands for the caller, who hands over rows of the input.
@@ -147,15 +147,19 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             )
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
-        shapes = ((t, rows.shape(t)) for t in op.writes)  # what runs whole makes each result as one row
-        results = tuple(
-            (rows.value_of[t], t, shape if facts.by_rows else MapShape(1, 1, shape.nbytes)) for t, shape in shapes
-        )
+        results = tuple((rows.value_of[t], t, _made_rows(rows.shape(t), facts, len(op.writes))) for t in op.writes)
         narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
         columns = result_shape.columns
         width = -(-columns // parts) if parts > 1 and narrow and len(results) == 1 else columns
         operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, facts.width or width)
     return operators
+
+
+def _made_rows(shape: MapShape, facts: OperatorRows, results: int) -> MapShape:
+    """The rows that an operator makes of a result: all as one where it runs whole, whole ones of several results."""
+    if not facts.by_rows:
+        return MapShape(1, 1, shape.nbytes)
+    return shape if results == 1 else MapShape(shape.rows, 1, shape.row_bytes)
 
 
 def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator], held: Collection[int]) -> Iterator[Granule]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.ops.access.spans import same_padding
+from modelplan.ops.access.spans import Span
 from modelplan.rewriting.standalone_c.fixed_point import activation_range, quantized_multiplier
 from modelplan.rewriting.standalone_c.kernel_records import (
     AxisWindow,
@@ -20,45 +20,48 @@ from modelplan.rewriting.standalone_c.kernel_records import (
 )
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 
-_SAME = 0
-
 
 @dataclass(frozen=True, slots=True)
 class MapAxis:
-    """A window along one axis of so many places, `results` of them: TFLM's rule says how much is padded in front."""
+    """Windows along one axis of so many places, `results` of them, as the access map says."""
 
     extent: int
     results: int
-    reach: int
-    stride: int
-    dilation: int
-    padding: int
+    span: Span
 
     @property
-    def span(self) -> int:
-        """Elements from the first to the last that a window reads."""
-        return (self.reach - 1) * self.dilation + 1
+    def reach(self) -> int:
+        """The places that a window reads."""
+        return (self.span.hi - self.span.lo) // self.span.step + 1
 
     @property
     def before(self) -> int:
         """Elements of padding in front of the map."""
-        if self.padding != _SAME:
-            return 0
-        computed = -(-self.extent // self.stride)
-        return same_padding(self.extent, computed, self.span, self.stride) // 2
+        return -self.span.lo
+
+    @property
+    def window(self) -> AxisWindow | None:
+        """All places from the first that a window reads to the last."""
+        return AxisWindow.of(self.span)
 
 
-def windows_of(r: OperatorReader, height: int, width: int, *, dilated: bool) -> tuple[MapAxis, MapAxis]:
+def windows_of(r: OperatorReader) -> tuple[MapAxis, MapAxis]:
     """The windows along rows and columns of operand 0: height and width, or for a map of one row width and height.
 
     Weights whose windows are one row high are the same bytes then.
     """
-    shape, result, padding = r.input(0).shape, r.output().shape, int(r.option("Padding"))
-    down, across = (int(r.option(f"Dilation{axis}Factor")) if dilated else 1 for axis in "HW")
-    high = MapAxis(shape[1], result[1], height, int(r.option("StrideH")), down, padding)
-    wide = MapAxis(shape[2], result[2], width, int(r.option("StrideW")), across, padding)
-    r.require(holds=high.stride > 0 and wide.stride > 0 and high.reach > 0 < wide.reach, why="a window without extent")
+    high, wide = map_axes(r, 0)
     return (wide, high) if (high.extent, high.results, high.reach) == (1, 1, 1) else (high, wide)
+
+
+def map_axes(r: OperatorReader, operand: int) -> tuple[MapAxis, MapAxis]:
+    """How rows and columns of a map are read."""
+    access, shape, result = r.access(), r.input(operand).shape, r.output().shape
+    reads = access.of(operand) if access else None
+    if reads is None:
+        raise r.refuse("windows without extent, or that do not fit the maps")
+    high, wide = (MapAxis(shape[axis], result[axis], reads.spans[axis]) for axis in (1, 2))
+    return high, wide
 
 
 def four_dimensional(r: OperatorReader) -> None:
@@ -67,29 +70,38 @@ def four_dimensional(r: OperatorReader) -> None:
     r.require(holds=r.input(0).shape[0] == r.output().shape[0], why="batches of different size")
 
 
-def windowed_operator(r: OperatorReader, source: str, variant: str, high: MapAxis, parameters: Parameters) -> COperator:
-    """An operator with a window over operand 0; batches follow each other."""
+def windowed_operator(
+    r: OperatorReader, source: str, variant: str, axes: tuple[MapAxis, MapAxis], parameters: Parameters
+) -> COperator:
+    """An operator with windows along rows and columns of operand 0; batches follow each other."""
+    high, wide = axes
     batches = r.output().shape[0]
     whole = (high.extent, high.before, high.results)
     kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
     results = r.row_results()
     by_rows = batches == 1 and (r.row_operand(0).rows, results[0].rows) == (high.extent, high.results)
-    operand = r.row_operand(0, AxisWindow(high.span, high.stride, high.before) if by_rows else None)
+    operand = r.row_operand(0, high.window, wide.window)
     return COperator(r.index, r.op.kind, (operand,), results, (kernel,), by_rows=by_rows)
 
 
-def windowed_geometry(r: OperatorReader, high: MapAxis, wide: MapAxis, operand: int = 0) -> Parameters:
-    """Widths, channels, and how a window moves over the map that is `operand`."""
+def windowed_geometry(r: OperatorReader, axes: tuple[MapAxis, MapAxis]) -> Parameters:
+    """Widths, channels, and how a window moves over operand 0."""
+    high, wide = axes
     return {
         "in_width": wide.extent,
-        "in_channels": r.input(operand).shape[3],
+        "in_channels": r.input(0).shape[3],
         "out_width": wide.results,
         "kernel_height": high.reach,
         "kernel_width": wide.reach,
-        "stride_height": high.stride,
-        "stride_width": wide.stride,
+        "stride_height": high.span.mul,
+        "stride_width": wide.span.mul,
         "pad_left": wide.before,
     }
+
+
+def dilations(axes: tuple[MapAxis, MapAxis]) -> Parameters:
+    """How far the places of a window lie apart."""
+    return {"dilation_height": axes[0].span.step, "dilation_width": axes[1].span.step}
 
 
 def channel_multipliers(r: OperatorReader, axis: int, operand: int = 0) -> tuple[ConstTable, ConstTable]:
@@ -159,30 +171,30 @@ def convolution(r: OperatorReader) -> COperator:
     """CONV_2D, with groups where the weights have fewer channels than the map."""
     four_dimensional(r)
     weights, variant = _weights(r)
-    channels, height, width, depth = weights.shape
-    high, wide = windows_of(r, height, width, dilated=True)
+    channels, _, _, depth = weights.shape
     groups, rest = divmod(r.input(0).shape[3], depth)
     fits = groups > 0 and not rest and not channels % groups and r.output().shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
-    parameters = _convolved(r, weights, 0, variant, high, wide) | {"out_channels": channels, "groups": groups}
-    return windowed_operator(r, "conv_2d", variant, high, parameters)
+    axes = windows_of(r)
+    parameters = _convolved(r, weights, 0, variant, axes) | {"out_channels": channels, "groups": groups}
+    return windowed_operator(r, "conv_2d", variant, axes, parameters)
 
 
 def depthwise_convolution(r: OperatorReader) -> COperator:
     """DEPTHWISE_CONV_2D."""
     four_dimensional(r)
     weights, variant = _weights(r, short=False)
-    _, height, width, channels = weights.shape
-    high, wide = windows_of(r, height, width, dilated=True)
+    channels = weights.shape[3]
     factor, rest = divmod(channels, r.input(0).shape[3])
     fits = not rest and factor > 0 and r.output().shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
-    parameters = _convolved(r, weights, 3, variant, high, wide) | {"depth_multiplier": factor}
-    return windowed_operator(r, "depthwise_conv_2d", variant, high, parameters)
+    axes = windows_of(r)
+    parameters = _convolved(r, weights, 3, variant, axes) | {"depth_multiplier": factor}
+    return windowed_operator(r, "depthwise_conv_2d", variant, axes, parameters)
 
 
 def _convolved(
-    r: OperatorReader, weights: npt.NDArray[np.int8], axis: int, variant: str, high: MapAxis, wide: MapAxis
+    r: OperatorReader, weights: npt.NDArray[np.int8], axis: int, variant: str, axes: tuple[MapAxis, MapAxis]
 ) -> Parameters:
     """What both convolutions have; the channels of the result lie along `axis` of the weights."""
     multiplier, shift = channel_multipliers(r, axis)
@@ -192,9 +204,8 @@ def _convolved(
         "bias": folded_bias(r, weights.astype(np.int64).sum(others), variant),
         "multiplier": multiplier,
         "shift": shift,
-        **windowed_geometry(r, high, wide),
-        "dilation_height": high.dilation,
-        "dilation_width": wide.dilation,
+        **windowed_geometry(r, axes),
+        **dilations(axes),
         **_rescaling(r),
     }
 
@@ -222,13 +233,11 @@ def fully_connected(r: OperatorReader) -> COperator:
 
 
 def product_operator(r: OperatorReader, source: str, variant: str, lines: int, parameters: Parameters) -> COperator:
-    """A product of so many lines with a matrix, row by row where operand and result are matrices."""
-    rows, operand = r.row_results()[0].rows, r.row_operand(0)
-    by_rows = rows > 1 and operand.rows == rows and lines % rows == 0
-    if by_rows:
-        operand, lines = r.row_operand(0, AxisWindow()), lines // rows
-    kernel = CKernel(source, variant, {**parameters, "lines": lines})
-    return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
+    """A product of so many lines with a matrix, row by row where rows of the result are of one row each."""
+    window, results = r.row_window(0), r.row_results()
+    by_rows = window == AxisWindow()
+    kernel = CKernel(source, variant, {**parameters, "lines": lines // results[0].rows if by_rows else lines})
+    return COperator(r.index, r.op.kind, (r.row_operand(0, window),), results, (kernel,), by_rows=by_rows)
 
 
 def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
@@ -256,11 +265,11 @@ def pool(r: OperatorReader) -> COperator:
     r.require(
         holds=r.quantised(r.input(0)) == r.quantised(r.output()), why="a result of another scale than the operand"
     )
-    high, wide = windows_of(r, int(r.option("FilterHeight")), int(r.option("FilterWidth")), dilated=False)
+    axes = windows_of(r)
     low, most = r.output_range(r.activation())
-    parameters = {**windowed_geometry(r, high, wide), "least": low, "most": most}
+    parameters = {**windowed_geometry(r, axes), "least": low, "most": most}
     parameters["channels"] = parameters.pop("in_channels")
-    return windowed_operator(r, r.op.kind.lower(), variant, high, parameters)
+    return windowed_operator(r, r.op.kind.lower(), variant, axes, parameters)
 
 
 def transposed_convolution(r: OperatorReader) -> COperator:
@@ -273,15 +282,21 @@ def transposed_convolution(r: OperatorReader) -> COperator:
     channels, _, _, depth = weights.shape
     fits = source.shape[0] == result.shape[0] and source.shape[3] == depth and result.shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
-    padding = int(r.option("Padding"))
-    high, wide = (
-        MapAxis(result.shape[i], result.shape[i], weights.shape[i], int(r.option(f"Stride{axis}")), 1, padding)
-        for i, axis in ((1, "H"), (2, "W"))
-    )
-    parameters = _transposed_tables(r, weights, wide_sums=types[0] == "int16")
-    parameters |= windowed_geometry(r, high, wide, operand=2) | _transposed_ranges(r, types[2])
-    parameters |= {"out_channels": channels, "in_width": source.shape[2]}
-    whole = (source.shape[1], high.before, result.shape[1])
+    (high, above), (wide, left) = ((axis.span, axis.span.hi) for axis in map_axes(r, 2))
+    parameters: Parameters = {
+        **_transposed_tables(r, weights, wide_sums=types[0] == "int16"),
+        **_transposed_ranges(r, types[2]),
+        "in_width": source.shape[2],
+        "in_channels": depth,
+        "out_width": result.shape[2],
+        "out_channels": channels,
+        "kernel_height": weights.shape[1],
+        "kernel_width": weights.shape[2],
+        "stride_height": high.div,
+        "stride_width": wide.div,
+        "pad_left": left,
+    }
+    whole = (source.shape[1], above, result.shape[1])
     kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
     return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
 
