@@ -144,7 +144,7 @@ OPERATORS: dict[str, OpFacts] = {
         rows="gemm", any_values=True, time=Terms(177, 2.25, mac=0.568)),
     "BATCH_MATMUL": OpFacts(access=access.batch_product, reads=work.ANEW, rows="product", any_values=True),
     "REVERSE_V2": OpFacts(access=access.reversed_axes, operands=(1,)),
-    **dict.fromkeys(("ARG_MAX", "ARG_MIN"), OpFacts(access=access.chosen, operands=(1,))),
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN"), OpFacts(access=access.chosen, operands=(1,), rows="along channels")),
     "SVDF": OpFacts(reads=work.FILTERED),
     "GATHER_ND": OpFacts(reads=work.PICKED),
     "EMBEDDING_LOOKUP": OpFacts(access=access.embedding, reads=work.ANEW),

@@ -352,6 +352,16 @@ def _mean(d: Drawn, kind: str) -> Single:
     return Single(kind, (source, ints(*axes)), (result,), "ReducerOptions", {"KeepDims": keep})
 
 
+def _extreme(d: Drawn, kind: str) -> Single:
+    """ARG_MAX or ARG_MIN of numbers of which some are equal."""
+    shape = d.choice((d.shape(), d.shape()[1:], d.shape()[2:]))
+    axis = d.randrange(len(shape))
+    result = T("int32", (*shape[:axis], *shape[axis + 1 :]))
+    name = "ArgMaxOptions" if kind == "ARG_MAX" else "ArgMinOptions"
+    place = T("int32", (), [d.choice((axis, axis - len(shape)))])
+    return Single(kind, (d.tensor(shape), place), (result,), name, {"OutputType": 2})
+
+
 def _resize(d: Drawn, kind: str) -> Single:
     shape = d.shape()
     size = (d.randint(1, 20), d.randint(1, 20)) if d.random() < 0.6 else (shape[1] * 2, shape[2] * 2)
@@ -430,6 +440,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "SLICE": _strided_slice, "TRANSPOSE": _transpose, "MEAN": _mean, "SUM": _mean,
     "PACK": _joined, "UNPACK": _joined, "REVERSE_V2": _rearranged, "MIRROR_PAD": _rearranged, "GATHER": _rearranged,
     "BROADCAST_TO": _rearranged, "SPACE_TO_DEPTH": _rearranged, "DEPTH_TO_SPACE": _rearranged,
+    "ARG_MAX": _extreme, "ARG_MIN": _extreme,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
     "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }  # fmt: skip
@@ -439,7 +450,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
 FLOATS = frozenset((
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "ADD", "SUB", "MUL", "DIV",
     "MAXIMUM", "MINIMUM", "PRELU", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "MEAN",
-    "SUM",
+    "SUM", "ARG_MAX", "ARG_MIN",
 ))  # fmt: skip
 
 
@@ -449,7 +460,7 @@ def drawn_single(d: Drawn, kind: str) -> Single:
     if kind not in FLOATS or (d.random() < 0.7 and kind != "DIV"):
         return found
     rng = np.random.default_rng(d.getrandbits(32))
-    indices = 1 if kind in ("MEAN", "SUM") else len(found.sources)
+    indices = 1 if kind in ("MEAN", "SUM", "ARG_MAX", "ARG_MIN") else len(found.sources)
 
     def floated(t: T | None) -> T | None:
         if t is None:
@@ -458,7 +469,7 @@ def drawn_single(d: Drawn, kind: str) -> Single:
         return T("float32", t.shape, values, scales=())
 
     sources = (*map(floated, found.sources[:indices]), *found.sources[indices:])
-    results = tuple(T("float32", t.shape, scales=()) for t in found.results)
+    results = tuple(t if t.dtype == "int32" else T("float32", t.shape, scales=()) for t in found.results)
     return replace(found, sources=sources, results=results)
 
 

@@ -618,7 +618,7 @@ _REDUCING = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **_MOVING,
-    **dict.fromkeys(_REDUCING, _reduced),
+    **dict.fromkeys((*_REDUCING, "ARG_MAX", "ARG_MIN"), _reduced),
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _depthwise,
     **dict.fromkeys(("MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"), _pool),
@@ -636,4 +636,5 @@ STEERING = {
     "STRIDED_SLICE": {1, 2, 3}, "GATHER": {1}, "PAD": {1}, "PADV2": {1}, "MIRROR_PAD": {1}, "SPLIT": {0},
     "SPLIT_V": {1, 2}, "BROADCAST_TO": {1}, "TILE": {1}, "RESIZE_NEAREST_NEIGHBOR": {1}, "RESIZE_BILINEAR": {1},
     "MEAN": {1}, "SUM": {1}, "REDUCE_PROD": {1}, "REDUCE_MAX": {1}, "REDUCE_MIN": {1},
+    "ARG_MAX": {1}, "ARG_MIN": {1},
 }  # fmt: skip

@@ -20,7 +20,7 @@ from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.moving import moved, pad
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import lstm
-from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
+from modelplan.rewriting.standalone_c.resampling import extreme_places, reduction, resize_bilinear, resize_nearest
 from modelplan.rewriting.standalone_c.variables import assign_variable, nothing, read_variable, svdf
 from modelplan.rewriting.standalone_c.windowed import (
     convolution,
@@ -49,6 +49,7 @@ _ROWS = _by_kind({
     quantise: "QUANTIZE",
     dequantise: "DEQUANTIZE",
     reduction: "MEAN SUM",
+    extreme_places: "ARG_MAX ARG_MIN",
     resize_nearest: "RESIZE_NEAREST_NEIGHBOR",
     resize_bilinear: "RESIZE_BILINEAR",
     nothing: "VAR_HANDLE CALL_ONCE",

@@ -7,7 +7,15 @@ from math import prod
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, const_table
+from modelplan.rewriting.standalone_c.kernel_records import (
+    AxisWindow,
+    CKernel,
+    COperator,
+    Parameters,
+    const_table,
+    row_axis,
+    rows_of,
+)
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 
 
@@ -45,6 +53,28 @@ def reduction(r: OperatorReader) -> COperator:
     }
     kernel = CKernel("mean", variant, parameters)
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
+
+
+def extreme_places(r: OperatorReader) -> COperator:
+    """ARG_MAX and ARG_MIN: along an axis the place of the first of the largest or least elements, by rows before it."""
+    source, result = r.dtype(r.input(0)), r.dtype(r.output())
+    known = source in ("int8", "float32") and result == "int32"
+    r.require(holds=known, why=f"types {source} and {result}; there are kernels from int8 and float32 to int32")
+    outer, reduced, inner = reduced_block(r)
+    shape, kept = r.input(0).shape, r.output().shape
+    axis, rows = row_axis(kept), rows_of(kept)
+    by_rows = rows > 1 and axis == row_axis(shape) and rows == rows_of(shape) and outer % rows == 0
+    lines = outer // rows if by_rows else outer
+    parameters: Parameters = {
+        "lines": lines,
+        "reduced": reduced,
+        "inner": inner,
+        "least": int(r.op.kind == "ARG_MIN"),
+    }
+    variant = f"{source.removesuffix('32')}_to_int32"
+    kernel = CKernel("extreme_places", variant, parameters, whole=(rows, 0, rows) if by_rows else (1, 0, 1))
+    operand = r.row_operand(0, AxisWindow() if by_rows else None)
+    return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
 
 
 def _sizes(r: OperatorReader) -> tuple[tuple[int, int], tuple[int, int]]:

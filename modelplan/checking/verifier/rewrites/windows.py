@@ -237,7 +237,7 @@ def _stated_shape(op: Operation) -> list[int]:
 
 #: Pure functions of their operands whose rows are not followed: they must have the same operands in both files.
 _WHOLE = {
-    "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "GATHER_ND",
+    "REDUCE_ANY", "REDUCE_ALL", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "GATHER_ND",
     "BROADCAST_ARGS", "CUMSUM", "SHAPE", "RANK", "FILL", "CONV_3D", "CONV_3D_TRANSPOSE", "DYNAMIC_UPDATE_SLICE",
     "EMBEDDING_LOOKUP", "TOPK_V2", "ONE_HOT", "RANGE", "REVERSE_V2", "REVERSE_SEQUENCE", "SCATTER_ND", "SEGMENT_SUM",
     "SPARSE_TO_DENSE", "WHERE", "LOCAL_RESPONSE_NORMALIZATION", "MATRIX_DIAG", "MATRIX_SET_DIAG",
