@@ -19,12 +19,18 @@ from typing import Any
 import numpy as np
 from tflm_models import Op, S, T, build, ints
 
+from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.rewriting.standalone_c.expressions import EXPRESSIONS
 from modelplan.runtimes.tflm.runner import tflm_values
+
+SCHEMA_TYPES = {name: code for code, name in DTYPES.items()}
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 from standalone_c import SANITIZERS, CNetwork
 
 _BATCH = 500
+#: Expressions of one operand.
+_OF_ONE = {kind for kind, found in EXPRESSIONS.items() if not any("y" in e.text for e in found)}
 
 
 @dataclass(frozen=True)
@@ -171,6 +177,8 @@ def _unary(d: Drawn, kind: str) -> Single:
     wide = ("LOGISTIC", "TANH", "RELU", "LEAKY_RELU", "SOFTMAX")
     dtype = d.choice(("int8", "int16")) if kind in wide else "int8"
     source = d.tensor(d.shape(), dtype=dtype)
+    if kind == "RSQRT":
+        source = replace(source, zero=-128)  # TFLM ends at a number below 0
     result = d.tensor(source.shape, dtype=dtype)
     fixed = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0), "SOFTMAX": (1 / 256, -128)}
     if dtype == "int16" and kind in fixed:
@@ -190,6 +198,45 @@ def _unary(d: Drawn, kind: str) -> Single:
     if kind == "LEAKY_RELU":
         return Single(kind, (source,), (result,), "LeakyReluOptions", {"Alpha": d.choice((0.1, 0.3, 1.5, 0.01))})
     return Single(kind, (source,), (result,))
+
+
+def _expressed(d: Drawn, kind: str) -> Single:
+    """An operator that is one expression of C, of operands of one type, some of them repeated or constant."""
+    if kind in ("ABS", "RSQRT", "ELU") and d.random() < 0.5:
+        return _unary(d, kind)
+    count = 3 if kind == "SELECT_V2" else 1 if kind in _OF_ONE else 2
+    dtype = d.choice([t for e in EXPRESSIONS[kind] for t in e.types.split()]).replace("float", "float32")
+    found = d.choice([e for e in EXPRESSIONS[kind] if dtype.replace("float32", "float") in e.types.split()])
+    result = found.result or dtype
+    if kind == "CAST":
+        result = d.choice(("float32", "int32", *(("int8", "int16") if dtype not in ("float32", "int32") else ())))
+    shape = d.choice((d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20)), (d.randint(1, 30),)))
+    shapes = [shape] * count
+    if count > 1 and kind != "ADD_N" and d.random() < 0.5:
+        shape = (1, *shape[1:]) if len(shape) == 4 else shape
+        shapes = [shape] * count
+        shapes[d.randrange(count)] = tuple(1 if d.random() < 0.5 else n for n in shape)
+    types = ["bool", dtype, dtype] if count == 3 else [dtype] * count
+    scale = float(np.float32(d.uniform(0.01, 0.9)))
+    sources = [replace(d.tensor(s), dtype=t, scales=(float(np.float32(scale * d.uniform(0.5, 1))),))
+               for s, t in zip(shapes, types, strict=True)]  # fmt: skip
+    sources = [replace(t, zero=0 if t.dtype != "int8" else t.zero) for t in sources]
+    size = float(np.float32((scale * 100) ** 2 / 128 * (256 if dtype == "int16" else 1)))
+    y = T(result, shape, scales=(size,), zero=d.zero() if result == "int8" else 0)
+    sources = [replace(t, scales=()) if t.dtype not in ("int8", "int16") else t for t in sources]
+    if not found.scaled and dtype == "int8":
+        sources = [replace(t, scales=sources[-1].scales, zero=sources[-1].zero) for t in sources]
+        y = replace(y, scales=sources[-1].scales, zero=sources[-1].zero)
+    divides = kind in ("FLOOR_DIV", "FLOOR_MOD")  # TFLM ends where it is by 0
+    if divides or (count > 1 and d.random() < 0.2):
+        at = 1 if divides else d.randrange(count)
+        values = np.random.default_rng(d.getrandbits(32)).integers(0, 2, shapes[at]) - divides * 1.75
+        sources[at] = replace(sources[at], values=values.astype(sources[at].dtype).tobytes())
+    table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "CAST": "CastOptions"}.get(kind, "")
+    codes = {"InDataType": SCHEMA_TYPES[dtype], "OutDataType": SCHEMA_TYPES[result]} if kind == "CAST" else {}
+    options = {"FusedActivationFunction": 0} if table and kind != "CAST" else codes
+    return Single(kind, tuple(sources), (replace(y, scales=() if result not in ("int8", "int16") else y.scales),),
+                  table, options)  # fmt: skip
 
 
 def _quantise(d: Drawn, kind: str) -> Single:
@@ -434,6 +481,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "AVERAGE_POOL_2D": _pool, "MAX_POOL_2D": _pool,
     "ADD": _binary, "SUB": _binary, "MUL": _binary, "MAXIMUM": _binary, "MINIMUM": _binary, "PRELU": _binary,
     "DIV": _binary,
+    **{kind: _expressed for kind in EXPRESSIONS if kind not in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")},
     "LOGISTIC": _unary, "TANH": _unary, "HARD_SWISH": _unary, "LEAKY_RELU": _unary, "RELU": _unary, "RELU6": _unary,
     "SOFTMAX": _unary, "QUANTIZE": _quantise, "DEQUANTIZE": _dequantise, "PAD": _pad, "PADV2": _pad,
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
@@ -456,7 +504,10 @@ FLOATS = frozenset((
 
 def drawn_single(d: Drawn, kind: str) -> Single:
     """An operator of a kind; some have floats instead of quantised numbers."""
-    found = DRAWS[kind](d, kind)
+    whole = kind in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM") and d.random() < 0.2  # of the operators on integers
+    found = _expressed(d, kind) if whole else DRAWS[kind](d, kind)
+    if whole:
+        return found
     if kind not in FLOATS or (d.random() < 0.7 and kind != "DIV"):
         return found
     rng = np.random.default_rng(d.getrandbits(32))
@@ -501,7 +552,12 @@ def feeds(singles: Sequence[Single], seed: int, runs: int = 3) -> list[list[byte
         fed = []
         for t in (t for single in singles for t in single.sources if t and t.values is None and not t.variable):
             if t.dtype == "float32":
-                fed.append((rng.standard_normal(t.shape) * 3).astype(np.float32).tobytes())
+                values = rng.standard_normal(t.shape) * 3
+                values = np.where(rng.random(t.shape) < 0.2, np.round(values * 2) / 2, values)  # some are halves
+                fed.append(values.astype(np.float32).tobytes())
+                continue
+            if t.dtype == "bool":
+                fed.append(rng.integers(0, 2, t.shape, np.uint8).tobytes())
                 continue
             limits = np.iinfo(t.dtype)
             span = (max(limits.min, -(2**30)), min(limits.max, 2**30))

@@ -7,6 +7,8 @@ from math import prod
 import numpy as np
 
 from modelplan.ops.access.rows import ALIKE
+from modelplan.rewriting.standalone_c.c_text import C_TYPES
+from modelplan.rewriting.standalone_c.expressions import expression_of
 from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier
 from modelplan.rewriting.standalone_c.function_tables import (
     function_table,
@@ -24,7 +26,7 @@ from modelplan.rewriting.standalone_c.kernel_records import (
     const_table,
     rows_of,
 )
-from modelplan.rewriting.standalone_c.moving import merged_loops
+from modelplan.rewriting.standalone_c.moving import Loop, merged_loops
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 
 
@@ -36,34 +38,78 @@ def view(r: OperatorReader) -> COperator:
 
 
 #: The kernels of two operands that are repeated along axes where they have one element.
-_BINARY = {
-    "ADD": "add", "SUB": "add", "MUL": "multiply", "MAXIMUM": "maximum", "MINIMUM": "minimum", "PRELU": "prelu",
-}  # fmt: skip
+_BINARY = {"ADD": "add", "SUB": "add", "MUL": "multiply", "PRELU": "prelu"}
 _AXES = ("row", "column", "channel")
+#: The kernels of expressions, by the number of operands.
+_EXPRESSED = ("each", "pairs", "triples")
+
+
+def expressed(r: OperatorReader) -> COperator | None:
+    """An operator that is one expression of the elements at the same place; None where it is none, for these types."""
+    data = r.op.inputs[-1:] if r.op.kind == "SELECT_V2" else r.op.inputs[:1]
+    dtype = r.dtype(r.tensor(data[0])).replace("float32", "float") if data and data[0] >= 0 else ""
+    expression = expression_of(r.op.kind, dtype)
+    if expression is None or not r.op.writes:
+        return None
+    result = r.dtype(r.output()).replace("float32", "float")
+    if r.op.kind == "CAST":
+        known = result in ("float", "int8", "int16", "int32")
+    else:
+        known = result == (expression.result or dtype)
+    count = len(r.op.inputs)
+    r.require(holds=known and count <= len(_EXPRESSED), why=f"{count} operands, of type {dtype} the first, to {result}")
+    if r.op.kind in ("ADD", "SUB", "MUL"):
+        r.require(holds=r.activation() == 0, why=f"a fused activation of {dtype}")
+    variant = f"{r.op.kind.lower()}_of_{dtype}" + (f"_to_{result}" if result != dtype else "")
+    if r.op.kind == "LEAKY_RELU":
+        return one_operand(r, "slope", variant, {"slope": float(r.option("Alpha")), "elements": row_elements(r)})
+    if count == 1:
+        return one_operand(r, "each", variant, {"elements": row_elements(r)})
+    if expression.scaled:
+        source = "scaled_pairs" if expression.result else "squared_difference"
+        return binary_operator(r, source, variant, _scaled_parameters(r))
+    return binary_operator(r, _EXPRESSED[count - 1], variant, {})
+
+
+def _scaled_parameters(r: OperatorReader) -> Parameters:
+    """Comparisons and squared differences of quantised numbers, whose operands are brought to one scale."""
+    (a, a_zero), (b, b_zero) = r.quantised(r.input(0)), r.quantised(r.input(1))
+    parameters: Parameters = {"a_zero": a_zero, "b_zero": b_zero}
+    factors, left = (a, b), 8
+    if r.op.kind == "SQUARED_DIFFERENCE":
+        twice, left = 2 * float(max(a, b)), 7 if r.variant() == "int8" else 0
+        (out, zero), factors = r.quantised(r.output()), (a / twice, b / twice)
+        multiplier, shift = quantized_multiplier(twice * twice / ((1 << 2 * left) * out))
+        parameters |= {"out_zero": zero, "multiplier": multiplier, "shift": shift}
+    for name, factor in zip("ab", factors, strict=True):
+        r.require(holds=0 < factor < 1, why=f"scales {a} and {b}, which TFLM's kernel does not take")
+        multiplier, shift = quantized_multiplier(factor)
+        parameters |= {f"{name}_multiplier": multiplier, f"{name}_shift": shift}
+    return {**parameters, "unit": 1 << left}
 
 
 def binary(r: OperatorReader) -> COperator:
-    """ADD, SUB, MUL, MAXIMUM, MINIMUM and PRELU of two maps; one with fewer elements is repeated along some axes."""
+    """ADD, SUB, MUL and PRELU of two maps; one with fewer elements is repeated along some axes."""
     variant = r.variant("int8") if r.op.kind == "PRELU" else r.variant("int8", "int16")
     return binary_operator(r, _BINARY[r.op.kind], variant, _binary_parameters(r))
 
 
 def binary_operator(r: OperatorReader, source: str, variant: str, more: Parameters) -> COperator:
-    """A kernel of two operands, of which one may be a constant."""
-    types = r.dtype(r.input(0)), r.dtype(r.input(1))
-    r.require(holds=types[0] == types[1], why=f"operands of types {', '.join(types)}")
+    """A kernel of two operands or three, of which some may be constants."""
+    types = [r.dtype(r.input(i)) for i in range(len(r.op.inputs))]
+    alike = {*types} if types[0] != "bool" else {*types[1:]}  # what SELECT_V2 chooses by is another type
+    r.require(holds=len(alike) == 1, why=f"operands of types {', '.join(types)}")
     loops = broadcast_loops(r)
-    rows, width, channels = (count for count, _, _ in loops)
+    rows, width, channels = (count for count, *_ in loops)
     parameters: Parameters = {"width": width, "channels": channels, **more}
     sources: list[int | ConstTable] = []
-    ctype = "float" if variant == "float" else f"{variant}_t"
     operands: list[RowOperand] = []
     by_rows = True
-    for position, name in enumerate("ab"):
+    for position, name in zip(range(len(types)), "abc", strict=False):
         parameters |= {f"{name}_{axis}": loop[1 + position] for axis, loop in zip(_AXES, loops, strict=True)}
         if r.is_constant(position):
             by_rows = by_rows and r.row_span(position) == ALIKE
-            sources.append(const_table("constant", ctype, r.constant(position)))
+            sources.append(const_table("constant", C_TYPES[types[position]], r.constant(position)))
         else:
             sources.append(len(operands))
             operands.append(r.row_operand(position, r.row_window(position)))
@@ -91,8 +137,6 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
     if r.op.kind in ("ADD", "SUB"):
         return _sum_parameters(r)
     scales = [r.quantised(t) for t in (r.input(0), r.input(1), r.output())]
-    if r.op.kind in ("MAXIMUM", "MINIMUM"):
-        return {}
     (a, a_zero), (b, b_zero), (out, out_zero) = scales
     multiplier, shift = quantized_multiplier(a * b / out)
     if r.op.kind == "PRELU":
@@ -112,20 +156,20 @@ def rows_columns(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return rows, whole // max(rows * channels, 1), channels
 
 
-def broadcast_loops(r: OperatorReader) -> list[tuple[int, int, int]]:
+def broadcast_loops(r: OperatorReader) -> list[Loop]:
     """Three loops over the elements of the result: their counts, and the elements from one to the next in each operand.
 
     The first is that over the rows, where there are several.
     """
     result = r.output().shape
-    strides = [_repeated_strides(r, position) for position in (0, 1)]
+    strides = [_repeated_strides(r, position) for position in range(len(r.op.inputs))]
     by_rows = rows_of(result) > 1
     axes = [axis for axis in zip(result, *strides, strict=True) if axis[0] != 1]
     loops = merged_loops(axes, int(by_rows))
     r.require(holds=len(loops) <= 3, why=f"operands that are repeated along every other axis of {list(result)}")
     first = loops[:1] if by_rows else []
     rest = loops[len(first) :]
-    return [*first, *[(1, 0, 0)] * (3 - len(loops)), *rest]
+    return [*first, *[(1, *[0] * len(strides))] * (3 - len(loops)), *rest]
 
 
 def _repeated_strides(r: OperatorReader, position: int) -> list[int]:

@@ -8,13 +8,10 @@ import numpy as np
 
 from modelplan.rewriting.standalone_c.elementwise import (
     binary_operator,
-    one_operand,
-    row_elements,
     rows_columns,
     softmax_operator,
 )
 from modelplan.rewriting.standalone_c.fixed_point import ACTIVATIONS
-from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, const_table
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.resampling import reduced_block
@@ -28,7 +25,7 @@ from modelplan.rewriting.standalone_c.windowed import (
 )
 
 _MOST = float(np.finfo(np.float32).max)
-_OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "MAXIMUM": 4, "MINIMUM": 5, "PRELU": 6}
+_OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "PRELU": 4}
 
 
 def _limits(activation: int) -> Parameters:
@@ -92,18 +89,10 @@ def float_pool(r: OperatorReader) -> COperator:
 
 
 def float_binary(r: OperatorReader) -> COperator:
-    """Sums, differences, products, quotients and extremes of two maps, and PRELU."""
+    """Sums, differences, products and quotients of two maps, and PRELU."""
     activation = r.activation() if r.op.kind in ("ADD", "SUB", "MUL", "DIV") else 0
     parameters: Parameters = {"operation": _OPERATIONS[r.op.kind], **_limits(activation)}
     return binary_operator(r, "float_binary", "float", parameters)
-
-
-def float_unary(r: OperatorReader) -> COperator:
-    """Functions of one number."""
-    slope = float(r.option("Alpha")) if r.op.kind == "LEAKY_RELU" else 1.0
-    limits = _limits({"RELU": 1, "RELU6": 3}.get(r.op.kind, 0))
-    parameters: Parameters = {"operation": UNARY[r.op.kind].operation, "slope": slope, **limits}
-    return one_operand(r, "float_unary", "float", parameters | {"elements": row_elements(r)})
 
 
 def float_softmax(r: OperatorReader) -> COperator:

@@ -283,27 +283,100 @@ def _hard_swish(r: OperatorReader) -> Function:
     return value
 
 
+def _magnitude(r: OperatorReader) -> Function:
+    (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+    multiplier, shift = quantized_multiplier(float(np.float32(source) / np.float32(result)))
+    if source == result:
+        return lambda x: _clamped(abs(x - zero) + out_zero, "int8")
+    return lambda x: _clamped(scaled(abs(x - zero), multiplier, shift) + out_zero, "int8")
+
+
+def _inverse_root(r: OperatorReader) -> Function:
+    """RSQRT; TFLM ends where a number stands for one below 0, whose value here is that of 0."""
+    (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+    root = np.sqrt(np.float32(source)) * np.float32(result)
+    multiplier, shift = quantized_multiplier(1.0 / float(root))
+
+    def value(x: int) -> int:
+        if x <= zero:
+            return 127
+        root, exponent = _inverse_root_of(x - zero)
+        return _clamped(scaled(scaled(1, root, exponent + 20), multiplier, shift - 20) + out_zero, "int8")
+
+    return value
+
+
+def _inverse_root_of(value: int) -> tuple[int, int]:
+    """1 / sqrt of a whole number as multiplier * 2 ** (shift - 31): five steps of Newton's with 3 integer bits."""
+    if value <= 1:
+        return _MOST, 0
+    shift, pairs = 11, (32 - value.bit_length() - 1) // 2 - 1
+    shift, value = shift - pairs, value << 2 * pairs
+    half, x = shifted_down(value >> 1, 1), 1 << 28
+    for _ in range(5):
+        cube = shifted_up(high_product(high_product(x, x), x), 6)
+        x = shifted_up(high_product((1 << 28) + (1 << 27), x) - high_product(half, cube), 3)
+    x = high_product(x, 1518500250)
+    return (x << -shift, 0) if shift < 0 else (x, -shift)
+
+
+def _elu(r: OperatorReader) -> Function:
+    """ELU, in float32 as TFLM computes its table."""
+    (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+    f32 = np.float32
+
+    def value(x: int) -> int:
+        y = f32(source) * f32(x - zero)
+        y = f32(math.exp(float(y))) - f32(1) if y < 0 else y
+        return _clamped(int(_away_from_zero(y * (f32(1) / f32(result))) + f32(out_zero)), "int8")
+
+    return value
+
+
 class UnaryFunction(NamedTuple):
-    """A function of one number: how its values of 8 bits are made, and its number in `float_unary.c`."""
+    """A function of one number: how its values of 8 bits are made, None where TFLM has none, and of a float x in C."""
 
-    quantised: Callable[[OperatorReader], Function]
-    operation: int
+    quantised: Callable[[OperatorReader], Function] | None
+    text: str
 
 
+_LOGISTIC = "x > 16.619047164916992188f ? 1.0f : x < -9.0f ? expf(x) : 1.0f / (1.0f + expf(-x))"
+#: x * relu6(x + 3) / 6
+_HARD_SWISH = "x * (x + 3.0f < 0.0f ? 0.0f : x + 3.0f > 6.0f ? 6.0f : x + 3.0f) / 6.0f"
+#: Halves to even numbers.
+_ROUNDED = (
+    "x - floorf(x) < 0.5f || (x - floorf(x) == 0.5f && fmodf(floorf(x), 2.0f) == 0.0f) ? floorf(x) : floorf(x) + 1.0f"
+)
 #: The operators that are a function of each element.
 UNARY = {
-    "LOGISTIC": UnaryFunction(_sigmoid, 0),
-    "TANH": UnaryFunction(_sigmoid, 1),
-    "HARD_SWISH": UnaryFunction(_hard_swish, 2),
-    "LEAKY_RELU": UnaryFunction(_slopes, 3),
-    "RELU": UnaryFunction(_slopes, 3),
-    "RELU6": UnaryFunction(_relu6, 3),
+    "LOGISTIC": UnaryFunction(_sigmoid, _LOGISTIC),
+    "TANH": UnaryFunction(_sigmoid, "tanhf(x)"),
+    "HARD_SWISH": UnaryFunction(_hard_swish, _HARD_SWISH),
+    "LEAKY_RELU": UnaryFunction(_slopes, "x > 0.0f ? x : x * p->slope"),
+    "RELU": UnaryFunction(_slopes, "x < 0.0f ? 0.0f : x"),
+    "RELU6": UnaryFunction(_relu6, "x > 6.0f ? 6.0f : x < 0.0f ? 0.0f : x"),
+    "ELU": UnaryFunction(_elu, "x < 0.0f ? expm1f(x) : x"),
+    "ABS": UnaryFunction(_magnitude, "fabsf(x)"),
+    "RSQRT": UnaryFunction(_inverse_root, "1.0f / sqrtf(x)"),
+    "NEG": UnaryFunction(None, "-x"),
+    "EXP": UnaryFunction(None, "expf(x)"),
+    "LOG": UnaryFunction(None, "logf(x)"),
+    "SQRT": UnaryFunction(None, "sqrtf(x)"),
+    "SQUARE": UnaryFunction(None, "x * x"),
+    "SIN": UnaryFunction(None, "sinf(x)"),
+    "COS": UnaryFunction(None, "cosf(x)"),
+    "FLOOR": UnaryFunction(None, "floorf(x)"),
+    "CEIL": UnaryFunction(None, "ceilf(x)"),
+    "ROUND": UnaryFunction(None, _ROUNDED),
 }
 
 
 def function_table(r: OperatorReader) -> ConstTable:
     """The values of an operator for all 256 numbers that an element of operand 0 can be, from the least on."""
     low, high = LIMITS[r.dtype(r.input(0))]
-    function = _rescaling(r) if r.op.kind == "QUANTIZE" else UNARY[r.op.kind].quantised(r)
+    build = _rescaling if r.op.kind == "QUANTIZE" else UNARY[r.op.kind].quantised
+    if build is None:
+        raise r.refuse(f"type {r.dtype(r.input(0))}; there is a kernel for float32")
+    function = build(r)
     dtype = r.dtype(r.output())
     return const_table("function", f"{dtype}_t", [function(x) for x in range(low, high + 1)])

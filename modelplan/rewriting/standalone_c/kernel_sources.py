@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from modelplan.rewriting.standalone_c.expressions import expression_of
+
 _FOLDER = Path(__file__).with_name("kernels")
 _USES = re.compile(r"\A/\* uses: (.*) \*/\n")
 _PART = re.compile(r'^#include "(\w+\.part)"\n', re.MULTILINE)
@@ -32,7 +34,7 @@ _ESP_PRODUCTS = {
         "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
     },
 }  # fmt: skip
-_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32}
+_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 def _words(variant: str) -> dict[str, str]:
@@ -44,6 +46,10 @@ def _words(variant: str) -> dict[str, str]:
         return _ESP_PRODUCTS[variant]
     if variant in _LIBRARY_FUNCTIONS:
         return {"FUNCTION": _LIBRARY_FUNCTIONS[variant]}
+    kind, computes, types = variant.partition("_of_")
+    if computes and (expression := expression_of(kind.upper(), types.partition("_to_")[0])):
+        words = _words(types)
+        return {**words, "EXPRESSION": _with_words(expression.text, words)}
     whole, _, out = variant.partition("_to_")
     element = whole.removesuffix("_short")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
@@ -57,8 +63,8 @@ def _words(variant: str) -> dict[str, str]:
 
 
 def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:
-    if dtype == "float":
-        return {name: "float"}
+    if dtype in ("float", "bool"):
+        return {name: "float" if dtype == "float" else "uint8_t"}
     limits = {f"{macro}_{end}": f"{dtype.upper()}_{end}" for end in ("MIN", "MAX")}
     return {name: f"{dtype}_t", f"{macro}_BITS": str(_INTEGERS[dtype]), **limits}
 
@@ -73,12 +79,16 @@ def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
     text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), (_FOLDER / f"{source}.c").read_text())
     words = _words(variant)
-    text = re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
+    text = _with_words(text, words)
     uses: tuple[str, ...] = ()
     if match := _USES.match(text):
         uses = tuple(match[1].split(", "))
         text = text[match.end() :]
     return _aligned(re.sub(r";  +/\*", "; /*", text.replace("VARIANT", variant))), uses
+
+
+def _with_words(text: str, words: dict[str, str]) -> str:
+    return re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
 
 
 def _aligned(text: str) -> str:

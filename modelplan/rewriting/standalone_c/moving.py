@@ -39,8 +39,8 @@ _BY_ROWS = frozenset({
 #: Blocks of evenly spaced elements of which an operator may consist.
 _MOST_MOVES = 64
 Array = npt.NDArray[Any]
-#: How many elements, and the elements from one to the next in operand and result.
-Loop = tuple[int, int, int]
+#: How many elements, and the elements from one to the next on each side: in operand and result, or in all operands.
+Loop = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,15 @@ class _Move:
 
 
 def merged_loops(axes: Sequence[Loop], keep: int) -> list[Loop]:
-    """Loops over axes, as (count, steps on both sides): those that go on as one are one, but for the first `keep`."""
+    """Loops over axes, as (count, steps on all sides): those that go on as one are one, but for the first `keep`."""
     loops = list(axes[:keep])
-    for count, step, jump in axes[keep:]:
+    for count, *steps in axes[keep:]:
         if count == 1:
             continue
-        if len(loops) > keep and loops[-1][1:] == (step * count, jump * count):
-            loops[-1] = (loops[-1][0] * count, step, jump)
+        if len(loops) > keep and loops[-1][1:] == tuple(step * count for step in steps):
+            loops[-1] = (loops[-1][0] * count, *steps)
         else:
-            loops.append((count, step, jump))
+            loops.append((count, *steps))
     return loops
 
 

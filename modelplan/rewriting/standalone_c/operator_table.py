@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from modelplan.ops.op_facts import TFLITE_RESHAPES
-from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, quantise, softmax, unary, view
+from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, expressed, quantise, softmax, unary, view
+from modelplan.rewriting.standalone_c.expressions import EXPRESSIONS
 from modelplan.rewriting.standalone_c.floating import (
     float_binary,
     float_convolution,
@@ -13,7 +14,6 @@ from modelplan.rewriting.standalone_c.floating import (
     float_pool,
     float_product,
     float_softmax,
-    float_unary,
 )
 from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import COperator
@@ -44,7 +44,7 @@ _ROWS = _by_kind({
     fully_connected: "FULLY_CONNECTED",
     transposed_convolution: "TRANSPOSE_CONV",
     pool: "AVERAGE_POOL_2D MAX_POOL_2D",
-    binary: "ADD SUB MUL MAXIMUM MINIMUM PRELU",
+    binary: "ADD SUB MUL PRELU",
     unary: " ".join(UNARY),
     quantise: "QUANTIZE",
     dequantise: "DEQUANTIZE",
@@ -68,21 +68,25 @@ _FLOAT_ROWS = _by_kind({
     float_convolution: "CONV_2D DEPTHWISE_CONV_2D",
     float_product: "FULLY_CONNECTED",
     float_pool: "AVERAGE_POOL_2D MAX_POOL_2D",
-    float_binary: "ADD SUB MUL DIV MAXIMUM MINIMUM PRELU",
-    float_unary: " ".join(UNARY),
+    float_binary: "ADD SUB MUL DIV PRELU",
     float_softmax: "SOFTMAX",
     float_mean: "MEAN SUM",
 })  # fmt: skip
 #: The kinds of operators that can become C.
-C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS))
+C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS, *EXPRESSIONS))
 
 
 def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
     """Operator `index` of a subgraph as calls of kernels."""
     reader = OperatorReader(model, index, subgraph)
+    if reader.op.kind in EXPRESSIONS and (found := expressed(reader)):
+        return found
     floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32" and reader.has(0)
     floats = floats and reader.dtype(reader.input(0)) == "float32"
     rows = _FLOAT_ROWS if floats and reader.op.kind in _FLOAT_ROWS else _ROWS
+    if reader.op.kind in EXPRESSIONS and reader.op.kind not in rows:
+        types = ", ".join(e.types for e in EXPRESSIONS[reader.op.kind])
+        raise reader.refuse(f"type {reader.dtype(reader.input(0))}; there are kernels for {types}")
     if reader.op.kind not in rows:
         raise reader.refuse(f"there is no kernel for this kind of operator; there are {', '.join(sorted(C_KINDS))}")
     return rows[reader.op.kind](reader)

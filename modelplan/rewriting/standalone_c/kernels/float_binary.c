@@ -1,7 +1,7 @@
-/* Sums, differences, products, quotients, extremes of two numbers, or negative numbers times a slope. */
+/* Sums, differences, products, quotients of two numbers, or negative numbers times a slope. */
 struct float_binary_VARIANT_params {
 #include "pair_fields.part"
-    int32_t operation; /* 0 a + b, 1 a - b, 2 a * b, 3 a / b, 4 the larger, 5 the smaller, 6 a or a * b */
+    int32_t operation; /* 0 a + b, 1 a - b, 2 a * b, 3 a / b, 4 a or a * b */
     float least;
     float most;
 };
@@ -17,10 +17,6 @@ static float float_binary_VARIANT_of(int32_t operation, float a, float b)
         return a * b;
     case 3:
         return a / b;
-    case 4:
-        return a > b ? a : b;
-    case 5:
-        return a < b ? a : b;
     default:
         return a >= 0.0f ? a : a * b;
     }
