@@ -396,7 +396,56 @@ def _mean(d: Drawn, kind: str) -> Single:
     extents = [1 if axis in reduced else n for axis, n in enumerate(shape) if keep or axis not in reduced]
     size = source.quantisation[0][0] * (prod(shape[a] for a in reduced) / 2 if kind == "SUM" else 1)
     result = replace(d.tensor(extents), scales=(float(np.float32(size * d.uniform(0.3, 2))),))
+    if kind.startswith("REDUCE"):
+        result = replace(source, shape=tuple(extents))
     return Single(kind, (source, ints(*axes)), (result,), "ReducerOptions", {"KeepDims": keep})
+
+
+def _running_sum(d: Drawn, kind: str) -> Single:
+    source = d.tensor(d.choice((d.shape(), (d.randint(1, 30),))))
+    size = source.quantisation[0][0] * d.uniform(0.3, 3)
+    options = {"Exclusive": d.random() < 0.5, "Reverse": d.random() < 0.5}
+    axis = ints(d.randrange(len(source.shape)))
+    result = replace(d.tensor(source.shape), scales=(float(np.float32(size)),))
+    return Single(kind, (source, axis), (result,), "CumsumOptions", options)
+
+
+def _of_lines(d: Drawn, kind: str) -> Single:
+    """An operator along the last axis."""
+    source = d.tensor(d.choice((d.shape(), (d.randint(1, 5), d.randint(1, 20)))))
+    if kind == "LOG_SOFTMAX":
+        source = T("float32", source.shape, scales=())
+        return Single(kind, (source,), (source,), "LogSoftmaxOptions")
+    result = replace(source, scales=(1 / 128,), zero=0)
+    return Single(kind, (source,), (result,), "L2NormOptions", {"FusedActivationFunction": 0})
+
+
+def _matrices(d: Drawn, kind: str) -> Single:
+    dtype = d.choice(("int8", "int8", "int16"))
+    batches = d.choice(((), (d.randint(1, 3),), (d.randint(1, 3), d.randint(1, 3))))
+    rows, depth, columns = (d.randint(1, 9) for _ in range(3))
+    turned = d.random() < 0.4, d.random() < 0.4
+    a = (*batches, depth, rows) if turned[0] else (*batches, rows, depth)
+    b = (*batches, columns, depth) if turned[1] else (*batches, depth, columns)
+    if len(batches) == 1 and d.random() < 0.3:
+        a = (1, *a[1:])
+    first, second = d.tensor(a, dtype=dtype), d.tensor(b, dtype=dtype)
+    result = result_of_sums(d, first, second.quantisation[0], depth, (*batches, rows, columns))
+    if d.random() < 0.3:
+        second = d.constant(second)
+    options = {"AdjX": turned[0], "AdjY": turned[1]}
+    return Single(kind, (first, second), (result,), "BatchMatMulOptions", options)
+
+
+def _batched(d: Drawn, kind: str) -> Single:
+    """SPACE_TO_BATCH_ND or BATCH_TO_SPACE_ND."""
+    n, h, w, c = d.shape(1, 4)
+    block = (d.randint(1, 3), d.randint(1, 3))
+    whole, parts = (n, h * block[0], w * block[1], c), (n * block[0] * block[1], h, w, c)
+    source = d.tensor(whole if kind == "SPACE_TO_BATCH_ND" else parts)
+    result = replace(source, shape=parts if kind == "SPACE_TO_BATCH_ND" else whole)
+    name = "SpaceToBatchNDOptions" if kind == "SPACE_TO_BATCH_ND" else "BatchToSpaceNDOptions"
+    return Single(kind, (source, ints(*block), T("int32", (2, 2), [0, 0, 0, 0])), (result,), name)
 
 
 def _extreme(d: Drawn, kind: str) -> Single:
@@ -489,16 +538,22 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "PACK": _joined, "UNPACK": _joined, "REVERSE_V2": _rearranged, "MIRROR_PAD": _rearranged, "GATHER": _rearranged,
     "BROADCAST_TO": _rearranged, "SPACE_TO_DEPTH": _rearranged, "DEPTH_TO_SPACE": _rearranged,
     "ARG_MAX": _extreme, "ARG_MIN": _extreme,
+    "REDUCE_MAX": _mean, "REDUCE_MIN": _mean, "CUMSUM": _running_sum, "L2_NORMALIZATION": _of_lines,
+    "LOG_SOFTMAX": _of_lines, "BATCH_MATMUL": _matrices, "SPACE_TO_BATCH_ND": _batched, "BATCH_TO_SPACE_ND": _batched,
+    "L2_POOL_2D": _pool,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
     "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }  # fmt: skip
 
 
+#: Kinds whose last operand says which axes or extents.
+_STEERED = ("MEAN", "SUM", "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN", "CUMSUM", "RESIZE_BILINEAR")
 #: Kinds that are drawn as operators on floats too.
 FLOATS = frozenset((
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "ADD", "SUB", "MUL", "DIV",
     "MAXIMUM", "MINIMUM", "PRELU", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "MEAN",
-    "SUM", "ARG_MAX", "ARG_MIN",
+    "SUM", "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN", "CUMSUM", "L2_NORMALIZATION", "BATCH_MATMUL", "L2_POOL_2D",
+    "RESIZE_BILINEAR",
 ))  # fmt: skip
 
 
@@ -508,10 +563,10 @@ def drawn_single(d: Drawn, kind: str) -> Single:
     found = _expressed(d, kind) if whole else DRAWS[kind](d, kind)
     if whole:
         return found
-    if kind not in FLOATS or (d.random() < 0.7 and kind != "DIV"):
+    if kind not in FLOATS or (d.random() < 0.7 and kind not in ("DIV", "L2_POOL_2D")):
         return found
     rng = np.random.default_rng(d.getrandbits(32))
-    indices = 1 if kind in ("MEAN", "SUM", "ARG_MAX", "ARG_MIN") else len(found.sources)
+    indices = sum(t is not None and t.dtype != "int32" for t in found.sources) if kind in _STEERED else len(found.sources)
 
     def floated(t: T | None) -> T | None:
         if t is None:

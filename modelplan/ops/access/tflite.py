@@ -264,7 +264,23 @@ def space_to_batch(node: ShapedOp) -> AccessMap | None:
     spans += [same(count + 1 + axis) for axis in range(count, len(shape) - 1)]
     if prod(view) != prod(result):
         return None
-    return AccessMap((Reads(0, shape, view, tuple(spans), exact=False),))
+    if any(pads):
+        return AccessMap((Reads(0, shape, view, tuple(spans), exact=False),))
+    parts, axes = _in_blocks(shape, blocks, count)
+    return AccessMap((Reads(0, parts, view, tuple(map(same, axes))),), moves=True)
+
+
+def _in_blocks(shape: Shape, blocks: Sequence[int], batch: int) -> tuple[Shape, list[int]]:
+    """A map as batches, for each axis with blocks its blocks and the places in one, and what is behind these axes.
+
+    Beside it for each of these axes its place where the places in blocks come first, then the batches at `batch`.
+    """
+    parts, axes = [shape[0]], [batch]
+    for k, block in enumerate(blocks):
+        parts += [shape[1 + k] // block, block]
+        axes += [batch + 1 + k, k]
+    count = len(blocks)
+    return (*parts, *shape[1 + count :]), [*axes, *range(batch + 1 + count, batch + len(shape))]
 
 
 def batch_to_space(node: ShapedOp) -> AccessMap | None:
@@ -278,6 +294,9 @@ def batch_to_space(node: ShapedOp) -> AccessMap | None:
     if len(shape) != len(result) or len(shape) <= count or shape[0] != prod(blocks) * result[0]:
         return None
     view = (*blocks, result[0], *shape[1:])
+    if not any(crops):
+        parts, axes = _in_blocks(result, blocks, count)
+        return AccessMap((Reads(0, view, parts, tuple(same(axes.index(k)) for k in range(len(view)))),), moves=True)
     spans = [*(whole(block) for block in blocks), same(0)]
     spans += [Span(1 + k, crops[2 * k], crops[2 * k], div=blocks[k]) for k in range(count)]
     spans += [same(1 + axis) for axis in range(count, len(shape) - 1)]

@@ -162,7 +162,7 @@ def broadcast_loops(r: OperatorReader) -> list[Loop]:
     The first is that over the rows, where there are several.
     """
     result = r.output().shape
-    strides = [_repeated_strides(r, position) for position in range(len(r.op.inputs))]
+    strides = [repeated_strides(r, r.input(position).shape, result) for position in range(len(r.op.inputs))]
     by_rows = rows_of(result) > 1
     axes = [axis for axis in zip(result, *strides, strict=True) if axis[0] != 1]
     loops = merged_loops(axes, int(by_rows))
@@ -172,9 +172,8 @@ def broadcast_loops(r: OperatorReader) -> list[Loop]:
     return [*first, *[(1, *[0] * len(strides))] * (3 - len(loops)), *rest]
 
 
-def _repeated_strides(r: OperatorReader, position: int) -> list[int]:
-    """Elements between neighbours along each axis of the result; 0 where an operand has one element."""
-    shape, result = r.input(position).shape, r.output().shape
+def repeated_strides(r: OperatorReader, shape: tuple[int, ...], result: tuple[int, ...]) -> list[int]:
+    """Elements between neighbours along each axis of the result; 0 where an operand of this shape has one element."""
     full = (1,) * (len(result) - len(shape)) + shape
     fits = len(full) == len(result) and all(n in (1, m) for n, m in zip(full, result, strict=True))
     r.require(holds=fits, why=f"an operand of shape {list(shape)} for a result of {list(result)}")
@@ -216,6 +215,23 @@ def softmax_operator(r: OperatorReader, source: str, variant: str, parameters: P
     operand = r.row_operand(0, r.row_window(0))
     kernel = CKernel(source, variant, parameters, whole=_all_rows(r))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=rows_of(shape) > 1)
+
+
+def normalised(r: OperatorReader) -> COperator:
+    """L2_NORMALIZATION along the last axis."""
+    variant = r.variant("int8", "float32")
+    _, columns, channels = rows_columns(r.input(0).shape)
+    parameters: Parameters = {"lines": columns, "channels": channels}
+    r.require(holds=r.activation() == 0, why="a fused activation, which TFLM's kernel does not take")
+    if variant == "float":
+        return softmax_operator(r, "float_normalised", variant, parameters)
+    return softmax_operator(r, "normalised", variant, {"in_zero": r.quantised(r.input(0))[1], **parameters})
+
+
+def log_softmax(r: OperatorReader) -> COperator:
+    """LOG_SOFTMAX of floats along the last axis."""
+    _, columns, channels = rows_columns(r.input(0).shape)
+    return softmax_operator(r, "log_softmax", r.variant("float32"), {"lines": columns, "channels": channels})
 
 
 def row_elements(r: OperatorReader) -> int:

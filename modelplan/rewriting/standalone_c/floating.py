@@ -79,12 +79,12 @@ def float_product(r: OperatorReader) -> COperator:
 
 
 def float_pool(r: OperatorReader) -> COperator:
-    """AVERAGE_POOL_2D and MAX_POOL_2D."""
+    """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
     four_dimensional(r)
     axes = windows_of(r)
     parameters = {**windowed_geometry(r, axes), **_limits(r.activation())}
     parameters["channels"] = parameters.pop("in_channels")
-    parameters["largest"] = int(r.op.kind == "MAX_POOL_2D")
+    parameters["takes"] = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D").index(r.op.kind)
     return windowed_operator(r, "float_pool", "float", axes, parameters)
 
 

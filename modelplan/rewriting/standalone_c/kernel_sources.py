@@ -63,8 +63,10 @@ def _words(variant: str) -> dict[str, str]:
 
 
 def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:
-    if dtype in ("float", "bool"):
-        return {name: "float" if dtype == "float" else "uint8_t"}
+    if dtype == "float":
+        return {name: "float", f"{macro}_MIN": "-FLT_MAX", f"{macro}_MAX": "FLT_MAX"}
+    if dtype == "bool":
+        return {name: "uint8_t"}
     limits = {f"{macro}_{end}": f"{dtype.upper()}_{end}" for end in ("MIN", "MAX")}
     return {name: f"{dtype}_t", f"{macro}_BITS": str(_INTEGERS[dtype]), **limits}
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from modelplan.ops.op_facts import TFLITE_RESHAPES
-from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, expressed, quantise, softmax, unary, view
+from modelplan.rewriting.standalone_c.elementwise import (
+    binary,
+    dequantise,
+    expressed,
+    log_softmax,
+    normalised,
+    quantise,
+    softmax,
+    unary,
+    view,
+)
 from modelplan.rewriting.standalone_c.expressions import EXPRESSIONS
 from modelplan.rewriting.standalone_c.floating import (
     float_binary,
@@ -17,10 +27,19 @@ from modelplan.rewriting.standalone_c.floating import (
 )
 from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import COperator
+from modelplan.rewriting.standalone_c.matrices import batch_product
 from modelplan.rewriting.standalone_c.moving import moved, pad
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import lstm
-from modelplan.rewriting.standalone_c.resampling import extreme_places, reduction, resize_bilinear, resize_nearest
+from modelplan.rewriting.standalone_c.resampling import (
+    extreme,
+    extreme_places,
+    float_bilinear,
+    reduction,
+    resize_bilinear,
+    resize_nearest,
+    running_sum,
+)
 from modelplan.rewriting.standalone_c.variables import assign_variable, nothing, read_variable, svdf
 from modelplan.rewriting.standalone_c.windowed import (
     convolution,
@@ -49,6 +68,11 @@ _ROWS = _by_kind({
     quantise: "QUANTIZE",
     dequantise: "DEQUANTIZE",
     reduction: "MEAN SUM",
+    extreme: "REDUCE_MAX REDUCE_MIN",
+    running_sum: "CUMSUM",
+    normalised: "L2_NORMALIZATION",
+    log_softmax: "LOG_SOFTMAX",
+    batch_product: "BATCH_MATMUL",
     extreme_places: "ARG_MAX ARG_MIN",
     resize_nearest: "RESIZE_NEAREST_NEIGHBOR",
     resize_bilinear: "RESIZE_BILINEAR",
@@ -59,7 +83,7 @@ _ROWS = _by_kind({
     lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     pad: "PAD PADV2",
     moved: """CONCATENATION PACK SPLIT SPLIT_V UNPACK SLICE STRIDED_SLICE TRANSPOSE REVERSE_V2 BROADCAST_TO
-              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD GATHER""",
+              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD GATHER SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND""",
     view: " ".join(TFLITE_RESHAPES),
     softmax: "SOFTMAX",
 })  # fmt: skip
@@ -67,9 +91,10 @@ _ROWS = _by_kind({
 _FLOAT_ROWS = _by_kind({
     float_convolution: "CONV_2D DEPTHWISE_CONV_2D",
     float_product: "FULLY_CONNECTED",
-    float_pool: "AVERAGE_POOL_2D MAX_POOL_2D",
+    float_pool: "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
     float_binary: "ADD SUB MUL DIV PRELU",
     float_softmax: "SOFTMAX",
+    float_bilinear: "RESIZE_BILINEAR",
     float_mean: "MEAN SUM",
 })  # fmt: skip
 #: The kinds of operators that can become C.

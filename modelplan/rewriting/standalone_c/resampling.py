@@ -55,6 +55,38 @@ def reduction(r: OperatorReader) -> COperator:
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
 
 
+def extreme(r: OperatorReader) -> COperator:
+    """REDUCE_MAX and REDUCE_MIN over axes that are neighbours."""
+    variant = r.variant("int8", "float32")
+    outer, reduced, inner = reduced_block(r)
+    least = int(r.op.kind == "REDUCE_MIN")
+    parameters: Parameters = {"outer": outer, "reduced": reduced, "inner": inner, "least": least}
+    kernel = CKernel("extreme", variant, parameters)
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
+
+
+def running_sum(r: OperatorReader) -> COperator:
+    """CUMSUM along a constant axis."""
+    variant = r.variant("int8", "float32")
+    shape = r.input(0).shape
+    (axis,) = (int(n) % max(len(shape), 1) for n in r.constant(1).ravel())
+    parameters: Parameters = {
+        "outer": prod(shape[:axis]),
+        "depth": shape[axis],
+        "inner": prod(shape[axis + 1 :]),
+        "exclusive": int(r.option("Exclusive")),
+        "reverse": int(r.option("Reverse")),
+    }
+    if variant == "int8":
+        (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+        factor = 2 * float(source) / ((1 << 20) * float(result))
+        r.require(holds=0 < factor < 1, why=f"scales {source} and {result}, which TFLM's kernel does not take")
+        multiplier, shift = quantized_multiplier(factor)
+        parameters |= {"in_zero": zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
+    kernel = CKernel("float_running_sum" if variant == "float" else "running_sum", variant, parameters)
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
+
+
 def extreme_places(r: OperatorReader) -> COperator:
     """ARG_MAX and ARG_MIN: along an axis the place of the first of the largest or least elements, by rows before it."""
     source, result = r.dtype(r.input(0)), r.dtype(r.output())
@@ -127,6 +159,36 @@ def resize_bilinear(r: OperatorReader) -> COperator:
         "channels": r.input(0).shape[3],
     }
     return _resized(r, "resize_bilinear", variant, parameters)
+
+
+def float_bilinear(r: OperatorReader) -> COperator:
+    """RESIZE_BILINEAR of floats."""
+    (height, width), (rows, columns) = _sizes(r)
+    corners, half = bool(r.option("AlignCorners")), bool(r.option("HalfPixelCenters"))
+    parameters: Parameters = {
+        **_float_between("row", height, rows, corners=corners, half=half),
+        **_float_between("column", width, columns, corners=corners, half=half),
+        "in_width": width,
+        "out_width": columns,
+        "channels": r.input(0).shape[3],
+    }
+    return _resized(r, "float_bilinear", "float", parameters)
+
+
+def _float_between(name: str, extent: int, computed: int, *, corners: bool, half: bool) -> Parameters:
+    """The same in float32."""
+    aligned, f32 = corners and computed > 1, np.float32
+    scale = f32(extent - 1) / f32(computed - 1) if aligned else f32(extent) / f32(computed)
+    places = np.arange(computed, dtype=f32)
+    places = (places + f32(0.5)) * scale - f32(0.5) if half else places * scale
+    first = np.maximum(np.floor(places).astype(np.int64), 0)
+    return {
+        f"{name}_first": const_table(f"{name}_first", "int16_t", first),
+        f"{name}_second": const_table(
+            f"{name}_second", "int16_t", np.minimum(np.ceil(places).astype(np.int64), extent - 1)
+        ),
+        f"{name}_part": const_table(f"{name}_part", "float", places - first.astype(f32)),
+    }
 
 
 def _between(name: str, extent: int, computed: int, *, corners: bool, half: bool) -> Parameters:

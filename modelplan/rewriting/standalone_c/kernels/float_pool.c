@@ -1,8 +1,8 @@
 /* uses: window */
-/* Means of windows, or the largest of their numbers. */
+/* Means of windows, the largest of their numbers, or the root of the mean of their squares. */
 struct float_pool_VARIANT_params {
 #include "pool_fields.part"
-    int32_t largest; /* 1: the largest */
+    int32_t takes; /* 0 the mean, 1 the largest, 2 the root of the mean square */
     float least;
     float most;
 };
@@ -17,12 +17,12 @@ static void float_pool_VARIANT(const struct float_pool_VARIANT_params *p, const 
                 for (int32_t i = top + y0; i < top + y1; i++) {
                     const element_t *place = in + i * pitch + (left + x0) * p->channels + c;
                     for (int32_t j = x0; j < x1; j++) {
-                        sum += *place;
+                        sum += p->takes == 2 ? *place * *place : *place;
                         most = *place > most ? *place : most;
                         place += p->channels;
                     }
                 }
-                sum = p->largest != 0 ? most : sum / count;
+                sum = p->takes == 1 ? most : p->takes == 2 ? sqrtf(sum / count) : sum / count;
                 sum = sum < p->least ? p->least : sum;
                 *out = sum > p->most ? p->most : sum;
                 out++;
