@@ -23,12 +23,12 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.rewriting.standalone_c.expressions import EXPRESSIONS
 from modelplan.runtimes.tflm.runner import tflm_values
 
-SCHEMA_TYPES = {name: code for code, name in DTYPES.items()}
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 from standalone_c import SANITIZERS, CNetwork
 
 _BATCH = 500
+SCHEMA_TYPES = {name: code for code, name in DTYPES.items()}
 #: Expressions of one operand.
 _OF_ONE = {kind for kind, found in EXPRESSIONS.items() if not any("y" in e.text for e in found)}
 
@@ -42,6 +42,7 @@ class Single:
     results: tuple[T, ...]
     table: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    places: int = 0  # that whole numbers of 32 bits, which are fed, may name
 
 
 class Drawn(random.Random):
@@ -151,7 +152,7 @@ def _pool(d: Drawn, kind: str) -> Single:
 
 def _binary(d: Drawn, kind: str) -> Single:
     shape = d.choice((d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20)), (d.randint(1, 30),)))
-    dtype = "int8" if kind == "PRELU" else d.choice(("int8", "int8", "int16"))
+    dtype = "int8" if kind in ("PRELU", "DIV") else d.choice(("int8", "int8", "int16"))
     a, b = d.tensor(shape, dtype=dtype), d.tensor(shape, dtype=dtype)
     if d.random() < 0.5:
         shape = (1, *shape[1:]) if len(shape) == 4 else shape
@@ -163,18 +164,22 @@ def _binary(d: Drawn, kind: str) -> Single:
     else:
         result = d.tensor(shape, dtype=dtype)
         size = max(t.quantisation[0][0] for t in (a, b))
+        if kind == "DIV":
+            size = a.quantisation[0][0] / b.quantisation[0][0] / 5
         if kind in ("MUL", "PRELU"):
             size = a.quantisation[0][0] * b.quantisation[0][0] * (60 if dtype == "int8" else 16000)
         result = replace(result, scales=(float(np.float32(size * d.uniform(0.3, 3))),))
-    if kind == "PRELU" or d.random() < 0.3:
+    if kind in ("PRELU", "DIV") or d.random() < 0.3:
         b = d.constant(b)
+    if kind == "DIV":  # by 0 TFLM does anything
+        b = replace(b, zero=d.choice((-128, 127)), values=bytes(v if v not in (127, 128) else 3 for v in b.values))
     table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions"}.get(kind, "")
     options = {"FusedActivationFunction": d.randint(0, 3)} if table else {}
     return Single(kind, (a, b), (result,), table, options)
 
 
 def _unary(d: Drawn, kind: str) -> Single:
-    wide = ("LOGISTIC", "TANH", "RELU", "LEAKY_RELU", "SOFTMAX")
+    wide = ("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU", "SOFTMAX")
     dtype = d.choice(("int8", "int16")) if kind in wide else "int8"
     source = d.tensor(d.shape(), dtype=dtype)
     if kind == "RSQRT":
@@ -267,8 +272,6 @@ def _pad(d: Drawn, kind: str) -> Single:
     shape = d.choice((d.shape(), d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20))))
     dtype = d.choice(("int8", "int8", "int16", "float32"))
     pads = [(d.randint(0, 3), d.randint(0, 3)) if d.random() < 0.6 else (0, 0) for _ in shape]
-    if len(shape) == 4:
-        pads[0], shape = (0, 0), (1, *shape[1:])
     source = d.tensor(shape, dtype=dtype) if dtype != "float32" else T(dtype, shape, scales=())
     result = replace(source, shape=tuple(n + sum(p) for n, p in zip(shape, pads, strict=True)))
     paddings = T("int32", (len(shape), 2), [n for pair in pads for n in pair])
@@ -372,6 +375,8 @@ def _rearranged(d: Drawn, kind: str) -> Single:
         result = replace(source, shape=(n, h + sum(pads[0]), w + sum(pads[1]), c))
         paddings = T("int32", (4, 2), [0, 0, *pads[0], *pads[1], 0, 0])
         return Single(kind, (source, paddings), (result,), "MirrorPadOptions", {"Mode": mode})
+    if kind == "GATHER" and d.random() < 0.5:
+        return _picked(d, kind)
     if kind == "GATHER":
         axis = d.randrange(4)
         picks = [d.randrange(source.shape[axis]) for _ in range(d.randint(1, 5))]
@@ -386,6 +391,40 @@ def _rearranged(d: Drawn, kind: str) -> Single:
     name = "SpaceToDepthOptions" if kind == "SPACE_TO_DEPTH" else "DepthToSpaceOptions"
     first, second = (replace(source, shape=shape) for shape in pair)
     return Single(kind, (first,), (second,), name, {"BlockSize": block})
+
+
+def _picked(d: Drawn, kind: str) -> Single:
+    """An operator whose places are fed, or a constant that becomes a result."""
+    source = d.tensor(d.shape())
+    shape = source.shape
+    if d.random() < 0.4:
+        source = T("float32", shape, scales=())
+    if kind == "FILL":
+        value = replace(source, shape=(), values=[d.randint(-9, 9)] if d.random() < 0.5 else None)
+        return Single(kind, (ints(*shape), value), (source,), "FillOptions")
+    if kind == "SHAPE":
+        return Single(kind, (source,), (T("int32", (len(shape),)),), "ShapeOptions", {"OutType": 2})
+    if kind == "EMBEDDING_LOOKUP":
+        source = d.constant(source) if source.dtype == "int8" else source
+        names = T("int32", (d.randint(1, 6),))
+        result = replace(source, shape=(names.shape[0], *shape[1:]), values=None)
+        return Single(kind, (names, source), (result,), places=shape[0]) if source.dtype != "int8" else _picked(d, kind)
+    if kind == "GATHER_ND":
+        count, lines = d.randint(1, 4), d.randint(1, 5)
+        result = replace(source, shape=(lines, *shape[count:]))
+        return Single(kind, (source, T("int32", (lines, count))), (result,), "GatherNdOptions", {}, min(shape[:count]))
+    if kind == "DYNAMIC_UPDATE_SLICE":
+        part = replace(source, shape=tuple(d.randint(1, n) for n in shape))
+        starts = T("int32", (4,), None) if d.random() < 0.7 else ints(*(d.randint(-2, 9) for _ in shape))
+        return Single(kind, (source, part, starts), (source,), places=12)
+    axis, rank = d.randrange(4), d.randint(1, 2)
+    names = T("int32", tuple(d.randint(1, 4) for _ in range(rank)))
+    batches = 0
+    if d.random() < 0.3 and axis:
+        names, batches = replace(names, shape=(shape[0], *names.shape)), 1
+    result = replace(source, shape=(*shape[:axis], *names.shape[batches:], *shape[axis + 1 :]))
+    options = {"Axis": axis, "BatchDims": batches}
+    return Single(kind, (source, names), (result,), "GatherOptions", options, shape[axis])
 
 
 def _mean(d: Drawn, kind: str) -> Single:
@@ -540,7 +579,8 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "ARG_MAX": _extreme, "ARG_MIN": _extreme,
     "REDUCE_MAX": _mean, "REDUCE_MIN": _mean, "CUMSUM": _running_sum, "L2_NORMALIZATION": _of_lines,
     "LOG_SOFTMAX": _of_lines, "BATCH_MATMUL": _matrices, "SPACE_TO_BATCH_ND": _batched, "BATCH_TO_SPACE_ND": _batched,
-    "L2_POOL_2D": _pool,
+    "L2_POOL_2D": _pool, "GATHER_ND": _picked, "EMBEDDING_LOOKUP": _picked, "FILL": _picked, "SHAPE": _picked,
+    "DYNAMIC_UPDATE_SLICE": _picked,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
     "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }  # fmt: skip
@@ -553,7 +593,7 @@ FLOATS = frozenset((
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "ADD", "SUB", "MUL", "DIV",
     "MAXIMUM", "MINIMUM", "PRELU", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "MEAN",
     "SUM", "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN", "CUMSUM", "L2_NORMALIZATION", "BATCH_MATMUL", "L2_POOL_2D",
-    "RESIZE_BILINEAR",
+    "RESIZE_BILINEAR", "TRANSPOSE_CONV",
 ))  # fmt: skip
 
 
@@ -566,11 +606,13 @@ def drawn_single(d: Drawn, kind: str) -> Single:
     if kind not in FLOATS or (d.random() < 0.7 and kind not in ("DIV", "L2_POOL_2D")):
         return found
     rng = np.random.default_rng(d.getrandbits(32))
-    indices = sum(t is not None and t.dtype != "int32" for t in found.sources) if kind in _STEERED else len(found.sources)
+    indices = (
+        sum(t is not None and t.dtype != "int32" for t in found.sources) if kind in _STEERED else len(found.sources)
+    )
 
     def floated(t: T | None) -> T | None:
-        if t is None:
-            return None
+        if t is None or (kind == "TRANSPOSE_CONV" and t is found.sources[0]):
+            return t
         values = None if t.values is None else rng.standard_normal(t.shape).astype(np.float32).tobytes()
         return T("float32", t.shape, values, scales=())
 
@@ -605,7 +647,11 @@ def feeds(singles: Sequence[Single], seed: int, runs: int = 3) -> list[list[byte
     found = []
     for run in range(runs):
         fed = []
-        for t in (t for single in singles for t in single.sources if t and t.values is None and not t.variable):
+        sources = ((single, t) for single in singles for t in single.sources)
+        for single, t in ((s, t) for s, t in sources if t and t.values is None and not t.variable):
+            if single.places and t.dtype == "int32":
+                fed.append(rng.integers(0, single.places, t.shape, np.int32).tobytes())
+                continue
             if t.dtype == "float32":
                 values = rng.standard_normal(t.shape) * 3
                 values = np.where(rng.random(t.shape) < 0.2, np.round(values * 2) / 2, values)  # some are halves

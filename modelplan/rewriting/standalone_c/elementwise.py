@@ -9,7 +9,7 @@ import numpy as np
 from modelplan.ops.access.rows import ALIKE
 from modelplan.rewriting.standalone_c.c_text import C_TYPES
 from modelplan.rewriting.standalone_c.expressions import expression_of
-from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier
+from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier, rounded
 from modelplan.rewriting.standalone_c.function_tables import (
     function_table,
     sigmoid_parameters,
@@ -38,7 +38,7 @@ def view(r: OperatorReader) -> COperator:
 
 
 #: The kernels of two operands that are repeated along axes where they have one element.
-_BINARY = {"ADD": "add", "SUB": "add", "MUL": "multiply", "PRELU": "prelu"}
+_BINARY = {"ADD": "add", "SUB": "add", "MUL": "multiply", "DIV": "divide", "PRELU": "prelu"}
 _AXES = ("row", "column", "channel")
 #: The kernels of expressions, by the number of operands.
 _EXPRESSED = ("each", "pairs", "triples")
@@ -89,8 +89,8 @@ def _scaled_parameters(r: OperatorReader) -> Parameters:
 
 
 def binary(r: OperatorReader) -> COperator:
-    """ADD, SUB, MUL and PRELU of two maps; one with fewer elements is repeated along some axes."""
-    variant = r.variant("int8") if r.op.kind == "PRELU" else r.variant("int8", "int16")
+    """ADD, SUB, MUL, DIV and PRELU of two maps; one with fewer elements is repeated along some axes."""
+    variant = r.variant("int8") if r.op.kind in ("PRELU", "DIV") else r.variant("int8", "int16")
     return binary_operator(r, _BINARY[r.op.kind], variant, _binary_parameters(r))
 
 
@@ -138,7 +138,7 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
         return _sum_parameters(r)
     scales = [r.quantised(t) for t in (r.input(0), r.input(1), r.output())]
     (a, a_zero), (b, b_zero), (out, out_zero) = scales
-    multiplier, shift = quantized_multiplier(a * b / out)
+    multiplier, shift = quantized_multiplier(a / (b * out) if r.op.kind == "DIV" else a * b / out)
     if r.op.kind == "PRELU":
         identity, identity_shift = quantized_multiplier(a / out)
         fields = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
@@ -297,6 +297,10 @@ def dequantise(r: OperatorReader) -> COperator:
 
 def _wide_unary(r: OperatorReader) -> COperator:
     """A function of 16-bit numbers."""
+    if r.op.kind == "RELU6":
+        scale, zero = r.quantised(r.input(0))
+        six = min(rounded(float(np.float32(6) / np.float32(scale))) + zero, LIMITS["int16"][1])
+        return one_operand(r, "bounded", "int16", {"least": zero, "most": six, "elements": row_elements(r)})
     if r.op.kind in ("RELU", "LEAKY_RELU"):
         return one_operand(r, "slopes", "int16", slopes_parameters(r) | {"elements": row_elements(r)})
     r.require(holds=r.op.kind in ("LOGISTIC", "TANH"), why="types int16, int16; there are kernels for 8 bits")

@@ -19,6 +19,7 @@ from modelplan.rewriting.standalone_c.windowed import (
     dilations,
     four_dimensional,
     product_operator,
+    transposed_operator,
     windowed_geometry,
     windowed_operator,
     windows_of,
@@ -76,6 +77,22 @@ def float_product(r: OperatorReader) -> COperator:
         **_limits(r.activation()),
     }
     return product_operator(r, "float_product", "float", lines, parameters)
+
+
+def float_transposed(r: OperatorReader) -> COperator:
+    """TRANSPOSE_CONV."""
+    types = {r.dtype(r.input(i)) for i in (1, 2, 3) if r.has(i)}
+    r.require(holds=types == {"float32"}, why=f"types {', '.join(sorted(types))}")
+    channels = r.input(1).shape[0]
+    bias = r.constant(3).ravel() if r.has(3) else np.zeros(channels, np.float32)
+    r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
+    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
+    parameters: Parameters = {
+        "weights": const_table("weights", "float", r.constant(1)),
+        "bias": const_table("bias", "float", bias),
+        **_limits(activation),
+    }
+    return transposed_operator(r, "float_transpose_conv", "float", parameters)
 
 
 def float_pool(r: OperatorReader) -> COperator:

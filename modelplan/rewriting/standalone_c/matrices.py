@@ -7,7 +7,14 @@ from math import prod
 from modelplan.rewriting.standalone_c.c_text import C_TYPES
 from modelplan.rewriting.standalone_c.elementwise import repeated_strides
 from modelplan.rewriting.standalone_c.fixed_point import LIMITS, quantized_multiplier
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, Parameters, RowOperand, const_table
+from modelplan.rewriting.standalone_c.kernel_records import (
+    CKernel,
+    ConstTable,
+    COperator,
+    Parameters,
+    RowOperand,
+    const_table,
+)
 from modelplan.rewriting.standalone_c.moving import merged_loops
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 

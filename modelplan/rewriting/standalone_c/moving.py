@@ -14,6 +14,7 @@ import numpy.typing as npt
 from modelplan.ops.access.spans import Reads, Span
 from modelplan.ops.access.starts import part_start
 from modelplan.ops.access.views import strides
+from modelplan.rewriting.standalone_c.c_text import C_TYPES
 from modelplan.rewriting.standalone_c.kernel_records import (
     AxisWindow,
     CKernel,
@@ -196,7 +197,7 @@ def _source(r: OperatorReader, operand: int, dynamic: Sequence[int]) -> int | Co
     if operand in dynamic:
         return dynamic.index(operand)
     dtype = r.dtype(r.input(operand))
-    return const_table("constant", "float" if dtype == "float32" else f"{dtype}_t", r.constant(operand))
+    return const_table("constant", C_TYPES[dtype], r.constant(operand))
 
 
 def _parts(r: OperatorReader, dynamic: Sequence[int], moves: Sequence[_Move]) -> tuple[tuple[int, int], ...]:
@@ -217,7 +218,8 @@ def pad(r: OperatorReader) -> COperator:
     r.require(holds=len(pads) == len(shape) > 0, why=f"{len(pads)} pairs of paddings for {list(shape)}")
     while len(shape) > 1 and shape[0] == 1 and not pads[0].any():
         shape, pads = shape[1:], pads[1:]
-    r.require(holds=len(shape) < 4, why=f"paddings of a map of shape {list(shape)}")
+    if len(shape) > 3:
+        return _filled_around(r)
     (height, width, depth), sides = _three(shape, pads)
     rows, result_rows = rows_of(r.input(0).shape), rows_of(r.output().shape)
     by_rows = rows == height and result_rows == height + int(sides[0].sum()) > 1
@@ -234,6 +236,15 @@ def pad(r: OperatorReader) -> COperator:
     kernel = CKernel("pad", r.variant(), parameters, whole=whole)
     operand = r.row_operand(0, r.row_window(0))
     return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
+
+
+def _filled_around(r: OperatorReader) -> COperator:
+    """A padding of any axes: the result is filled, then the operand is copied into it."""
+    result, dtype = r.output(), r.dtype(r.output())
+    table = const_table("padding", C_TYPES[dtype], [_padding_value(r)])
+    fill = CKernel("fill", "bytes", {"element": ELEMENT_BYTES[dtype], "count": result.elements}, (table,))
+    copies = [_copy(r, move, 0, None) for reads in _reads(r, 0) for move in _moves(reads, 0)]
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (fill, *copies))
 
 
 def _three(shape: tuple[int, ...], pads: Array) -> tuple[tuple[int, int, int], Array]:

@@ -24,11 +24,13 @@ from modelplan.rewriting.standalone_c.floating import (
     float_pool,
     float_product,
     float_softmax,
+    float_transposed,
 )
 from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.matrices import batch_product
 from modelplan.rewriting.standalone_c.moving import moved, pad
+from modelplan.rewriting.standalone_c.picking import embedded, filled, gathered, gathered_slices, shape_of, updated
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import lstm
 from modelplan.rewriting.standalone_c.resampling import (
@@ -63,7 +65,7 @@ _ROWS = _by_kind({
     fully_connected: "FULLY_CONNECTED",
     transposed_convolution: "TRANSPOSE_CONV",
     pool: "AVERAGE_POOL_2D MAX_POOL_2D",
-    binary: "ADD SUB MUL PRELU",
+    binary: "ADD SUB MUL DIV PRELU",
     unary: " ".join(UNARY),
     quantise: "QUANTIZE",
     dequantise: "DEQUANTIZE",
@@ -83,13 +85,20 @@ _ROWS = _by_kind({
     lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     pad: "PAD PADV2",
     moved: """CONCATENATION PACK SPLIT SPLIT_V UNPACK SLICE STRIDED_SLICE TRANSPOSE REVERSE_V2 BROADCAST_TO
-              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD GATHER SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND""",
+              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND""",
     view: " ".join(TFLITE_RESHAPES),
+    gathered: "GATHER",
+    gathered_slices: "GATHER_ND",
+    embedded: "EMBEDDING_LOOKUP",
+    filled: "FILL",
+    shape_of: "SHAPE",
+    updated: "DYNAMIC_UPDATE_SLICE",
     softmax: "SOFTMAX",
 })  # fmt: skip
 #: Those that have kernels of their own for float32.
 _FLOAT_ROWS = _by_kind({
     float_convolution: "CONV_2D DEPTHWISE_CONV_2D",
+    float_transposed: "TRANSPOSE_CONV",
     float_product: "FULLY_CONNECTED",
     float_pool: "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
     float_binary: "ADD SUB MUL DIV PRELU",
@@ -106,8 +115,7 @@ def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
     reader = OperatorReader(model, index, subgraph)
     if reader.op.kind in EXPRESSIONS and (found := expressed(reader)):
         return found
-    floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32" and reader.has(0)
-    floats = floats and reader.dtype(reader.input(0)) == "float32"
+    floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32"
     rows = _FLOAT_ROWS if floats and reader.op.kind in _FLOAT_ROWS else _ROWS
     if reader.op.kind in EXPRESSIONS and reader.op.kind not in rows:
         types = ", ".join(e.types for e in EXPRESSIONS[reader.op.kind])

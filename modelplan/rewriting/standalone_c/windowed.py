@@ -274,18 +274,23 @@ def pool(r: OperatorReader) -> COperator:
 
 def transposed_convolution(r: OperatorReader) -> COperator:
     """TRANSPOSE_CONV, whose operand 2 is the map."""
-    source, weights, result = r.input(2), r.constant(1), r.output()
-    types = tuple(r.dtype(t) for t in (source, r.input(1), result))
+    types = tuple(r.dtype(t) for t in (r.input(2), r.input(1), r.output()))
     known = types in (("int8", "int8", "int8"), ("int16", "int8", "int16"))
-    r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8 and int16")
+    r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8, int16 and float32")
+    tables = _transposed_tables(r, r.constant(1), wide_sums=types[0] == "int16")
+    return transposed_operator(r, "transpose_conv", types[0], tables | _transposed_ranges(r, types[2]))
+
+
+def transposed_operator(r: OperatorReader, source_name: str, variant: str, more: Parameters) -> COperator:
+    """A kernel that spreads the elements of operand 2 over the result."""
+    source, weights, result = r.input(2), r.constant(1), r.output()
     r.require(holds=len(source.shape) == len(result.shape) == 4 == weights.ndim, why="maps without 4 dimensions")
     channels, _, _, depth = weights.shape
     fits = source.shape[0] == result.shape[0] and source.shape[3] == depth and result.shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     (high, above), (wide, left) = ((axis.span, axis.span.hi) for axis in map_axes(r, 2))
     parameters: Parameters = {
-        **_transposed_tables(r, weights, wide_sums=types[0] == "int16"),
-        **_transposed_ranges(r, types[2]),
+        **more,
         "in_width": source.shape[2],
         "in_channels": depth,
         "out_width": result.shape[2],
@@ -297,7 +302,7 @@ def transposed_convolution(r: OperatorReader) -> COperator:
         "pad_left": left,
     }
     whole = (source.shape[1], above, result.shape[1])
-    kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
+    kernel = CKernel(source_name, variant, parameters, whole=whole, repeats=result.shape[0])
     return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
 
 
