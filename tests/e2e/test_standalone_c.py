@@ -14,6 +14,7 @@ import pytest
 import tflm_models
 from c_operators import DRAWS, Drawn, Single, batch, differing, drawn_single, result_of_sums, sweep
 from c_plans import random_stages
+from documented import ROOT
 from mobilenet_v2 import mobilenet_v2
 from shares import sample
 from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
@@ -88,6 +89,14 @@ def test_every_kind_of_operator_is_generated_or_followed_in_a_network() -> None:
     assert set(DRAWS) <= C_KINDS
     views, variables = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}, {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
     assert views | variables | {"CALL_ONCE"} == set(C_KINDS) - set(DRAWS)
+
+
+def test_the_page_names_the_operators_that_c_has_and_no_others() -> None:
+    page = (ROOT / "docs" / "standalone.md").read_text()
+    table = page[page.index("## Operators") : page.index("## What it does not do")]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
+    assert {word for cell in cells[2:] for word in cell.split()} == set(C_KINDS)
+    assert f"{len(C_KINDS)} kinds" in table
 
 
 def pooled_convolutions(d: Drawn, count: int) -> bytes:
@@ -256,8 +265,8 @@ def test_what_is_written_compiles_without_a_warning(
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name() -> None:
-    model = read_tflite(single("LOCAL_RESPONSE_NORMALIZATION", [T("float32", (4,))], [T("float32", (4,))]), "waves.tflite")
-    with pytest.raises(MissingKernelError, match=r"waves\.tflite: op 0 LOCAL_RESPONSE_NORMALIZATION \('t1'\) has no plain C"):
+    model = read_tflite(single("UNIQUE", [T("float32", (4,))], [T("float32", (4,))]), "waves.tflite")
+    with pytest.raises(MissingKernelError, match=r"waves\.tflite: op 0 UNIQUE \('t1'\) has no plain C"):
         c_operator(model, 0)
 
 

@@ -23,7 +23,6 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.rewriting.standalone_c.expressions import EXPRESSIONS
 from modelplan.runtimes.tflm.runner import tflm_values
 
-
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 from standalone_c import SANITIZERS, CNetwork
 
@@ -127,7 +126,8 @@ def _fully_connected(d: Drawn, kind: str) -> Single:
     lines, depth, out = d.choice((1, 1, 3)), d.randint(1, 40), d.randint(1, 12)
     source = d.tensor((lines, depth), dtype=d.choice(("int8", "int8", "int16")))
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.3 else 1))
-    weights = d.constant(T("int8", (out, depth), scales=scales, zero=0))
+    weights = T("int8", (out, depth), scales=scales, zero=0)
+    weights = d.weights(weights, source) if len(scales) == 1 else d.constant(weights)
     result = result_of_sums(d, source, scales, depth, (lines, out))
     product = float(np.float32(source.quantisation[0][0]) * np.float32(scales[0]))
     bias = replace(d.bias(out, 3000 * sqrt(depth)), scales=(product,), zero=0)

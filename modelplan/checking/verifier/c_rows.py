@@ -179,7 +179,8 @@ class _RowReplay:
         op = self.source.parts[0].ops[call.operator]
         self.place = f"{op.label}"
         self.calls += 1
-        positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t)]
+        stated = {0} if op.kind == "TRANSPOSE_CONV" else set[int]()  # extents that the file says of the result too
+        positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t) and i not in stated]
         dynamic = [self._unfolded(op.inputs[i]) for i in positions]
         results = [t for t in op.outputs if t >= 0]
         if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:

@@ -148,16 +148,12 @@ def _rescaling(r: OperatorReader) -> Parameters:
 
 
 def _weights(r: OperatorReader, *, short: bool = True) -> tuple[npt.NDArray[np.int8], str]:
-    """Operand 1 of a quantised operator, 8 bits each, and the variant of its kernel.
-
-    Convolutions may have weights of 4 bits; TFLM has no product with them since autumn 2026.
-    """
+    """Operand 1 of a quantised operator, 8 bits each also where the file has 4, and the variant of its kernel."""
     types = tuple(r.dtype(t) for t in (r.input(0), r.input(1), r.output()))
     bias = r.dtype(r.input(2)) if r.has(2) else ""
     known = {("int8", ""): "int8", ("int8", "int32"): "int8", ("int16", ""): "int16", ("int16", "int64"): "int16"}
     known |= {("int16", "int32"): "int16_short"} if short else {}
-    short_weights = types[:2] == ("int8", "int4") and "CONV" in r.op.kind
-    variant = known.get((types[0], bias), "") if types[1] == "int8" or short_weights else ""
+    variant = known.get((types[0], bias), "") if types[1] == "int8" or types[:2] == ("int8", "int4") else ""
     named = ", ".join((*types, bias)).rstrip(", ")
     holds = variant != "" and types[0] == types[2]
     r.require(holds=holds, why=f"types {named}; there are kernels for int8 and int16 with weights of 8 bits")
@@ -247,6 +243,7 @@ def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
     """
     scales = r.scales(r.op.inputs[1])
     if len(scales) > 1:
+        r.require(holds=r.dtype(r.input(1)) == "int8", why="weights of 4 bits by channel, which TFLM does not take")
         return channel_multipliers(r, 0)
     (source, _), (result, _) = r.quantised(r.input(0)), r.quantised(r.output())
     product = float(source) * float(scales[0])
