@@ -1,4 +1,4 @@
-/* uses: clamp, requantise */
+/* uses: clamp, requantise, wrapped_sum */
 /* Sums of all quantised elements up to each one along an axis. */
 struct running_sum_VARIANT_params {
 #include "running_fields.part"
@@ -21,7 +21,7 @@ static void running_sum_VARIANT(const struct running_sum_VARIANT_params *p, cons
         for (int32_t k = 0; k < p->depth; k++) {
             const int32_t at = start + (p->reverse != 0 ? p->depth - 1 - k : k) * p->inner;
             const int32_t before = sum;
-            sum += requantise((in[at] - p->in_zero) * 1048576, half, 0);
+            sum = wrapped_sum(sum, requantise((in[at] - p->in_zero) * 1048576, half, 0));
             const int32_t scaled = requantise(p->exclusive != 0 ? before : sum, p->multiplier, p->shift);
             out[at] = (element_t)clamp(scaled + p->out_zero, ELEMENT_MIN, ELEMENT_MAX);
         }
