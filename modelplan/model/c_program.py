@@ -150,9 +150,10 @@ class Stage:
 class CProgram:
     """All of a plan: `nbytes` of buffer, of which no placement of the same rows needs less than `bound`.
 
-    `inputs` and `outputs` are the values that hold those of the graph, in its order. `pushed` says that the caller
-    hands over the rows of the input one after the other. `scratch` are the bytes of working memory of operators, and
-    `kernels` names the library that computes. `choices` are what it was made from, if it was made from any.
+    `inputs` and `outputs` are the values that hold those of the graph, in its order, -1 for constants. `pushed` says
+    that the caller hands over the rows of the input one after the other. `scratch` are the bytes of working memory of
+    operators, and `kernels` names the library that computes. `choices` are what it was made from, if it was made from
+    any.
     """
 
     values: tuple[StoredValue, ...]
@@ -165,3 +166,9 @@ class CProgram:
     scratch: Mapping[int, int] = field(default_factory=dict)
     kernels: str = "portable"
     choices: PlanChoices | None = None
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The values that somebody reads behind the last step: outputs, and what is remembered."""
+        variables = (v for v, value in enumerate(self.values) if value.variable)
+        return (*(v for v in self.outputs if v >= 0), *variables)

@@ -168,6 +168,23 @@ def test_verify_compiles_and_runs_what_was_written(tmp_path: Path, pushed: bool)
         verify(VerifyRequest(model, str(source)))
 
 
+@pytest.mark.parametrize("name", [
+    "s_const_output.int8.0", "tconv_shape_input", "fc_int4.int8.0", "tr_float32_1x2x2x2_0132", "gesture",
+])  # fmt: skip
+def test_odd_structures_compute_what_tflm_computes(name: str, corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    model, source = corpus / "wild" / f"{name}.tflite", tmp_path / "net.c"
+    assert run("fit", model, "--runtime", "c", "-o", source, "--draw", tmp_path / "net.svg").returncode == 0
+    assert not verify(VerifyRequest(str(model), str(source))).fault
+
+
+def test_attention_is_computed_in_plain_c(tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    model, source = str(MODELS / "transformer_encoder.tflite"), tmp_path / "net.c"
+    assert run("fit", model, "--runtime", "c", "-o", source).returncode == 0
+    assert not verify(VerifyRequest(model, str(source))).fault
+
+
 def test_plans_in_random_stages_are_right() -> None:
     pytest.importorskip("tflite_micro")
     wrong, refused = faults(range(12))

@@ -307,7 +307,16 @@ def test_every_operator_of_tflm_is_taken_or_refused_by_name() -> None:
 @pytest.mark.skipif(not shutil.which("qemu-arm-static"), reason="needs qemu-arm-static")
 def test_every_kernel_computes_the_same_on_arm(tmp_path: Path) -> None:
     other = {"GATHER", "GATHER_ND", "EMBEDDING_LOOKUP"}  # whose places are fed
-    other |= {"EXP", "LOG", "SIN", "COS", "ELU", "SQRT", "RSQRT", "LOG_SOFTMAX"}  # of other libraries, signs of no number
+    other |= {
+        "EXP",
+        "LOG",
+        "SIN",
+        "COS",
+        "ELU",
+        "SQRT",
+        "RSQRT",
+        "LOG_SOFTMAX",
+    }  # of other libraries, signs of no number
     drawn = Drawn(6)
     singles = [drawn_single(drawn, kind) for kind in DRAWS if kind not in other for _ in range(3)]
     model = read_tflite(batch(singles), "net.tflite")

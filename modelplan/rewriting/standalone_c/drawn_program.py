@@ -102,5 +102,5 @@ def _accesses(program: CProgram, rows: RowGraph, steps: list[Step]) -> Iterator[
         if isinstance(step, KernelCall) and step.operator in number:
             v = number[step.operator]
             yield MemoryAccess(v, 0, program.scratch[step.operator], tick, writes=True, value=v)
-    for v in (*program.outputs, *(v for v, value in enumerate(values) if value.variable)):
+    for v in program.kept:
         yield MemoryAccess(v, 0, values[v].nbytes, len(steps), writes=False, value=v)

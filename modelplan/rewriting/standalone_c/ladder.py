@@ -154,11 +154,10 @@ def _check(model: CModel, goal: CGoal) -> None:
         raise RequestError(f"no rung {unknown[0]!r}; there are: {', '.join(C_RUNGS)}")
     if not model.rows.order:
         raise ModelError(f"{model.file.name}: holds no operator that computes, so that there is nothing to write as C")
-    for side, tensors in (("input", model.graph.inputs), ("output", model.graph.outputs)):
-        for tensor in tensors:
-            if tensor not in model.rows.value_of:
-                name = model.graph.tensors[tensor].name
-                raise ModelError(f"{model.file.name}: {side} {name!r} is a constant, which plain C hands to nobody")
+    for tensor in model.graph.inputs:
+        if tensor not in model.rows.value_of:
+            name = model.graph.tensors[tensor].name
+            raise ModelError(f"{model.file.name}: input {name!r} is a constant, which plain C takes from nobody")
     if (goal.max_macs or goal.max_time) and model.kernels != "portable":
         raise RequestError(
             f"only portable kernels compute values again, not {model.kernels}: leave out the work to add"

@@ -332,7 +332,8 @@ def _program(trace: TickTrace, choices: Sequence[StageChoice], packing: GroupPac
         Stage(_run(graph, choice), tuple(joined(_based(steps, bases), graph)))
         for choice, steps in zip(choices, trace.stages, strict=True)
     )
-    inputs, outputs = (tuple(rows.value_of[t] for t in ts) for ts in (rows.graph.inputs, rows.graph.outputs))
+    inputs = tuple(rows.value_of[t] for t in rows.graph.inputs)
+    outputs = tuple(rows.value_of.get(t, -1) for t in rows.graph.outputs)
     scratch = {index: rows.operators[index].scratch for index in trace.scratch}
     made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases))
     ends = inputs, outputs

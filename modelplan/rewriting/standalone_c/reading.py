@@ -100,13 +100,10 @@ class OperatorReader:
             MissingKernelError: it is no constant.
         """
         tensor = self.input(position)
-        dtype = self.dtype(tensor)
-        start, length = tensor.content
-        if not tensor.constant or length < nbytes(dtype, tensor.shape) or dtype not in _NUMBERS:
+        values = numbers_of(self.model, tensor)
+        if values is None:
             raise self.refuse(f"operand {position} {tensor.name!r} is no constant of a type that C has")
-        if dtype == "int4":
-            return _unpacked(self.model.data, start, tensor.elements).reshape(tensor.shape)
-        return np.frombuffer(self.model.data, _NUMBERS[dtype], tensor.elements, start).reshape(tensor.shape)
+        return values
 
     def is_constant(self, position: int) -> bool:
         """Whether operand `position` is there and a constant."""
@@ -174,6 +171,16 @@ def _rows(tensor: FileTensor) -> tuple[int, int]:
     """How many rows a tensor has, and the bytes of each."""
     rows = rows_of(tensor.shape)
     return rows, tensor.nbytes // max(rows, 1)
+
+
+def numbers_of(model: FileModel, tensor: FileTensor) -> npt.NDArray[Any] | None:
+    """The values of a constant; None of another tensor, and of a type that C has not."""
+    dtype, (start, length) = DTYPES[tensor.type], tensor.content
+    if not tensor.constant or length < nbytes(dtype, tensor.shape) or dtype not in _NUMBERS:
+        return None
+    if dtype == "int4":
+        return _unpacked(model.data, start, tensor.elements).reshape(tensor.shape)
+    return np.frombuffer(model.data, _NUMBERS[dtype], tensor.elements, start).reshape(tensor.shape)
 
 
 def _unpacked(data: bytes, start: int, count: int) -> npt.NDArray[np.int8]:

@@ -134,7 +134,7 @@ class RowGraph:
     @property
     def kept(self) -> frozenset[int]:
         """The values that the caller reads at the end."""
-        return frozenset(self.value_of[t] for t in self.graph.outputs)
+        return frozenset(self.value_of[t] for t in self.graph.outputs if t in self.value_of)
 
 
 def map_shape(graph: Graph, tensor: int) -> MapShape:

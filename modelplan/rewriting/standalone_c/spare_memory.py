@@ -55,7 +55,7 @@ def _hole(busy: Bytes, nbytes: int) -> int | None:
 def _busy(program: CProgram, rows: RowGraph, wanted: set[int]) -> dict[int, Bytes]:
     """For each of these operators the bytes that are read later, or used, while it runs; from the last step back."""
     live = np.zeros(program.nbytes, dtype=np.bool_)
-    for v in (*program.outputs, *(v for v, value in enumerate(program.values) if value.variable)):
+    for v in program.kept:
         live[program.values[v].offset : program.values[v].offset + program.values[v].nbytes] = True
     busy: dict[int, Bytes] = {}
     for step in reversed([step for stage in program.stages for step in stage.steps]):

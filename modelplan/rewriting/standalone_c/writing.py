@@ -21,7 +21,14 @@ from modelplan.rewriting.standalone_c.c_text import (
     table_text,
 )
 from modelplan.rewriting.standalone_c.kernel_libraries import library_includes
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, ConstTable, COperator, StateReference, rows_of
+from modelplan.rewriting.standalone_c.kernel_records import (
+    CKernel,
+    ConstTable,
+    COperator,
+    StateReference,
+    const_table,
+    rows_of,
+)
 from modelplan.rewriting.standalone_c.kernel_sources import (
     all_sources,
     kernel_name,
@@ -29,6 +36,7 @@ from modelplan.rewriting.standalone_c.kernel_sources import (
     takes_scratch,
 )
 from modelplan.rewriting.standalone_c.plan_data import plan_comment
+from modelplan.rewriting.standalone_c.reading import numbers_of
 from modelplan.rewriting.standalone_c.row_graph import element_count
 from modelplan.rewriting.standalone_c.stage_writing import StageText
 from modelplan.rewriting.standalone_c.state_layout import StateLayout, state_layout
@@ -131,6 +139,14 @@ class _Writer:
         """The operands and parameters of all kernels that are called."""
         for _, _, kernel in self._numbered():
             yield from (*kernel.operands, *kernel.parameters.values())
+        yield from self._constants.values()
+
+    @cached_property
+    def _constants(self) -> dict[int, ConstTable]:
+        """The outputs that are constants."""
+        ends = zip(self.model.subgraphs[0].outputs, self.program.outputs, strict=True)
+        found = {t: numbers_of(self.model, self.tensors[t]) for t, value in ends if value < 0}
+        return {t: const_table("output", self._ctype(t), v) for t, v in found.items() if v is not None}
 
     def check_literals(self) -> None:
         """Checks that C has a type for each tensor, and a literal for each number."""
@@ -154,6 +170,7 @@ class _Writer:
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         used = [(k.source, k.variant) for _, _, k in self._numbered()]
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
+        interface = list(self._interface())
         parts = [
             self._beginning(),
             *(text.rstrip() for text in all_sources(used)),
@@ -163,7 +180,7 @@ class _Writer:
             *self.definitions,
             *parameters,
             *stages,
-            *self._interface(),
+            *interface,
             *filter(None, [plan_comment(self.program)]),
         ]
         return "\n\n".join(parts) + "\n"
@@ -231,7 +248,7 @@ class _Writer:
     @property
     def _held(self) -> set[int]:
         """The values that are ever in the buffer."""
-        held = {*self.program.inputs, *self.program.outputs}
+        held = {*self.program.inputs, *self.program.kept}
         for step in (step for stage in self.program.stages for step in stage.steps):
             if isinstance(step, KernelCall):
                 held |= {read.value for read in step.reads} | {write.value for write in step.writes}
@@ -480,7 +497,8 @@ class _Writer:
         """The public functions."""
         for name, tensor, value, const in self._ends():
             q = "const " if const else ""
-            place = self._typed(tensor, value, self.program.values[value].offset, const=const)
+            place = self._table(tensor, self._constants[tensor]) if value < 0 else ""
+            place = place or self._typed(tensor, value, self.program.values[value].offset, const=const)
             if not (self.program.pushed and name == "input"):
                 yield f"{q}{self._ctype(tensor)} *{self.names.prefix}_{name}(void)\n{{\n    return {place};\n}}"
         calls = [
