@@ -593,7 +593,7 @@ FLOATS = frozenset((
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "ADD", "SUB", "MUL", "DIV",
     "MAXIMUM", "MINIMUM", "PRELU", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "MEAN",
     "SUM", "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN", "CUMSUM", "L2_NORMALIZATION", "BATCH_MATMUL", "L2_POOL_2D",
-    "RESIZE_BILINEAR", "TRANSPOSE_CONV",
+    "RESIZE_BILINEAR", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
 ))  # fmt: skip
 
 
@@ -614,7 +614,7 @@ def drawn_single(d: Drawn, kind: str) -> Single:
         if t is None or (kind == "TRANSPOSE_CONV" and t is found.sources[0]):
             return t
         values = None if t.values is None else rng.standard_normal(t.shape).astype(np.float32).tobytes()
-        return T("float32", t.shape, values, scales=())
+        return T("float32", t.shape, values, scales=(), variable=t.variable)
 
     sources = (*map(floated, found.sources[:indices]), *found.sources[indices:])
     results = tuple(t if t.dtype == "int32" else T("float32", t.shape, scales=()) for t in found.results)

@@ -32,7 +32,7 @@ from modelplan.rewriting.standalone_c.matrices import batch_product
 from modelplan.rewriting.standalone_c.moving import moved, pad
 from modelplan.rewriting.standalone_c.picking import embedded, filled, gathered, gathered_slices, shape_of, updated
 from modelplan.rewriting.standalone_c.reading import OperatorReader
-from modelplan.rewriting.standalone_c.recurrent import lstm
+from modelplan.rewriting.standalone_c.recurrent import float_lstm, lstm
 from modelplan.rewriting.standalone_c.resampling import (
     extreme,
     extreme_places,
@@ -104,6 +104,7 @@ _FLOAT_ROWS = _by_kind({
     float_binary: "ADD SUB MUL DIV PRELU",
     float_softmax: "SOFTMAX",
     float_bilinear: "RESIZE_BILINEAR",
+    float_lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     float_mean: "MEAN SUM",
 })  # fmt: skip
 #: The kinds of operators that can become C.

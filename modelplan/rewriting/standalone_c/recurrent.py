@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from modelplan.rewriting.standalone_c.fixed_point import quantized_multiplier
-from modelplan.rewriting.standalone_c.kernel_records import CKernel, COperator, Parameters, StateReference, const_table
+from modelplan.rewriting.standalone_c.kernel_records import (
+    CKernel,
+    ConstTable,
+    COperator,
+    Parameters,
+    StateReference,
+    const_table,
+)
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.sigmoid_table import SIGMOID
 from modelplan.rewriting.standalone_c.variables import state_reference
@@ -25,17 +33,42 @@ def lstm(r: OperatorReader) -> COperator:
     types = [r.dtype(r.input(i)) for i in (0, *_WEIGHTS, *_RECURRENT, _HIDDEN)]
     cells = r.dtype(r.input(_CELL))
     r.require(holds={*types} == {"int8"} and cells == "int16", why="types other than int8 with cells of int16")
-    r.require(holds=not any(r.has(i) for i in _ABSENT), why="peepholes, a projection or normalised layers")
     single = all(r.input(i).quantization.scales == 1 for i in (*_WEIGHTS, *_RECURRENT))
-    r.require(holds=single and int(r.option("FusedActivationFunction")) == _TANH, why="scales by channel, or no tanh")
+    r.require(holds=single, why="scales by channel")
+    tables = {
+        **_gates(r, r.input(_HIDDEN).shape[1]),
+        **_cells(r),
+        "sigmoid": const_table("sigmoid", "uint16_t", SIGMOID),
+    }
+    return _lstm(r, "lstm", "int8", "int16_t", tables)
+
+
+def float_lstm(r: OperatorReader) -> COperator:
+    """An LSTM of floats."""
+    positions = (0, *_WEIGHTS, *_RECURRENT, *_BIASES, _HIDDEN, _CELL)
+    r.require(holds={r.dtype(r.input(i)) for i in positions} == {"float32"}, why="types other than float32")
+
+    def table(name: str, positions: Sequence[int]) -> ConstTable:
+        return const_table(name, "float", np.stack([r.constant(position) for position in positions]))
+
+    parameters: Parameters = {
+        "weights": table("weights", _WEIGHTS),
+        "recurrent_weights": table("recurrent_weights", _RECURRENT),
+        "bias": table("bias", _BIASES),
+        "cell_clip": float(r.option("CellClip")),
+    }
+    return _lstm(r, "float_lstm", "float", "float", parameters)
+
+
+def _lstm(r: OperatorReader, source: str, variant: str, cells: str, more: Parameters) -> COperator:
+    r.require(holds=not any(r.has(i) for i in _ABSENT), why="peepholes, a projection or normalised layers")
+    r.require(holds=int(r.option("FusedActivationFunction")) == _TANH, why="an activation that is no tanh")
     depth, units = r.input(0).shape[2], r.input(_HIDDEN).shape[1]
     steps, batches = r.input(0).shape[:2] if r.option("TimeMajor") else r.input(0).shape[1::-1]
     hidden = state_reference(r, r.op.inputs[_HIDDEN], r.input(_HIDDEN).nbytes)
     cell = state_reference(r, r.op.inputs[_CELL], r.input(_CELL).nbytes)
     parameters: Parameters = {
-        **_gates(r, units),
-        **_cells(r),
-        "sigmoid": const_table("sigmoid", "uint16_t", SIGMOID),
+        **more,
         "batches": batches,
         "steps": steps,
         "depth": depth,
@@ -43,7 +76,11 @@ def lstm(r: OperatorReader) -> COperator:
         "batch_pitch": 1 if r.option("TimeMajor") else steps,
         "step_pitch": batches if r.option("TimeMajor") else 1,
     }
-    kernel = CKernel("lstm", "int8", parameters, (0, hidden, StateReference(cell.offset, "int16_t")))
+    states = (
+        StateReference(hidden.offset, "float") if cells == "float" else hidden,
+        StateReference(cell.offset, cells),
+    )
+    kernel = CKernel(source, variant, parameters, (0, *states))
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
 
 
