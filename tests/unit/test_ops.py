@@ -8,6 +8,8 @@ import tflite
 
 from modelplan import Graph, Op, Tensor
 from modelplan.checking.verifier import semantics
+from modelplan.checking.verifier.moves import VIEWS
+from modelplan.checking.verifier.places import MOVING, is_known
 from modelplan.formats.onnx.onnx_contrib import ROWS
 from modelplan.ops import facts
 from modelplan.ops import onnx as onnx_table
@@ -79,6 +81,19 @@ def test_the_verifier_knows_what_may_be_overwritten(form: str, table: dict[str, 
     rows = {kind for kind in planned if table[kind].group in ("row", "update")}
     assert rows
     assert not rows & semantics.POINTWISE
+
+
+@pytest.mark.parametrize(("form", "table"), [("tflite", tflite_table.OPERATORS), ("onnx", onnx_table.OPERATORS)])
+def test_the_verifier_follows_what_may_keep_its_bytes(form: str, table: dict[str, OpFacts]) -> None:
+    """A view that planning makes of an operator, and a join or split in place, is proved by places or by a name."""
+    passed = {kind for kind, row in table.items() if row.passes_on or row.group in ("join", "split")}
+    assert passed
+    assert passed - MOVING == set()
+    assert {kind for kind, row in table.items() if row.view is not None} == VIEWS[form]
+
+
+def test_the_verifier_knows_the_rows_that_planning_takes() -> None:
+    assert {kind for kind, row in tflite_table.OPERATORS.items() if row.rows and not is_known(kind)} == set()
 
 
 def test_an_unknown_operator_shares_nothing() -> None:

@@ -14,7 +14,8 @@ from modelplan.checking.verifier.places import MOVING, OperandPlaces, Places, Sh
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.semantics import RESHAPES
 
-_VIEWS = {
+#: Operators whose result is operand 0: always, of a Dropout where it drops nothing.
+VIEWS = {
     "tflite": {*RESHAPES, "BITCAST", "STABLEHLO_RESHAPE"},
     "onnx": {
         "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement",
@@ -66,7 +67,7 @@ def moves_of(program: Program, step: Step) -> list[Move]:
     if step.moves:
         pairs = zip(step.inputs, step.outputs, strict=True)
         return [Move(i, 0, i, 0, program.values[x].nbytes) for i, (x, _) in enumerate(pairs) if x >= 0]
-    if step.kind in _VIEWS[program.format]:
+    if step.kind in VIEWS[program.format]:
         return _view(program, step)
     if step.kind not in MOVING or min(step.outputs, default=-1) < 0:
         return []
@@ -77,7 +78,7 @@ def all_moves(program: Program) -> Mapping[int, list[Move]]:
     """The moves of each step that has any, by the step's index; remembered as long as the program is."""
     known = _MOVES.get(program)
     if known is None:
-        kinds = _VIEWS[program.format] | MOVING
+        kinds = VIEWS[program.format] | MOVING
         moving = (i for i, step in enumerate(program.steps) if step.moves or step.kind in kinds)
         known = {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
         _MOVES[program] = known
