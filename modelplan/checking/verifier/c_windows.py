@@ -80,6 +80,8 @@ def row_reads(
     windowed = op.kind in _WINDOWED
     if own is not None and windowed and result.shape[own] == 1 == map_rows(result, 1).rows:
         down = own  # its single row may be that of either axis
+    elif reads and own is not None and down is not None and reads.shape[own] == 1 and down < len(reads.shape) - 1:
+        own = down  # the same of an operand
     if op.kind not in _BY_ROWS or reads is None or down is None or own is None or (windowed and position):
         return None
     along = [a for a in reads.axes[own] if a.axis == down]
