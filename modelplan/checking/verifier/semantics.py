@@ -14,6 +14,14 @@ from modelplan.model import BoolArray
 
 #: Operators of .tflite files that leave the elements of operand 0 as they are.
 RESHAPES = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
+#: Operators whose result is operand 0: always, of a Dropout where it drops nothing.
+VIEWS = {
+    "tflite": {*RESHAPES, "BITCAST", "STABLEHLO_RESHAPE"},
+    "onnx": {
+        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement",
+        "Dropout",
+    },
+}  # fmt: skip
 
 #: Operators that may write output 0 over operand 0 where both have the same elements. What needs more than one element
 #: of an operand for one of the output stands in `_ROWS_AND_UPDATES` too.
