@@ -4,7 +4,7 @@ A kernel loops over the axes of its result. For each axis of an operand the tabl
 index of such a loop reads, one list for each *tap*: the taps of a window are its rows, most operators have one. A place
 outside of the operand is none: there lies a border, what pads, or another part of a join. Lists are enumerated, nothing
 is solved; whether several copies are one run, which elements decide a result, how far a result may run into an operand
-are for those to say that ask. Planning has formulas of its own (`ops/access/`).
+are for those to say that ask. Planning has formulas of its own (`ops/access/`). What is proved so says docs/proof.md.
 """
 
 from __future__ import annotations
