@@ -192,6 +192,12 @@ def _unary(d: Drawn, kind: str) -> Single:
     return Single(kind, (source,), (result,))
 
 
+def _exact(d: Drawn, kind: str) -> Single:
+    """A function that has a kernel for floats alone."""
+    shape = d.shape()
+    return Single(kind, (T("float32", shape, scales=()),), (T("float32", shape, scales=()),))
+
+
 def _quantise(d: Drawn, kind: str) -> Single:
     shape = d.shape()
     pairs = [("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("int8", "int16"), ("int16", "int8")]
@@ -435,6 +441,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "ADD": _binary, "SUB": _binary, "MUL": _binary, "MAXIMUM": _binary, "MINIMUM": _binary, "PRELU": _binary,
     "DIV": _binary,
     "LOGISTIC": _unary, "TANH": _unary, "HARD_SWISH": _unary, "LEAKY_RELU": _unary, "RELU": _unary, "RELU6": _unary,
+    **dict.fromkeys(["ABS", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND"], _exact),
     "SOFTMAX": _unary, "QUANTIZE": _quantise, "DEQUANTIZE": _dequantise, "PAD": _pad, "PADV2": _pad,
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
     "SLICE": _strided_slice, "TRANSPOSE": _transpose, "MEAN": _mean, "SUM": _mean,

@@ -28,6 +28,8 @@ from modelplan.rewriting.standalone_c.windowed import (
 _MOST = float(np.finfo(np.float32).max)
 _OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "MAXIMUM": 4, "MINIMUM": 5, "PRELU": 6}
 _FUNCTIONS = {"LOGISTIC": 0, "TANH": 1, "HARD_SWISH": 2, "LEAKY_RELU": 3, "RELU": 3, "RELU6": 3}
+#: Functions that every processor computes alike, to the last bit: roots and logarithms of negative numbers it does not.
+_EXACT = {"ABS": 0, "NEG": 1, "SQUARE": 2, "FLOOR": 3, "CEIL": 4, "ROUND": 5}
 
 
 def _limits(activation: int) -> Parameters:
@@ -104,6 +106,12 @@ def float_unary(r: OperatorReader) -> COperator:
     limits = _limits({"RELU": 1, "RELU6": 3}.get(r.op.kind, 0))
     parameters: Parameters = {"operation": _FUNCTIONS[r.op.kind], "slope": slope, **limits}
     return one_operand(r, "float_unary", "float", parameters | {"elements": row_elements(r)})
+
+
+def float_exact(r: OperatorReader) -> COperator:
+    """Functions of one number that are exact, without limits."""
+    parameters: Parameters = {"operation": _EXACT[r.op.kind], "elements": row_elements(r)}
+    return one_operand(r, "float_exact", "float", parameters)
 
 
 def float_softmax(r: OperatorReader) -> COperator:

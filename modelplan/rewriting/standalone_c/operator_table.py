@@ -9,6 +9,7 @@ from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, qua
 from modelplan.rewriting.standalone_c.floating import (
     float_binary,
     float_convolution,
+    float_exact,
     float_mean,
     float_pool,
     float_product,
@@ -69,6 +70,7 @@ _FLOAT_ROWS = _by_kind({
     float_pool: "AVERAGE_POOL_2D MAX_POOL_2D",
     float_binary: "ADD SUB MUL DIV MAXIMUM MINIMUM PRELU",
     float_unary: "LOGISTIC TANH HARD_SWISH LEAKY_RELU RELU RELU6",
+    float_exact: "ABS NEG SQUARE FLOOR CEIL ROUND",
     float_softmax: "SOFTMAX",
     float_mean: "MEAN SUM",
 })  # fmt: skip
@@ -82,6 +84,9 @@ def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
     floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32" and reader.has(0)
     floats = floats and reader.dtype(reader.input(0)) == "float32"
     rows = _FLOAT_ROWS if floats and reader.op.kind in _FLOAT_ROWS else _ROWS
+    if reader.op.kind not in rows and reader.op.kind in _FLOAT_ROWS:
+        types = ", ".join(reader.dtype(reader.tensor(t)) for t in (*reader.op.reads[:1], *reader.op.writes[:1]))
+        raise reader.refuse(f"types {types}; there are kernels for float32 alone")
     if reader.op.kind not in rows:
         raise reader.refuse(f"there is no kernel for this kind of operator; there are {', '.join(sorted(C_KINDS))}")
     return rows[reader.op.kind](reader)
