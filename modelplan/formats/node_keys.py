@@ -28,7 +28,8 @@ class NodeKeys:
 
 def node_keys(content: bytes, graph: Graph) -> NodeKeys:
     """The keys of the operators of `graph`, which was read from the file with this content."""
-    return _of_tflite(content, graph) if graph.format == "tflite" else _of_onnx(content, graph)
+    keys_of = {"tflite": _of_tflite, "onnx": _of_onnx}.get(graph.format)
+    return keys_of(content, graph) if keys_of else NodeKeys("", {})
 
 
 def _of_tflite(content: bytes, graph: Graph) -> NodeKeys:

@@ -23,9 +23,11 @@ def facts(format: str, kind: str) -> OpFacts:  # noqa: A002
         from modelplan.ops.tflite import CUSTOM, OPERATORS
 
         return OPERATORS.get(kind) or CUSTOM.get(kind, _UNKNOWN)
-    from modelplan.ops.onnx import OPERATORS
+    if format == "onnx":
+        from modelplan.ops.onnx import OPERATORS
 
-    return OPERATORS.get(kind, _UNKNOWN)
+        return OPERATORS.get(kind, _UNKNOWN)
+    return _UNKNOWN
 
 
 def access_of(graph: Graph, op: Op, output: int = 0) -> AccessMap | None:

@@ -1,4 +1,4 @@
-"""The record behind every row of the operator tables."""
+"""The record behind every row of the operator tables; docs/aliasing.md and docs/rows.md say what follows from it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
 
     Raises:
         RequestError: the model carries an offline memory plan, which holds for its present order only; or it calls
-            subgraphs.
+            subgraphs; or nothing here writes its format.
         ValueError: `order` is not a permutation of the graph's ops, or breaks `file_precedences`.
     """
     if sorted(order) != list(range(len(graph.ops))):
@@ -31,6 +31,8 @@ def reordered(model: bytes, graph: Graph, order: Sequence[int]) -> bytes:
         return model
     if graph.format == "onnx":
         return protobuf.reorder_nodes(model, _node_order(protobuf.nodes(model), graph, order))
+    if graph.format != "tflite":
+        raise RequestError(f"{graph.name}: models of the format {graph.format!r} are not written in another order")
     if flatbuffer.operator_count(model) != len(order):
         raise RequestError(f"{graph.name}: subgraphs stand in place of CALL, so their operators are not in one list")
     if get_metadata(model, METADATA) is not None:

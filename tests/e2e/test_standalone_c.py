@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tflm_models
 from c_operators import DRAWS, Drawn, Single, batch, differing, drawn_single, result_of_sums, sweep
@@ -267,6 +268,22 @@ def test_what_is_written_compiles_without_a_warning(
 def test_an_operator_without_a_kernel_is_refused_by_name() -> None:
     model = read_tflite(single("UNIQUE", [T("float32", (4,))], [T("float32", (4,))]), "waves.tflite")
     with pytest.raises(MissingKernelError, match=r"waves\.tflite: op 0 UNIQUE \('t1'\) has no plain C"):
+        c_operator(model, 0)
+
+
+@pytest.mark.parametrize("kind", ["ROUND", "FLOOR", "CEIL", "ABS", "NEG"])
+def test_halves_zeros_and_what_is_no_number_come_out_as_tflm_s(kind: str, tmp_path: Path) -> None:
+    numbers = [-2.5, -1.5, -0.5, -0.0, 0.0, 0.5, 1.5, 2.5, 8388609.0, 3e9, np.inf, -np.inf, np.nan, 1e-40, 0.4999999701]
+    fed = np.array(numbers, np.float32).tobytes()
+    content = single(kind, [T("float32", (len(numbers),))], [T("float32", (len(numbers),))])
+    (arrays, _), *_ = tflm_values(content, [[fed]])
+    (values,) = CNetwork(tmp_path, content).run([[fed]])
+    assert values[1] == arrays[0].tobytes()
+
+
+def test_an_operator_that_has_a_kernel_for_floats_alone_says_so() -> None:
+    model = read_tflite(single("NEG", [T("int8", (4,))], [T("int8", (4,))]), "waves.tflite")
+    with pytest.raises(MissingKernelError, match=r"op 0 NEG .* type int8; there are kernels for float32"):
         c_operator(model, 0)
 
 

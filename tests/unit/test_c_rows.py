@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
+from c_operators import DRAWS, Drawn, Single, batch, drawn_single
+from standalone_c import apart, c_operators
 from tflm_models import Op, S, T, build
 
 from modelplan.checking.verifier.c_rows import rows_verdict
@@ -21,7 +24,7 @@ from modelplan.rewriting.standalone_c.row_graph import with_chains
 from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
 from modelplan.rewriting.standalone_c.tile_search import chains_between
 from modelplan.rewriting.standalone_c.writing import CNames, c_files
-from modelplan.runtimes.tflm.file import load_tflite
+from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
@@ -364,3 +367,31 @@ def test_a_figure_shows_as_much_alive_as_there_is_memory(name: str, fused: int, 
     assert drawing.peak <= program.nbytes
     assert len(drawing.problem) > len(program.values)
     assert len(drawing.ops) > sum(len(stage.steps) for stage in program.stages)
+
+
+def by_rows_verdicts(single: Single) -> list[str]:
+    """What the proof says of an operator that C computes in random slices of rows; nothing where it runs whole."""
+    model = read_tflite(batch([single]), "one.tflite")
+    operators = c_operators(model)
+    if not operators[0].by_rows:
+        return []
+    programs = [apart(model, operators, random.Random(seed)) for seed in range(4)]
+    return [
+        verdict.details
+        for program in programs
+        if (verdict := rows_verdict(read_source(model), program)).outcome != "ok"
+    ]
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_rows_that_c_computes_are_rows_to_the_proof(kind: str) -> None:
+    drawn = Drawn(7)
+    assert [by_rows_verdicts(drawn_single(drawn, kind)) for _ in range(30)] == [[]] * 30
+
+
+@pytest.mark.parametrize("kind", ["PAD", "PADV2"])
+def test_a_map_of_one_pixel_is_padded_by_rows_of_either_axis(kind: str) -> None:
+    x, y = T("int8", (1, 1, 1, 9)), T("int8", (1, 1, 3, 14))
+    pads = T("int32", (4, 2), [0, 0, 0, 0, 1, 1, 3, 2])
+    value = (T("int8", (1,), [-51]),) if kind == "PADV2" else ()
+    assert by_rows_verdicts(Single(kind, (x, pads, *value), (y,))) == []

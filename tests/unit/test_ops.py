@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import pytest
 import tflite
 
 from modelplan import Graph, Op, Tensor
 from modelplan.checking.verifier import semantics
+from modelplan.checking.verifier.moves import moves_of
+from modelplan.checking.verifier.places import MOVING, is_known
+from modelplan.checking.verifier.program import graph_program
+from modelplan.checking.verifier.values import golden_values
+from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.formats.node_keys import NodeKeys, node_keys
 from modelplan.formats.onnx.onnx_contrib import ROWS
 from modelplan.ops import facts
 from modelplan.ops import onnx as onnx_table
 from modelplan.ops import tflite as tflite_table
 from modelplan.ops.op_facts import OpFacts
 from modelplan.ops.views import view_start
+from modelplan.primitives.errors import RequestError
+from modelplan.rewriting.reordering import reordered
 from modelplan.rewriting.striped_onnx import layers as onnx_layers
 from modelplan.rewriting.striped_tflite import layers as tflite_layers
 
@@ -79,6 +89,33 @@ def test_the_verifier_knows_what_may_be_overwritten(form: str, table: dict[str, 
     rows = {kind for kind in planned if table[kind].group in ("row", "update")}
     assert rows
     assert not rows & semantics.POINTWISE
+
+
+@pytest.mark.parametrize(("form", "table"), [("tflite", tflite_table.OPERATORS), ("onnx", onnx_table.OPERATORS)])
+def test_the_verifier_follows_what_may_keep_its_bytes(form: str, table: dict[str, OpFacts]) -> None:
+    """A view that planning makes of an operator, and a join or split in place, is proved by places or by a name."""
+    passed = {kind for kind, row in table.items() if row.passes_on or row.group in ("join", "split")}
+    assert passed
+    assert passed - MOVING == set()
+    assert {kind for kind, row in table.items() if row.view is not None} == semantics.VIEWS[form]
+
+
+def test_the_verifier_knows_the_rows_that_planning_takes() -> None:
+    assert {kind for kind, row in tflite_table.OPERATORS.items() if row.rows and not is_known(kind)} == set()
+
+
+def test_a_format_without_tables_shares_nothing_and_is_not_written(tmp_path: Path) -> None:
+    """What is there for files of one format is refused for another, not done as if it were that one."""
+    tensors = tuple(Tensor(name, (4,), "int8") for name in "xyz")
+    graph = Graph("g", "else", tensors, (Op("", "Neg", (0,), (1,)), Op("", "Neg", (0,), (2,))), (0,), (1, 2))  # type: ignore[arg-type]
+    program = graph_program(graph, [0, 1])
+    assert facts("else", "Neg") == OpFacts()
+    assert node_keys(b"", graph) == NodeKeys("", {})
+    assert moves_of(program, program.steps[0]) == []
+    with pytest.raises(Skipped, match="models of the format 'else'"):
+        golden_values(program, tmp_path)
+    with pytest.raises(RequestError, match="models of the format 'else' are not written in another order"):
+        reordered(b"", graph, [1, 0])
 
 
 def test_an_unknown_operator_shares_nothing() -> None:

@@ -37,6 +37,7 @@ from modelplan.planning.aliasing.rules import MODES
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.option_files import carried_plan
+from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.kernels import LIBRARIES
 
@@ -263,6 +264,19 @@ def test_the_plans_own_word_does_not_count() -> None:
 @pytest.mark.parametrize("kernels", ["all", "esp-nn@1.1.0"])
 def test_other_kernels_are_not_trusted(kernels: str) -> None:
     assert not plan(chain(), Options("tflm", "file", "max", kernels=kernels)).overlaps
+
+
+def quantized_under(library: str) -> int | None:
+    """By how many bytes the verifier has a QUANTIZE of bytes write ahead with a library whose order planning knows."""
+    program = replace(walked(one("QUANTIZE", [(2, 3)], (2, 3))), plain_loops=False, library=library)
+    return least_lead(program, program.steps[0], 0, 0)
+
+
+def test_the_verifier_knows_each_library_by_name_and_refuses_others() -> None:
+    known = {library.name for row in RUNTIMES.values() for library in row.libraries if library.sequential}
+    assert {"reference", "portable", "cmsis-nn", "cmsis-mve", "esp-nn", "esp-nn-generic"} <= known
+    assert {name: quantized_under(name) for name in known} == dict.fromkeys(known, 0)
+    assert quantized_under("cmsis-mve@0") is quantized_under("esp-nn@1.2.1") is None
 
 
 # -- CMSIS-NN ----------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 #: Operators that call a kernel for each part: by rows where all parts have the rows of the whole.
 SEVERAL_KERNELS = CONCATENATIONS | SPLITS
 _BY_ROWS = {
-    *POINTWISE, *_WINDOWED, *SEVERAL_KERNELS, *PADS, *SLICES, "SOFTMAX", "FULLY_CONNECTED", "TRANSPOSE", "REVERSE_V2",
-    "BROADCAST_TO", "ARG_MAX", "ARG_MIN",
+    *POINTWISE, *_WINDOWED, *SEVERAL_KERNELS, *PADS, *SLICES, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION",
+    "FULLY_CONNECTED", "TRANSPOSE", "REVERSE_V2", "BROADCAST_TO", "ARG_MAX", "ARG_MIN",
 }  # fmt: skip
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
 
@@ -80,6 +80,8 @@ def row_reads(
     windowed = op.kind in _WINDOWED
     if own is not None and windowed and result.shape[own] == 1 == map_rows(result, 1).rows:
         down = own  # its single row may be that of either axis
+    elif reads and own is not None and down is not None and reads.shape[own] == 1 and down < len(reads.shape) - 1:
+        own = down  # the same of an operand
     if op.kind not in _BY_ROWS or reads is None or down is None or own is None or (windowed and position):
         return None
     along = [a for a in reads.axes[own] if a.axis == down]

@@ -12,15 +12,8 @@ import numpy as np
 
 from modelplan.checking.verifier.places import MOVING, OperandPlaces, Places, Shape, Use, places_read, strides
 from modelplan.checking.verifier.program import Program, Step
-from modelplan.checking.verifier.semantics import JOINS, RESHAPES, SPLITS
+from modelplan.checking.verifier.semantics import JOINS, SPLITS, VIEWS
 
-_VIEWS = {
-    "tflite": {*RESHAPES, "BITCAST", "STABLEHLO_RESHAPE"},
-    "onnx": {
-        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement",
-        "Dropout",
-    },
-}  # fmt: skip
 #: Operators that copy what they get, whatever the operands' types and codes are said to be.
 _COPYING = JOINS | SPLITS
 
@@ -66,7 +59,7 @@ def moves_of(program: Program, step: Step) -> list[Move]:
     if step.moves:
         pairs = zip(step.inputs, step.outputs, strict=True)
         return [Move(i, 0, i, 0, program.values[x].nbytes) for i, (x, _) in enumerate(pairs) if x >= 0]
-    if step.kind in _VIEWS[program.format]:
+    if step.kind in VIEWS.get(program.format, set()):
         return _view(program, step)
     if step.kind not in MOVING or min(step.outputs, default=-1) < 0:
         return []
@@ -77,7 +70,7 @@ def all_moves(program: Program) -> Mapping[int, list[Move]]:
     """The moves of each step that has any, by the step's index; remembered as long as the program is."""
     known = _MOVES.get(program)
     if known is None:
-        kinds = _VIEWS[program.format] | MOVING
+        kinds = VIEWS.get(program.format, set()) | MOVING
         moving = (i for i, step in enumerate(program.steps) if step.moves or step.kind in kinds)
         known = {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
         _MOVES[program] = known

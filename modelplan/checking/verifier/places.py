@@ -4,7 +4,7 @@ A kernel loops over the axes of its result. For each axis of an operand the tabl
 index of such a loop reads, one list for each *tap*: the taps of a window are its rows, most operators have one. A place
 outside of the operand is none: there lies a border, what pads, or another part of a join. Lists are enumerated, nothing
 is solved; whether several copies are one run, which elements decide a result, how far a result may run into an operand
-are for those to say that ask. Planning has formulas of its own (`ops/access/`).
+are for those to say that ask. Planning has formulas of its own (`ops/access/`). What is proved so says docs/proof.md.
 """
 
 from __future__ import annotations
@@ -546,6 +546,13 @@ def _split(use: Use) -> Iterator[OperandPlaces]:
     yield from _taken(use, axes, data)
 
 
+def _reversed(use: Use) -> Iterator[OperandPlaces]:
+    shape = use.shape(0)
+    turned = {axis % len(shape) for axis in use.known(1)}
+    runs = (range(n - 1, -1, -1) if axis in turned else range(n) for axis, n in enumerate(shape))
+    yield from _taken(use, [(Along(axis, (run,)),) for axis, run in enumerate(runs)])
+
+
 def _tiled(use: Use) -> Iterator[OperandPlaces]:
     shape, result = use.shape(0), use.result
     _need(len(shape) == len(result))
@@ -612,6 +619,7 @@ _MOVING: dict[str, _Rule] = {
     "PACK": _packed,
     **dict.fromkeys(SPLITS - {"UNPACK"}, _split),
     "UNPACK": _unpacked,
+    "REVERSE_V2": _reversed,
 }
 _REDUCING = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
              "MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"}  # fmt: skip
@@ -636,5 +644,5 @@ STEERING = {
     "STRIDED_SLICE": {1, 2, 3}, "GATHER": {1}, "PAD": {1}, "PADV2": {1}, "MIRROR_PAD": {1}, "SPLIT": {0},
     "SPLIT_V": {1, 2}, "BROADCAST_TO": {1}, "TILE": {1}, "RESIZE_NEAREST_NEIGHBOR": {1}, "RESIZE_BILINEAR": {1},
     "MEAN": {1}, "SUM": {1}, "REDUCE_PROD": {1}, "REDUCE_MAX": {1}, "REDUCE_MIN": {1},
-    "ARG_MAX": {1}, "ARG_MIN": {1},
+    "REVERSE_V2": {1}, "ARG_MAX": {1}, "ARG_MIN": {1},
 }  # fmt: skip

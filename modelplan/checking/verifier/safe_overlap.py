@@ -34,6 +34,8 @@ from modelplan.model import BoolArray, IntArray
 _WINDOWS = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"}
 #: Operators that go front to back only if their kernel is the plain nest of loops.
 _PLAIN_LOOPS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}
+#: Libraries of kernels that finish one element after the other: TFLM's own, those of plain C, ESP-NN's in C.
+_ELEMENT_AFTER_ELEMENT = {"reference", "portable", esp_nn.ONE_BY_ONE}
 
 _BY_PIXEL = {*_WINDOWS, "FULLY_CONNECTED"}
 _SLICES = SLICES | {"Slice"}
@@ -105,6 +107,8 @@ def _least_lead(program: Program, step: Step, operand: int) -> int | None:
         return _least_of_cmsis_nn(program, step, operand, x, y)
     if program.library in esp_nn.ORDERED:
         return _least_of_esp_nn(program, step, operand, x, y)
+    if program.library not in _ELEMENT_AFTER_ELEMENT:
+        return None
     if step.kind in _PLAIN_LOOPS and not program.plain_loops and program.library != esp_nn.ONE_BY_ONE:
         return None
     return _least_of_loops(program, step, operand, x, y)

@@ -30,6 +30,14 @@ RUN_ALIKE = _ALIKE | RESHAPES | JOINS | {
     "AVERAGE_POOL_2D", "TRANSPOSE_CONV", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "SPACE_TO_DEPTH",
     "DEPTH_TO_SPACE", "TRANSPOSE",
 }  # fmt: skip
+#: Operators whose result is operand 0: always, of a Dropout where it drops nothing.
+VIEWS = {
+    "tflite": {*RESHAPES, "BITCAST", "STABLEHLO_RESHAPE"},
+    "onnx": {
+        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "BitCast", "Optional", "OptionalGetElement",
+        "Dropout",
+    },
+}  # fmt: skip
 
 #: Operators that may write output 0 over operand 0 where both have the same elements. What needs more than one element
 #: of an operand for one of the output stands in `_ROWS_AND_UPDATES` too.

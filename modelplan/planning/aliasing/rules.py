@@ -1,6 +1,7 @@
 """Which rule of which mode lets an output share an operand's bytes.
 
-The rules themselves are data: the operator's row in `ops/` and the runtime's `Sharing` in `runtimes/`.
+The rules themselves are data: the operator's row in `ops/` and the runtime's `Sharing` in `runtimes/`. docs/aliasing.md
+has the forms, the formulas and the reasons.
 """
 
 from __future__ import annotations

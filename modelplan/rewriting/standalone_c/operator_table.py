@@ -119,7 +119,9 @@ def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
     floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32"
     rows = _FLOAT_ROWS if floats and reader.op.kind in _FLOAT_ROWS else _ROWS
     if reader.op.kind in EXPRESSIONS and reader.op.kind not in rows:
-        types = ", ".join(e.types for e in EXPRESSIONS[reader.op.kind])
+        types = ", ".join(word for e in EXPRESSIONS[reader.op.kind] for word in e.types.split()).replace(
+            "float", "float32"
+        )
         raise reader.refuse(f"type {reader.dtype(reader.input(0))}; there are kernels for {types}")
     if reader.op.kind not in rows:
         raise reader.refuse(f"there is no kernel for this kind of operator; there are {', '.join(sorted(C_KINDS))}")
