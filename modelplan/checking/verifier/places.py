@@ -17,6 +17,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from modelplan.checking.verifier.semantics import POINTWISE, RESHAPES
 
@@ -500,6 +501,14 @@ def _mirrored(use: Use) -> Iterator[OperandPlaces]:
     yield from _taken(use, axes)
 
 
+def _reversed(use: Use) -> Iterator[OperandPlaces]:
+    """REVERSE_V2: the places of some axes from the last to the first."""
+    shape = use.shape(0)
+    turned = {axis % len(shape) for axis in use.known(1)}
+    axes = _with(shape, {axis: (Along(axis, (range(shape[axis])[::-1],)),) for axis in turned})
+    yield OperandPlaces(0, shape, axes)
+
+
 def _joined(use: Use) -> Iterator[OperandPlaces]:
     """CONCATENATION: each operand that has elements behind the one before."""
     rank = len(use.shape(0))
@@ -593,6 +602,25 @@ def _depth_to_space(use: Use) -> Iterator[OperandPlaces]:
     yield OperandPlaces(0, shape, _with(shape, others))
 
 
+def taken_elements(reads: OperandPlaces, result: Shape) -> npt.NDArray[np.int64] | None:
+    """For each element of a result the element of the operand that it is, -1 where it is none.
+
+    None where it is made of several. Cost: O(elements).
+    """
+    if reads.linear:
+        return np.arange(prod(result)).reshape(result)
+    at, inside = np.zeros(result, np.int64), np.ones(result, np.bool_)
+    for rows, extent, step in zip(reads.axes, reads.shape, strides(reads.shape), strict=True):
+        if any(len(along.taps) != 1 for along in rows) or (not rows and extent > 1):
+            return None
+        place = np.zeros((1,) * len(result), np.int64)
+        for along in rows:
+            place = place + np.array(along.taps[0]).reshape([-1 if k == along.axis else 1 for k in range(len(result))])
+        at += place * step
+        inside &= (place >= 0) & (place < extent)
+    return np.where(inside, at, -1)
+
+
 _Rule = Callable[[Use], Iterator[OperandPlaces]]
 #: Operators whose results are elements of operands as they are, as long as nothing is converted.
 _MOVING: dict[str, _Rule] = {
@@ -612,6 +640,7 @@ _MOVING: dict[str, _Rule] = {
     "PACK": _packed,
     **dict.fromkeys(("SPLIT", "SPLIT_V", "Split"), _split),
     "UNPACK": _unpacked,
+    "REVERSE_V2": _reversed,
 }
 _REDUCING = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
              "MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"}  # fmt: skip
@@ -635,5 +664,5 @@ STEERING = {
     "RESHAPE": {1}, "SQUEEZE": set[int](), "EXPAND_DIMS": {1}, "TRANSPOSE": {1}, "TRANSPOSE_CONV": {0}, "SLICE": {1, 2},
     "STRIDED_SLICE": {1, 2, 3}, "GATHER": {1}, "PAD": {1}, "PADV2": {1}, "MIRROR_PAD": {1}, "SPLIT": {0},
     "SPLIT_V": {1, 2}, "BROADCAST_TO": {1}, "TILE": {1}, "RESIZE_NEAREST_NEIGHBOR": {1}, "RESIZE_BILINEAR": {1},
-    "MEAN": {1}, "SUM": {1}, "REDUCE_PROD": {1}, "REDUCE_MAX": {1}, "REDUCE_MIN": {1},
+    "REVERSE_V2": {1}, "MEAN": {1}, "SUM": {1}, "REDUCE_PROD": {1}, "REDUCE_MAX": {1}, "REDUCE_MIN": {1},
 }  # fmt: skip

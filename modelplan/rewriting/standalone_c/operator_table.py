@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from modelplan.ops.op_facts import TFLITE_RESHAPES
-from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, quantise, softmax, unary, view
+from modelplan.rewriting.standalone_c.elementwise import binary, dequantise, quantise, softmax, unary
 from modelplan.rewriting.standalone_c.floating import (
     float_binary,
     float_convolution,
@@ -16,7 +16,7 @@ from modelplan.rewriting.standalone_c.floating import (
     float_unary,
 )
 from modelplan.rewriting.standalone_c.kernel_records import COperator
-from modelplan.rewriting.standalone_c.moving import moved, pad
+from modelplan.rewriting.standalone_c.moving import moved, pad, view
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import lstm
 from modelplan.rewriting.standalone_c.resampling import reduction, resize_bilinear, resize_nearest
