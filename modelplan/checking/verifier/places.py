@@ -562,7 +562,7 @@ def _tiled(use: Use) -> Iterator[OperandPlaces]:
     _need(all(n * times == own for n, times, own in zip(shape, copies, result, strict=True)))
     _need(max(result, default=0) <= _MOST_LISTED)
     yield OperandPlaces(0, shape, tuple(
-        (Along(axis, (range(n) if times == 1 else [*range(n)] * times,)),)
+        (Along(axis, (range(n) if times == 1 else _listed([*range(n)] * times),)),)
         for axis, (n, times) in enumerate(zip(shape, copies, strict=True))
     ))  # fmt: skip
 
@@ -583,7 +583,7 @@ def _space_to_depth(use: Use) -> Iterator[OperandPlaces]:
     others: dict[int, _Rows] = {
         a: (Along(a, (range(0, shape[a], size),)), Along(deep, (_listed(inside[a]),))) for a in (rows, columns)
     }
-    others[deep] = (Along(deep, ([*range(shape[deep])] * size**2,)),)
+    others[deep] = (Along(deep, (_listed([*range(shape[deep])] * size**2),)),)
     yield OperandPlaces(0, shape, _with(shape, others))
 
 
