@@ -11,8 +11,9 @@ from random_cnns import Network, renamed_cnn
 from random_stripes import legal_program, rewritten, with_other_moves
 from shares import share
 
-from modelplan import load, runtimes
+from modelplan import runtimes
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite import placing
@@ -31,7 +32,7 @@ def network(shapes: list[tuple[int, ...]], folder: Path) -> tuple[bytes, Graph]:
         x = net.rescaled(net.reshaped(x, shape))
     path = folder / "net.tflite"
     path.write_bytes(data := net.file(first, x))
-    return data, load(str(path))
+    return data, load_model(str(path))
 
 
 SEQUENCE = [(1, 1, 12, 3), (1, 12, 3), (1, 12, 1, 3), (1, 1, 12, 3)]
