@@ -98,8 +98,8 @@ OPERATORS: dict[str, OpFacts] = {
     "PRELU": replace(_unary_of_any_rows, reads=work.ANEW, activation=True),
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
     **dict.fromkeys(("MEAN", "SUM"), _sum),
-    **dict.fromkeys((*TFLITE_RESHAPES, "STABLEHLO_RESHAPE"), _view),
-    "RESHAPE": replace(_view, rows="reshape", any_values=True),  # of them this one alone goes in stripes
+    **dict.fromkeys(TFLITE_RESHAPES, replace(_view, rows="reshape", any_values=True)),
+    "STABLEHLO_RESHAPE": _view,
     "BITCAST": OpFacts("view", builders.reshaped, view=0, view_if=when.same_width),
     **dict.fromkeys(("SHAPE", "RANK"), OpFacts("shape")),
     "RESIZE_BILINEAR": replace(_resize, reads=work.INTERPOLATED, time=Terms(166, 1.81, copy=3.53)),

@@ -20,6 +20,7 @@ _KINDS = {
     "STRIDED_SLICE": (45, 2, 32), "SPACE_TO_DEPTH": (26, 2, 19), "DEPTH_TO_SPACE": (5, 2, 94),
     "SPLIT": (49, 2, 35), "SPLIT_V": (102, 2, 79), "GATHER": (36, 2, 23), "RESHAPE": (22, 1, 17), "PACK": (83, 1, 59),
     "UNPACK": (88, 1, 64), "MEAN": (40, 2, 27), "BATCH_MATMUL": (126, 1, 101),
+    "SQUEEZE": (43, 1, 30), "EXPAND_DIMS": (70, 1, 52),
     "SLICE": (65, 2, 48), "DYNAMIC_UPDATE_SLICE": (151, 1, 0), "FULLY_CONNECTED": (9, 4, 8), "SOFTMAX": (25, 2, 9),
 }  # fmt: skip
 _DRAWN = ("CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIDUAL")
@@ -230,6 +231,17 @@ class Network:
         """Tensor `x` in another shape."""
         return self.operator("RESHAPE", [x, self.numbers(shape)], self.tensor(shape))
 
+    def renamed(self, x: int, shape: tuple[int, ...]) -> int:
+        """Tensor `x` in a shape with other axes of extent 1, by one of the operators that say so."""
+        own, kind = self.shapes[x], str(self.rng.choice(("RESHAPE", "SQUEEZE", "EXPAND_DIMS")))
+        if kind == "SQUEEZE" and len(shape) < len(own):
+            axis = next(a for a in range(len(own)) if own[a] == 1 and (*own[:a], *own[a + 1 :]) == shape)
+            return self.operator(kind, [x], self.tensor(shape), (0,), (self.front.numbers((axis,)),))
+        if kind == "EXPAND_DIMS" and len(shape) > len(own):
+            axis = next(a for a in range(len(shape)) if (*own[:a], 1, *own[a:]) == shape)
+            return self.operator(kind, [x, self.numbers((axis,))], self.tensor(shape))
+        return self.reshaped(x, shape)
+
     def rescaled(self, x: int) -> int:
         """Tensor `x` with the quantisation of all others."""
         return self.operator("QUANTIZE", [x], self.tensor(self.shapes[x]))
@@ -361,6 +373,27 @@ def exported_cnn(seed: int) -> bytes:
         x = net.turned(net.rescaled(net.reshaped(x, (1, deep, high * wide))), (0, 2, 1))
     elif seed % 2:
         x = net.turned(x)
+    return net.file(first, x)
+
+
+def renamed_cnn(seed: int) -> bytes:
+    """A network over a sequence, whose windows go over maps of one row or column, and all else over two axes."""
+    net = Network(np.random.default_rng(seed))
+    rng = net.rng
+    x = first = net.tensor((1, 1, int(rng.integers(16, 40)), int(rng.integers(2, 7))))
+    for _ in range(int(rng.integers(2, 6))):
+        x = net.window(x, str(rng.choice(_DRAWN[:5])))
+        _, high, wide, deep = net.shapes[x]
+        if rng.random() < 0.8:
+            x = net.renamed(x, (1, high * wide, deep))
+            if rng.random() < 0.6:
+                y = net.rescaled(x)
+                x = net.join(x, y, 2) if rng.random() < 0.3 else net.add(x, y)
+            length, deep = net.shapes[x][1:]
+            x = net.renamed(x, (1, 1, length, deep) if rng.random() < 0.5 else (1, length, 1, deep))
+    if rng.random() < 0.3:
+        _, high, wide, deep = net.shapes[x]
+        x = net.renamed(x, (1, high * wide, deep))
     return net.file(first, x)
 
 

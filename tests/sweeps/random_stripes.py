@@ -2,8 +2,8 @@
 
 KIND `moving` has many operators that only move, `exported` has channels first between TRANSPOSEs, `headed` has heads as
 detectors, `branched` adds branches of which one has the longer windows, `deep` has many channels and goes in blocks of
-them, `attending` has heads of an attention. Each network, from seed FIRST on, is rewritten, run on the tflite-micro
-wheel with and without its plan, and compared with itself.
+them, `attending` has heads of an attention, `renamed` renames maps of a sequence. Each network, from seed FIRST on, is
+rewritten, run on the tflite-micro wheel with and without its plan, and compared with itself.
 Prints the seeds that differ, and exits with 1 if there are any.
 """
 
@@ -15,7 +15,16 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from random_cnns import attending_net, branched_cnn, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_cnns import (
+    attending_net,
+    branched_cnn,
+    deep_cnn,
+    exported_cnn,
+    headed_cnn,
+    moving_cnn,
+    random_cnn,
+    renamed_cnn,
+)
 
 from modelplan import runtimes
 from modelplan.formats import load_model
@@ -25,7 +34,7 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folding import Folded
 from modelplan.rewriting.striped_tflite.interface import reloaded
 from modelplan.rewriting.striped_tflite.joining import with_joins
-from modelplan.rewriting.striped_tflite.layers import layer_of
+from modelplan.rewriting.striped_tflite.layers import region_layers
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
@@ -52,7 +61,7 @@ Network = Callable[[int], bytes]
 #: Networks beside those of convolutions, by what they have many of.
 KINDS: dict[str, Network] = {
     "moving": moving_cnn, "exported": exported_cnn, "headed": headed_cnn, "branched": branched_cnn, "deep": deep_cnn,
-    "attending": attending_net,
+    "attending": attending_net, "renamed": renamed_cnn,
 }  # fmt: skip
 
 
@@ -62,7 +71,11 @@ def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
     last = rng.randrange(first, len(graph.ops))
     shape = graph.tensors[graph.ops[last].outputs[0]].shape
     axis = 2 if shape[1] == 1 else 1
-    if shape[axis] < 2 or any(isinstance(layer_of(graph, i, axis), str) for i in range(first, last + 1)):
+    try:
+        region_layers(graph, range(len(graph.ops)), StripedRegion(first, last, axis, (0, shape[axis])))
+    except IllegalStripeError:
+        return None
+    if shape[axis] < 2:
         return None
     inner = sorted(rng.sample(range(1, shape[axis]), rng.randrange(1, min(6, shape[axis]))))
     pad = frozenset(i for i in range(first, last + 1) if rng.random() < 0.5)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from c_operators import DRAWS, Drawn, Single, batch, drawn_single
+from c_plans import random_stages
+from shares import share
 from standalone_c import apart, c_operators
 from tflm_models import Op, S, T, build
 
@@ -298,6 +300,64 @@ def test_sums_of_several_images_lie_where_an_operand_does(tmp_path: Path) -> Non
     source, program = in_one_stage(build(S((maps,) * 4, ops, (0,), (3,))), tmp_path)
     assert program.nbytes == 2 * 2 * 4 * 5 * 3
     assert rows_verdict(source, program).outcome == "ok"
+
+
+def moving(kind: str, shape: tuple[int, ...], result: tuple[int, ...], numbers: T | None, **options: int) -> bytes:
+    """An operator that moves elements between two that go row by row."""
+    x, y = T("int8", shape), T("int8", result)
+    table = {"GATHER": "GatherOptions", "MIRROR_PAD": "MirrorPadOptions", "PACK": "PackOptions",
+             "SPACE_TO_DEPTH": "SpaceToDepthOptions", "DEPTH_TO_SPACE": "DepthToSpaceOptions"}[kind]  # fmt: skip
+    reads = (1, 1) if kind == "PACK" else (1,) if numbers is None else (1, 4)
+    ops = (Op("HARD_SWISH", (0,), (1,)), Op(kind, reads, (2,), options, table), Op("HARD_SWISH", (2,), (3,)))
+    return build(S((x, x, y, y, numbers or T("int32", (1,), (0,))), ops, (0,), (3,)))
+
+
+#: Networks, and how many bytes more than the operands and results of the whole network they need at most.
+MOVED = {
+    "channels": (moving("GATHER", (1, 8, 4, 6), (1, 8, 4, 5), T("int32", (5,), (3, 0, 5, 2, 2)), Axis=3), 2 * 24),
+    "every other row": (moving("GATHER", (1, 9, 4, 6), (1, 4, 4, 6), T("int32", (4,), (1, 3, 5, 7)), Axis=1), 4 * 24),
+    "mirrored columns": (
+        moving("MIRROR_PAD", (1, 8, 4, 6), (1, 8, 7, 6), T("int32", (4, 2), (0, 0, 0, 0, 1, 2, 0, 0)), Mode=0), 2 * 42),
+    "packed": (moving("PACK", (1, 8, 6), (1, 8, 2, 6), None, ValuesCount=2, Axis=2), 2 * 12),
+    "space": (moving("SPACE_TO_DEPTH", (1, 8, 4, 6), (1, 4, 2, 24), None, BlockSize=2), 3 * 48),
+    "depth": (moving("DEPTH_TO_SPACE", (1, 8, 4, 8), (1, 16, 8, 2), None, BlockSize=2), 3 * 32),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_what_moves_elements_goes_row_by_row(name: str, parts: int, backward: bool, tmp_path: Path) -> None:
+    content, more = MOVED[name]
+    source, program = in_one_stage(content, tmp_path, parts, backward=backward)
+    verdict = rows_verdict(source, program)
+    assert verdict.outcome == "ok", verdict.details
+    ends = {program.values[v].nbytes for v in (*program.inputs, *program.outputs)}
+    assert program.nbytes <= max(ends) + more
+    steps = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and s.operator == 1]
+    assert len(steps) > 1
+
+    def beside(step: Step) -> Step | None:
+        if not isinstance(step, KernelCall) or step.operator != 1:
+            return None
+        read = step.reads[0]
+        return replace(step, reads=(replace(read, address=read.address + 6), *step.reads[1:]))
+
+    faulty = list(changed(replace(program, nbytes=program.nbytes + 6), beside))
+    assert faulty
+    assert {rows_verdict(source, other).outcome for other in faulty} == {"broken"}
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_random_stages_of_single_operators_are_right(kind: str, tmp_path: Path) -> None:
+    """What planning takes of each kind by rows, and what it takes as a view, the proof takes too."""
+    drawn, path = Drawn(5), tmp_path / "net.tflite"
+    for seed in range(share(12)):
+        path.write_bytes(batch([drawn_single(drawn, kind) for _ in range(6)]))
+        file = load_tflite(str(path))
+        program, _ = random_stages(CModel(load_model(str(path)), file), random.Random(seed), pushed=False)
+        verdict = rows_verdict(read_source(file), program)
+        assert verdict.outcome == "ok", verdict.details
 
 
 def joined_rows(axis: int, folder: Path) -> tuple[Source, CModel, CProgram]:

@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.c_windows import (
-    SEVERAL_KERNELS,
     MapRows,
     RowReads,
     folded_reads,
     is_by_pixel,
+    made_rows,
     map_rows,
     row_reads,
+    several_kernels,
+    whole_runs,
 )
+from modelplan.checking.verifier.moves import Run
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.semantics import JOINS, PADS, POINTWISE, RESHAPES
@@ -62,6 +66,7 @@ class _RowReplay:
     place: str = ""
     #: What `_found_rule` said of an operator, by its number, and a position of its operands.
     _rules: dict[tuple[int, int], RowReads | None] = field(default_factory=dict, init=False)
+    _whole_runs: dict[int, dict[int, Run]] = field(default_factory=dict, init=False)
 
     @cached_property
     def owner(self) -> npt.NDArray[np.int32]:
@@ -87,7 +92,7 @@ class _RowReplay:
         """For each tensor the one whose bytes it is: views that no kernel makes are their operands."""
         roots: dict[int, int] = {}
         for op in self.source.parts[0].ops:
-            if op.kind in RESHAPES and op.number not in self._called:
+            if op.number not in self._called and (op.kind in RESHAPES or self._is_unchanged(op)):
                 x, y = op.inputs[0], op.outputs[0]
                 if self._size(x) != self._size(y):
                     raise self._broken(f"{op.label} is no view")
@@ -100,6 +105,9 @@ class _RowReplay:
 
     def _map(self, tensor: int) -> MapRows:
         return map_rows(self.cells[tensor], self._size(tensor))
+
+    def _made(self, call: KernelCall, tensor: int) -> MapRows:
+        return made_rows(self.source.parts[0].ops[call.operator], self.cells[tensor], self._size(tensor))
 
     def _broken(self, why: str) -> BrokenPlanError:
         return BrokenPlanError(f"{self.place}: {why}" if self.place else why)
@@ -199,7 +207,7 @@ class _RowReplay:
         if any(w.rows < 1 for w in call.writes):
             raise self._broken("results without rows")
         library = self.program.kernels != "portable" and op.kind not in POINTWISE
-        if count > 1 and (library or op.kind in SEVERAL_KERNELS):
+        if count > 1 and (library or several_kernels(op, self._operands(op), [self.cells[t] for t in results])):
             self._check_apart(op, call)
         self._use_scratch(call)
         self._check_extents(call, rules)
@@ -246,7 +254,7 @@ class _RowReplay:
 
     def _written_bytes(self, call: KernelCall, write: RowsWritten) -> int:
         """The bytes from a result's address to the end of what a call computes."""
-        shape = self._map(write.tensor)
+        shape = self._made(call, write.tensor)
         if call.columns:
             return write.rows * (call.columns[1] - call.columns[0]) * shape.column_bytes
         return write.rows * shape.row_bytes
@@ -255,7 +263,7 @@ class _RowReplay:
         """Checks that no result lies on an operand, for operators that are computed part after part."""
         parts = self._joined_parts(op)
         for write in call.writes:
-            end = write.address + write.rows * self._map(write.tensor).row_bytes
+            end = write.address + write.rows * self._made(call, write.tensor).row_bytes
             for read in call.reads:
                 size = read.rows * self._map(read.tensor).row_bytes
                 placed = (read.address - write.address, size) in parts
@@ -267,9 +275,11 @@ class _RowReplay:
             self._rules[op.number, position] = self._found_rule(op, position, results)
         return self._rules[op.number, position]
 
+    def _operands(self, op: Operation) -> list[Cell | None]:
+        return [self.cells[t] if t >= 0 else None for t in op.inputs]
+
     def _found_rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
-        operands = [self.cells[t] if t >= 0 else None for t in op.inputs]
-        rule = row_reads(op, operands, position, [self.cells[t] for t in results]) if results else None
+        rule = row_reads(op, self._operands(op), position, [self.cells[t] for t in results]) if results else None
         if op.inputs[position] in self._convolutions:
             self._check_folded(op, self._convolutions[op.inputs[position]])
             return rule if op.kind == "DEPTHWISE_CONV_2D" else None
@@ -297,7 +307,7 @@ class _RowReplay:
     def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
         """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""
         for write in call.writes:
-            shape = self._map(write.tensor)
+            shape = self._made(call, write.tensor)
             if not 0 <= write.first <= write.first + write.rows <= shape.rows:
                 raise self._broken(f"rows {write.first} to {write.first + write.rows} of {shape.rows}")
             if write.rows < shape.rows and not any(rules):
@@ -350,11 +360,21 @@ class _RowReplay:
         """(offset, bytes) of operands that are runs of the result, one behind the other."""
         if op.kind not in JOINS:
             return []
-        shape = self.cells[op.outputs[0]].shape
-        sizes = [self._size(t) for t in op.inputs]
-        if any(n != 1 for n in shape[: op.option("Axis") % len(shape)]):
-            return []
-        return [(sum(sizes[:i]), size) for i, size in enumerate(sizes)]
+        width = nbytes(self.cells[op.outputs[0]].coding.dtype, (1,))
+        return [(run.to * width, run.length * width) for run in self._runs(op).values()]
+
+    def _is_unchanged(self, op: Operation) -> bool:
+        """Whether the only result of an operator that moves elements is its operand, as it is."""
+        result = self.cells[op.outputs[0]] if len(op.outputs) == 1 else None
+        same = result is not None and self._runs(op) == {0: Run(0, 0, prod(result.shape))}
+        return same and self.cells[op.inputs[0]].coding.dtype == self.cells[op.outputs[0]].coding.dtype
+
+    def _runs(self, op: Operation) -> dict[int, Run]:
+        """The runs of result 0 that are all of an operand, by its position."""
+        if op.number not in self._whole_runs:
+            result = [self.cells[t] for t in op.outputs if t >= 0]
+            self._whole_runs[op.number] = whole_runs(op, self._operands(op), result)
+        return self._whole_runs[op.number]
 
     def _in_place(self, op: Operation, call: KernelCall, write: RowsWritten, read: Span, result: Span) -> bool:
         """Whether an element-wise operator may write there: on the element that it reads, or in front of it."""
@@ -394,7 +414,7 @@ class _RowReplay:
 
     def _result(self, call: KernelCall, write: RowsWritten, row: int, *, whole: bool) -> tuple[int, int, int]:
         """(first byte, address, bytes) of what is written of a result."""
-        shape = self._map(write.tensor)
+        shape = self._made(call, write.tensor)
         if whole:
             return 0, write.address, self._size(write.tensor)
         first = (write.first + row) * shape.row_bytes

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
 
 import numpy as np
 
-from modelplan.checking.verifier.places import OperandPlaces, Places, places_read
+from modelplan.checking.verifier.moves import Run, run_of
+from modelplan.checking.verifier.places import OperandPlaces, Places, places_read, taken_elements
 from modelplan.checking.verifier.rewrites.contents import EDGE
-from modelplan.checking.verifier.rewrites.reading import Cell, Operation, use_of_operation
-from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, POINTWISE, SLICES, SPLITS
+from modelplan.checking.verifier.rewrites.reading import Cell, Operation, integers_of, use_of_operation
+from modelplan.checking.verifier.semantics import JOINS, PADS, POINTWISE, SLICES, SPLITS
 
 Windows = tuple[tuple[int, ...], ...]
-_WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
-#: Operators that call a kernel for each part: by rows where all parts have the rows of the whole.
-SEVERAL_KERNELS = CONCATENATIONS | SPLITS
+_WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"}
 _BY_ROWS = {
-    *POINTWISE, *_WINDOWED, *SEVERAL_KERNELS, *PADS, *SLICES, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION",
-    "FULLY_CONNECTED", "TRANSPOSE", "REVERSE_V2", "BROADCAST_TO", "ARG_MAX", "ARG_MIN",
+    *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "FULLY_CONNECTED", "ARG_MAX",
+    "ARG_MIN",
+}  # fmt: skip
+#: Operators all of whose results are elements of operands.
+_MOVING = {
+    *JOINS, *SPLITS, *SLICES, "TRANSPOSE", "REVERSE_V2", "BROADCAST_TO", "GATHER", "MIRROR_PAD", "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE",
 }  # fmt: skip
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
 
@@ -75,6 +81,8 @@ def row_reads(
     op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
 ) -> RowReads | None:
     """How the rows of the results depend on those of operand `position`; None where all of the operand is needed."""
+    if op.kind in _MOVING:
+        return _moved_rows(op, operands, position, results)
     reads, result = _reads(op, operands, position, results), results[0]
     down, own = row_axis(result.shape), row_axis(reads.shape) if reads else None
     windowed = op.kind in _WINDOWED
@@ -88,8 +96,6 @@ def row_reads(
     taps, rows = along[0].taps if along else (), result.shape[down]
     first = taps[0] if taps else None
     if not isinstance(first, range) or len(first) != rows or (rows < 2 and not windowed) or first.step < 1:
-        return None
-    if op.kind in SEVERAL_KERNELS and first != range(reads.shape[own]):
         return None
     columns = None
     if len(reads.shape) == _MAP_DIMENSIONS and (windowed or (op.kind in POINTWISE and reads.shape == result.shape)):
@@ -107,6 +113,63 @@ def _reads(
     known = places_read(use_of_operation(op, operands, results)) or ()
     x = operands[position]
     return next((reads for reads in known if x and reads.operand == position and reads.shape == x.shape), None)
+
+
+def made_rows(op: Operation, cell: Cell, nbytes: int) -> MapRows:
+    """The rows of a result that an operator makes at a time: those of its map, or all of a row of blocks as one."""
+    shape = map_rows(cell, nbytes)
+    size = op.option("BlockSize") if op.kind == "DEPTH_TO_SPACE" else 1
+    if size < 2 or shape.rows <= size or row_axis(cell.shape) != 1 or shape.rows % size:
+        return shape
+    return MapRows(shape.rows // size, 1, shape.row_bytes * size)
+
+
+def _moved_rows(
+    op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
+) -> RowReads | None:
+    """The rows in which the elements of each row of the results stand; None where these are no windows."""
+    x = operands[position]
+    own, windows = row_axis(x.shape) if x else None, set[Windows]()
+    if x is None or own is None:
+        return None
+    for output, result in enumerate(results):
+        known = places_read(use_of_operation(op, operands, results, output)) or ()
+        reads = next((reads for reads in known if reads.operand == position), None)
+        at = taken_elements(reads, result.shape) if reads else None
+        rows = made_rows(op, result, 1).rows
+        if at is None or rows < 2:
+            return None
+        taken = np.where(at < 0, -1, at // prod(x.shape[own + 1 :])).reshape(rows, -1)
+        ends = taken.max(axis=1)
+        firsts = np.where(taken < 0, ends[:, None], taken).min(axis=1)
+        windows.add(tuple(tuple(range(a, b + 1)) for a, b in zip(firsts.tolist(), ends.tolist(), strict=True)))
+    window = min(windows)
+    steps = {b[0] - a[0] for a, b in pairwise(window)}
+    alike = len(windows) == len(steps) == len({len(taps) for taps in window}) == 1
+    return RowReads(window, min(steps)) if alike and min(steps) > 0 and window[0][0] >= 0 else None
+
+
+def whole_runs(op: Operation, operands: Sequence[Cell | None], results: Sequence[Cell]) -> dict[int, Run]:
+    """The operands, by position, all of whose elements are one run of the first result."""
+    known = places_read(use_of_operation(op, operands, results)) if op.kind in _MOVING else None
+    runs = {reads.operand: run_of(reads, results[0].shape) for reads in known or ()}
+    return {at: run for at, run in runs.items() if run and (x := operands[at]) and run.length == prod(x.shape)}
+
+
+def several_kernels(op: Operation, operands: Sequence[Cell | None], results: Sequence[Cell]) -> bool:
+    """Whether an operator may call kernels one after the other: for each part, or for elements at uneven distances.
+
+    Then a row is not all computed before the next one.
+    """
+    if op.kind not in _MOVING:
+        return False
+    known = places_read(use_of_operation(op, operands, results)) or ()
+    if op.kind == "GATHER" and operands[1] is not None:
+        listed: list[Places] = [integers_of(operands[1]) or ()]
+    else:
+        listed = [along.taps[0] for reads in known for rows in reads.axes for along in rows if op.kind == "MIRROR_PAD"]
+    uneven = any(len({b - a for a, b in pairwise(places)}) > 1 for places in listed)
+    return len(results) > 1 or len(known) != 1 or uneven
 
 
 def _inside(taps: Sequence[Places], extent: int) -> Windows:

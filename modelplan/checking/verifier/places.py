@@ -17,6 +17,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, POINTWISE, RESHAPES, SPLITS
 
@@ -500,6 +501,14 @@ def _mirrored(use: Use) -> Iterator[OperandPlaces]:
     yield from _taken(use, axes)
 
 
+def _reversed(use: Use) -> Iterator[OperandPlaces]:
+    """REVERSE_V2: the places of some axes from the last to the first."""
+    shape = use.shape(0)
+    turned = {axis % len(shape) for axis in use.known(1)}
+    axes = _with(shape, {axis: (Along(axis, (range(shape[axis])[::-1],)),) for axis in turned})
+    yield OperandPlaces(0, shape, axes)
+
+
 def _joined(use: Use) -> Iterator[OperandPlaces]:
     """A concatenation: each operand that has elements behind the one before."""
     rank = len(use.shape(0))
@@ -546,13 +555,6 @@ def _split(use: Use) -> Iterator[OperandPlaces]:
     yield from _taken(use, axes, data)
 
 
-def _reversed(use: Use) -> Iterator[OperandPlaces]:
-    shape = use.shape(0)
-    turned = {axis % len(shape) for axis in use.known(1)}
-    runs = (range(n - 1, -1, -1) if axis in turned else range(n) for axis, n in enumerate(shape))
-    yield from _taken(use, [(Along(axis, (run,)),) for axis, run in enumerate(runs)])
-
-
 def _tiled(use: Use) -> Iterator[OperandPlaces]:
     shape, result = use.shape(0), use.result
     _need(len(shape) == len(result))
@@ -560,7 +562,7 @@ def _tiled(use: Use) -> Iterator[OperandPlaces]:
     _need(all(n * times == own for n, times, own in zip(shape, copies, result, strict=True)))
     _need(max(result, default=0) <= _MOST_LISTED)
     yield OperandPlaces(0, shape, tuple(
-        (Along(axis, (range(n) if times == 1 else [*range(n)] * times,)),)
+        (Along(axis, (range(n) if times == 1 else _listed([*range(n)] * times),)),)
         for axis, (n, times) in enumerate(zip(shape, copies, strict=True))
     ))  # fmt: skip
 
@@ -581,7 +583,7 @@ def _space_to_depth(use: Use) -> Iterator[OperandPlaces]:
     others: dict[int, _Rows] = {
         a: (Along(a, (range(0, shape[a], size),)), Along(deep, (_listed(inside[a]),))) for a in (rows, columns)
     }
-    others[deep] = (Along(deep, ([*range(shape[deep])] * size**2,)),)
+    others[deep] = (Along(deep, (_listed([*range(shape[deep])] * size**2),)),)
     yield OperandPlaces(0, shape, _with(shape, others))
 
 
@@ -598,6 +600,25 @@ def _depth_to_space(use: Use) -> Iterator[OperandPlaces]:
               for a, by in ((rows, high), (columns, wide))]  # fmt: skip
     others[deep] = (Along(deep, (range(0, count * step, step),)), *inside)
     yield OperandPlaces(0, shape, _with(shape, others))
+
+
+def taken_elements(reads: OperandPlaces, result: Shape) -> npt.NDArray[np.int64] | None:
+    """For each element of a result the element of the operand that it is, -1 where it is none.
+
+    None where it is made of several. Cost: O(elements).
+    """
+    if reads.linear:
+        return np.arange(prod(result)).reshape(result)
+    at, inside = np.zeros(result, np.int64), np.ones(result, np.bool_)
+    for rows, extent, step in zip(reads.axes, reads.shape, strides(reads.shape), strict=True):
+        if any(len(along.taps) != 1 for along in rows) or (not rows and extent > 1):
+            return None
+        place = np.zeros((1,) * len(result), np.int64)
+        for along in rows:
+            place = place + np.array(along.taps[0]).reshape([-1 if k == along.axis else 1 for k in range(len(result))])
+        at += place * step
+        inside &= (place >= 0) & (place < extent)
+    return np.where(inside, at, -1)
 
 
 _Rule = Callable[[Use], Iterator[OperandPlaces]]

@@ -73,7 +73,9 @@ def _by_row(step: Step, rows: RowGraph) -> Iterator[Step]:
                 RowsRead(read.tensor, read.value, read.first + first, end - first, 0, read.address + first * size)
             )
         writes = (
-            replace(w, first=w.first + i, rows=1, address=w.address + i * rows.shape(w.tensor).row_bytes)
+            replace(
+                w, first=w.first + i, rows=1, address=w.address + i * rows.made_shape(step.operator, w.tensor).row_bytes
+            )
             for w in step.writes
         )
         yield replace(step, reads=tuple(reads), writes=tuple(writes))

@@ -29,14 +29,6 @@ from modelplan.rewriting.standalone_c.kernel_records import (
 from modelplan.rewriting.standalone_c.moving import Loop, merged_loops
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 
-
-def view(r: OperatorReader) -> COperator:
-    """RESHAPE and its like: the bytes stay as they are."""
-    r.require(holds=r.input(0).nbytes == r.output().nbytes, why="a view of another size")
-    kernel = CKernel("copy_bytes", "bytes", {"bytes": r.output().nbytes})
-    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,), in_place=(0,), view=True)
-
-
 #: The kernels of two operands that are repeated along axes where they have one element.
 _BINARY = {"ADD": "add", "SUB": "add", "MUL": "multiply", "DIV": "divide", "PRELU": "prelu"}
 _AXES = ("row", "column", "channel")

@@ -92,7 +92,10 @@ class RowOperand:
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """A tensor that an operator computes, as so many `rows` of `row_bytes` bytes each."""
+    """A tensor that an operator computes, as so many `rows` of `row_bytes` bytes each.
+
+    Where an operator computes several rows of its map at a time, as of blocks, these are one.
+    """
 
     tensor: int
     rows: int

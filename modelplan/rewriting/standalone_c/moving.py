@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.ops.access.spans import Reads, Span
-from modelplan.ops.access.starts import part_start
+from modelplan.ops.access.starts import part_start, view_start
 from modelplan.ops.access.views import strides
 from modelplan.rewriting.standalone_c.c_text import C_TYPES
 from modelplan.rewriting.standalone_c.kernel_records import (
@@ -31,12 +31,6 @@ from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 _LOOPS = ("row", "a", "b", "c")
 #: Operators whose operands stand in the result one behind the other.
 _JOINS = frozenset({"CONCATENATION", "PACK"})
-#: Those that may go by rows. Others see tensors with other axes than these have, or copy some blocks after all rows of
-#: others, which the proof does not follow row by row.
-_BY_ROWS = frozenset({
-    "CONCATENATION", "SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE", "TRANSPOSE", "REVERSE_V2",
-    "BROADCAST_TO",
-})  # fmt: skip
 #: Blocks of evenly spaced elements of which an operator may consist.
 _MOST_MOVES = 64
 Array = npt.NDArray[Any]
@@ -71,19 +65,39 @@ def merged_loops(axes: Sequence[Loop], keep: int) -> list[Loop]:
 def moved(r: OperatorReader) -> COperator:
     """An operator each element of whose results is an element of an operand, by rows where its kernels go so."""
     reads = [(output, read) for output in range(len(r.op.outputs)) for read in _reads(r, output)]
+    if r.op.kind == "CONCATENATION":
+        r.require(holds=r.activation() == 0, why="a fused activation")
+    if _is_view(r, reads):
+        return view(r)
     moves = [move for output, read in reads for move in _moves(read, output)]
     r.require(holds=len(moves) <= _MOST_MOVES, why=f"{len(moves)} blocks that are not evenly spaced")
     copied = sum(prod(count for count, _, _ in move.loops) for move in moves)
     elements = sum(r.output(output).elements for output in range(len(r.op.outputs)))
     r.require(holds=copied == elements, why=f"{copied} of {elements} elements of its results are elements of operands")
     dynamic = [i for i in range(len(r.op.inputs)) if r.has(i) and not r.is_constant(i)]
-    if r.op.kind == "CONCATENATION":
-        r.require(holds=r.activation() == 0, why="a fused activation")
-    windows = _windows(r, reads, dynamic)
+    rows = _outer_rows(r, reads)
+    windows = _windows(r, reads, dynamic, rows) if rows > 1 else {}
     kernels = [_copy(r, move, _source(r, move.operand, dynamic), windows.get(move.operand)) for move in moves]
     operands = tuple(r.row_operand(i, windows.get(i)) for i in dynamic)
-    operator = COperator(r.index, r.op.kind, operands, r.row_results(), tuple(kernels), by_rows=bool(windows))
-    return operator if windows else replace(operator, parts=_parts(r, dynamic, moves))
+    if windows:
+        return COperator(r.index, r.op.kind, operands, r.row_results(rows), tuple(kernels), by_rows=True)
+    parts = _parts(r, dynamic, moves)
+    return COperator(r.index, r.op.kind, operands, r.row_results(), tuple(kernels), parts=parts)
+
+
+def view(r: OperatorReader) -> COperator:
+    """RESHAPE and its like: the bytes stay as they are."""
+    r.require(holds=r.input(0).nbytes == r.output().nbytes, why="a view of another size")
+    kernel = CKernel("copy_bytes", "bytes", {"bytes": r.output().nbytes})
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,), in_place=(0,), view=True)
+
+
+def _is_view(r: OperatorReader, reads: Sequence[tuple[int, Reads]]) -> bool:
+    """Whether the only result is all of operand 0, in its order."""
+    if [(output, read.operand) for output, read in reads] != [(0, 0)] or r.is_constant(0) or len(r.op.outputs) > 1:
+        return False
+    access = r.access()
+    return access is not None and view_start(access, 0) == 0 and r.input(0).elements == r.output().elements
 
 
 def _check_types(r: OperatorReader, operand: int = 0, output: int = 0) -> None:
@@ -151,26 +165,25 @@ def _block(reads: Reads, spans: Sequence[tuple[Span, int, int]], output: int) ->
         yield _Move(reads.operand, output, source, target, loops)
 
 
-def _windows(r: OperatorReader, reads: Sequence[tuple[int, Reads]], dynamic: Sequence[int]) -> dict[int, AxisWindow]:
-    """Which rows of its operands a row of the results reads; empty where these are not computed by rows."""
+def _outer_rows(r: OperatorReader, reads: Sequence[tuple[int, Reads]]) -> int:
+    """Over how many rows of the results, or of several rows each, the outermost loop of all moves goes; 1 if none."""
+    rows = {rows_of(r.output(output).shape) for output in range(len(r.op.outputs))}
+    outer = {next((extent for extent in read.result if extent > 1), 1) for _, read in reads}
+    return min(outer) if len(rows) == len(outer) == 1 and min(rows) % min(outer) == 0 else 1
+
+
+def _windows(
+    r: OperatorReader, reads: Sequence[tuple[int, Reads]], dynamic: Sequence[int], rows: int
+) -> dict[int, AxisWindow]:
+    """Which rows of its operands each of so many of the results reads; empty where these are not computed by rows."""
     windows: dict[int, AxisWindow] = {}
-    if r.op.kind not in _BY_ROWS:
-        return windows
     for output, read in reads:
-        window = _row_window(r, read, output)
+        window = r.row_window(read.operand, output, rows)
         if window is None or windows.setdefault(read.operand, window) != window:
             return {}
-    rows = {rows_of(r.output(output).shape) for output in range(len(r.op.outputs))}
-    return windows if windows.keys() == set(dynamic) and len(rows) == 1 else {}
-
-
-def _row_window(r: OperatorReader, reads: Reads, output: int) -> AxisWindow | None:
-    """Which rows of an operand a row of the result reads, where the outermost loop goes along all rows of the map."""
-    window, rows = r.row_window(reads.operand, output), rows_of(r.output(output).shape)
-    if window is None or next(extent for extent in reads.result if extent > 1) != rows:
-        return None
-    inside = window.before <= 0 and window.read(0, rows)[1] <= rows_of(r.input(reads.operand).shape)
-    return window if inside else None
+        if window.before > 0 or window.read(0, rows)[1] > rows_of(r.input(read.operand).shape):
+            return {}
+    return windows if windows.keys() == set(dynamic) else {}
 
 
 def _copy(r: OperatorReader, move: _Move, operand: int | ConstTable, window: AxisWindow | None) -> CKernel:

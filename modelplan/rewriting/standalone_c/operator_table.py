@@ -14,7 +14,6 @@ from modelplan.rewriting.standalone_c.elementwise import (
     quantise,
     softmax,
     unary,
-    view,
 )
 from modelplan.rewriting.standalone_c.expressions import EXPRESSIONS
 from modelplan.rewriting.standalone_c.floating import (
@@ -29,7 +28,7 @@ from modelplan.rewriting.standalone_c.floating import (
 from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.matrices import batch_product
-from modelplan.rewriting.standalone_c.moving import moved, pad
+from modelplan.rewriting.standalone_c.moving import moved, pad, view
 from modelplan.rewriting.standalone_c.picking import embedded, filled, gathered, gathered_slices, shape_of, updated
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import float_lstm, lstm

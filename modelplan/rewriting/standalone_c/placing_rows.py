@@ -18,8 +18,9 @@ from modelplan.model.c_program import (
     StoredValue,
     ValueShift,
 )
-from modelplan.rewriting.standalone_c.row_graph import Tile, tiles_of
+from modelplan.rewriting.standalone_c.row_graph import RowGraph, Tile, tiles_of
 from modelplan.rewriting.standalone_c.scheduling import CALLER, Granule, OperandUse
+from modelplan.rewriting.standalone_c.spare_memory import bytes_read, bytes_written
 from modelplan.rewriting.standalone_c.stage_plan import StagedGraph, StageGranules, StageProgress
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem, pack
@@ -85,7 +86,7 @@ class TickTrace:
             self._touch(value, span, writes=True)
             row, count = view.real(granule.row, granule.rows, shape.rows), granule.rows
             if not operator.by_rows:
-                row, count = 0, self.graph.rows.shape(tensor).rows
+                row, count = 0, self.graph.rows.made_shape(granule.operator, tensor).rows
             writes.append(RowsWritten(tensor, value, row, count, span[0]))
         if granule.operator == CALLER:
             self.stages[-1].append(RowsArrival(writes[0].value, span[0], span[1] - span[0]))
@@ -387,18 +388,14 @@ def _both(a: Step, b: Step, graph: StagedGraph) -> KernelCall | None:
         reads.append(replace(first, rows=rows))
     writes = []
     for written, more in zip(a.writes, b.writes, strict=True):
-        if more.address - written.address != written.rows * graph.rows.shape(written.tensor).row_bytes:
+        if more.address - written.address != written.rows * graph.rows.made_shape(a.operator, written.tensor).row_bytes:
             return None
         writes.append(replace(written, rows=written.rows + more.rows))
-    if not graph.rows.operators[a.operator].in_order and not _apart(reads, writes, graph):
-        return None
-    return replace(a, reads=tuple(reads), writes=tuple(writes))
+    both = replace(a, reads=tuple(reads), writes=tuple(writes))
+    return both if graph.rows.operators[a.operator].in_order or _apart(both, graph.rows) else None
 
 
-def _apart(reads: Sequence[RowsRead], writes: Sequence[RowsWritten], graph: StagedGraph) -> bool:
-    """Whether no result shares a byte with an operand."""
-    spans = [
-        [(x.address, x.address + x.rows * graph.rows.shape(x.tensor).row_bytes) for x in side]
-        for side in (reads, writes)
-    ]
-    return all(a[0] >= b[1] or b[0] >= a[1] for a in spans[0] for b in spans[1])
+def _apart(call: KernelCall, rows: RowGraph) -> bool:
+    """Whether no result of a call that computes whole rows shares a byte with an operand."""
+    read, written = ([span for _, span in touched(call, rows)] for touched in (bytes_read, bytes_written))
+    return all(a.start >= b.stop or b.start >= a.stop for a in read for b in written)

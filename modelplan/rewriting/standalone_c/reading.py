@@ -141,15 +141,19 @@ class OperatorReader:
         """The least and the largest number of result 0."""
         return activation_range(activation, self.dtype(self.output()), *self.quantised(self.output()))
 
-    def row_span(self, position: int, output: int = 0) -> RowSpan | None:
-        """Which places of operand `position` a row of a result reads; None where these do not follow run after run."""
-        access, result = self.access(output), self.output(output).shape
-        reads, axis = access.of(position) if access else None, row_axis(result)
+    def row_span(self, position: int, output: int = 0, rows: int = 0) -> RowSpan | None:
+        """Which places of operand `position` a row of a result reads; None where these do not follow run after run.
+
+        With `rows` the result is seen as so many.
+        """
+        access, tensor = self.access(output), self.output(output)
+        result = (rows, tensor.elements // rows) if rows else tensor.shape
+        reads, axis = access.of(position) if access else None, 0 if rows else row_axis(result)
         return row_span(reads, result, self.input(position).shape, axis) if reads and axis >= 0 else None
 
-    def row_window(self, position: int, output: int = 0) -> AxisWindow | None:
+    def row_window(self, position: int, output: int = 0, rows: int = 0) -> AxisWindow | None:
         """Which rows of operand `position` a row of a result reads; None where it may read all of the operand."""
-        span, shape = self.row_span(position, output), self.input(position).shape
+        span, shape = self.row_span(position, output, rows), self.input(position).shape
         if span is None or span.axis < 0:
             return None
         by_rows = span.axis == row_axis(shape) or shape[span.axis] == rows_of(shape) == 1
@@ -162,9 +166,10 @@ class OperatorReader:
         tensor = self.input(position)
         return RowOperand(self.op.inputs[position], *_rows(tensor), window, columns)
 
-    def row_results(self) -> tuple[RowResult, ...]:
-        """All results with their rows."""
-        return tuple(RowResult(t, *_rows(self.tensor(t))) for t in self.op.writes)
+    def row_results(self, rows: int = 0) -> tuple[RowResult, ...]:
+        """All results with their rows, or as so many `rows`."""
+        tensors = [(t, self.tensor(t)) for t in self.op.writes]
+        return tuple(RowResult(t, *((rows, x.nbytes // rows) if rows else _rows(x))) for t, x in tensors)
 
 
 def _rows(tensor: FileTensor) -> tuple[int, int]:

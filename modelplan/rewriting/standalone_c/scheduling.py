@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, OperatorRows, RowGraph
+from modelplan.rewriting.standalone_c.row_graph import MapShape, MapWindow, RowGraph
 
 _NO_RESULT = MapShape(1, 1, 0)
 #: The operator that stands for the caller, who hands over rows of the input.
@@ -140,26 +140,24 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             operators[number] = StageOperator(number, (), ((rows.value_of[tensor], tensor, shape),), True, width)
             continue
         facts, op = rows.operators[number], rows.graph.ops[number]
-        result_shape = rows.shape(op.writes[0]) if op.writes else _NO_RESULT
+        results = tuple((rows.value_of[t], t, _made_rows(rows, number, t)) for t in op.writes)
+        made = results[0][2] if results else _NO_RESULT
         uses = tuple(
-            OperandUse(
-                rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), result_shape) if w and backward else w
-            )
+            OperandUse(rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), made) if w and backward else w)
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
-        results = tuple((rows.value_of[t], t, _made_rows(rows.shape(t), facts, len(op.writes))) for t in op.writes)
         narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
-        columns = result_shape.columns
-        width = -(-columns // parts) if parts > 1 and narrow and len(results) == 1 else columns
+        width = -(-made.columns // parts) if parts > 1 and narrow and len(results) == 1 else made.columns
         operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, facts.width or width)
     return operators
 
 
-def _made_rows(shape: MapShape, facts: OperatorRows, results: int) -> MapShape:
-    """The rows that an operator makes of a result: all as one where it runs whole, whole ones of several results."""
-    if not facts.by_rows:
+def _made_rows(rows: RowGraph, number: int, tensor: int) -> MapShape:
+    """What an operator makes of a result at a time: all where it runs whole, whole rows of several results."""
+    shape = rows.made_shape(number, tensor)
+    if not rows.operators[number].by_rows:
         return MapShape(1, 1, shape.nbytes)
-    return shape if results == 1 else MapShape(shape.rows, 1, shape.row_bytes)
+    return shape if len(rows.graph.ops[number].writes) == 1 else MapShape(shape.rows, 1, shape.row_bytes)
 
 
 def stage_granules(rows: RowGraph, operators: Mapping[int, StageOperator], held: Collection[int]) -> Iterator[Granule]:

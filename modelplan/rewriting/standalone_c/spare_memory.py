@@ -77,7 +77,7 @@ def bytes_written(step: Step, rows: RowGraph) -> Iterator[tuple[int, slice]]:
     """The values that a step writes, each with its bytes of the buffer."""
     if isinstance(step, KernelCall):
         for write in step.writes:
-            shape = rows.shape(write.tensor)
+            shape = rows.made_shape(step.operator, write.tensor)
             size = write.rows * shape.row_bytes
             if step.columns:
                 size = write.rows * (step.columns[1] - step.columns[0]) * shape.column_bytes

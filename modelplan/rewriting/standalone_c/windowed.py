@@ -80,7 +80,7 @@ def windowed_operator(
     kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
     results = r.row_results()
     by_rows = batches == 1 and (r.row_operand(0).rows, results[0].rows) == (high.extent, high.results)
-    operand = r.row_operand(0, high.window, wide.window)
+    operand = r.row_operand(0, high.window if by_rows else None, wide.window)
     return COperator(r.index, r.op.kind, (operand,), results, (kernel,), by_rows=by_rows)
 
 

@@ -150,7 +150,12 @@ class Space:
         return best
 
     def _region(self, first: int, last: int) -> tuple[AnyLayers, int] | None:
-        """Operators [first, last] as one stripe, and the bytes that live across them; None where they have no rows."""
+        """Operators [first, last] as one stripe, and the bytes that live across them; None where they have no rows.
+
+        None too where one at an end only renames a map, which whole is no copy.
+        """
+        if any(self.graph.ops[self.order[step]].kind in TFLITE_RESHAPES for step in (first, last)):
+            return None
         axis = self.axis_of(self.order[last])
         height = self.graph.tensors[self.graph.ops[self.order[last]].outputs[0]].shape[axis]
         try:

@@ -253,7 +253,7 @@ class _Estimate:
 
     def __init__(self, base: UnrolledLayers, prices: Prices) -> None:
         self.base, self.prices, self.rows = base, prices, stripe_rows(base)
-        self.tensors, self.axis = base.graph.tensors, base.region.axis
+        self.tensors = base.graph.tensors
         self.runs = [(i, op) for i, stripe in enumerate(self.rows) for op in base.ops if op in stripe.windows]
         self.number = {run: n for n, run in enumerate(self.runs)}
         self.maps = base.inner.union(*map(base.row_operands, base.ops))
@@ -285,7 +285,7 @@ class _Estimate:
 
     def rows_alive(self, t: int) -> tuple[IntArray, IntArray]:
         """For each operator the rows of map `t` alive while it runs (its output left out), and after it."""
-        base, inner, height = self.base, t in self.base.inner, self.tensors[t].shape[self.axis]
+        base, inner, height = self.base, t in self.base.inner, self.base.height(t)
         readers = [r for r in base.graph.readers[t] if r in base.layers]
         if inner and t not in base.kept:
             return self.alive_in_stripe(t, readers)
@@ -322,7 +322,10 @@ class _Estimate:
         if not (window.padded and layer.kind == "window" and any((window.above, window.below, *layer.across))):
             return 0
         x = self.base.graph.ops[op].inputs[0]
-        other, height = self.tensors[x].shape[3 - self.axis], window.hi - window.lo + window.above + window.below
+        other, height = (
+            self.tensors[x].shape[3 - self.base.axis_of(x)],
+            window.hi - window.lo + window.above + window.below,
+        )
         return height * (self.row_bytes[x] // other) * (other + sum(layer.across))
 
     def operators(self) -> tuple[int, int, float]:
@@ -334,7 +337,7 @@ class _Estimate:
             own[op] = self.prices.tail(kind, scaled_channels(kind, shape), 1)
             cost -= own[op]
             run[op] = self.prices.added(kind, 0, 1)
-            each[op] = (self.prices.time(base.graph, op) - run[op]) / shape[self.axis]
+            each[op] = (self.prices.time(base.graph, op) - run[op]) / base.layers[op].rows_out
         for n, (i, op) in enumerate(self.runs):
             time += run[op] + each[op] * self.rows[i].windows[op].computed
             cost += own[op]

@@ -52,11 +52,18 @@ def layer_of(graph: Graph, index: int, axis: int, *, tiled: bool = False) -> Lay
     op = graph.ops[index]
     if len(op.writes) != 1 or op.outputs[0] < 0:
         return "it has not exactly one output"
-    return _unfit(graph, op, axis, tiled=tiled) or layer_by_facts(RULES, facts("tflite", op.kind), graph, op, axis)
+    row = facts("tflite", op.kind)
+    if row.rows != "reshape":
+        unfit = _unfit(graph, (*op.reads, *op.writes), axis, tiled=tiled)
+        return unfit or layer_by_facts(RULES, row, graph, op, axis)
+    layer = _unfit(graph, op.writes, axis, tiled=tiled) or layer_by_facts(RULES, row, graph, op, axis)
+    if isinstance(layer, str):
+        return layer
+    return _unfit(graph, op.reads, layer.axes[0] if layer.axes else axis, tiled=tiled) or layer
 
 
-def _unfit(graph: Graph, op: Op, axis: int, *, tiled: bool) -> str:
-    for t in (*op.reads, *op.writes):
+def _unfit(graph: Graph, tensors: Sequence[int], axis: int, *, tiled: bool) -> str:
+    for t in tensors:
         tensor = graph.tensors[t]
         if tensor.kind is Kind.CONSTANT:
             continue
@@ -86,10 +93,11 @@ def _by_map(graph: Graph, op: Op, axis: int) -> Layer | str:
 
 
 def _reshaped(graph: Graph, op: Op, axis: int) -> Layer | str:
-    """A RESHAPE that leaves the axis of the rows alone."""
-    layer = _by_map(graph, op, axis)
-    kept = not isinstance(layer, str) and layer.kind == "pointwise"
-    return layer if kept else f"{op.kind} does not keep the rows"
+    """A RESHAPE, EXPAND_DIMS or SQUEEZE that keeps the rows, along whichever axis of the operand they stand."""
+    layer = layer_by_map(graph, op, axis)
+    if layer is None or layer.kind != "pointwise" or layer.operands != (0,):
+        return f"{op.kind} does not keep the rows"
+    return replace(layer, row_macs=0, axes=() if layer.axes == (axis,) else layer.axes)
 
 
 def _joined(graph: Graph, op: Op, axis: int) -> Layer | str:
@@ -246,28 +254,43 @@ def region_layers(graph: Graph, order: Sequence[int], region: Strategy) -> Regio
     """How the rows of each operator of a region depend on its operands, and which maps it makes and reads.
 
     Raises:
-        IllegalStripeError: an operator cannot be computed by rows; names it.
+        IllegalStripeError: an operator cannot be computed by rows, or a map would be cut along two axes; names it.
     """
     ops = tuple(order[region.first : region.last + 1])
-    layers = _layers(graph, ops, region.axis)
+    axes = dict[int, int]()
+    layers = _layers(graph, ops, region.axis, axes)
     for index in ops:
         if layers[index].places and graph.producers[graph.ops[index].inputs[0]] in layers:
             raise IllegalStripeError(f"{graph.label(index)}: its rows lie all over a map that the region makes")
+    others = {t: axis for t, axis in axes.items() if axis != region.axis}
     if isinstance(region, UnrolledStripes) and region.pad_early:
+        if others:
+            raise IllegalStripeError("maps with rows along different axes are not padded early")
         return padded_early(graph, region, layers).as_region(region)
-    tiles = isinstance(region, LoopedStripes) and region.columns
-    across = _layers(graph, ops, 3 - region.axis, tiled=True) if tiles else None
-    return with_ends(graph, region, layers, across=across)
+    tiles, beside = isinstance(region, LoopedStripes) and region.columns, dict[int, int]()
+    across = _layers(graph, ops, 3 - region.axis, beside, tiled=True) if tiles else None
+    if any(axis != 3 - region.axis for axis in beside.values()):
+        raise IllegalStripeError("tiles need columns along the same axis of all maps")
+    return with_ends(graph, region, layers, across=across, axes=others)
 
 
-def _layers(graph: Graph, ops: Sequence[int], axis: int, *, tiled: bool = False) -> dict[int, Layer]:
-    known: dict[int, Layer | str] = graph.memoised(("layers", axis, tiled), dict)  # by operator, filled here
+def _layers(
+    graph: Graph, ops: Sequence[int], axis: int, axes: dict[int, int], *, tiled: bool = False
+) -> dict[int, Layer]:
+    """The layers of operators, the last of which makes rows along an axis; adds that of each map to `axes`."""
     layers = {}
-    for index in ops:
+    for index in reversed(ops):
+        op = graph.ops[index]
+        along = axes.setdefault(op.outputs[0], axis)
+        known: dict[int, Layer | str] = graph.memoised(("layers", along, tiled), dict)  # by operator, filled here
         if index not in known:
-            known[index] = layer_of(graph, index, axis, tiled=tiled)
+            known[index] = layer_of(graph, index, along, tiled=tiled)
         layer = known[index]
         if isinstance(layer, str):
             raise IllegalStripeError(f"{graph.label(index)}: {layer}")
         layers[index] = layer
-    return layers
+        read = () if layer.places else layer.axes or (along,) * len(layer.operands)
+        for position, place in zip(layer.operands, read, strict=False):
+            if axes.setdefault(op.inputs[position], place) != place:
+                raise IllegalStripeError(f"{graph.label(index)}: its rows lie along another axis of a map than others")
+    return {index: layers[index] for index in ops}

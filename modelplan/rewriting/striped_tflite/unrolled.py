@@ -32,7 +32,7 @@ def append_stripes(program: TfliteProgram, base: UnrolledLayers) -> None:
 class _Stripes(StripeLowering):
     def __init__(self, program: TfliteProgram, base: UnrolledLayers) -> None:
         super().__init__(base)
-        self.program, self.axis, region = program, base.region.axis, base.region
+        self.program, region = program, base.region
         self.backward = isinstance(region, HaloStripes) and region.backward
         self.trim_late = isinstance(region, HaloStripes) and region.trim_late
         self.untrimmed = region.untrimmed if isinstance(region, KeptHalo) else frozenset[int]()
@@ -58,7 +58,7 @@ class _Stripes(StripeLowering):
     def _piece(self, t: int, lo: int, hi: int, place: GroupOffset, note: str = "", axis: int = 0) -> int:
         """A value for rows of a map, along the axis of the stripes if no other is named."""
         name = f"{self.graph.tensors[t].name}/rows_{lo}_{hi}{note}"
-        shape = self.shape_of(t, axis or self.axis, hi - lo)
+        shape = self.shape_of(t, axis or self.base.axis_of(t), hi - lo)
         return self.program.add_at(AddedValue(name, self._origin(t), shape), place)
 
     def _origin(self, t: int) -> int:
@@ -98,7 +98,7 @@ class _Stripes(StripeLowering):
             y, a - window.skip, a - window.skip + window.computed, raw_home, "_made" * (window.computed != b - a)
         )
         self.program.steps.append(TfliteStep(op.kind, tuple(inputs), (raw,), source, changes))
-        self.uncut[y] = HeldRows(raw, self.axis, a - window.skip, a - window.skip + window.computed)
+        self.uncut[y] = HeldRows(raw, self.base.axis_of(y), a - window.skip, a - window.skip + window.computed)
         if window.computed == b - a or self._stays_uncut(y):
             self._hold(y, raw, carried)
             return
@@ -107,19 +107,20 @@ class _Stripes(StripeLowering):
             self.held[y] = self.uncut[y]
             return
         kept_home = target if aside and (carried or y in self.base.exits) else None
-        piece = self._slice(y, HeldRows(raw, self.axis, a - window.skip, a), a, b, kept_home)
+        piece = self._slice(y, HeldRows(raw, self.base.axis_of(y), a - window.skip, a), a, b, kept_home)
         self._hold(y, piece, carried)
 
     def _adapt_operands(self, index: int, window: InputWindow, inputs: list[int]) -> tuple[tuple[str, str], ...]:
         """Gives an operator the operands that it has for these rows; returns the options that it has for them."""
         op, layer = self.graph.ops[index], self.base.layers[index]
         a, b = self.rows.computed[op.outputs[0]]
+        made = {self.base.axis_of(op.outputs[0]): window.computed}
         if layer.kind == "pad":
             inputs[1] = self._paddings(index, window)
         elif layer.kind == "cut":
             inputs[1:] = self._cut_out(index, b - a)
         elif layer.kind == "grow" or op.kind in STEERED:
-            for position, numbers in steering_operands(self.graph, op, {self.axis: window.computed}).items():
+            for position, numbers in steering_operands(self.graph, op, made).items():
                 inputs[position : position + 1] = [self.program.constant(numbers)]
         elif window.padded or self._is_valid_here(index):
             if window.padded:
@@ -184,25 +185,25 @@ class _Stripes(StripeLowering):
             return self.program.new_group(), []
         held, (group, start) = self.kept_rows(y, lo, a), self.program.new_group()
         kept = self._slice(y, held, lo, a, GroupOffset(group, start))
-        return GroupOffset(group, (a - lo) * self.base.row_bytes(y)), [HeldRows(kept, self.axis, lo, a)]
+        return GroupOffset(group, (a - lo) * self.base.row_bytes(y)), [HeldRows(kept, self.base.axis_of(y), lo, a)]
 
     def _hold(self, y: int, piece: int, carried: list[HeldRows]) -> None:
         """Joins new and kept rows into the window that readers see."""
         (a, b), lo = self.rows.computed[y], self.rows.seen[y][0]
         if y in self.base.exits:
-            self.pieces[y].append(HeldRows(piece, self.axis, a, b))
+            self.pieces[y].append(HeldRows(piece, self.base.axis_of(y), a, b))
             inside = any(reader in self.base.layers for reader in self.graph.readers[y])
             if inside and lo < a:
                 kept = self._slice(y, self.kept_rows(y, lo, a), lo, a)
-                carried = [HeldRows(kept, self.axis, lo, a)]
+                carried = [HeldRows(kept, self.base.axis_of(y), lo, a)]
             else:
                 lo = a
         if not carried:
-            self.held[y] = HeldRows(piece, self.axis, a, b)
+            self.held[y] = HeldRows(piece, self.base.axis_of(y), a, b)
             return
         window = self._piece(y, lo, b, self.program.group_offsets[carried[0].value], "_window")
-        self._join(y, window, [*carried, HeldRows(piece, self.axis, a, b)])
-        self.held[y] = HeldRows(window, self.axis, lo, b)
+        self._join(y, window, [*carried, HeldRows(piece, self.base.axis_of(y), a, b)])
+        self.held[y] = HeldRows(window, self.base.axis_of(y), lo, b)
 
     def _operand(self, x: int, window: InputWindow, layer: Layer) -> int:
         if layer.places:  # rows along another axis, as a copy
@@ -210,7 +211,7 @@ class _Stripes(StripeLowering):
             return self._slice(x, along, window.lo, window.hi, self.program.new_group())
         held = self.held.get(x)
         if held is None:
-            held = HeldRows(x, self.axis, 0, self.graph.tensors[x].shape[self.axis])
+            held = HeldRows(x, self.base.axis_of(x), 0, self.base.height(x))
         if held.lo > window.lo or held.hi < window.hi:
             raise IllegalStripeError(f"rows {window.lo} to {window.hi - 1} of {self.graph.tensors[x].name!r} are gone")
         if (held.lo, held.hi) == (window.lo, window.hi):
@@ -224,24 +225,27 @@ class _Stripes(StripeLowering):
 
     def _cut_out(self, index: int, rows: int) -> list[int]:
         """Begin and size of the columns that a padded map had before."""
-        begin = [int(str(v)) for v in _numbers(self.graph.ops[index])]
-        begin[self.axis] = 0
-        size = self.shape_of(self.base.output(index), self.axis, rows)
+        begin, y = [int(str(v)) for v in _numbers(self.graph.ops[index])], self.base.output(index)
+        begin[self.base.axis_of(y)] = 0
+        size = self.shape_of(y, self.base.axis_of(y), rows)
         return [self.program.constant(begin), self.program.constant(size)]
 
     def _paddings(self, index: int, window: InputWindow) -> int:
         """The paddings of a PAD operator for one stripe: its own, but for the axis of the stripes."""
-        numbers = [int(str(v)) for v in _numbers(self.graph.ops[index])]
-        numbers[2 * self.axis : 2 * self.axis + 2] = [window.above, window.below]
+        numbers, axis = (
+            [int(str(v)) for v in _numbers(self.graph.ops[index])],
+            self.base.axis_of(self.base.output(index)),
+        )
+        numbers[2 * axis : 2 * axis + 2] = [window.above, window.below]
         return self.program.constant(numbers, (len(numbers) // 2, 2))
 
     def _padded(self, x: int, value: int, layer: Layer, window: InputWindow) -> int:
         """The window with rows of zeros at the map's border and zeros across; the same value where there are none."""
         if not any((window.above, window.below, *layer.across)):
             return value
-        pads = [0] * 8
-        pads[2 * self.axis : 2 * self.axis + 2] = [window.above, window.below]
-        pads[2 * (3 - self.axis) : 2 * (3 - self.axis) + 2] = list(layer.across)
+        pads, axis = [0] * 8, self.base.axis_of(x)
+        pads[2 * axis : 2 * axis + 2] = [window.above, window.below]
+        pads[2 * (3 - axis) : 2 * (3 - axis) + 2] = list(layer.across)
         shape = tuple(n + pads[2 * i] + pads[2 * i + 1] for i, n in enumerate(self.program.shape(value)))
         name = f"{self.graph.tensors[x].name}/rows_{window.lo}_{window.hi}_padded"
         computed = self.program.add_at(AddedValue(name, self._origin(x), shape), self.program.new_group())
@@ -252,7 +256,7 @@ class _Stripes(StripeLowering):
         """Rows of a map put together in `target`, as many at a time as the operator takes, each where it belongs."""
         while len(parts) > MOST_JOINED:
             parts = [self._joined(t, parts[i : i + MOST_JOINED]) for i in range(0, len(parts), MOST_JOINED)]
-        self.program.steps.append(joined([part.value for part in parts], target, self.axis))
+        self.program.steps.append(joined([part.value for part in parts], target, self.base.axis_of(t)))
 
     def _joined(self, t: int, parts: Sequence[HeldRows]) -> HeldRows:
         if len(parts) == 1:
@@ -260,7 +264,7 @@ class _Stripes(StripeLowering):
         lo, hi = parts[0].lo, parts[-1].hi
         value = self._piece(t, lo, hi, self.program.group_offsets[parts[0].value])
         self._join(t, value, parts)
-        return HeldRows(value, self.axis, lo, hi)
+        return HeldRows(value, self.base.axis_of(t), lo, hi)
 
 
 def _numbers(op: Op) -> tuple[object, ...]:

@@ -164,9 +164,13 @@ class RegionLayers(Generic[StrategyT]):
         producers = {t: self.graph.producers[self.origin.get(t, t)] for t in self.inner}
         return self.exits | {t for t, op in producers.items() if self.region.keeps_rows_of(op)}
 
+    def axis_of(self, t: int) -> int:
+        """The axis of the rows of a value."""
+        return self.axes.get(t, self.region.axis)
+
     def height(self, t: int) -> int:
         """How many rows a value has."""
-        return self.graph.tensors[t].shape[self.axes.get(t, self.region.axis)]
+        return self.graph.tensors[t].shape[self.axis_of(t)]
 
     def row_operands(self, op: int) -> list[int]:
         """The values that an operator reads row by row."""
@@ -184,7 +188,7 @@ class RegionLayers(Generic[StrategyT]):
         """The maps that enter a region which a loop computes, and the one that leaves it.
 
         Raises:
-            IllegalStripeError: no map enters it, not one map leaves it, or a map has not four axes.
+            IllegalStripeError: no map enters it, not one map leaves it, or maps have not four axes and rows along one.
         """
         result = self.output(self.ops[-1])
         entries = tuple(dict.fromkeys(t for op in self.ops for t in self.row_operands(op) if t not in self.inner))
@@ -192,12 +196,13 @@ class RegionLayers(Generic[StrategyT]):
             raise IllegalStripeError("a loop needs one map that leaves it")
         if any(len(self.graph.tensors[t].shape) != 4 for t in (*entries, *self.inner)):
             raise IllegalStripeError("a loop needs maps of four axes")
+        if self.axes:
+            raise IllegalStripeError("a loop needs rows along the same axis of all maps")
         return entries, result
 
     def row_bytes(self, t: int) -> int:
-        """Bytes of a row of a value that is cut along the axis of the region."""
-        tensor = self.graph.tensors[t]
-        return tensor.nbytes // tensor.shape[self.region.axis]
+        """Bytes of a row of a value."""
+        return self.graph.tensors[t].nbytes // self.height(t)
 
     def as_region(self, region: Strategy) -> RegionLayers[Strategy]:
         """The same operators and layers with another way to cut them."""

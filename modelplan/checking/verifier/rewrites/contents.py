@@ -139,6 +139,18 @@ class Renamed:
     axes: tuple[int, ...]
     dropped: tuple[tuple[int, int], ...]
 
+    @classmethod
+    def matched(cls, first: Content, shape: Sequence[int]) -> Renamed:
+        """How what stands in a map gets a shape with other axes of extent 1, by its extents."""
+        axes = matched_axes(first.shape, shape)
+        dropped = tuple((a, symbols[0]) for a, symbols in enumerate(first.axes) if a not in axes)
+        return cls(first.base, axes, dropped)
+
+    def gives(self, first: Content, shape: Sequence[int]) -> bool:
+        """Whether it gives what stands in the map that shape, with all of its elements."""
+        extents = tuple(first.shape[a] if a >= 0 else 1 for a in self.axes)
+        return extents == tuple(shape) and all(first.axes[a] == (symbol,) for a, symbol in self.dropped)
+
 
 def matched_axes(before: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
     """For each axis behind a rename the one before it that it is, -1 for one of extent 1 that is new.
@@ -166,7 +178,7 @@ class Catalogue:
         self.twins: dict[int, int] = {}
         self.turns: dict[tuple[int, tuple[int, ...]], int] = {}
         self.turned_from: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self.renames: dict[Hashable, int] = {}
+        self.renames: dict[int, dict[Renamed, int]] = {}  # of each map
         self.renamed_from: dict[int, Renamed] = {}
 
     def close(self) -> None:
@@ -247,23 +259,43 @@ class Catalogue:
         return self.turned_from.get(base) or (base, tuple(range(len(self.bases[base].windows))))
 
     def renamed(self, content: Content, shape: Sequence[int]) -> Content:
-        """The same elements in a shape with other axes of extent 1; in its first shape a map is that map again."""
+        """The same elements in a shape with other axes of extent 1; in its first shape a map is that map again.
+
+        Of a single row no extent says along which axis it stands: it does as the rows that were renamed before.
+        """
         if content.base == NOTHING:
             return unwritten(shape)
         first = self.unrenamed(content)
         if first.shape == tuple(shape):
             return first
-        axes = matched_axes(first.shape, shape)
-        dropped = tuple((a, symbols[0]) for a, symbols in enumerate(first.axes) if a not in axes)
-        key = first.base, axes, dropped
-        if key not in self.renames:
-            base, number = self.bases[first.base], len(self.bases)
-            windows = [base.windows[a] if a >= 0 else dict[Window, int]({(0,): 0}) for a in axes]
-            known = [base.known[a] if a >= 0 else 1 for a in axes]
-            fields = (("the renamed", first.base), ("axes", axes), ("without", dropped))
-            self.bases.append(Base("renamed", fields, base.made_by, base.name, windows, known))
-            self.renames[key], self.renamed_from[number] = number, Renamed(first.base, axes, dropped)
-        return Content(self.renames[key], tuple(first.axes[a] if a >= 0 else (0,) for a in axes))
+        renames = self.renames.setdefault(first.base, {})
+        known = (by for by in renames if by.gives(first, shape))
+        by = next(known, None) or Renamed.matched(first, shape)
+        if by not in renames:
+            renames[by] = len(self.bases)
+            self.renamed_from[renames[by]] = by
+            self.bases.append(self._renamed_base(by))
+        return self._named(first, by)
+
+    def other_names(self, content: Content) -> dict[tuple[int, ...], Content]:
+        """What stands in a map of few rows as each rename of all of its map says that, by the axes of the rename.
+
+        All say the same of its elements.
+        """
+        first, shape = self.unrenamed(content), content.shape
+        names = {by.axes: by for by in self.renames.get(first.base, {}) if by.gives(first, shape)}
+        named = {axes: self._named(first, by) for axes, by in names.items()}
+        return named | ({tuple(range(len(shape))): first} if first.shape == shape else {})
+
+    def _named(self, first: Content, by: Renamed) -> Content:
+        return Content(self.renames[first.base][by], tuple(first.axes[a] if a >= 0 else (0,) for a in by.axes))
+
+    def _renamed_base(self, by: Renamed) -> Base:
+        base = self.bases[by.base]
+        windows = [base.windows[a] if a >= 0 else dict[Window, int]({(0,): 0}) for a in by.axes]
+        known = [base.known[a] if a >= 0 else 1 for a in by.axes]
+        fields = (("the renamed", by.base), ("axes", by.axes), ("without", by.dropped))
+        return Base("renamed", fields, base.made_by, base.name, windows, known)
 
     def unrenamed(self, content: Content) -> Content:
         """The elements of a renamed map as that map has them."""

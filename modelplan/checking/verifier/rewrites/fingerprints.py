@@ -53,13 +53,17 @@ class Fingerprints:
         return self.prints[key]
 
     def of_bytes(self, content: Content, width: int) -> U64:
-        """A fingerprint for each byte of a tensor with this content, by element and byte."""
-        total = np.zeros(content.shape, dtype=np.uint64)
-        for axis, symbols in enumerate(content.axes):
-            shape = [1] * len(content.axes)
+        """A fingerprint for each byte of a tensor with this content, by element and byte.
+
+        A renamed map has those of the map that it is.
+        """
+        first = self.catalogue.unrenamed(content)
+        total = np.zeros(first.shape, dtype=np.uint64)
+        for axis, symbols in enumerate(first.axes):
+            shape = [1] * len(first.axes)
             shape[axis] = len(symbols)
-            total = total + self._axis_prints(content.base, axis, symbols).reshape(shape)
-        total = total + np.array([content.base + 2], dtype=np.uint64) * _MIX[3]
+            total = total + self._axis_prints(first.base, axis, symbols).reshape(shape)
+        total = total.reshape(content.shape) + np.array([first.base + 2], dtype=np.uint64) * _MIX[3]
         prints: U64 = (total[..., None] * _MIX[0] + np.arange(width, dtype=np.uint64) * _MIX[1]) | np.uint64(2)
         return prints if not content.filled else np.where(_filled(content)[..., None], prints, EMPTY)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 from math import prod
@@ -232,7 +233,7 @@ class _Runner:
             self.held[number][op.outputs[0]] = numbers
             contents: tuple[Content, ...] = (self._content(number, op.outputs[0]),)
         else:
-            contents, copies = self._results(op, where, given, outputs)
+            contents, copies = self._results_of_any_names(op, where, given, outputs)
             self.held[number].update(zip(op.outputs, contents, strict=True))
         for content, cell in zip(contents, outputs, strict=True):
             check_extents(where, content.shape, cell)
@@ -249,6 +250,24 @@ class _Runner:
         if not known or len(known) != len(given) or len(outputs) != 1:
             return None
         return calculated(op, known, outputs[0])
+
+    def _results_of_any_names(
+        self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
+    ) -> tuple[tuple[Content, ...], tuple[ElementCopy, ...]]:
+        """What an operator makes; of operands whose extents do not say which renamed map they are as each of them."""
+        try:
+            return self._results(op, where, given, outputs)
+        except Fault:
+            names = [self.catalogue.other_names(x.content) if x and x.cell.data is None else {} for x in given]
+            for axes in dict.fromkeys(axes for known in names for axes in known):
+                other = [
+                    replace(x, content=known[axes]) if x and axes in known else x
+                    for x, known in zip(given, names, strict=True)
+                ]
+                with suppress(Fault):
+                    if other != given:
+                        return self._results(op, where, other, outputs)
+            raise
 
     def _results(
         self, op: Operation, where: str, given: Sequence[Given | None], outputs: Sequence[Cell]
