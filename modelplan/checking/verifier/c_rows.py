@@ -38,6 +38,8 @@ from modelplan.primitives.errors import BrokenPlanError
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _NOTHING = -1
 #: Kernels keep 32-bit numbers in their working memory.
+#: Operators whose operand 0 only says extents, or only has them.
+_OF_EXTENTS = {"TRANSPOSE_CONV", "SHAPE"}
 _SCRATCH_ALIGNMENT = 4
 LEVEL = "rows in C"
 Span = tuple[int, int]
@@ -189,7 +191,7 @@ class _RowReplay:
         op = self.source.parts[0].ops[call.operator]
         self.place = f"{op.label}"
         self.calls += 1
-        stated = {0} if op.kind == "TRANSPOSE_CONV" else set[int]()  # extents that the file says of the result too
+        stated = {0} if op.kind in _OF_EXTENTS else set[int]()  # what the file says of the shapes is enough
         positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t) and i not in stated]
         dynamic = [self._unfolded(op.inputs[i]) for i in positions]
         results = [t for t in op.outputs if t >= 0]
@@ -384,6 +386,8 @@ class _RowReplay:
             for r in call.reads
             if self._size(r.tensor) == size and r.address <= read[0] <= read[1] <= r.address + size
         ]
+        if op.kind == "DYNAMIC_UPDATE_SLICE":  # which leaves operand 0 as it is but for the part
+            return (read[0], read[1] - read[0]) == (call.reads[0].address, size) == result
         return op.kind in POINTWISE and len(same) > 0 and result[0] <= read[0] and read[1] - read[0] == result[1]
 
     def _window(self, call: KernelCall, operand: RowsRead, rule: RowReads, row: int) -> Iterator[tuple[int, int, int]]:

@@ -24,7 +24,7 @@ _BY_ROWS = {
 #: Operators all of whose results are elements of operands.
 _MOVING = {
     *JOINS, *SPLITS, *SLICES, "TRANSPOSE", "REVERSE_V2", "BROADCAST_TO", "GATHER", "MIRROR_PAD", "SPACE_TO_DEPTH",
-    "DEPTH_TO_SPACE",
+    "DEPTH_TO_SPACE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND",
 }  # fmt: skip
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
 

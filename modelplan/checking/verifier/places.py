@@ -602,6 +602,35 @@ def _depth_to_space(use: Use) -> Iterator[OperandPlaces]:
     yield OperandPlaces(0, shape, _with(shape, others))
 
 
+def _to_batches(use: Use) -> Iterator[OperandPlaces]:
+    """SPACE_TO_BATCH_ND without padding: a batch for each place in a block, and each of the batches there were."""
+    shape, blocks = use.shape(0), use.known(1)
+    _need(not any(use.known(2)) and len(use.result) == len(shape) > len(blocks) and max(use.result) <= _MOST_LISTED)
+    batches = [divmod(b, shape[0]) for b in range(use.result[0])]
+    axes: dict[int, _Rows] = {0: (Along(0, (_listed([n for _, n in batches]),)),)}
+    for k, places in enumerate(_digits([place for place, _ in batches], blocks), 1):
+        axes[k] = (Along(k, (range(0, shape[k], blocks[k - 1]),)), Along(0, (_listed(places),)))
+    yield OperandPlaces(0, shape, _with(shape, axes))
+
+
+def _from_batches(use: Use) -> Iterator[OperandPlaces]:
+    """BATCH_TO_SPACE_ND without crops: each place of a block from the batches of its own."""
+    shape, blocks, result = use.shape(0), use.known(1), use.result
+    _need(not any(use.known(2)) and len(result) == len(shape) > len(blocks) and max(result) <= _MOST_LISTED)
+    axes: dict[int, _Rows] = {0: (Along(0, (range(result[0]),)),)}
+    for k, block in enumerate(blocks, 1):
+        step = result[0] * prod(blocks[k:])
+        axes[0] = (*axes[0], Along(k, (_listed([step * (y % block) for y in range(result[k])]),)))
+        axes[k] = (Along(k, (_listed([y // block for y in range(result[k])]),)),)
+    yield OperandPlaces(0, shape, _with(shape, axes))
+
+
+def _digits(numbers: Sequence[int], bases: Sequence[int]) -> list[list[int]]:
+    """The digits of numbers in bases, the first base that of the highest digit: a list for each."""
+    steps = [prod(bases[k + 1 :]) for k in range(len(bases))]
+    return [[number // step % base for number in numbers] for step, base in zip(steps, bases, strict=True)]
+
+
 def taken_elements(reads: OperandPlaces, result: Shape) -> npt.NDArray[np.int64] | None:
     """For each element of a result the element of the operand that it is, -1 where it is none.
 
@@ -636,6 +665,8 @@ _MOVING: dict[str, _Rule] = {
     **dict.fromkeys(("Tile", "TILE"), _tiled),
     **dict.fromkeys(("DepthToSpace", "DEPTH_TO_SPACE"), _depth_to_space),
     **dict.fromkeys(("SpaceToDepth", "SPACE_TO_DEPTH"), _space_to_depth),
+    "SPACE_TO_BATCH_ND": _to_batches,
+    "BATCH_TO_SPACE_ND": _from_batches,
     **dict.fromkeys(CONCATENATIONS, _joined),
     "PACK": _packed,
     **dict.fromkeys(SPLITS - {"UNPACK"}, _split),
@@ -665,5 +696,5 @@ STEERING = {
     "STRIDED_SLICE": {1, 2, 3}, "GATHER": {1}, "PAD": {1}, "PADV2": {1}, "MIRROR_PAD": {1}, "SPLIT": {0},
     "SPLIT_V": {1, 2}, "BROADCAST_TO": {1}, "TILE": {1}, "RESIZE_NEAREST_NEIGHBOR": {1}, "RESIZE_BILINEAR": {1},
     "MEAN": {1}, "SUM": {1}, "REDUCE_PROD": {1}, "REDUCE_MAX": {1}, "REDUCE_MIN": {1},
-    "REVERSE_V2": {1}, "ARG_MAX": {1}, "ARG_MIN": {1},
+    "SPACE_TO_BATCH_ND": {1, 2}, "BATCH_TO_SPACE_ND": {1, 2}, "REVERSE_V2": {1}, "ARG_MAX": {1}, "ARG_MIN": {1},
 }  # fmt: skip

@@ -29,7 +29,7 @@ from modelplan.rewriting.standalone_c.function_tables import UNARY
 from modelplan.rewriting.standalone_c.kernel_records import COperator
 from modelplan.rewriting.standalone_c.matrices import batch_product
 from modelplan.rewriting.standalone_c.moving import moved, pad, view
-from modelplan.rewriting.standalone_c.picking import embedded, filled, gathered, gathered_slices, shape_of, updated
+from modelplan.rewriting.standalone_c.picking import embedded, filled, gather, gather_slices, shape_of, updated
 from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.rewriting.standalone_c.recurrent import float_lstm, lstm
 from modelplan.rewriting.standalone_c.resampling import (
@@ -86,8 +86,8 @@ _ROWS = _by_kind({
     moved: """CONCATENATION PACK SPLIT SPLIT_V UNPACK SLICE STRIDED_SLICE TRANSPOSE REVERSE_V2 BROADCAST_TO
               DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND""",
     view: " ".join(TFLITE_RESHAPES),
-    gathered: "GATHER",
-    gathered_slices: "GATHER_ND",
+    gather: "GATHER",
+    gather_slices: "GATHER_ND",
     embedded: "EMBEDDING_LOOKUP",
     filled: "FILL",
     shape_of: "SHAPE",
@@ -113,8 +113,8 @@ C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS, *EXPRESSIONS))
 def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
     """Operator `index` of a subgraph as calls of kernels."""
     reader = OperatorReader(model, index, subgraph)
-    if reader.op.kind in EXPRESSIONS and (found := expressed(reader)):
-        return found
+    if reader.op.kind in EXPRESSIONS and (operator := expressed(reader)):
+        return operator
     floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32"
     rows = _FLOAT_ROWS if floats and reader.op.kind in _FLOAT_ROWS else _ROWS
     if reader.op.kind in EXPRESSIONS and reader.op.kind not in rows:

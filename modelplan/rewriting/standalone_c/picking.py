@@ -22,7 +22,7 @@ from modelplan.rewriting.standalone_c.reading import OperatorReader
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 
-def gathered(r: OperatorReader) -> COperator:
+def gather(r: OperatorReader) -> COperator:
     """GATHER: at constant places a copy of runs, else of what operand 1 names in each run."""
     if r.is_constant(1):
         return moved(r)
@@ -33,7 +33,7 @@ def gathered(r: OperatorReader) -> COperator:
     return _picked(r, 0, 1, batches=prod(shape[:batches]), outer=prod(shape[batches:axis]), axes=(axis,))
 
 
-def gathered_slices(r: OperatorReader) -> COperator:
+def gather_slices(r: OperatorReader) -> COperator:
     """GATHER_ND: the parts of operand 0 at places along its first axes."""
     shape, names = r.input(0).shape, r.input(1).shape
     r.require(holds=len(names) > 0 and names[-1] <= len(shape), why=f"places of shape {list(names)}")
@@ -72,7 +72,7 @@ def _sources(
     r: OperatorReader, positions: Sequence[int]
 ) -> tuple[tuple[int | ConstTable, ...], tuple[RowOperand, ...]]:
     """Operands as a kernel is handed them, tables where they are constants, and those that are none."""
-    dynamic = [position for position in positions if not r.is_constant(position)]
+    dynamic = [position for position in sorted(positions) if not r.is_constant(position)]
     sources = tuple(
         dynamic.index(p) if p in dynamic else const_table("constant", C_TYPES[r.dtype(r.input(p))], r.constant(p))
         for p in positions

@@ -145,8 +145,8 @@ class _Writer:
     def _constants(self) -> dict[int, ConstTable]:
         """The outputs that are constants."""
         ends = zip(self.model.subgraphs[0].outputs, self.program.outputs, strict=True)
-        found = {t: numbers_of(self.model, self.tensors[t]) for t, value in ends if value < 0}
-        return {t: const_table("output", self._ctype(t), v) for t, v in found.items() if v is not None}
+        numbers = {t: numbers_of(self.model, self.tensors[t]) for t, value in ends if value < 0}
+        return {t: const_table("output", self._ctype(t), v) for t, v in numbers.items() if v is not None}
 
     def check_literals(self) -> None:
         """Checks that C has a type for each tensor, and a literal for each number."""
