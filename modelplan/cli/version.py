@@ -12,7 +12,7 @@ from modelplan.primitives.version import __version__
 
 def version_lines() -> Iterator[str]:
     """The version; compiler, ABI and platform of the core; Python; the git revision where it is known."""
-    from modelplan import _core
+    from modelplan.primitives import _core
 
     yield f"modelplan {__version__}"
     abi = "abi3" if _core.STABLE_ABI else f"cp{sys.version_info[0]}{sys.version_info[1]}"

@@ -28,7 +28,7 @@ import numpy as np
 from modelplan.formats.buffer_gaps import Gap, gaps_of, pieces
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.model import BufferKind, IntArray, Placement, Problem
-from modelplan.model.columns import rows_of
+from modelplan.primitives.columns import rows_of
 from modelplan.primitives.errors import ModelError, RequestError
 
 #: The column that each heading names. `end` is inclusive, `upper` is not.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import numpy as np
 
-from modelplan.model.columns import IntArray, column
+from modelplan.primitives.columns import IntArray, column
 from modelplan.primitives.dtypes import nbytes
 
 if TYPE_CHECKING:

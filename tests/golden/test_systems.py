@@ -62,7 +62,7 @@ def test_usmp_meets_the_load_on_the_interval_sets_of_its_test(rows: list[tuple[i
 
 
 def test_rand_r_is_the_one_of_glibc() -> None:
-    from modelplan import _core
+    from modelplan.primitives import _core
 
     assert _core.glibc_random(0, 5) == [1012484, 1716955679, 1792309082, 229610924, 1639479903]
     assert _core.glibc_random(1, 3) == [476707713, 1186278907, 505671508]

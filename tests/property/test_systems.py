@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from problem_families import CAPACITY, FAMILIES
 from shares import examples, share
 
-from modelplan import Budget, Placement, Problem, RequestError, _core, check, height, load_bound, place
+from modelplan import Budget, Placement, Problem, RequestError, check, height, load_bound, place
 from modelplan.planning.allocators.systems import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
+from modelplan.primitives import _core
 
 ROWS = [
     variant

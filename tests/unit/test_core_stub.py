@@ -10,13 +10,12 @@ from typing import get_args
 
 import pytest
 
-import modelplan
-from modelplan import _core
 from modelplan.model import placement as types
 from modelplan.planning.allocators import greedy
 from modelplan.planning.allocators.systems import minimalloc, telamalloc
+from modelplan.primitives import _core, columns
 
-STUB = ast.parse((Path(modelplan.__file__).parent / "_core.pyi").read_text())
+STUB = ast.parse(Path(columns.__file__).with_name("_core.pyi").read_text())
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
 CONSTANTS = {
@@ -26,7 +25,7 @@ CONSTANTS = {
 
 def parameters(header: str) -> list[tuple[str, str]]:
     """The parameters of a signature with their types and defaults; the type is empty where the module has no word."""
-    header = re.sub(r"numpy\.ndarray\[[^]]*\]", "IntArray", header).replace("modelplan._core.", "")
+    header = re.sub(r"numpy\.ndarray\[[^]]*\]", "IntArray", header).replace("modelplan.primitives._core.", "")
     arguments = ast.parse(f"{header.replace('collections.abc.Sequence', 'list')}: ...").body[0].args  # type: ignore[attr-defined]
     defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + arguments.defaults
     found = [(a.arg, a.annotation, d) for a, d in zip(arguments.args, defaults, strict=True)]
@@ -69,6 +68,10 @@ def test_the_stub_names_all_that_there_is() -> None:
 
 def test_words_and_rules_are_those_of_python() -> None:
     assert get_args(types.Ended) == _core.ENDED
+    stated = next(
+        node for node in STUB.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_Ended"
+    )
+    assert ast.literal_eval(stated.value.slice) == _core.ENDED  # type: ignore[union-attr]
     assert tuple(greedy.GapRule) == _core.FITS
     assert tuple(inspect.signature(minimalloc.Rules).parameters) == _core.MINIMALLOC_RULES
     assert tuple(inspect.signature(telamalloc.TelamallocOptions).parameters)[:-2] == _core.TELAMALLOC_RULES

@@ -8,7 +8,8 @@ import graphs
 import pytest
 from problem_families import rand_unif
 
-from modelplan import Budget, Placement, Problem, RequestError, _core, height, load, load_bound, place
+from modelplan import Budget, Placement, Problem, RequestError, height, load, load_bound, place
+from modelplan.primitives import _core
 
 PROVED = "ABCEFGHIK"
 

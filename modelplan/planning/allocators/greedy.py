@@ -6,8 +6,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import IntArray, Placement, Problem
+from modelplan.primitives import _core
 
 
 class GapRule(StrEnum):

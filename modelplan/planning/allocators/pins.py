@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Problem
+from modelplan.primitives import _core
 
 
 def colliding_pins(problem: Problem) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem
+from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 
 #: Steps when nothing else limits the search.

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, Placement, Problem, Progress
 from modelplan.planning.allocators import rigid_groups
 from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.allocators.table import EVERY_DEMAND, Allocator
+from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 
 #: Thousands of buffers looked at: what a search may use when nothing else limits it, a few seconds of one core.

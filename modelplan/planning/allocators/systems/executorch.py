@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.greedy import end_to_end
 from modelplan.planning.allocators.table import Allocator, Records, baseline
+from modelplan.primitives import _core
 
 
 def place_naive(problem: Problem, _budget: Budget) -> Placement:

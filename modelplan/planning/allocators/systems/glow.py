@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators.greedy import by_start, in_order, sizes_rounded
 from modelplan.planning.allocators.table import GAP_FIT_TO_LOAD, Allocator, Records
+from modelplan.primitives import _core
 
 
 def place_best(problem: Problem, _budget: Budget) -> Placement:

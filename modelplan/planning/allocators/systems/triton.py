@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.table import Allocator
+from modelplan.primitives import _core
 
 
 def slots_then_colours(problem: Problem) -> tuple[Placement, int]:
