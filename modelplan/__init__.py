@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     )
     from modelplan.questions.model_fitting import FitOnnxRequest, FitRequest, fit, fit_onnx
     from modelplan.questions.model_request import ModelRequest
-    from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
+    from modelplan.questions.recomputing import RecomputeRequest, recompute
     from modelplan.questions.self_testing import SelfTestRequest, self_test
     from modelplan.questions.solving import SolveRequest, solve
     from modelplan.questions.sweeps.sweep_file import table_of
@@ -187,7 +187,7 @@ _HOMES = {
             "MemoriesRequest SpillRequest StreamRequest place_in_memories spill stream"
         ),
         "questions.model_request": "ModelRequest",
-        "questions.recomputing.curves": "RecomputeRequest recompute",
+        "questions.recomputing": "RecomputeRequest recompute",
         "questions.self_testing": "SelfTestRequest self_test",
         "questions.solving": "SolveRequest solve",
         "questions.sweeps.sweep_file": "table_of",

@@ -20,7 +20,7 @@ from modelplan.primitives.byte_counts import parse_bytes, parse_nanoseconds, par
 from modelplan.primitives.errors import RequestError
 
 if TYPE_CHECKING:
-    from modelplan.questions.memories.streaming import Link
+    from modelplan.planning.memories.streaming import Link
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def run(arguments: Namespace) -> int:
 
 def _link(arguments: Namespace) -> tuple[Link, int | None]:
     """What the device computes with and gets weights by, and its memory; what is not stated is that of the target."""
-    from modelplan.questions.memories.streaming import Link
+    from modelplan.planning.memories.streaming import Link
     from modelplan.targets.device import Dma
 
     chosen = model_options.chosen_target(arguments)

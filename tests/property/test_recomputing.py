@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from modelplan.questions.recomputing import bounding, exact, greedy
-from modelplan.questions.recomputing.units import Unit, Units
+from modelplan.planning.recomputing import bounding, exact, greedy
+from modelplan.planning.recomputing.units import Unit, Units
 
 
 def drawn(rng: random.Random, most: int = 6) -> Units:

@@ -21,7 +21,7 @@ from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import Type, UntypedModelError, read_type, refusals
 from modelplan.primitives.dtypes import UNPLANNED
 from modelplan.questions.asking_types import load_with_types
-from modelplan.questions.recomputing.writing_onnx import write_repeated
+from modelplan.rewriting.repeated_nodes import write_repeated
 
 SEEDS = 12
 Drawing = Callable[[added.Draw], added.Drawn]

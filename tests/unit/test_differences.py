@@ -21,11 +21,11 @@ from modelplan.formats.contents import known_contents
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model.model_file import Target
 from modelplan.planning import pipeline
+from modelplan.planning.matching.labelling import Structure
+from modelplan.planning.matching.matching import common, matched_ops, rising
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.differences.comparing import difference
-from modelplan.questions.differences.labelling import Structure
-from modelplan.questions.differences.matching import common, matched_ops, rising
 from modelplan.questions.differences.sides import Side, planned_side, side_of
 from modelplan.runtimes import RUNTIMES, runtime, with_kernels
 

@@ -21,8 +21,8 @@ from modelplan.questions.alternatives import load_file
 from modelplan.questions.model_request import ModelRequest, model_plan, on_target
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, runs_of
 from modelplan.questions.sweeps.running import Memo, measured
-from modelplan.questions.together.plan_files import planned_files
 from modelplan.questions.together.shared_memory import tflm_arenas
+from modelplan.rewriting.shared_plan_files import planned_files
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena as arena_of
 from modelplan.runtimes.tflm.file import load_tflite

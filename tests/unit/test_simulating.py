@@ -10,8 +10,8 @@ import pytest
 from modelplan.answers.region_layout import Access, Copy, Layout, RegionProblem, Stay, Timetable
 from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Problem
+from modelplan.planning.memories.timing import timetable_of
 from modelplan.primitives.errors import BrokenPlanError
-from modelplan.questions.memories.timing import timetable_of
 from modelplan.targets.device import Dma, Region
 
 SRAM, PSRAM = 0, 1

@@ -12,11 +12,11 @@ from modelplan.answers.region_layout import Access, RegionProblem
 from modelplan.checking.moves_simulator import simulate
 from modelplan.checking.region_referee import check_layout
 from modelplan.model import Problem
+from modelplan.planning.memories.exact_spilling import HoldingProgram
+from modelplan.planning.memories.spilling import spill
+from modelplan.planning.memories.timing import timetable_of
+from modelplan.planning.memories.tracks import Costs, room
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.exact_spilling import HoldingProgram
-from modelplan.questions.memories.spilling import spill
-from modelplan.questions.memories.timing import timetable_of
-from modelplan.questions.memories.tracks import Costs, room
 from modelplan.targets.device import Region
 
 

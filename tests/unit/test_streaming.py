@@ -18,9 +18,9 @@ from modelplan.cli import main
 from modelplan.model import Graph, Plan
 from modelplan.outputs.figures import stream_chart
 from modelplan.outputs.reports.stream_report import sections_of
+from modelplan.planning.memories.streaming import Link, Stream, point, stream_curve, stream_of, streamed, swapped
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import milliseconds
-from modelplan.questions.memories.streaming import Link, Stream, point, stream_curve, stream_of, streamed, swapped
 
 MODELS = Path(__file__).parents[2] / "models"
 LINK = Link(1_000_000_000, 1e11, 20_000_000_000, 1000.0)

@@ -30,9 +30,9 @@ from modelplan.answers.drawing import of_shared
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs import render
 from modelplan.outputs.firmware.shared_header import shared_header
-from modelplan.questions.together.plan_files import planned_files
-from modelplan.questions.together.relating import related
-from modelplan.questions.together.shared_memory import planned_together
+from modelplan.planning.together.placing import planned_together
+from modelplan.planning.together.relating import related
+from modelplan.rewriting.shared_plan_files import planned_files
 from modelplan.runtimes.generic import GENERIC
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.planner import Request

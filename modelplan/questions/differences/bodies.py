@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from modelplan.planning.matching.labelling import Structure
+from modelplan.planning.matching.matching import matched_ops
+from modelplan.planning.matching.wiring import Pairing
 from modelplan.questions.differences.details import details_of
-from modelplan.questions.differences.labelling import Structure
-from modelplan.questions.differences.matching import matched_ops
-from modelplan.questions.differences.wiring import Pairing
 
 #: How many changes inside a body stand in the line of the operator that runs it.
 _MOST_SHOWN = 3

@@ -13,8 +13,8 @@ from itertools import zip_longest
 
 from modelplan.formats.contents import Quantisation
 from modelplan.model import Graph, Kind, Tensor, Value
-from modelplan.questions.differences.labelling import Structure
-from modelplan.questions.differences.wiring import Pairing
+from modelplan.planning.matching.labelling import Structure
+from modelplan.planning.matching.wiring import Pairing
 
 _WEIGHTED = {1: "weights", 2: "bias"}
 #: What operands are called, by kind of operator; others by their number.

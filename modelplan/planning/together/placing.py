@@ -14,11 +14,13 @@ from itertools import combinations, islice, permutations
 
 import numpy as np
 
-from modelplan.answers.shared_plan import Relation
+from modelplan.answers.shared_plan import ModelPart, Relation, SharedPlan
 from modelplan.checking import referee
 from modelplan.model import BoolArray, Budget, IntArray, Placement, bounds
 from modelplan.planning import allocators
-from modelplan.questions.together.joining import Joined
+from modelplan.planning.together.joining import Joined, joined
+from modelplan.planning.together.relating import all_in_turn
+from modelplan.primitives.version import __version__
 
 #: How many orders of putting blocks are tried.
 _MOST_ORDERS = 720
@@ -43,6 +45,22 @@ def place_all(
     placement = Placement(offsets, bound, "optimal" if height == bound else "complete")
     referee.check(replace(joint.problem, capacity=None), placement)
     return placement
+
+
+def planned_together(
+    parts: tuple[ModelPart, ...], relation: Relation, allocator: str = allocators.DEFAULT, budget: Budget | None = None
+) -> SharedPlan:
+    """The plan of models whose problems are known, seen by the referee but not proved model by model."""
+    joint = joined(parts, relation)
+    placement = place_all(joint, relation, allocator, budget)
+    turns, least = all_in_turn(relation), bounds.height(joint.problem, placement)
+    if turns != relation:
+        other = joined(parts, turns)
+        least = bounds.height(other.problem, place_all(other, turns, allocator, budget))
+    made_by = f"modelplan {__version__}"
+    return SharedPlan(
+        parts, relation, joint.problem, placement, joint.owners, joint.starts, allocator, least, made_by
+    )  # fmt: skip
 
 
 class _Search:

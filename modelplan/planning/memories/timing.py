@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay, Timetable
-from modelplan.questions.memories.tracks import copy_seconds, engine_copies
+from modelplan.planning.memories.tracks import copy_seconds, engine_copies
 
 
 def timetable_of(problem: RegionProblem, layout: Layout) -> Timetable:

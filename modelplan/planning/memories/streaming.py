@@ -18,10 +18,10 @@ from modelplan.answers.region_layout import Layout, RegionProblem
 from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Graph, Plan
 from modelplan.model.bounds import height
+from modelplan.planning.memories.asking import region_problem
+from modelplan.planning.memories.prefetching import Moving, copied_ahead, plan_moves
+from modelplan.planning.memories.tracks import HOME, Costs, Held, Track, moves_of, placed
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.asking import region_problem
-from modelplan.questions.memories.prefetching import Moving, copied_ahead, plan_moves
-from modelplan.questions.memories.tracks import HOME, Costs, Held, Track, moves_of, placed
 from modelplan.targets.device import Dma, Region
 
 DEVICE, HOST = 0, 1

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from modelplan.model import BoolArray, IntArray
-from modelplan.questions.memories.choice_tables import FloatArray, Tables
-from modelplan.questions.memories.exact_choice import exact_choice
+from modelplan.planning.memories.choice_tables import FloatArray, Tables
+from modelplan.planning.memories.exact_choice import exact_choice
 
 #: Columns of the first part and of the others: buffers times regions. Nodes of HiGHS for each.
 _FIRST, _NEXT, _NODES = 1_000, 300, (100, 20)

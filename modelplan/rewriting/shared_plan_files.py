@@ -15,10 +15,10 @@ from modelplan.checking import referee
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.model import Placement
+from modelplan.planning.together.joining import joined
+from modelplan.planning.together.placing import place_all
+from modelplan.planning.together.relating import all_in_turn
 from modelplan.primitives.errors import BrokenPlanError, RequestError
-from modelplan.questions.together.joining import joined
-from modelplan.questions.together.placing import place_all
-from modelplan.questions.together.relating import all_in_turn
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi
 from modelplan.runtimes.tflm.arena import Interpreter, arena, builds

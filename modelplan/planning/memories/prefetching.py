@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem
+from modelplan.planning.memories.spilling import Spilled, spill
+from modelplan.planning.memories.timing import copied_by_engine, copy_takes, step_seconds, timetable_of
+from modelplan.planning.memories.tracks import HOME, fastest, placed, room
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.spilling import Spilled, spill
-from modelplan.questions.memories.timing import copied_by_engine, copy_takes, step_seconds, timetable_of
-from modelplan.questions.memories.tracks import HOME, fastest, placed, room
 
 #: How often less room is given to copies ahead whose offsets do not fit.
 _ROUNDS = 5

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.model import IntArray
-from modelplan.questions.memories import exact_choice
-from modelplan.questions.memories.choice_tables import FloatArray, Tables
-from modelplan.questions.memories.neighbourhoods import chosen_in_parts
+from modelplan.planning.memories import exact_choice
+from modelplan.planning.memories.choice_tables import FloatArray, Tables
+from modelplan.planning.memories.neighbourhoods import chosen_in_parts
 
 #: Subgradient steps, steps without a better bound before they become shorter, and steps between two choices.
 _ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20

@@ -7,7 +7,7 @@ from below (a covering knapsack). It holds for sequences whose first runs are in
 
 from __future__ import annotations
 
-from modelplan.questions.recomputing.units import Units
+from modelplan.planning.recomputing.units import Units
 
 #: Units with the largest excess that are looked at, and points that one knapsack keeps.
 _MOST_PLACES, _MOST_POINTS = 64, 1_000

@@ -13,9 +13,9 @@ from modelplan.checking import region_referee as referee
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import plan_subject
 from modelplan.model import Placement, Plan
+from modelplan.planning.memories.asking import owners_of, region_problem
+from modelplan.planning.memories.choosing import Choosing, chosen_layout
 from modelplan.primitives.version import __version__
-from modelplan.questions.memories.asking import owners_of, region_problem
-from modelplan.questions.memories.choosing import Choosing, chosen_layout
 from modelplan.targets.device import Region
 
 

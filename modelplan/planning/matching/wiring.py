@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from modelplan.model import Graph, Kind
-from modelplan.questions.differences.labelling import Structure
+from modelplan.planning.matching.labelling import Structure
 
 #: Where an operand comes from: ("op", operator of the new side, result), ("tensor", tensor of the new side), or, for
 #: what the new side does not have, ("gone", tensor of the old side).

@@ -14,10 +14,10 @@ from math import gcd
 
 import numpy as np
 
+from modelplan.planning.recomputing import bounding
+from modelplan.planning.recomputing.units import Units
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.recomputing import bounding
-from modelplan.questions.recomputing.units import Units
 
 #: Units up to which the model is built.
 MOST_UNITS = 80

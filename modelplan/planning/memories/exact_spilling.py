@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from modelplan.planning.memories.tracks import HOME, Costs, Held, Track
 from modelplan.primitives import highs
-from modelplan.questions.memories.tracks import HOME, Costs, Held, Track
 
 #: Costs are given to the solver in microseconds, so that its tolerances are small beside them.
 _SCALE = 1e-6

@@ -16,9 +16,18 @@ import numpy as np
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import IntArray
+from modelplan.planning.memories.exact_spilling import HoldingProgram
+from modelplan.planning.memories.tracks import (
+    HOME,
+    Costs,
+    Held,
+    Track,
+    fastest,
+    moves_of,
+    placed,
+    room,
+)
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.exact_spilling import HoldingProgram
-from modelplan.questions.memories.tracks import HOME, Costs, Held, Track, fastest, moves_of, placed, room
 
 METHODS = ("greedy", "exact")
 #: How often less room is given to a region whose offsets do not fit.

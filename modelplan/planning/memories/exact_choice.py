@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from modelplan.model import IntArray
+from modelplan.planning.memories.choice_tables import FloatArray, Tables
 from modelplan.primitives import highs
-from modelplan.questions.memories.choice_tables import FloatArray, Tables
 
 #: Entries of the matrix beyond which no program is made by default: HiGHS would take minutes to begin.
 MOST_ENTRIES = 2_000_000

@@ -11,10 +11,10 @@ from modelplan.answers.region_layout import Layout, RegionProblem, Stay, free_ra
 from modelplan.checking import region_referee as referee
 from modelplan.model import Budget, IntArray, bounds
 from modelplan.planning import allocators
+from modelplan.planning.memories import exact_choice
+from modelplan.planning.memories.choice_tables import Tables, alignments, tables_of
+from modelplan.planning.memories.pricing import priced_choice
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories import exact_choice
-from modelplan.questions.memories.choice_tables import Tables, alignments, tables_of
-from modelplan.questions.memories.pricing import priced_choice
 
 #: Steps of the allocator's search for each region, unless the caller says otherwise.
 _STEPS = 20_000

@@ -10,8 +10,8 @@ from modelplan.answers.region_layout import PROCESSOR, RegionProblem
 from modelplan.checking.moves_simulator import simulate
 from modelplan.checking.region_referee import check_layout
 from modelplan.model import Plan
-from modelplan.questions.memories.asking import owners_of, region_problem
-from modelplan.questions.memories.prefetching import plan_moves
+from modelplan.planning.memories.asking import owners_of, region_problem
+from modelplan.planning.memories.prefetching import plan_moves
 from modelplan.targets.device import Dma, Region
 
 

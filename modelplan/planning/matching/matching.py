@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from modelplan.model import Kind
-from modelplan.questions.differences.labelling import LEVELS, Labels, Structure
+from modelplan.planning.matching.labelling import LEVELS, Labels, Structure
 
 #: Labels reach so many operators far where all before or behind an operator is too much to be equal.
 _RADII = (3, 2, 1)
