@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from modelplan.outputs import render
     from modelplan.outputs.notebook import show
     from modelplan.outputs.plain_data import to_dataframe, to_dict, to_json
+    from modelplan.plain_c.ladder import CLadder
     from modelplan.planning.aliasing import storages
     from modelplan.planning.allocators import place
     from modelplan.planning.keeping import keep_offsets
@@ -132,7 +133,6 @@ if TYPE_CHECKING:
     from modelplan.questions.together.parts import ShareRequest
     from modelplan.questions.together.shared_memory import share_memory
     from modelplan.questions.verifying import VerifyRequest, verify
-    from modelplan.rewriting.standalone_c.ladder import CLadder
     from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
     from modelplan.rewriting.striped_tflite.ladder import Ladder
     from modelplan.targets.choosing import Chosen
@@ -196,7 +196,7 @@ _HOMES = {
         "questions.together.parts": "ShareRequest",
         "questions.together.shared_memory": "share_memory",
         "questions.verifying": "VerifyRequest verify",
-        "rewriting.standalone_c.ladder": "CLadder",
+        "plain_c.ladder": "CLadder",
         "rewriting.striped_onnx.ladder": "OnnxLadder",
         "rewriting.striped_tflite.ladder": "Ladder",
         "targets.choosing": "Chosen",

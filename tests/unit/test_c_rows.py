@@ -14,13 +14,13 @@ from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram, KernelCall, RowsRead, Stage, StageChoice, Step, StoredValue, ValueShift
-from modelplan.rewriting.standalone_c.c_model import CModel
-from modelplan.rewriting.standalone_c.drawn_program import drawing_of
-from modelplan.rewriting.standalone_c.placing_rows import placed_program
-from modelplan.rewriting.standalone_c.row_graph import with_chains
-from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
-from modelplan.rewriting.standalone_c.tile_search import chains_between
-from modelplan.rewriting.standalone_c.writing import CNames, c_files
+from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.drawn_program import drawing_of
+from modelplan.plain_c.rows.placing_rows import placed_program
+from modelplan.plain_c.rows.row_graph import with_chains
+from modelplan.plain_c.rows.stage_plan import StagedGraph
+from modelplan.plain_c.rows.tile_search import chains_between
+from modelplan.plain_c.writing.c_source import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "models"

@@ -19,14 +19,14 @@ from tflm_models import Op, S, T, build
 from modelplan.cli import main
 from modelplan.formats import load_model
 from modelplan.model.c_program import StageChoice
+from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.rows.placing_rows import placed_program
+from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
+from modelplan.plain_c.rows.stage_plan import StagedGraph
+from modelplan.plain_c.rows.tile_search import chains_between
+from modelplan.plain_c.stated_plan import stated_program, stated_verdict
+from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files, c_sizes
 from modelplan.primitives.version import __version__
-from modelplan.rewriting.standalone_c.c_model import CModel
-from modelplan.rewriting.standalone_c.placing_rows import placed_program
-from modelplan.rewriting.standalone_c.row_graph import RowGraph, with_chains
-from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
-from modelplan.rewriting.standalone_c.stated_plan import stated_program, stated_verdict
-from modelplan.rewriting.standalone_c.tile_search import chains_between
-from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files, c_sizes
 from modelplan.runtimes.tflm.file import load_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "models"

@@ -9,6 +9,7 @@ from tflm_models import Op, S, T, build
 
 from modelplan.answers.explanation import Needs, Suggestion, Way, ways_of
 from modelplan.model.model_file import Target
+from modelplan.plain_c import ladder
 from modelplan.primitives.errors import ModelError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.c_fitting import CForm, planned_c
@@ -18,7 +19,6 @@ from modelplan.questions.explaining.quick_ways import as_plain_c, searches
 from modelplan.questions.explaining.subjects import measured, subject_of
 from modelplan.questions.fitting_help import quick_ways_that_fit
 from modelplan.questions.target_request import TargetRequest, choose_target
-from modelplan.rewriting.standalone_c import ladder
 from modelplan.runtimes import RUNTIMES, with_kernels
 from modelplan.runtimes.c import C
 

@@ -1,0 +1,300 @@
+"""Convolutions, products with a matrix, and pools as calls of C kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.ops.access.spans import same_padding
+from modelplan.plain_c.kernel_records import AxisWindow, CKernel, ConstTable, COperator, Parameters, const_table
+from modelplan.plain_c.operator_calls.fixed_point import activation_range, quantized_multiplier
+from modelplan.plain_c.operator_calls.reading import OperatorReader
+
+_SAME = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MapAxis:
+    """A window along one axis of so many places, `results` of them: TFLM's rule says how much is padded in front."""
+
+    extent: int
+    results: int
+    reach: int
+    stride: int
+    dilation: int
+    padding: int
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last that a window reads."""
+        return (self.reach - 1) * self.dilation + 1
+
+    @property
+    def before(self) -> int:
+        """Elements of padding in front of the map."""
+        if self.padding != _SAME:
+            return 0
+        computed = -(-self.extent // self.stride)
+        return same_padding(self.extent, computed, self.span, self.stride) // 2
+
+
+def windows_of(r: OperatorReader, height: int, width: int, *, dilated: bool) -> tuple[MapAxis, MapAxis]:
+    """The windows along rows and columns of operand 0: height and width, or for a map of one row width and height.
+
+    Weights whose windows are one row high are the same bytes then.
+    """
+    shape, result, padding = r.input(0).shape, r.output().shape, int(r.option("Padding"))
+    down, across = (int(r.option(f"Dilation{axis}Factor")) if dilated else 1 for axis in "HW")
+    high = MapAxis(shape[1], result[1], height, int(r.option("StrideH")), down, padding)
+    wide = MapAxis(shape[2], result[2], width, int(r.option("StrideW")), across, padding)
+    r.require(holds=high.stride > 0 and wide.stride > 0 and high.reach > 0 < wide.reach, why="a window without extent")
+    return (wide, high) if (high.extent, high.results, high.reach) == (1, 1, 1) else (high, wide)
+
+
+def four_dimensional(r: OperatorReader) -> None:
+    ranks = len(r.input(0).shape), len(r.output().shape)
+    r.require(holds=ranks == (4, 4), why=f"maps of {ranks[0]} and {ranks[1]} dimensions, expected 4")
+    r.require(holds=r.input(0).shape[0] == r.output().shape[0], why="batches of different size")
+
+
+def windowed_operator(r: OperatorReader, source: str, variant: str, high: MapAxis, parameters: Parameters) -> COperator:
+    """An operator with a window over operand 0; batches follow each other."""
+    batches = r.output().shape[0]
+    whole = (high.extent, high.before, high.results)
+    kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
+    results = r.row_results()
+    by_rows = batches == 1 and (r.row_operand(0).rows, results[0].rows) == (high.extent, high.results)
+    operand = r.row_operand(0, AxisWindow(high.span, high.stride, high.before) if by_rows else None)
+    return COperator(r.index, r.op.kind, (operand,), results, (kernel,), by_rows=by_rows)
+
+
+def windowed_geometry(r: OperatorReader, high: MapAxis, wide: MapAxis, operand: int = 0) -> Parameters:
+    """Widths, channels, and how a window moves over the map that is `operand`."""
+    return {
+        "in_width": wide.extent,
+        "in_channels": r.input(operand).shape[3],
+        "out_width": wide.results,
+        "kernel_height": high.reach,
+        "kernel_width": wide.reach,
+        "stride_height": high.stride,
+        "stride_width": wide.stride,
+        "pad_left": wide.before,
+    }
+
+
+def channel_multipliers(r: OperatorReader, axis: int, operand: int = 0) -> tuple[ConstTable, ConstTable]:
+    """A multiplier and a shift for each channel of the weights, operand 1, in double as TFLM computes them."""
+    weights = r.input(1)
+    channels, scales = weights.shape[axis], r.scales(r.op.inputs[1])
+    r.require(holds=len(scales) in (1, channels), why=f"{len(scales)} scales for {channels} channels of weights")
+    if len(scales) > 1:
+        named = weights.quantization.axis
+        r.require(holds=weights.shape[named] == channels, why=f"scales along axis {named}")
+    (source, _), (result, _) = r.quantised(r.input(operand)), r.quantised(r.output())
+    pairs = [quantized_multiplier(float(source) * float(s) / float(result)) for s in scales]
+    pairs = pairs * channels if len(pairs) == 1 else pairs
+    return const_table("multiplier", "int32_t", [m for m, _ in pairs]), const_table(
+        "shift", "int8_t", [s for _, s in pairs]
+    )
+
+
+def _bias(r: OperatorReader, channels: int) -> npt.NDArray[np.int64]:
+    if not r.has(2):
+        return np.zeros(channels, np.int64)
+    bias = r.constant(2)
+    r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
+    return bias.astype(np.int64).ravel()
+
+
+def folded_bias(r: OperatorReader, sums: npt.NDArray[np.int64], variant: str) -> ConstTable:
+    """Biases from which what the operand's zero point adds to each channel is taken off, in 32 bits as they wrap."""
+    if variant == "int16":
+        return const_table("bias", "int64_t", _bias(r, sums.size))
+    return wrapped_bias("bias", _bias(r, sums.size) - r.quantised(r.input(0))[1] * sums)
+
+
+def wrapped_bias(name: str, values: npt.NDArray[np.int64]) -> ConstTable:
+    """A table of biases, as 32 bits hold them."""
+    return const_table(name, "int32_t", ((values + 2**31) % 2**32 - 2**31).astype(np.int32))
+
+
+def _rescaling(r: OperatorReader) -> Parameters:
+    """Zero points and the range of the result."""
+    low, high = r.output_range(r.activation())
+    zeros = {"in_zero": r.quantised(r.input(0))[1], "out_zero": r.quantised(r.output())[1]}
+    return {**zeros, "least": low, "most": high}
+
+
+def _weights(r: OperatorReader, *, short: bool = True) -> tuple[npt.NDArray[np.int8], str]:
+    """Operand 1 of a quantised operator, 8 bits each, and the variant of its kernel.
+
+    Convolutions may have weights of 4 bits; TFLM has no product with them since autumn 2026.
+    """
+    types = tuple(r.dtype(t) for t in (r.input(0), r.input(1), r.output()))
+    bias = r.dtype(r.input(2)) if r.has(2) else ""
+    known = {("int8", ""): "int8", ("int8", "int32"): "int8", ("int16", ""): "int16", ("int16", "int64"): "int16"}
+    known |= {("int16", "int32"): "int16_short"} if short else {}
+    short_weights = types[:2] == ("int8", "int4") and "CONV" in r.op.kind
+    variant = known.get((types[0], bias), "") if types[1] == "int8" or short_weights else ""
+    named = ", ".join((*types, bias)).rstrip(", ")
+    holds = variant != "" and types[0] == types[2]
+    r.require(holds=holds, why=f"types {named}; there are kernels for int8 and int16 with weights of 8 bits")
+    zeros = {r.quantised(t)[1] for t in (r.input(0), r.output())}
+    r.require(holds=types[0] == "int8" or zeros == {0}, why="16-bit maps whose zero point is not 0")
+    weights: npt.NDArray[np.int8] = r.constant(1)
+    return weights, variant
+
+
+def convolution(r: OperatorReader) -> COperator:
+    """CONV_2D, with groups where the weights have fewer channels than the map."""
+    four_dimensional(r)
+    weights, variant = _weights(r)
+    channels, height, width, depth = weights.shape
+    high, wide = windows_of(r, height, width, dilated=True)
+    groups, rest = divmod(r.input(0).shape[3], depth)
+    fits = groups > 0 and not rest and not channels % groups and r.output().shape[3] == channels
+    r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
+    parameters = _convolved(r, weights, 0, variant, high, wide) | {"out_channels": channels, "groups": groups}
+    return windowed_operator(r, "conv_2d", variant, high, parameters)
+
+
+def depthwise_convolution(r: OperatorReader) -> COperator:
+    """DEPTHWISE_CONV_2D."""
+    four_dimensional(r)
+    weights, variant = _weights(r, short=False)
+    _, height, width, channels = weights.shape
+    high, wide = windows_of(r, height, width, dilated=True)
+    factor, rest = divmod(channels, r.input(0).shape[3])
+    fits = not rest and factor > 0 and r.output().shape[3] == channels
+    r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
+    parameters = _convolved(r, weights, 3, variant, high, wide) | {"depth_multiplier": factor}
+    return windowed_operator(r, "depthwise_conv_2d", variant, high, parameters)
+
+
+def _convolved(
+    r: OperatorReader, weights: npt.NDArray[np.int8], axis: int, variant: str, high: MapAxis, wide: MapAxis
+) -> Parameters:
+    """What both convolutions have; the channels of the result lie along `axis` of the weights."""
+    multiplier, shift = channel_multipliers(r, axis)
+    others = tuple(other for other in range(4) if other != axis)
+    return {
+        "weights": const_table("weights", "int8_t", weights),
+        "bias": folded_bias(r, weights.astype(np.int64).sum(others), variant),
+        "multiplier": multiplier,
+        "shift": shift,
+        **windowed_geometry(r, high, wide),
+        "dilation_height": high.dilation,
+        "dilation_width": wide.dilation,
+        **_rescaling(r),
+    }
+
+
+def fully_connected(r: OperatorReader) -> COperator:
+    """FULLY_CONNECTED: a row for each line of the operand, where operand and result are matrices."""
+    weights, variant = _weights(r)
+    channels, depth = weights.shape
+    lines, rest = divmod(r.input(0).elements, depth)
+    fits = not rest and r.output().elements == lines * channels and r.option("WeightsFormat") == 0
+    r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these operands")
+    r.require(holds=r.quantised(r.input(1))[1] == 0, why="weights whose zero point is not 0")
+    multiplier, shift = _product_multipliers(r)
+    parameters: Parameters = {
+        "weights": const_table("weights", "int8_t", weights),
+        "bias": folded_bias(r, weights.astype(np.int64).sum(1), variant),
+        "multiplier": multiplier,
+        "shift": shift,
+        "in_channels": depth,
+        "out_channels": channels,
+        "by_channel": int(multiplier.numbers.size > 1),
+        **{key: value for key, value in _rescaling(r).items() if key != "in_zero"},
+    }
+    return product_operator(r, "fully_connected", variant, lines, parameters)
+
+
+def product_operator(r: OperatorReader, source: str, variant: str, lines: int, parameters: Parameters) -> COperator:
+    """A product of so many lines with a matrix, row by row where operand and result are matrices."""
+    rows, operand = r.row_results()[0].rows, r.row_operand(0)
+    by_rows = rows > 1 and operand.rows == rows and lines % rows == 0
+    if by_rows:
+        operand, lines = r.row_operand(0, AxisWindow()), lines // rows
+    kernel = CKernel(source, variant, {**parameters, "lines": lines})
+    return COperator(r.index, r.op.kind, (operand,), r.row_results(), (kernel,), by_rows=by_rows)
+
+
+def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
+    """By channel as those of convolutions; of a single scale from the product in double, as TFLM since autumn 2026.
+
+    Before it multiplied in float32, by which one of some million results of 8 bits is another one.
+    """
+    scales = r.scales(r.op.inputs[1])
+    if len(scales) > 1:
+        return channel_multipliers(r, 0)
+    (source, _), (result, _) = r.quantised(r.input(0)), r.quantised(r.output())
+    product = float(source) * float(scales[0])
+    if r.has(2):
+        bias = r.input(2).quantization.scale
+        off = abs(product - bias) / float(result)
+        r.require(holds=off <= 0.02, why=f"a bias of scale {bias}, which is not that of the products")
+    multiplier, shift = quantized_multiplier(product / float(result))
+    return const_table("multiplier", "int32_t", [multiplier]), const_table("shift", "int8_t", [shift])
+
+
+def pool(r: OperatorReader) -> COperator:
+    """AVERAGE_POOL_2D and MAX_POOL_2D."""
+    four_dimensional(r)
+    variant = r.variant("int8", "int16")
+    r.require(
+        holds=r.quantised(r.input(0)) == r.quantised(r.output()), why="a result of another scale than the operand"
+    )
+    high, wide = windows_of(r, int(r.option("FilterHeight")), int(r.option("FilterWidth")), dilated=False)
+    low, most = r.output_range(r.activation())
+    parameters = {**windowed_geometry(r, high, wide), "least": low, "most": most}
+    parameters["channels"] = parameters.pop("in_channels")
+    return windowed_operator(r, r.op.kind.lower(), variant, high, parameters)
+
+
+def transposed_convolution(r: OperatorReader) -> COperator:
+    """TRANSPOSE_CONV, whose operand 2 is the map."""
+    source, weights, result = r.input(2), r.constant(1), r.output()
+    types = tuple(r.dtype(t) for t in (source, r.input(1), result))
+    known = types in (("int8", "int8", "int8"), ("int16", "int8", "int16"))
+    r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8 and int16")
+    r.require(holds=len(source.shape) == len(result.shape) == 4 == weights.ndim, why="maps without 4 dimensions")
+    channels, _, _, depth = weights.shape
+    fits = source.shape[0] == result.shape[0] and source.shape[3] == depth and result.shape[3] == channels
+    r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
+    padding = int(r.option("Padding"))
+    high, wide = (
+        MapAxis(result.shape[i], result.shape[i], weights.shape[i], int(r.option(f"Stride{axis}")), 1, padding)
+        for i, axis in ((1, "H"), (2, "W"))
+    )
+    parameters = _transposed_tables(r, weights, wide_sums=types[0] == "int16")
+    parameters |= windowed_geometry(r, high, wide, operand=2) | _transposed_ranges(r, types[2])
+    parameters |= {"out_channels": channels, "in_width": source.shape[2]}
+    whole = (source.shape[1], high.before, result.shape[1])
+    kernel = CKernel("transpose_conv", types[0], parameters, whole=whole, repeats=result.shape[0])
+    return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
+
+
+def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sums: bool) -> Parameters:
+    """Weights, bias and multipliers of a TRANSPOSE_CONV."""
+    channels = weights.shape[0]
+    bias = r.constant(3).astype(np.int64).ravel() if r.has(3) else np.zeros(channels, np.int64)
+    multiplier, shift = channel_multipliers(r, 0, 2)
+    return {
+        "weights": const_table("weights", "int8_t", weights),
+        "bias": const_table("bias", "int64_t", bias) if wide_sums else wrapped_bias("bias", bias),
+        "multiplier": multiplier,
+        "shift": shift,
+    }
+
+
+def _transposed_ranges(r: OperatorReader, result_type: str) -> Parameters:
+    """Zero points of a TRANSPOSE_CONV, and the codes to which its activation clamps."""
+    (_, in_zero), (scale, out_zero) = r.quantised(r.input(2)), r.quantised(r.output())
+    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
+    low, most = activation_range(activation, result_type, scale, out_zero)
+    return {"in_zero": in_zero, "out_zero": out_zero, "least": low, "most": most}
