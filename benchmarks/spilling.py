@@ -29,9 +29,8 @@ from modelplan.planning.memories.choice_tables import tables_of
 from modelplan.planning.memories.choosing import Choosing
 from modelplan.planning.memories.exact_choice import linear_choice
 from modelplan.planning.memories.exact_spilling import HoldingProgram
-from modelplan.planning.memories.moving import moving_problem
 from modelplan.planning.memories.prefetching import Moving, plan_moves
-from modelplan.planning.memories.region_planning import plan_regions
+from modelplan.planning.memories.region_planning import moving_problem, plan_regions
 from modelplan.planning.memories.spilling import spill
 from modelplan.planning.memories.tracks import HOME, Costs, room
 from modelplan.primitives.errors import RequestError

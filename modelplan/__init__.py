@@ -60,19 +60,16 @@ from modelplan.primitives.version import __version__ as __version__
 if TYPE_CHECKING:
     from modelplan.answers.analysis import Analysis
     from modelplan.answers.check_outcomes import Findings, Limits
-    from modelplan.answers.comparison import AllocatorAnswers
-    from modelplan.answers.esphome_sizes import EsphomeArena
-    from modelplan.answers.expected_outputs import SelfTest
     from modelplan.answers.explanation import Explanation
+    from modelplan.answers.file_changes import EsphomeArena, ReorderedFile
     from modelplan.answers.model_difference import Difference
     from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
-    from modelplan.answers.proof import Proof
+    from modelplan.answers.placement_answers import AllocatorAnswers, Solution
+    from modelplan.answers.proof import Proof, SelfTest
     from modelplan.answers.recomputation import Curve
     from modelplan.answers.region_plan import RegionPlan
-    from modelplan.answers.reordered_file import ReorderedFile
     from modelplan.answers.saved_plan import read
     from modelplan.answers.shared_plan import SharedPlan
-    from modelplan.answers.solution import Solution
     from modelplan.answers.sweep_summary import SweepProgress
     from modelplan.checking.referee import check
     from modelplan.formats import load
@@ -143,19 +140,16 @@ _HOMES = {
     for module, names in {
         "answers.analysis": "Analysis",
         "answers.check_outcomes": "Findings Limits",
-        "answers.comparison": "AllocatorAnswers",
-        "answers.esphome_sizes": "EsphomeArena",
-        "answers.expected_outputs": "SelfTest",
+        "answers.placement_answers": "AllocatorAnswers Solution",
         "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
         "answers.moving_layout": "LayoutCheck MovingPlan StreamCurve",
-        "answers.proof": "Proof",
+        "answers.proof": "Proof SelfTest",
         "answers.recomputation": "Curve",
         "answers.region_plan": "RegionPlan",
-        "answers.reordered_file": "ReorderedFile",
+        "answers.file_changes": "EsphomeArena ReorderedFile",
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
-        "answers.solution": "Solution",
         "answers.sweep_summary": "SweepProgress",
         "checking.referee": "check",
         "formats": "load",

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.fit import share
+from modelplan.cli.output_options import add_draw, figures_asked, write_figures
 from modelplan.outputs import FIGURE_KINDS, suffix_of
 from modelplan.outputs.report import Section
-from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_memory
 
 if TYPE_CHECKING:
     from modelplan.answers.recomputation import Curve

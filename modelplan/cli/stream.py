@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
-from modelplan.primitives.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
+from modelplan.cli.output_options import add_outputs, figures_asked, write_outputs
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_bytes, parse_nanoseconds, parse_rate
 
 if TYPE_CHECKING:
     from modelplan.planning.memories.streaming import Link

@@ -24,7 +24,7 @@ from modelplan.model.runtime_facts import (
 )
 from modelplan.model.schedule import FlowCase, OrderProblem, Overwrite, Schedule, Storage, Transfer, Witness
 from modelplan.model.session_need import SessionMemory, SessionNeed
-from modelplan.primitives.columns import BoolArray, IntArray, column, rows_of, same_fields
+from modelplan.primitives.number_types import BoolArray, IntArray, column, rows_of, same_fields
 
 __all__ = [
     "Aliases", "Alternative", "Answer", "BoolArray", "Budget", "Buffer", "BufferKind", "Ended", "FlowCase", "Graph",

@@ -12,7 +12,7 @@ import numpy as np
 
 from modelplan.model.alias_classes import Member
 from modelplan.primitives import _core
-from modelplan.primitives.columns import BoolArray, IntArray, column, rows_of, same_fields
+from modelplan.primitives.number_types import BoolArray, IntArray, column, rows_of, same_fields
 
 
 class BufferKind(StrEnum):

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from modelplan.primitives.columns import IntArray
+from modelplan.primitives.number_types import IntArray
 
 _Ended: TypeAlias = Literal["complete", "optimal", "fits", "infeasible", "budget", "deadline", "cancelled", "memory"]
 _Verdict: TypeAlias = Literal["feasible", "infeasible", "unknown"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from modelplan.answers.helped_library import HelpedLibrary
+from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.answers.shared_plan import ModelPart, SharedPlan
 from modelplan.checking import referee
 from modelplan.checking.verifier import proof
@@ -25,9 +25,9 @@ from modelplan.runtimes.tflm.arena import Interpreter, arena, builds
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import KernelSet, is_group
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of
-from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
+from modelplan.runtimes.tflm.metadata import write_made_for, write_plan
+from modelplan.runtimes.tflm.other_arenas import shared_arena_of
 from modelplan.runtimes.tflm.planner import ONLINE, Request
-from modelplan.runtimes.tflm.shared_arena import shared_arena_of
 
 
 @dataclass(frozen=True, slots=True)

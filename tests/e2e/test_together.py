@@ -170,7 +170,7 @@ def _shares(made: SharedPlan) -> list[int]:
 
 
 def test_one_model_on_an_allocator_is_the_model_alone(corpus: Path) -> None:
-    from modelplan.runtimes.tflm.shared_arena import shared_arena_of
+    from modelplan.runtimes.tflm.other_arenas import shared_arena_of
 
     for path in three(corpus).values():
         file = read_tflite(path.read_bytes(), path.name)

@@ -17,7 +17,7 @@ from commands import COMMAND
 _BREAKING = """
 import sys
 
-if "modelplan.questions.sweeps.runner" in sys.orig_argv:
+if "modelplan.questions.sweeps.isolation" in sys.orig_argv:
     import os, signal, time
     from modelplan.questions.sweeps import running
 

@@ -19,8 +19,8 @@ from modelplan import Graph, ModelError, load
 from modelplan.formats.onnx.onnx_contrib import ROWS, contributed
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import Type, UntypedModelError, read_type, refusals
-from modelplan.primitives.dtypes import UNPLANNED
-from modelplan.questions.asking_types import load_with_types
+from modelplan.primitives.number_types import UNPLANNED
+from modelplan.questions.session_needs import load_with_types
 from modelplan.rewriting.repeated_nodes import write_repeated
 
 SEEDS = 12

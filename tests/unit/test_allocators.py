@@ -64,10 +64,11 @@ def test_the_table_names_every_row_of_every_module() -> None:
     folder = Path(str(allocators.__file__)).parent
     files = [path for path in folder.rglob("*.py") if "\nROWS" in path.read_text() and path.stem != "__init__"]
     with_rows = {".".join(path.relative_to(folder).with_suffix("").parts) for path in files}
-    assert with_rows == set(allocators.ROWS_OF)
-    for module, names in allocators.ROWS_OF.items():
+    assert with_rows == {module for module, _ in allocators.ROWS_OF}
+    for module in with_rows:
         rows = import_module(f"modelplan.planning.allocators.{module}").ROWS
-        assert [variant.name for row in rows for variant in row.variants] == names.split(), module
+        named = [name for other, names in allocators.ROWS_OF for name in names.split() if other == module]
+        assert sorted(variant.name for row in rows for variant in row.variants) == sorted(named), module
     assert all(name == row.name for name, row in allocators.ALLOCATORS.items())
     assert len(allocators.ALLOCATORS) == len(list(allocators.ALLOCATORS)) == len(set(allocators.ALLOCATORS))
 
@@ -78,7 +79,7 @@ def test_a_row_is_imported_when_it_is_used() -> None:
         "print(sorted(m.rpartition('.')[2] for m in sys.modules if m.startswith('modelplan.planning.allocators.')))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['contiguous_lists', 'pins', 'rigid_groups', 'solver', 'table']"
+    assert done.stdout.strip() == "['solver', 'table', 'tied_buffers']"
 
 
 @pytest.mark.parametrize("name", [row.name for row in allocators.ALLOCATORS.values() if "overlaps" in row.honours])

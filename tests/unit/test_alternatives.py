@@ -30,7 +30,7 @@ from modelplan.questions.alternatives import (
 from modelplan.rewriting.packing import packed
 from modelplan.runtimes import RUNTIMES, with_kernels
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.planner import ONLINE
 
 TFLM = Target(RUNTIMES["tflm"], "32")

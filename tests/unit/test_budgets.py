@@ -15,8 +15,8 @@ from modelplan.model import Alternative, Part, Requirement
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.budgets.budget_checks import judgements
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
+from modelplan.questions.budgets.earlier_figures import baseline_document, read_baseline
 from modelplan.questions.budgets.project_budgets import found_upwards, matched, parse_growth, read_budgets
-from modelplan.questions.budgets.saved_figures import baseline_document, read_baseline
 
 SETTING = CheckSetting("tflm", "32", "reference", ("batch=1",))
 NEEDED = Requirement(1000, 600, (Part("activations", 600), Part("tail", 400)), "by heart", "TENSOR_ARENA_SIZE")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from modelplan import RequestError, height, load, load_bound, plan
-from modelplan.answers.comparison import AllocatorAnswers, Comparison, Row
 from modelplan.answers.drawing import of_plan
+from modelplan.answers.placement_answers import AllocatorAnswers, Comparison, Row
 from modelplan.cli import compare, model_options
 from modelplan.model import Graph
 from modelplan.outputs.report import plain

@@ -12,7 +12,7 @@ from graphs import chain, fork, problem
 from modelplan import BrokenPlanError, ModelError, Options, Placement, Plan, RequestError, check, place, plan
 from modelplan.answers import saved_plan
 from modelplan.formats import problem_csv as reading
-from modelplan.formats.tensor_lists import parse_lists
+from modelplan.formats.stated_tables import parse_lists
 from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.exchange import json_plan
 

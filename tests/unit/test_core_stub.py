@@ -13,9 +13,9 @@ import pytest
 from modelplan.model import placement as types
 from modelplan.planning.allocators import greedy
 from modelplan.planning.allocators.systems import minimalloc, telamalloc
-from modelplan.primitives import _core, columns
+from modelplan.primitives import _core, number_types
 
-STUB = ast.parse(Path(columns.__file__).with_name("_core.pyi").read_text())
+STUB = ast.parse(Path(number_types.__file__).with_name("_core.pyi").read_text())
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
 CONSTANTS = {

@@ -18,7 +18,7 @@ import modelplan
 from modelplan.answers.model_difference import Bytes, Change, Difference, OpChange
 from modelplan.outputs.figures import canvas, difference_chart
 from modelplan.outputs.report import plain
-from modelplan.outputs.reports import difference_markdown, difference_report
+from modelplan.outputs.reports import difference_report
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
@@ -69,7 +69,7 @@ def test_a_report_of_the_same_is_two_lines() -> None:
     path = MODELS / "resnet8.tflite"
     found = modelplan.diff(path, path)
     assert shown(found) == f"{path}\n  nothing differs but names, if anything\n"
-    assert difference_markdown.render_difference(found).count("\n\n") == 1
+    assert difference_report.render_difference(found).count("\n\n") == 1
     document = json.loads(difference_report.as_json(found))
     assert document["same"] is True
     assert (document["changes"], document["settings"], document["moved"]) == ([], [], 0)
@@ -97,13 +97,13 @@ def test_what_is_not_listed_is_counted(tmp_path: Path) -> None:
     assert "op 29 CONV_2D" in said
     assert "op 28 CONV_2D" not in said
     assert f"+{2 * sum(range(29)):,}  [28 others: 28 changed]" in said
-    assert "20 others: 20 changed" in difference_markdown.render_difference(found)
+    assert "20 others: 20 changed" in difference_report.render_difference(found)
 
 
 def test_names_out_of_files_stay_text(tmp_path: Path) -> None:
     name = "a|b`<script>\n*_[x](y)\x1b[31m"
     found = replace(strided(tmp_path), old=name, changes=(replace(row(1), label=f"op 1 {name}"),))
-    made = difference_markdown.render_difference(found)
+    made = difference_report.render_difference(found)
     assert "<script>" not in made
     assert "\x1b" not in made + shown(found)
     rows = [line for line in made.splitlines() if line.startswith("|")]

@@ -27,8 +27,8 @@ from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena as arena_of
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels import ALL, LIBRARIES, LIBRARY_GROUPS, Call, Operand, find_libraries, scratch_sizes
-from modelplan.runtimes.tflm.plan_metadata import MADE_FOR, kernels_made_for
-from modelplan.runtimes.tflm.shared_arena import shared_arena_of
+from modelplan.runtimes.tflm.metadata import MADE_FOR, kernels_made_for
+from modelplan.runtimes.tflm.other_arenas import shared_arena_of
 
 NAMES = ["ds_cnn_kws", "resnet8", "autoencoder"]
 

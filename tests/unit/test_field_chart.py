@@ -10,7 +10,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from sheets import texts_and_boxes
 
-from modelplan.answers.allocator_field import Field, Mark
+from modelplan.answers.placement_answers import Field, Mark
 from modelplan.outputs.figures import canvas, field_chart
 from modelplan.outputs.figures.field_chart import COLOURS
 

@@ -14,9 +14,9 @@ from modelplan.outputs.report import plain
 from modelplan.outputs.reports import sweep_report
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.sweeps import running
+from modelplan.questions.sweeps.isolation import run_from
 from modelplan.questions.sweeps.rows import COLUMNS, SweepRow, row_of
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, SweepRun, runs_of
-from modelplan.questions.sweeps.runner import run_from
 from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.sweeps.summing import summarized
 from modelplan.questions.sweeps.sweep_file import read_inputs, read_sweep, table_of

@@ -10,7 +10,7 @@ import pytest
 from resolvers import resolver
 
 from modelplan.outputs.firmware.kernels_guard import guard_of
-from modelplan.outputs.firmware.model_source import model_header, model_source
+from modelplan.outputs.firmware.tflm_sources import model_header, model_source
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import ALL, KERNELS

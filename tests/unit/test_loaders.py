@@ -12,7 +12,7 @@ import pytest
 
 from modelplan import BrokenPlanError, Graph, Kind, ModelError, Options, Problem, load, plan
 from modelplan.formats import problem_csv
-from modelplan.formats.buffer_plan import read_buffer_plan
+from modelplan.formats.buffer_table import read_buffer_plan
 from modelplan.formats.files import read_bytes, read_text
 from modelplan.outputs.exchange.buffers_csv import write
 
@@ -224,7 +224,7 @@ def test_a_plan_in_the_file_can_be_used(corpus: Path, tmp_path: Path) -> None:
     from modelplan.questions.option_files import carried_plan
     from modelplan.rewriting.packing import answer, question_of
     from modelplan.runtimes.tflm.file import read_tflite
-    from modelplan.runtimes.tflm.plan_metadata import write_plan
+    from modelplan.runtimes.tflm.metadata import write_plan
 
     source = corpus / "tflite" / "vww_96_int8.tflite"
     model = read_tflite(source.read_bytes(), "vww")

@@ -27,16 +27,15 @@ from modelplan.model import Buffer, Problem
 from modelplan.outputs import render
 from modelplan.outputs.figures import arenas_map, canvas, region_map
 from modelplan.outputs.reports import region_report
-from modelplan.outputs.schemas.region_schema import region_schema
+from modelplan.outputs.schemas.plan_schema import region_schema
 from modelplan.planning import pipeline
 from modelplan.planning.memories import exact_choice, pricing
-from modelplan.planning.memories.arena_regions import with_arenas
 from modelplan.planning.memories.asking import region_problem
 from modelplan.planning.memories.choice_tables import tables_of
 from modelplan.planning.memories.choosing import Choosing, Method, ShortageError, chosen_layout
 from modelplan.planning.memories.neighbourhoods import chosen_in_parts
 from modelplan.planning.memories.pricing import priced_choice
-from modelplan.planning.memories.region_planning import plan_regions
+from modelplan.planning.memories.region_planning import plan_regions, with_arenas
 from modelplan.primitives import highs
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.questions.memories.region_document import read

@@ -18,8 +18,7 @@ from modelplan.outputs.exchange import buffers_csv as problem_csv
 from modelplan.outputs.page.columns import columns_of
 from modelplan.outputs.report import WIDTH, Section, Table, folded, folded_apart, plain, printable
 from modelplan.planning import allocators, pipeline, schedulers
-from modelplan.primitives.byte_counts import parse_bytes
-from modelplan.primitives.units import counted, human
+from modelplan.primitives.units import counted, human, parse_bytes
 from modelplan.runtimes import RUNTIMES
 
 

@@ -24,6 +24,7 @@ from modelplan.checking.verifier.safe_overlap import least_lead
 from modelplan.checking.verifier.static import check_static
 from modelplan.checking.verifier.subject import check_declared, plan_subject, table_subject
 from modelplan.cli import main
+from modelplan.formats.stated_tables import parse_overlaps
 from modelplan.model import KernelLibrary, Kind
 from modelplan.model.bounds import load_bound
 from modelplan.ops import facts, tflite
@@ -31,7 +32,6 @@ from modelplan.outputs.exchange.json_plan import render
 from modelplan.outputs.report import plain
 from modelplan.outputs.reports import plan_report as text
 from modelplan.outputs.reports.plan_report import used_overlaps
-from modelplan.planning.aliasing.declared import parse_overlaps
 from modelplan.planning.aliasing.explaining import reasons
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.planning.pipeline import Options

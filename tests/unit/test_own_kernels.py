@@ -9,7 +9,7 @@ from tflm_models import Op, S, T, build, single
 
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
-from modelplan.outputs.firmware.tflm_headers import arena_header
+from modelplan.outputs.firmware.tflm_sources import arena_header
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.c import C
@@ -19,7 +19,7 @@ from modelplan.runtimes.tflm.declaration import requirement_of
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import find_libraries, find_library, is_group, spoken_kernels
 from modelplan.runtimes.tflm.kernels.own_kernels import own_kernels, with_own
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.refused_operators import Refused, remedy_lines
 
 FEW = T("int8", (1, 8))

@@ -16,8 +16,8 @@ from modelplan.formats import load_model
 from modelplan.model import Problem
 from modelplan.planning import pipeline
 from modelplan.planning.memories.asking import owners_of
-from modelplan.planning.memories.moving import moving_plan, moving_problem
 from modelplan.planning.memories.prefetching import plan_moves
+from modelplan.planning.memories.region_planning import moving_plan, moving_problem
 from modelplan.primitives.errors import RequestError
 from modelplan.targets.device import Dma, Region
 from modelplan.targets.stated_regions import parse_region

@@ -18,8 +18,8 @@ from modelplan.outputs.reports import (
     difference_report,
     explanation_report,
     ladder_report,
-    layout_report,
     proof_report,
+    region_report,
     shared_report,
 )
 from modelplan.outputs.reports.analysis_report import stage_sections
@@ -153,7 +153,7 @@ def test_models_are_checked_against_a_saved_layout(
     capsys.readouterr()
     check = modelplan.check_layout(modelplan.LayoutRequest(layout, (kws,)))
     assert check.passed
-    assert layout_report.as_json(check, 1) == shown(capsys, "check", kws, "--layout", layout, "--json", "-")
+    assert region_report.check_json(check, 1) == shown(capsys, "check", kws, "--layout", layout, "--json", "-")
     larger = modelplan.LayoutRequest(layout, (kws, str(models / "mobilenet_v2_like.tflite")), "5%")
     assert [bool(model.reasons) for model in modelplan.check_layout(larger).models] == [False, True]
     with pytest.raises(modelplan.RequestError, match="grow by a share"):

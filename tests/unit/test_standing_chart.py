@@ -11,7 +11,7 @@ from sheets import texts_and_boxes
 
 from modelplan import Buffer, Placement, Problem
 from modelplan.answers import drawing
-from modelplan.answers.allocator_field import Field, Mark
+from modelplan.answers.placement_answers import Field, Mark
 from modelplan.outputs.figures import canvas, standing_chart
 from modelplan.outputs.figures.standing_chart import Standing
 

@@ -14,11 +14,10 @@ import pytest
 from modelplan import ModelError, ModelPlanError, RequestError
 from modelplan.targets.choosing import Chosen, Wanted, chosen_block, device_of
 from modelplan.targets.device import Device
+from modelplan.targets.device_files import read_probe_rs, read_vela_ini
 from modelplan.targets.devicetree import read_devicetree
 from modelplan.targets.linker_script import read_linker_script
 from modelplan.targets.occupied import bears_name, read_map, read_occupied
-from modelplan.targets.probe_rs import read_probe_rs
-from modelplan.targets.vela_ini import read_vela_ini
 
 DATA = Path(__file__).parents[1] / "data" / "targets"
 BESIDE = (DATA / "beside",)

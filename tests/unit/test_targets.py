@@ -14,9 +14,9 @@ from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import KERNELS
 from modelplan.targets.choosing import Reserve, Wanted, chosen_block, known_device
 from modelplan.targets.device import Block, Device, Dma, Interval, Region, banks_of, blocks, with_reserve
+from modelplan.targets.device_files import read_toml
 from modelplan.targets.processors import BOARDS, PROCESSORS
 from modelplan.targets.table import DEVICES
-from modelplan.targets.toml_file import read_toml
 
 K = 1024
 

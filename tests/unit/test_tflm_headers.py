@@ -11,7 +11,7 @@ import pytest
 from resolvers import resolver
 
 from modelplan.formats import load_model
-from modelplan.outputs.firmware.tflm_headers import arena_header, shim_header
+from modelplan.outputs.firmware.tflm_sources import arena_header, shim_header
 from modelplan.rewriting.packing import answer, question_of
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite

@@ -11,7 +11,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.packing import answer, check_plannable, question_of
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets, head_bytes, requests
 
 

@@ -35,8 +35,8 @@ from modelplan.planning.together.relating import related
 from modelplan.rewriting.shared_plan_files import planned_files
 from modelplan.runtimes.generic import GENERIC
 from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm.other_arenas import SharedArena
 from modelplan.runtimes.tflm.planner import Request
-from modelplan.runtimes.tflm.shared_arena import SharedArena
 
 #: What TFLM's headers declare of what ours use.
 STUBS = {

@@ -26,7 +26,7 @@ from modelplan.rewriting.packing import answer, question_of
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 
 
 def test_a_chain_of_any_length_is_replayed_step_by_step() -> None:

@@ -19,7 +19,7 @@ from modelplan.ops.access import AccessMap
 from modelplan.ops.access.builders import ShapedOp
 from modelplan.plain_c.kernel_records import AxisWindow, MissingKernelError, RowOperand, RowResult, rows_of
 from modelplan.plain_c.operator_calls.fixed_point import ACTIVATIONS, activation_range
-from modelplan.primitives.dtypes import nbytes
+from modelplan.primitives.number_types import nbytes
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
 
 

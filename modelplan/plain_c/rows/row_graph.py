@@ -18,7 +18,7 @@ from functools import cached_property
 from modelplan.model import Graph, Kind
 from modelplan.model.c_program import TileChain
 from modelplan.plain_c.kernel_records import AxisWindow, COperator, StateReference, row_axis, rows_of
-from modelplan.primitives.dtypes import nbytes
+from modelplan.primitives.number_types import nbytes
 
 #: Channels of a map between two convolutions that are there at a time, where one operator computes both.
 _CHANNELS = 4

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from modelplan.model import Budget, Placement, Problem, Progress
-from modelplan.planning.allocators import rigid_groups
-from modelplan.planning.allocators.pins import colliding_pins
+from modelplan.planning.allocators import tied_buffers
 from modelplan.planning.allocators.table import EVERY_DEMAND, Allocator
+from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 
@@ -34,7 +34,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
     Source: docs/solver.md.
     """
     if len(problem.rigid) or len(problem.meetings):
-        return rigid_groups.pack(problem, budget)
+        return tied_buffers.pack(problem, budget)
     offsets, bound, ended, steps, _ = _core.solve(
         _without_conflicts(problem),
         capacity=-1 if budget.enough is None else budget.enough,

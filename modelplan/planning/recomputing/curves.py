@@ -11,9 +11,8 @@ from modelplan.checking.recomputation_replay import check_repeated
 from modelplan.model import Graph, bounds
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
-from modelplan.planning.recomputing import bounding, exact, greedy
-from modelplan.planning.recomputing.repeating import repeated
-from modelplan.planning.recomputing.units import Units, units_of
+from modelplan.planning.recomputing import exact, greedy
+from modelplan.planning.recomputing.units import Units, repeated, units_of
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
@@ -81,7 +80,7 @@ def _sequences(units: Units, budget: int | None, seconds: float) -> Iterator[tup
     answers = _exact_answers(units, levels, seconds) if in_reach else {}
     least = units.work
     for level in levels:
-        again, answer = max(bounding.extra_work(units, level).values(), default=0), answers.get(level)
+        again, answer = max(exact.extra_work(units, level).values(), default=0), answers.get(level)
         if again == float("inf") or (answer and answer.ended == "infeasible"):
             return
         # What is needed within more bytes is needed within fewer.

@@ -2,8 +2,8 @@
 
 Stage t ends with the first run of unit t; before it any earlier unit may run again, in their order. Two kinds of rows
 are added, which change no answer and tighten the relaxation: what is held behind stage t fits in memory beside unit t,
-and what `bounding.py` proves must be done again after it.
-Source: Jain et al., Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization, MLSys 2020, section 4.
+and what `extra_work` proves must be done again after it, whatever the sequence, for graphs of any size. Source: Jain et
+al., Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization, MLSys 2020, section 4.
 """
 
 from __future__ import annotations
@@ -14,10 +14,62 @@ from math import gcd
 
 import numpy as np
 
-from modelplan.planning.recomputing import bounding
 from modelplan.planning.recomputing.units import Units
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
+
+#: Units with the largest excess that are looked at, and points that one knapsack keeps.
+_MOST_PLACES, _MOST_POINTS = 64, 1_000
+
+
+def extra_work(units: Units, budget: int) -> dict[int, float]:
+    """For units that run above `budget` bytes without repetitions the least work done again after their first run.
+
+    Infinite where no repetition frees enough. Cost: O(units * values), and up to 64 knapsacks of 1,000 points.
+    """
+    writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}
+    last = dict.fromkeys(range(len(units.sizes)), -1)
+    last |= {v: u for u, unit in enumerate(units.units) for v in unit.reads}
+    last |= dict.fromkeys(units.kept, len(units.units))
+    lacking = {}
+    for u, unit in enumerate(units.units):
+        own = {*unit.reads, *unit.writes}
+        idle = [v for v, end in last.items() if end > u and v not in own and writer.get(v, -1) < u]
+        lacks = sum(units.sizes[v] for v in (*own, *idle)) + unit.scratch - budget
+        if lacks > 0:
+            lacking[u] = lacks, idle
+    least = {}
+    for u in sorted(lacking, key=lambda u: (-lacking[u][0], u))[:_MOST_PLACES]:
+        lacks, idle = lacking[u]
+        freed: dict[int, int] = {}
+        for v in idle:
+            if v in writer and units.units[writer[v]].repeatable:
+                freed[writer[v]] = freed.get(writer[v], 0) + units.sizes[v]
+        least[u] = _least_cover([(size, units.units[w].work) for w, size in freed.items()], lacks)
+    return least
+
+
+def _least_cover(items: list[tuple[int, int]], needed: int) -> float:
+    """The least work of items whose bytes are `needed` together, or less; items are (bytes, work)."""
+    points = {0: 0}
+    for size, work in sorted(items, reverse=True):
+        for freed, spent in list(points.items()):
+            reached = min(freed + size, needed)
+            points[reached] = min(points.get(reached, spent + work), spent + work)
+        points = _thin(points)
+    return points.get(needed, float("inf"))
+
+
+def _thin(points: dict[int, int]) -> dict[int, int]:
+    """The Pareto-optimal points; where there are too many, neighbours merge into one that is below both."""
+    front: list[tuple[int, int]] = []
+    for freed, spent in sorted(points.items(), reverse=True):
+        if not front or spent < front[-1][1]:
+            front.append((freed, spent))
+    while len(front) > _MOST_POINTS:
+        front = [(front[i][0], front[min(i + 1, len(front) - 1)][1]) for i in range(0, len(front), 2)]
+    return dict(front)
+
 
 #: Units up to which the model is built.
 MOST_UNITS = 80
@@ -60,7 +112,7 @@ class _Model:
         self.unit = gcd(*units.sizes, *(u.scratch for u in units.units)) or 1
         self.budget = budget // self.unit
         self.top = max((u.work for u in units.units), default=1) or 1
-        self.extra = bounding.extra_work(units, budget)
+        self.extra = extra_work(units, budget)
         self.program = highs.IntegerProgram()
         self.number: dict[_Key, int] = {}
         self.writer = {v: u for u, unit in enumerate(units.units) for v in unit.writes}

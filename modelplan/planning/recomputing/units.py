@@ -1,4 +1,4 @@
-"""A graph as units that run as a whole, the values that they read and write, and the bytes that a sequence keeps alive.
+"""A graph as units that run as a whole, the bytes that a sequence keeps alive, and the graph that runs it.
 
 A unit is an operator with those behind it that only rename or overwrite its result: they share its memory, so that
 nothing is saved between them. A sequence of units may name one several times; who reads a value gets the latest.
@@ -7,13 +7,13 @@ nothing is saved between them. A sequence of units may name one several times; w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from modelplan.model import Graph, Kind, Runtime
+from modelplan.model import Graph, Kind, Op, Runtime, Tensor, present
 from modelplan.ops.macs import op_macs
 from modelplan.planning import aliasing
-from modelplan.planning.schedulers.side_effects import has_side_effects
+from modelplan.planning.schedulers.problem import has_side_effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +156,44 @@ def _repeatable(graph: Graph, index: int) -> bool:
     op = graph.ops[index]
     touches = any(graph.tensors[t].kind is Kind.STATE for t in (*op.reads, *op.writes))
     return not (op.subgraphs or touches or has_side_effects(graph.format, op.kind))
+
+
+def repeated(graph: Graph, sequence: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
+    """The graph with the operators of `sequence` in this order, and for each of them the one that it is.
+
+    The last run of an operator writes its own tensors; each run before writes tensors of its own, named after them.
+
+    Raises:
+        ValueError: an operator reads what none before it has written.
+    """
+    left = {op: sequence.count(op) for op in set(sequence)}
+    tensors: list[Tensor] = list(graph.tensors)
+    names = {tensor.name for tensor in tensors}
+    latest: dict[int, int] = {}
+    ops = []
+    for number in sequence:
+        op = graph.ops[number]
+        left[number] -= 1
+        for t in op.reads:
+            if graph.producers[t] >= 0 and t not in latest:
+                raise ValueError(f"{graph.label(number)} reads {graph.tensors[t].name!r}, which is not written yet")
+        inputs = tuple(latest.get(t, t) for t in op.inputs)
+        for t in present(op.outputs):
+            latest[t] = t
+            if left[number]:
+                latest[t] = len(tensors)
+                tensors.append(replace(graph.tensors[t], name=_free(graph.tensors[t].name, left[number], names)))
+        outputs = tuple(latest.get(t, t) for t in op.outputs)
+        name = f"{op.name} (run {left[number] + 1} from the end)" if left[number] else op.name
+        ops.append(replace(op, name=name, inputs=inputs, outputs=outputs))
+    new_ops: tuple[Op, ...] = tuple(ops)
+    return replace(graph, tensors=tuple(tensors), ops=new_ops, fingerprint="", source=""), tuple(sequence)
+
+
+def _free(name: str, runs: int, taken: set[str]) -> str:
+    """An unused name for a result that is computed `runs` more times later."""
+    free = f"{name}/run{runs}"
+    while free in taken:
+        free += "_"
+    taken.add(free)
+    return free

@@ -13,8 +13,7 @@ from modelplan.formats.files import read_text
 from modelplan.model import Graph, Plan
 from modelplan.planning import pipeline
 from modelplan.planning.memories.choosing import Choosing
-from modelplan.planning.memories.moving import moving_plan, moving_problem
-from modelplan.planning.memories.region_planning import plan_regions
+from modelplan.planning.memories.region_planning import moving_plan, moving_problem, plan_regions
 from modelplan.planning.memories.tracks import fastest
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError

@@ -57,7 +57,7 @@ def place_in_memories(request: MemoriesRequest) -> RegionPlan:
     first, runtime = request.models[0], plans[0].runtime
     if len(plans) > 1 or not runtime.offline_plans or not first.path.endswith(".tflite"):
         return layout
-    from modelplan.planning.memories.arena_regions import with_arenas
+    from modelplan.planning.memories.region_planning import with_arenas
     from modelplan.runtimes.tflm.file import load_tflite
 
     return with_arenas(layout, load_tflite(first.path), first.abi or USUAL_ABI, runtime.kernels)
@@ -99,7 +99,7 @@ def spill(request: SpillRequest) -> MovingPlan:
         ModelError: the file cannot be read.
         RequestError: a step whose operands do not fit; names it.
     """
-    from modelplan.planning.memories.moving import moving_plan, moving_problem
+    from modelplan.planning.memories.region_planning import moving_plan, moving_problem
 
     _check_copied_only(request)
     plan = model_plan(request)

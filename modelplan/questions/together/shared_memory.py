@@ -19,7 +19,7 @@ from modelplan.rewriting.shared_plan_files import PlannedFiles, files_of, kernel
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena, builds
 from modelplan.runtimes.tflm.kernels import is_group
-from modelplan.runtimes.tflm.shared_arena import shared_arena_of
+from modelplan.runtimes.tflm.other_arenas import shared_arena_of
 
 
 def share_memory(request: ShareRequest) -> SharedPlan:
