@@ -137,6 +137,14 @@ def test_every_module_lies_in_a_room() -> None:
     assert {room_of(name) for name in MODULES} - {"", "__main__"} == set(ROOMS)
 
 
+def test_unit_tests_lie_in_folders_named_as_the_rooms() -> None:
+    unit = ROOT / "tests" / "unit"
+    assert {path.parent.name for path in unit.glob("*/test_*.py")} <= set(ROOMS)
+    assert {path.name for path in unit.glob("test_*.py")} <= {"test_packaging.py"}, (
+        "of what lies outside of the package"
+    )
+
+
 def test_imports_point_downwards() -> None:
     upwards = [
         f"{a} imports {b}"

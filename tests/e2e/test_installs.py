@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from installs import INSTALL, differing, wrong_install
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,10 +33,12 @@ def said_by_pytest(packages: Path) -> str:
     return line
 
 
+@pytest.mark.slow
 def test_a_folder_without_the_core_is_told_in_one_line() -> None:
     assert said_by_pytest(ROOT).endswith(f"{ROOT}/modelplan, which has no compiled core: {INSTALL}, then `pytest`")
 
 
+@pytest.mark.slow
 def test_another_modelplan_is_told_in_one_line(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "modelplan", tmp_path / "modelplan", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "modelplan" / "model" / "old.py").write_text("")

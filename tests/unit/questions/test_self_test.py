@@ -22,7 +22,7 @@ from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs, numbers
 from modelplan.runtimes.tflm.runner import INSTALL, installed
 
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
 TYPES = {"float32": "Float32", "int8": "Int8", "uint8": "UInt8", "int16": "Int16", "int32": "Int32", "int64": "Int64",
          "bool": "Bool"}  # fmt: skip
 

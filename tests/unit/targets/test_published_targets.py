@@ -12,7 +12,7 @@ import pytest
 from modelplan import ModelPlanError
 from modelplan.targets.choosing import Wanted, chosen_block, device_of
 
-DATA = Path(__file__).parents[1] / "data" / "targets"
+DATA = Path(__file__).parents[2] / "data" / "targets"
 #: File, the bytes of the block for an arena, and the regions in it with their bytes.
 READ = [line.split() for line in (DATA / "published.txt").read_text().splitlines()]
 

@@ -31,7 +31,7 @@ from modelplan.runtimes.tflm.kernels import LIBRARIES
 from modelplan.runtimes.tflm.refused_operators import Refused, refusal_lines
 from modelplan.runtimes.tflm.runner import installed, run_tflm
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 #: Columns of the measured table by row of the arena.
 COLUMNS = {

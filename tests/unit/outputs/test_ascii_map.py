@@ -17,7 +17,7 @@ from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import planned
 from modelplan.runtimes.tflm.file import read_tflite
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "tflm_logs.txt"
+GOLDEN = Path(__file__).parents[2] / "golden" / "tflm_logs.txt"
 
 
 def test_each_line_is_as_tflm_prints_it() -> None:

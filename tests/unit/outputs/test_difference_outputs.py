@@ -20,7 +20,7 @@ from modelplan.outputs.figures import canvas, difference_chart
 from modelplan.outputs.report import plain
 from modelplan.outputs.reports import difference_report
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
+MODELS = Path(__file__).resolve().parents[3] / "models"
 
 
 def versions(folder: Path, layers: Layers) -> Difference:

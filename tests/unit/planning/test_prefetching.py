@@ -22,7 +22,7 @@ from modelplan.primitives.errors import RequestError
 from modelplan.targets.device import Dma, Region
 from modelplan.targets.stated_regions import parse_region
 
-MODELS = Path(__file__).parents[2] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 
 
 @pytest.mark.parametrize("apart", [(1,), (2,), (0,)])

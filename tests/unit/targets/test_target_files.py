@@ -19,7 +19,7 @@ from modelplan.targets.devicetree import read_devicetree
 from modelplan.targets.linker_script import read_linker_script
 from modelplan.targets.occupied import bears_name, read_map, read_occupied
 
-DATA = Path(__file__).parents[1] / "data" / "targets"
+DATA = Path(__file__).parents[2] / "data" / "targets"
 BESIDE = (DATA / "beside",)
 K, M = 1024, 1024**2
 

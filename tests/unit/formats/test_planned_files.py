@@ -12,7 +12,7 @@ from commands import run
 from modelplan import ModelError, Problem, RequestError, SolveRequest, load, load_bound, render, solve
 from modelplan.formats import load_table
 
-FOLDER = Path(__file__).parents[1] / "data" / "planned"
+FOLDER = Path(__file__).parents[2] / "data" / "planned"
 DUMP = "loops-buffer-assignment.txt"
 
 

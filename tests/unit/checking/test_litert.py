@@ -9,7 +9,7 @@ from modelplan.checking.verifier.program import graph_program
 from modelplan.checking.verifier.values import golden_values
 from modelplan.formats import load_model
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
+MODELS = Path(__file__).resolve().parents[3] / "models"
 
 
 @pytest.mark.parametrize(

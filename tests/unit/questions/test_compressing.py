@@ -14,7 +14,7 @@ from modelplan import Graph, Kind, RequestError
 from modelplan.questions.explaining.compressing import compression
 from modelplan.runtimes import RUNTIMES
 
-MODEL = Path(__file__).resolve().parents[2] / "models" / "unet_small.tflite"
+MODEL = Path(__file__).resolve().parents[3] / "models" / "unet_small.tflite"
 
 
 def weighted() -> Graph:

@@ -15,7 +15,7 @@ from shares import examples
 from modelplan import Graph, Op, Options, RequestError, Tensor, check, height, plan
 from modelplan.formats import load_model
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def joining(*, late: bool = False, size: int = 64) -> Graph:

@@ -15,7 +15,7 @@ from modelplan.planning.aliasing.rules import MODES
 from modelplan.planning.allocators import ALLOCATORS
 from modelplan.runtimes import RUNTIMES
 
-PACKAGE = Path(__file__).parents[2] / "modelplan"
+PACKAGE = Path(__file__).parents[3] / "modelplan"
 NET = graphs.graph("x -> a : RELU\na -> y : ADD", dict.fromkeys("xay", 16), inputs="x", outputs="y")
 
 

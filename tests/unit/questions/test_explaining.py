@@ -39,7 +39,7 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.scratch import calls_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TFLM = Target(RUNTIMES["tflm"], "32")
 
 

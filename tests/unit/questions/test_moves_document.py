@@ -14,7 +14,7 @@ import pytest
 from modelplan.cli import main
 from modelplan.outputs.schemas.documents import schema_of
 
-MODELS = Path(__file__).parents[2] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 PSRAM = ("--region", "psram:8MiB,read=80MB/s,write=40MB/s,latency=100ns")
 FLASH = ("--region", "flash:1MiB,read=80MB/s,latency=100ns,kind=nvm")
 ENGINE = ("--dma", "channels=2,queue=4", "--macs-per-second", "1e8")

@@ -23,7 +23,7 @@ from modelplan.plain_c.rows.tile_search import chains_between
 from modelplan.plain_c.writing.c_source import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
+MODELS = Path(__file__).resolve().parents[3] / "models"
 
 
 @cache

@@ -13,7 +13,7 @@ from modelplan.cli import main
 from modelplan.outputs.page.columns import columns_of
 from modelplan.outputs.page.region_views import layout_view
 
-MODELS = Path(__file__).parents[2] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 
 
 def test_stays_become_rectangles_in_the_bands_of_their_regions() -> None:

@@ -22,7 +22,7 @@ from modelplan.planning.pipeline import Options
 from modelplan.planning.recomputing.curves import curve_of
 from modelplan.planning.recomputing.units import repeated
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def training() -> Any:

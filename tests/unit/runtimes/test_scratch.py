@@ -28,7 +28,7 @@ from modelplan.runtimes.tflm.kernels import (
 )
 from modelplan.runtimes.tflm.scratch import scratch_requests
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "tflm.md"
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "tflm.md"
 
 
 def operand(dtype: str, *shape: int, constant: bool = False) -> Operand:

@@ -43,7 +43,7 @@ from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.targets.device import Region
 from modelplan.targets.stated_regions import parse_region
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
+MODELS = Path(__file__).resolve().parents[3] / "models"
 
 
 @cache

@@ -29,7 +29,7 @@ from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
 from modelplan.runtimes import RUNTIMES, runtime, with_kernels
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 OPS = {name: number for number, name in enumerate(NETWORK)}
 
 

@@ -20,7 +20,7 @@ from modelplan.model import Buffer, Placement, Problem
 from modelplan.outputs import render
 from modelplan.outputs.page import columns, html_file
 
-CHAIN = Path(__file__).resolve().parents[2] / "models" / "ds_cnn_kws.tflite"
+CHAIN = Path(__file__).resolve().parents[3] / "models" / "ds_cnn_kws.tflite"
 
 
 def a_page(**options: object) -> str:

@@ -21,7 +21,7 @@ from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.sweeps.summing import summarized
 from modelplan.questions.sweeps.sweep_file import read_inputs, read_sweep, table_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MODEL = str(ROOT / "models" / "ds_cnn_kws.tflite")
 
 

@@ -12,7 +12,7 @@ from commands import run
 from modelplan.cli import main
 from modelplan.outputs.schemas.documents import schema_of
 
-MODELS = Path(__file__).parents[2] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 KWS, RESNET, UNET = (str(MODELS / f"{name}.tflite") for name in ("ds_cnn_kws", "resnet8", "unet_small"))
 SLOW = ("--region", "psram:8MiB,read=80MB/s,write=40MB/s")
 

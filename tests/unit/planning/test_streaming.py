@@ -22,7 +22,7 @@ from modelplan.planning.memories.streaming import Link, Stream, point, stream_cu
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import milliseconds
 
-MODELS = Path(__file__).parents[2] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 LINK = Link(1_000_000_000, 1e11, 20_000_000_000, 1000.0)
 
 

@@ -29,7 +29,7 @@ from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files, c_sizes
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.file import load_tflite
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
+MODELS = Path(__file__).resolve().parents[3] / "models"
 FORMS = {
     "tables": (4, 1, False), "parts of rows, handed over": (3, 3, True), "loops": (1, 1, False), "tiles": (2, 3, False),
 }  # fmt: skip
