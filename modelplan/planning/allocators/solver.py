@@ -23,7 +23,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
 
     Without steps and seconds in the budget a default number of steps applies; Ctrl-C ends the search early and
     keeps the best so far. Extra conflicts are met by longer lifetimes. Problems with groups, meetings or
-    contiguous lists are packed by `rigid_groups`.
+    contiguous lists are packed by `tied_buffers`.
 
     Raises:
         RequestError: two pinned buffers alive together share bytes, so there is no placement at all (it names them);
