@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -25,9 +26,10 @@ sys.exit(pytest.main(sys.argv[1:]))
 
 def said_by_pytest(packages: Path) -> str:
     """What a run of tests says that imports the modelplan of a folder; nothing may have run."""
-    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests/test_architecture.py"]
+    words = ["-q", "-p", "no:cacheprovider", "tests/test_architecture.py"]
     command = [sys.executable, "-P", "-c", RUN, str(packages), *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     (line,) = (line for line in (done.stdout + done.stderr).splitlines() if line)
     return line
