@@ -159,8 +159,8 @@ PARSER.add_argument("--longest", type=int, default=_LENGTHS[-1], metavar="N", he
 
 def main() -> None:
     arguments = reporting.parse(PARSER)
-    if not list((reporting.ROOT / "modelplan").glob("_core.*.so")):
-        PARSER.error("no compiled core in modelplan/: copy it there from the installed package")
+    if not list((reporting.ROOT / "modelplan").glob("primitives/_core.*.so")):
+        PARSER.error("no compiled core in modelplan/primitives/: copy it there from the installed package")
     reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "The first answer", list(report(arguments)))
 
 

@@ -24,12 +24,12 @@ from modelplan.answers.region_plan import RegionPlan
 from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Budget, Graph
 from modelplan.outputs.reports.region_report import duration
+from modelplan.planning.memories.choice_tables import tables_of
+from modelplan.planning.memories.choosing import Choosing
+from modelplan.planning.memories.exact_choice import linear_choice
+from modelplan.planning.memories.pricing import priced_choice
+from modelplan.planning.memories.region_planning import plan_regions
 from modelplan.primitives.errors import ModelPlanError
-from modelplan.questions.memories.choice_tables import tables_of
-from modelplan.questions.memories.choosing import Choosing
-from modelplan.questions.memories.exact_choice import linear_choice
-from modelplan.questions.memories.pricing import priced_choice
-from modelplan.questions.memories.region_planning import plan_regions
 from modelplan.targets.device import Kind, Region
 
 PARSER = command_line(__file__, __doc__, "memories.md")

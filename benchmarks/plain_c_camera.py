@@ -16,9 +16,9 @@ import reporting
 
 from modelplan import FitCRequest, fit_c
 from modelplan.checking.verifier.c_execution import execute_c
+from modelplan.plain_c.ladder import CLadder
 from modelplan.primitives.errors import ModelPlanError, RequestError
 from modelplan.questions.c_fitting import with_stated_interface
-from modelplan.rewriting.standalone_c.ladder import CLadder
 from modelplan.runtimes.tflm.file import load_tflite
 
 #: The networks, and the rungs that are left out: the largest takes long to plan row by row.

@@ -95,8 +95,8 @@ PARSER.add_argument("--load", type=int, default=4, metavar="N", help="processes 
 
 def main() -> None:
     arguments = reporting.parse(PARSER)
-    if not list((reporting.ROOT / "modelplan").glob("_core.*.so")):
-        PARSER.error("no compiled core in modelplan/: copy it there from the installed package")
+    if not list((reporting.ROOT / "modelplan").glob("primitives/_core.*.so")):
+        PARSER.error("no compiled core in modelplan/primitives/: copy it there from the installed package")
     reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "What is printed", list(report(arguments)))
 
 

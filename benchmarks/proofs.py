@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import reporting
 
-from modelplan import Budget, Placement, Problem, _core, check, height, load_bound, place
+from modelplan import Budget, Placement, Problem, check, height, load_bound, place
+from modelplan.primitives import _core
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "sweeps"))
 from problem_families import brimful

@@ -18,8 +18,8 @@ import reporting
 
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops.access.rows import ALIKE, RowSpan
-from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError, row_axis
-from modelplan.rewriting.standalone_c.operator_table import c_operator
+from modelplan.plain_c.kernel_records import MissingKernelError, row_axis
+from modelplan.plain_c.operator_calls.operator_table import c_operator
 from modelplan.rewriting.striped_onnx.layers import likely_axes
 from modelplan.rewriting.striped_onnx.writing import reading_of
 from modelplan.rewriting.striped_tflite.layers import layer_of

@@ -24,17 +24,16 @@ from modelplan.answers.region_layout import RegionProblem
 from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Budget
 from modelplan.model.bounds import height
+from modelplan.planning.memories.asking import region_problem
+from modelplan.planning.memories.choice_tables import tables_of
+from modelplan.planning.memories.choosing import Choosing
+from modelplan.planning.memories.exact_choice import linear_choice
+from modelplan.planning.memories.exact_spilling import HoldingProgram
+from modelplan.planning.memories.prefetching import Moving, plan_moves
+from modelplan.planning.memories.region_planning import moving_problem, plan_regions
+from modelplan.planning.memories.spilling import spill
+from modelplan.planning.memories.tracks import HOME, Costs, room
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.asking import region_problem
-from modelplan.questions.memories.choice_tables import tables_of
-from modelplan.questions.memories.choosing import Choosing
-from modelplan.questions.memories.exact_choice import linear_choice
-from modelplan.questions.memories.exact_spilling import HoldingProgram
-from modelplan.questions.memories.moving import moving_problem
-from modelplan.questions.memories.prefetching import Moving, plan_moves
-from modelplan.questions.memories.region_planning import plan_regions
-from modelplan.questions.memories.spilling import spill
-from modelplan.questions.memories.tracks import HOME, Costs, room
 from modelplan.targets.device import Dma, Region
 
 SHARES = (90, 80, 70, 60, 50, 40)

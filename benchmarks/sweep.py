@@ -43,7 +43,7 @@ KILLS = 3
 _INSTANT = """
 import sys
 
-if "modelplan.questions.sweeps.runner" in sys.orig_argv:
+if "modelplan.questions.sweeps.isolation" in sys.orig_argv:
     from modelplan.questions.sweeps import running
     from modelplan.questions.sweeps.rows import row_of
 

@@ -20,7 +20,7 @@ from modelplan.rewriting.packing import Packing, answer, question_of
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import Arena, arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.runner import RefusalError, TflmRun, run_tflm, tflm_version
 
 #: Public arena totals of boards: model, kernels, board, bytes. Sources: mcufit-bench; TFLM's benchmark README.

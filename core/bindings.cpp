@@ -1,4 +1,4 @@
-// The module modelplan._core: the only files that know nanobind are core/bindings*.cpp.
+// The placement problem on columns of Python, and what is asked of it without a search.
 #include "bindings.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -98,12 +98,7 @@ BoundProblem::BoundProblem(Column size, Column start, Column end, std::optional<
     if (problem_.alignment[b] < 1) throw std::invalid_argument("buffer " + std::to_string(b) + ": alignment below 1");
 }
 
-}  // namespace modelplan
-
-NB_MODULE(_core, module) {
-  using namespace modelplan;
-  module.doc() = "The compiled core of modelplan: columns of int64 in, offsets and bounds out.";
-  nb::set_leak_warnings(false);  // problems may live in caches until the interpreter ends
+void bind_problem(nb::module_& module) {
   nb::class_<BoundProblem>(module, "Problem", "A placement problem on columns of int64, which are not copied.")
       .def(nb::init<Column, Column, Column, std::optional<Column>, std::optional<Column>, const std::optional<Table>&,
                     const std::optional<Table>&, const std::optional<Table>&, const std::optional<Table>&>(),
@@ -116,11 +111,6 @@ NB_MODULE(_core, module) {
              "The first pair of buffers alive together that share a byte, or (-1, -1).");
   module.attr("ENDED") = nb::tuple(nb::cast(Array<std::string>(std::begin(kEndedNames), std::end(kEndedNames))));
   module.attr("FITS") = names_of(kFits);
-  bind_schedule(module);
-  bind_solver(module);
-  bind_allocators(module);
-  bind_planners(module);
-  bind_rigid(module);
-  bind_verifier(module);
-  bind_build(module);
 }
+
+}  // namespace modelplan

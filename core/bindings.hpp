@@ -122,13 +122,4 @@ inline const char* finish(Ended ended) {
   return name_of(ended);
 }
 
-// Each binding file adds its part to the module.
-void bind_schedule(nb::module_& module);
-void bind_solver(nb::module_& module);
-void bind_allocators(nb::module_& module);
-void bind_planners(nb::module_& module);
-void bind_rigid(nb::module_& module);
-void bind_verifier(nb::module_& module);
-void bind_build(nb::module_& module);
-
 }  // namespace modelplan

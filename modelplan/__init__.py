@@ -60,19 +60,16 @@ from modelplan.primitives.version import __version__ as __version__
 if TYPE_CHECKING:
     from modelplan.answers.analysis import Analysis
     from modelplan.answers.check_outcomes import Findings, Limits
-    from modelplan.answers.comparison import AllocatorAnswers
-    from modelplan.answers.esphome_sizes import EsphomeArena
-    from modelplan.answers.expected_outputs import SelfTest
     from modelplan.answers.explanation import Explanation
+    from modelplan.answers.file_changes import EsphomeArena, ReorderedFile
     from modelplan.answers.model_difference import Difference
     from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
-    from modelplan.answers.proof import Proof
+    from modelplan.answers.placement_answers import AllocatorAnswers, Solution
+    from modelplan.answers.proof import Proof, SelfTest
     from modelplan.answers.recomputation import Curve
     from modelplan.answers.region_plan import RegionPlan
-    from modelplan.answers.reordered_file import ReorderedFile
     from modelplan.answers.saved_plan import read
     from modelplan.answers.shared_plan import SharedPlan
-    from modelplan.answers.solution import Solution
     from modelplan.answers.sweep_summary import SweepProgress
     from modelplan.checking.referee import check
     from modelplan.formats import load
@@ -97,6 +94,7 @@ if TYPE_CHECKING:
     from modelplan.outputs import render
     from modelplan.outputs.notebook import show
     from modelplan.outputs.plain_data import to_dataframe, to_dict, to_json
+    from modelplan.plain_c.ladder import CLadder
     from modelplan.planning.aliasing import storages
     from modelplan.planning.allocators import place
     from modelplan.planning.keeping import keep_offsets
@@ -123,7 +121,7 @@ if TYPE_CHECKING:
     )
     from modelplan.questions.model_fitting import FitOnnxRequest, FitRequest, fit, fit_onnx
     from modelplan.questions.model_request import ModelRequest
-    from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
+    from modelplan.questions.recomputing import RecomputeRequest, recompute
     from modelplan.questions.self_testing import SelfTestRequest, self_test
     from modelplan.questions.solving import SolveRequest, solve
     from modelplan.questions.sweeps.sweep_file import table_of
@@ -132,7 +130,6 @@ if TYPE_CHECKING:
     from modelplan.questions.together.parts import ShareRequest
     from modelplan.questions.together.shared_memory import share_memory
     from modelplan.questions.verifying import VerifyRequest, verify
-    from modelplan.rewriting.standalone_c.ladder import CLadder
     from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
     from modelplan.rewriting.striped_tflite.ladder import Ladder
     from modelplan.targets.choosing import Chosen
@@ -143,19 +140,16 @@ _HOMES = {
     for module, names in {
         "answers.analysis": "Analysis",
         "answers.check_outcomes": "Findings Limits",
-        "answers.comparison": "AllocatorAnswers",
-        "answers.esphome_sizes": "EsphomeArena",
-        "answers.expected_outputs": "SelfTest",
+        "answers.placement_answers": "AllocatorAnswers Solution",
         "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
         "answers.moving_layout": "LayoutCheck MovingPlan StreamCurve",
-        "answers.proof": "Proof",
+        "answers.proof": "Proof SelfTest",
         "answers.recomputation": "Curve",
         "answers.region_plan": "RegionPlan",
-        "answers.reordered_file": "ReorderedFile",
+        "answers.file_changes": "EsphomeArena ReorderedFile",
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
-        "answers.solution": "Solution",
         "answers.sweep_summary": "SweepProgress",
         "checking.referee": "check",
         "formats": "load",
@@ -187,7 +181,7 @@ _HOMES = {
             "MemoriesRequest SpillRequest StreamRequest place_in_memories spill stream"
         ),
         "questions.model_request": "ModelRequest",
-        "questions.recomputing.curves": "RecomputeRequest recompute",
+        "questions.recomputing": "RecomputeRequest recompute",
         "questions.self_testing": "SelfTestRequest self_test",
         "questions.solving": "SolveRequest solve",
         "questions.sweeps.sweep_file": "table_of",
@@ -196,7 +190,7 @@ _HOMES = {
         "questions.together.parts": "ShareRequest",
         "questions.together.shared_memory": "share_memory",
         "questions.verifying": "VerifyRequest verify",
-        "rewriting.standalone_c.ladder": "CLadder",
+        "plain_c.ladder": "CLadder",
         "rewriting.striped_onnx.ladder": "OnnxLadder",
         "rewriting.striped_tflite.ladder": "Ladder",
         "targets.choosing": "Chosen",

@@ -11,9 +11,8 @@ from pathlib import Path
 import onnx
 import pytest
 from hypothesis import settings
+from installs import wrong_install
 from shares import examples
-
-from modelplan.primitives import workers
 
 settings.register_profile("modelplan", examples(100, deadline=None))  # no test asserts a time
 settings.load_profile("modelplan")
@@ -37,10 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("COLUMNS", None)  # reports are as wide as without a terminal
     os.unsetenv("COLUMNS")  # readline sets it behind the back of os.environ
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with Ctrl-C ignored
+    if reason := wrong_install(ROOT):
+        pytest.exit(reason, returncode=1)
     missing = [name for name in OPTIONAL if find_spec(name) is None]
     if missing and os.environ.get("CI"):
         pytest.exit(f"not installed: {', '.join(missing)}; pip install '.[test-all]'", returncode=1)
     if hasattr(config, "workerinput"):
+        from modelplan.primitives import workers
+
         workers.USUAL = 1  # other tests run on the other processors
     record = config.getoption("--record")
     if record and not hasattr(config, "workerinput"):  # with several workers, reports reach the controller

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modelplan.answers import drawing
-from modelplan.answers.allocator_field import Field
 from modelplan.answers.drawing import Drawing
-from modelplan.answers.solution import Solution, drawing_of
+from modelplan.answers.placement_answers import Field, Solution, drawing_of
 from modelplan.answers.summary import summary
 from modelplan.model import Graph, Merge, Plan
 from modelplan.primitives.units import human

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelplan.answers.helped_library import HelpedLibrary
+from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.model import Graph, Placement, Plan, Problem, Runtime, bounds
 from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.other_arenas import SharedArena
 from modelplan.runtimes.tflm.planner import Request
-from modelplan.runtimes.tflm.shared_arena import SharedArena
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import FlowCase, OrderProblem, Overwrite, Placement, Problem, Witness
+from modelplan.primitives import _core
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.units import steps_words
 

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from errno import ENAMETOOLONG
 from functools import partial
 from importlib import import_module
@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED, SPOKEN
 from modelplan.primitives.errors import did_you_mean
+from modelplan.primitives.version import __version__
 
 EXIT_CODES = """exit codes:
   0   done, and within the budget where one was given
@@ -97,7 +98,7 @@ def _refuse_urls(words: Sequence[str]) -> None:
     after = zip(("", *words), words, strict=False)
     url = next((word for option, word in after if option != "--scheduler" and _URL.match(word)), None)
     if url is not None:
-        from modelplan.formats.foreign import way_out
+        from modelplan.formats.files import way_out
         from modelplan.primitives.errors import ModelError
 
         raise ModelError(f"{url}: {way_out(url)}")
@@ -147,10 +148,23 @@ class _ShowVersion(Action):
     """Prints the version and the build."""
 
     def __call__(self, parser: ArgumentParser, *_: object) -> None:
-        from modelplan.cli.version import version_lines
-
         sys.stdout.write("\n".join(version_lines()) + "\n")
         parser.exit()
+
+
+def version_lines() -> Iterator[str]:
+    """The version; compiler, ABI and platform of the core; Python; the git revision where it is known."""
+    import platform
+    import sysconfig
+
+    from modelplan.primitives import _core
+
+    yield f"modelplan {__version__}"
+    abi = "abi3" if _core.STABLE_ABI else f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    yield f"core: {_core.COMPILER}, {abi}, {sysconfig.get_platform()}"
+    yield f"python: {platform.python_implementation()} {platform.python_version()}"
+    if _core.REVISION:
+        yield f"revision: {_core.REVISION}"
 
 
 def _top_level(words: Sequence[str]) -> int:

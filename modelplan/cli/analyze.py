@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING
 
 from modelplan.answers.analysis import Analysis, PlannedFile, SizedFile
 from modelplan.answers.page_views import Page, page_of_models
-from modelplan.cli import files, model_options, overlays, terminal
+from modelplan.cli import files, model_options, output_options, terminal
 from modelplan.cli.drawing import drawing_process, pictures_of
-from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked
-from modelplan.cli.firmware_files import add_c_array, outputs_of_c_array, write_c_array
+from modelplan.cli.output_options import (
+    Figures,
+    add_c_array,
+    add_draw,
+    figures_asked,
+    outputs_of_c_array,
+    write_c_array,
+)
 from modelplan.model import Plan
 from modelplan.outputs import PAGE, outputs_of, render
 from modelplan.outputs.report import Report, Section
@@ -56,7 +62,7 @@ def configure(parser: ArgumentParser) -> None:
     outputs.add_argument("--json", metavar="FILE", help="the whole plan; - for standard output")
     outputs.add_argument("--csv", metavar="FILE", help="buffers with offsets, MiniMalloc's columns; - likewise")
     add_c_array(outputs)
-    overlays.add_overlay(outputs, "live, share of the peak, scratch, kept in the tail")
+    output_options.add_overlay(outputs, "live, share of the peak, scratch, kept in the tail")
     outputs.add_argument(
         "--out", nargs="?", const="reports", metavar="DIR", help="every output into DIR/MODEL/ (default: reports)"
     )
@@ -76,7 +82,7 @@ def run(arguments: Namespace) -> int:
     if arguments.out and len({folder_name(model) for model in models}) < len(models):
         raise RequestError("two of the models have the same name, so --out would write one over the other")
     files.check_outputs(named, models)
-    overlays.check_overlay(arguments.overlay, models)
+    output_options.check_overlay(arguments.overlay, models)
     chosen = model_options.chosen_target(arguments)
     if chosen and "-" not in (arguments.json, arguments.csv):
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
@@ -175,7 +181,7 @@ def write_outputs(arguments: Namespace, drawn: Figures, request: AnalyzeRequest,
     if arguments.c_array:
         write_firmware(arguments.c_array, analysis)
     if arguments.overlay:
-        overlays.write_overlay(arguments.overlay, operator_figures(analysis))
+        output_options.write_overlay(arguments.overlay, operator_figures(analysis))
 
 
 def write_firmware(path: str, analysis: Analysis) -> None:

@@ -24,6 +24,7 @@ from modelplan.primitives.errors import ModelError, RefusedModelError, RequestEr
 from modelplan.primitives.units import counted, human
 from modelplan.questions.budgets.budget_checks import OPTIONS, ModelCheck, budget_file, from_file, outcome, row_checks
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
+from modelplan.questions.budgets.earlier_figures import baseline_document
 from modelplan.questions.budgets.measuring import Measurements
 from modelplan.questions.budgets.project_budgets import (
     OWN,
@@ -34,7 +35,6 @@ from modelplan.questions.budgets.project_budgets import (
     matched,
     read_budgets,
 )
-from modelplan.questions.budgets.saved_figures import baseline_document
 from modelplan.questions.model_request import ModelRequest
 
 _QUANTITIES = ("arena", "head", "flash")

@@ -24,9 +24,8 @@ from modelplan.model import Alternative
 from modelplan.outputs import names_of, render
 from modelplan.outputs.checks import SCHEMA
 from modelplan.outputs.report import Section, printable
-from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import human
+from modelplan.primitives.units import human, parse_memory
 
 if TYPE_CHECKING:
     from modelplan.answers.check_outcomes import Findings, Outcome
@@ -120,7 +119,7 @@ def requested_formats(arguments: Namespace) -> dict[str, str]:
 
 def check_saved_layout(arguments: Namespace) -> int:
     """Checks models against a saved layout, which states what they are planned for."""
-    from modelplan.outputs.reports import layout_report
+    from modelplan.outputs.reports import region_report
     from modelplan.questions.memories.rechecking import LayoutRequest, check_layout
 
     given = [name.replace("_", "-") for name in _STATED_BY_LAYOUT if getattr(arguments, name)]
@@ -130,9 +129,9 @@ def check_saved_layout(arguments: Namespace) -> int:
     models, growth = tuple(arguments.models), arguments.growth or "0%"
     check = check_layout(LayoutRequest(arguments.layout, models, growth, *bound))
     if arguments.json:
-        files.write(arguments.json, layout_report.as_json(check, SCHEMA))
+        files.write(arguments.json, region_report.check_json(check, SCHEMA))
     if arguments.json != "-":
-        terminal.show([layout_report.section_of(model, check.layout) for model in check.models])
+        terminal.show([region_report.section_of(model, check.layout) for model in check.models])
     return 0 if check.passed else 1
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import write_figures
+from modelplan.cli.output_options import write_figures
 from modelplan.cli.solve import add_part
 from modelplan.outputs import FIGURE_KINDS, PAGE, figure_suffixes, render, suffix_of
 from modelplan.outputs.reports.comparison_report import as_json, sections, target_remarks
@@ -18,7 +18,7 @@ from modelplan.questions.comparing_allocators import CompareRequest, compare, co
 from modelplan.questions.option_files import FROM_FILE
 
 if TYPE_CHECKING:
-    from modelplan.answers.comparison import AllocatorAnswers
+    from modelplan.answers.placement_answers import AllocatorAnswers
     from modelplan.outputs.figures.standing_chart import Standing
 
 

@@ -13,13 +13,13 @@ from copy import copy
 from typing import NoReturn
 
 from modelplan.answers.model_difference import Difference
-from modelplan.cli import files, model_options, overlays, terminal
-from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
+from modelplan.cli import files, model_options, output_options, terminal
+from modelplan.cli.output_options import Figures, add_draw, figures_asked, write_figures
 from modelplan.formats.files import read_model
 from modelplan.formats.node_keys import node_keys
 from modelplan.outputs.exchange import node_data
 from modelplan.outputs.figures import difference_chart
-from modelplan.outputs.reports import difference_markdown, difference_report
+from modelplan.outputs.reports import difference_report
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.models import compared_sides, named_side
@@ -43,7 +43,7 @@ def configure(parser: ArgumentParser) -> None:
     outputs.add_argument("--json", metavar="FILE", help="all of it as JSON; - for standard output")
     outputs.add_argument("--markdown", metavar="FILE", help="the report as Markdown; - for standard output")
     add_draw(outputs, "DifferenceChart")
-    overlays.add_overlay(outputs, "delta: live bytes, new minus old, on the operators of NEW")
+    output_options.add_overlay(outputs, "delta: live bytes, new minus old, on the operators of NEW")
     outputs.add_argument("--exit-code", action="store_true", help="exit 1 where the sides differ")
 
 
@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
     figures = figures_asked(arguments, "DifferenceChart")
     outputs = [arguments.json, arguments.markdown, *arguments.draw]
     files.check_outputs(outputs, [arguments.old, arguments.new or arguments.old])
-    overlays.check_overlay(arguments.overlay, [arguments.old, arguments.new or arguments.old])
+    output_options.check_overlay(arguments.overlay, [arguments.old, arguments.new or arguments.old])
     if arguments.new is None and not arguments.old_options + arguments.new_options:
         raise RequestError("one model and no --old or --new OPTION=VALUE: there is nothing to compare")
     sides = {name: _of_side(arguments, name) for name in ("old", "new")}
@@ -63,7 +63,9 @@ def run(arguments: Namespace) -> int:
     _write(arguments, comparison, old, new, figures)
     if arguments.overlay:
         nodes = node_keys(read_model(arguments.new or arguments.old), new.graph)
-        overlays.write_overlay(arguments.overlay, node_data.differences_of(comparison, new.plan.schedule.order, nodes))
+        output_options.write_overlay(
+            arguments.overlay, node_data.differences_of(comparison, new.plan.schedule.order, nodes)
+        )
     return 1 if arguments.exit_code and not comparison.empty else 0
 
 
@@ -76,7 +78,7 @@ def _write(arguments: Namespace, comparison: Difference, old: Side, new: Side, f
     if arguments.json:
         files.write(arguments.json, difference_report.as_json(comparison))
     if arguments.markdown:
-        files.write(arguments.markdown, difference_markdown.render_difference(comparison))
+        files.write(arguments.markdown, difference_report.render_difference(comparison))
     if figures:
         from modelplan.questions.pages.plan_views import difference_page
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from modelplan.answers.esphome_sizes import EsphomeArena
+from modelplan.answers.file_changes import EsphomeArena
 from modelplan.cli import files, terminal
 from modelplan.outputs.report import Report, Section, Table
 from modelplan.questions.esphome_manifest import EsphomeRequest, esphome_arena

@@ -10,8 +10,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
-from modelplan.cli.progress import show_line
+from modelplan.cli.output_options import add_draw, figures_asked, write_figures
+from modelplan.cli.terminal import show_line
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import explanation_report
 from modelplan.primitives.errors import RequestError

@@ -15,16 +15,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, fit_c, fit_onnx, model_options, terminal
-from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
-from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
-from modelplan.cli.progress import show_line
+from modelplan.cli.output_options import (
+    add_c_array,
+    add_draw,
+    add_self_test,
+    figures_asked,
+    outputs_of_c_array,
+    write_c_array,
+    write_figures,
+    write_self_test,
+)
+from modelplan.cli.terminal import show_line
 from modelplan.formats.unpacking import inner_suffix, is_wrapped
-from modelplan.outputs.firmware import tflm_headers
+from modelplan.outputs.firmware import tflm_sources
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import ladder_report
 from modelplan.outputs.reports.proof_report import executed_lines
-from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_bytes, parse_memory
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite.interface import INTERFACES
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED
@@ -167,14 +175,14 @@ def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: 
     file = read_tflite(rung.model, arguments.output)
     if arguments.header:
         parts = arena(file, request.abi, ladder.kernels)
-        header = tflm_headers.arena_header(file, parts, ladder.kernels, rung.added, abi=request.abi)
+        header = tflm_sources.arena_header(file, parts, ladder.kernels, rung.added, abi=request.abi)
         files.write(arguments.header, header)
     write_c_array(arguments.c_array, file, ladder.kernels, request.abi, rung.added)
     original = load_tflite(arguments.model) if arguments.self_test else file
     write_self_test(arguments.self_test, original, file, ladder.kernels, request.abi, request.seed)
     executed = executed_lines(ladder.proof, ladder.kernels)
     proved = tuple(f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof)
-    methods, own = tflm_headers.resolver_methods(file)
+    methods, own = tflm_sources.resolver_methods(file)
     methods += [f'AddCustom("{name}", ...)' for name in own]
     array, stated = arguments.c_array or "", model_options.stated_words(arguments)
     steps = ladder_report.next_section(ladder, request, (arguments.model, arguments.output), methods, array, stated)

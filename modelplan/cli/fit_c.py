@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import figures_asked, write_figures
+from modelplan.cli.output_options import figures_asked, write_figures
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
-from modelplan.primitives.byte_counts import parse_bytes, parse_memory
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_bytes, parse_memory
 from modelplan.questions.c_fitting import FitCRequest, compiled_rung, drawn_rung, fit_c, fitted_self_test
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM

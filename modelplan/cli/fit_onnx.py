@@ -11,8 +11,8 @@ from pathlib import Path
 from modelplan.cli import files, terminal
 from modelplan.cli.model_options import add_feeds, add_repeated
 from modelplan.outputs.reports import onnx_ladder_report as report
-from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.units import parse_memory
 from modelplan.questions.model_fitting import FitOnnxRequest, fit_onnx
 from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
 

@@ -9,14 +9,14 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from modelplan import _core
 from modelplan.cli import files, terminal
 from modelplan.cli.command_table import COMMANDS, MODULES, SPOKEN
 from modelplan.outputs.report import Section, Table
+from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError, did_you_mean
 
 #: Where the build puts the pages, and the clone that the package may be run from, whose own pages are newer.
-_BUILT, _CLONE = Path(_core.__file__).parent / "pages", Path(__file__).parents[2]
+_BUILT, _CLONE = Path(_core.__file__).parents[1] / "pages", Path(__file__).parents[2]
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, region_options, terminal
-from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
+from modelplan.cli.output_options import add_outputs, figures_asked, write_outputs
 from modelplan.outputs import names_of, render
 from modelplan.primitives.errors import RequestError
 
@@ -68,7 +68,7 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     regions = region_options.regions_of(arguments, region_options.target_device(arguments))
     from modelplan.outputs.reports.region_report import sections_of
-    from modelplan.questions.memories.choosing import Choosing
+    from modelplan.planning.memories.choosing import Choosing
     from modelplan.questions.memories.region_requests import MemoriesRequest, place_in_memories
     from modelplan.questions.model_request import ModelRequest
 

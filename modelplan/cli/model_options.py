@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from modelplan.model import Budget, Progress
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import allocators
-from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_memory
 from modelplan.questions.model_request import MEASURED_SECONDS
 from modelplan.questions.option_files import FROM_FILE, JOINS
 from modelplan.questions.target_request import TargetRequest, choose_target

@@ -10,8 +10,8 @@ from argparse import ArgumentParser, Namespace
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.firmware_files import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
-from modelplan.outputs.firmware import tflm_headers
+from modelplan.cli.output_options import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
+from modelplan.outputs.firmware import tflm_sources
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports.ladder_report import helped_line
 from modelplan.primitives.errors import RequestError
@@ -75,10 +75,10 @@ def write_headers(arguments: Namespace, written: FileModel, packed: PackedFile, 
     plan, kernels = packed.plan, packed.kernels
     if arguments.header:
         parts = arena(written, abi, kernels)
-        files.write(arguments.header, tflm_headers.arena_header(written, parts, kernels, abi=abi))
+        files.write(arguments.header, tflm_sources.arena_header(written, parts, kernels, abi=abi))
     if arguments.shim:
         proof.prove(shim_subject(written, plan.pinned, kernels))
-        text = tflm_headers.shim_header(written, plan.rows, plan.pinned, plan.pinned_head)
+        text = tflm_sources.shim_header(written, plan.rows, plan.pinned, plan.pinned_head)
         files.write(arguments.shim, text)
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
 from modelplan.cli.fit import share
+from modelplan.cli.output_options import add_draw, figures_asked, write_figures
 from modelplan.outputs import FIGURE_KINDS, suffix_of
 from modelplan.outputs.report import Section
-from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_memory
 
 if TYPE_CHECKING:
     from modelplan.answers.recomputation import Curve
@@ -70,7 +70,7 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
     most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_memory(arguments.budget)
     from modelplan.outputs.reports import recompute_report
-    from modelplan.questions.recomputing.curves import RecomputeRequest, recompute
+    from modelplan.questions.recomputing import RecomputeRequest, recompute
 
     asked = {"most_work": most, "budget": budget, "seconds": arguments.seconds}
     chosen = model_options.chosen_target(arguments)
@@ -91,7 +91,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _write_model(path: str, source: str, curve: Curve) -> None:
-    from modelplan.questions.recomputing.writing_onnx import write_repeated
+    from modelplan.rewriting.repeated_nodes import write_repeated
 
     if curve.chosen < 0:
         raise RequestError(f"--out {path}: no point keeps to the bytes that were asked for, so no model is written")

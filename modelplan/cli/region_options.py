@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import model_options
-from modelplan.primitives.byte_counts import parse_nanoseconds, parse_rate
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_nanoseconds, parse_rate
 from modelplan.questions.target_request import wanted_device
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from modelplan.answers.reordered_file import ReorderedFile
+from modelplan.answers.file_changes import ReorderedFile
 from modelplan.cli import files, model_options, terminal
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Plan, bounds

@@ -11,10 +11,10 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from modelplan.answers.allocator_field import Field, Mark
+from modelplan.answers.placement_answers import Field, Mark
 from modelplan.answers.sweep_summary import SweepFindings
 from modelplan.cli import files, terminal
-from modelplan.cli.drawn_outputs import add_draw, write_figures
+from modelplan.cli.output_options import add_draw, write_figures
 from modelplan.outputs import figure_suffixes, suffix_of
 from modelplan.outputs.reports import sweep_report
 from modelplan.planning import allocators

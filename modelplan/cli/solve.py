@@ -29,19 +29,18 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from modelplan.answers.solution import Solution
+from modelplan.answers.placement_answers import Solution
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import add_draw, figures_asked, write_figures
-from modelplan.cli.progress import ProgressLine
+from modelplan.cli.output_options import add_draw, figures_asked, write_figures
+from modelplan.cli.terminal import ProgressLine
 from modelplan.formats import load_table
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.formats.problem_csv import with_offsets
 from modelplan.outputs import FIGURE_KINDS, PAGE, render
 from modelplan.outputs.reports.solution_report import sections_of
 from modelplan.planning.allocators import DEFAULT
-from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import counted
+from modelplan.primitives.units import counted, parse_bytes
 from modelplan.questions.solving import SolveRequest, solution_of
 
 

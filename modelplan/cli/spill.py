@@ -14,7 +14,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, region_options, terminal
-from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
+from modelplan.cli.output_options import add_outputs, figures_asked, write_outputs
 from modelplan.outputs import render
 from modelplan.primitives.errors import RequestError
 

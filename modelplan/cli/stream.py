@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import add_outputs, figures_asked, write_outputs
-from modelplan.primitives.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
+from modelplan.cli.output_options import add_outputs, figures_asked, write_outputs
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_bytes, parse_nanoseconds, parse_rate
 
 if TYPE_CHECKING:
-    from modelplan.questions.memories.streaming import Link
+    from modelplan.planning.memories.streaming import Link
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def run(arguments: Namespace) -> int:
 
 def _link(arguments: Namespace) -> tuple[Link, int | None]:
     """What the device computes with and gets weights by, and its memory; what is not stated is that of the target."""
-    from modelplan.questions.memories.streaming import Link
+    from modelplan.planning.memories.streaming import Link
     from modelplan.targets.device import Dma
 
     chosen = model_options.chosen_target(arguments)

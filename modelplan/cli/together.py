@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from modelplan.answers.shared_plan import SharedPlan, TflmArenas
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.drawn_outputs import Figures, add_draw, figures_asked, write_figures
+from modelplan.cli.output_options import Figures, add_draw, figures_asked, write_figures
 from modelplan.planning import allocators
-from modelplan.primitives.byte_counts import parse_memory
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_memory
 from modelplan.questions.together.parts import ShareRequest
 from modelplan.questions.together.shared_memory import runs_on_tflm, share_memory, tflm_arenas
 

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.cli import files, model_options, terminal
-from modelplan.cli.firmware_files import add_self_test, write_self_test
+from modelplan.cli.output_options import add_self_test, write_self_test
 from modelplan.outputs.reports.proof_report import sections_of
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.questions.verifying import VerifyRequest, verify

@@ -13,8 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from modelplan.formats.dims import Dims, parsed
-from modelplan.formats.files import read_model
-from modelplan.formats.foreign import way_out
+from modelplan.formats.files import read_model, way_out
 from modelplan.formats.unpacking import inner_suffix, is_wrapped
 from modelplan.model import Graph, Problem
 from modelplan.primitives.errors import ModelError, RequestError, did_you_mean

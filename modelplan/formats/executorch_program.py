@@ -26,8 +26,8 @@ from modelplan.formats.buffer_table import BufferTable, PlannedBuffer, chosen_pa
 from modelplan.formats.files import read_model
 from modelplan.formats.tflite.tflite_tables import byte_range, follow, scalar, tables, u32
 from modelplan.formats.tflite.tflite_tables import field as position
-from modelplan.primitives.byte_counts import rounded_up
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.units import rounded_up
 
 #: Numbers of fields in the schema.
 _PLANS = 1

@@ -7,10 +7,11 @@ Buffers of one list stand side by side in the order of their positions; an empty
 Cells of `meets` and `apart` are lists about other rows, the first of which is 1. `3@-16:0 5@8:8` in `meets`: the buffer
 may share bytes with that of row 3 where its offset less the other's is -16 to 0, with that of row 5 where it is 8.
 `7 9` in `apart`: it shares no bytes with those of rows 7 and 9 although they are not alive together.
-A row with `gaps` becomes a rigid group of what is alive between them (`buffer_gaps.py`).
+A row with `gaps` is not there all the time: `3-5 8-9@16:48` says that in steps 3 to 5 nothing of it is alive, in steps
+8 to 9 its bytes 16 to 48 alone. It becomes a rigid group of pieces, one for each stretch of time.
 Other spellings of the columns that the peers write are understood: buffer, buffer_id, name; start, begin; bytes; end,
 which is the last step itself. Cells are divided by commas, semicolons or tabs. Where steps begin below 0, all are
-counted from the first. Source: google/minimalloc, src/converter.cc.
+counted from the first. Source: google/minimalloc, src/converter.cc and src/minimalloc.h.
 """
 
 from __future__ import annotations
@@ -25,11 +26,72 @@ from pathlib import Path
 
 import numpy as np
 
-from modelplan.formats.buffer_gaps import Gap, gaps_of, pieces
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.model import BufferKind, IntArray, Placement, Problem
-from modelplan.model.columns import rows_of
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.number_types import rows_of
+
+_GAP = re.compile(r"(-?\d+)-(-?\d+)(?:@(\d+):(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Steps [start, end) in which only the bytes [low, high) of a buffer are alive; none where both are 0."""
+
+    start: int
+    end: int
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of a buffer, `delta` above its start, in steps [start, end)."""
+
+    start: int
+    end: int
+    delta: int
+    size: int
+
+
+def gaps_of(cell: str, more: int) -> tuple[Gap, ...]:
+    """The gaps in a cell; `more` is 1 where ends are the last step itself.
+
+    Raises:
+        ValueError: the cell is no list of gaps.
+    """
+    gaps = []
+    for word in cell.split():
+        match = _GAP.fullmatch(word)
+        if match is None:
+            raise ValueError(f"{word[:40]!r} is no gap such as 3-5 or 3-5@16:48")
+        start, end, low, high = (int(part or 0) for part in match.groups())
+        if match[3] is not None and low >= high:
+            raise ValueError(f"{word!r} leaves no bytes alive: write it without @")
+        gaps.append(Gap(start, end + more, low, high))
+    return tuple(gaps)
+
+
+def pieces(start: int, end: int, size: int, gaps: tuple[Gap, ...]) -> Iterator[Piece]:
+    """What is alive of a buffer, by time.
+
+    Raises:
+        ValueError: a gap is empty, leaves the buffer, or overlaps another one.
+    """
+    now = start
+    for gap in sorted(gaps, key=lambda gap: gap.start):
+        if not now <= gap.start < gap.end <= end or gap.high > size:
+            raise ValueError(
+                f"the gap {gap.start}-{gap.end} does not lie in steps {now} to {end}, or its bytes not in {size}"
+            )
+        if gap.start > now:
+            yield Piece(now, gap.start, 0, size)
+        if gap.high:
+            yield Piece(gap.start, gap.end, gap.low, gap.high - gap.low)
+        now = gap.end
+    if now < end:
+        yield Piece(now, end, 0, size)
+
 
 #: The column that each heading names. `end` is inclusive, `upper` is not.
 HEADINGS = {

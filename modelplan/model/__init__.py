@@ -4,7 +4,6 @@ Graph --order--> Schedule --buffers--> Problem --place--> Placement;  a Plan rem
 """
 
 from modelplan.model.alias_classes import Aliases, Member, Merge, Offer, Overlap, class_bytes
-from modelplan.model.columns import BoolArray, IntArray, column, rows_of, same_fields
 from modelplan.model.complete_plan import Plan
 from modelplan.model.graph import Answer, Graph, Kind, Op, Tensor, Value, present
 from modelplan.model.placement import Budget, Ended, Placement, Progress
@@ -25,6 +24,7 @@ from modelplan.model.runtime_facts import (
 )
 from modelplan.model.schedule import FlowCase, OrderProblem, Overwrite, Schedule, Storage, Transfer, Witness
 from modelplan.model.session_need import SessionMemory, SessionNeed
+from modelplan.primitives.number_types import BoolArray, IntArray, column, rows_of, same_fields
 
 __all__ = [
     "Aliases", "Alternative", "Answer", "BoolArray", "Budget", "Buffer", "BufferKind", "Ended", "FlowCase", "Graph",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import IntArray, Placement, Problem
+from modelplan.primitives import _core
 
 
 def load_bound(problem: Problem) -> int:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import numpy as np
 
-from modelplan.model.columns import IntArray, column
-from modelplan.primitives.dtypes import nbytes
+from modelplan.primitives.number_types import IntArray, column, nbytes
 
 if TYPE_CHECKING:
     import networkx as nx

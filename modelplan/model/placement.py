@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from modelplan.model.columns import IntArray, column, same_fields
+from modelplan.primitives.number_types import IntArray, column, same_fields
 
 #: Why a search came back; `Placement` says what each word means.
 Ended = Literal["complete", "optimal", "fits", "infeasible", "budget", "deadline", "cancelled", "memory"]

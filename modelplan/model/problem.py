@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model.alias_classes import Member
-from modelplan.model.columns import BoolArray, IntArray, column, rows_of, same_fields
+from modelplan.primitives import _core
+from modelplan.primitives.number_types import BoolArray, IntArray, column, rows_of, same_fields
 
 
 class BufferKind(StrEnum):

@@ -25,7 +25,7 @@ from modelplan.ops.access.spans import AccessMap, Reads
 from modelplan.ops.access.views import strides
 from modelplan.ops.conditions import disjoint_windows, forward_slice, number, result, source, without_leading_ones
 from modelplan.ops.op_facts import Lead
-from modelplan.primitives.dtypes import BITS
+from modelplan.primitives.number_types import BITS
 
 #: Pixels of an output beyond which nothing is derived: the arrays would take more than some hundred megabytes.
 _MOST = 1 << 22

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from modelplan.model import Graph, Op, Tensor
 from modelplan.ops import access_of, facts
 from modelplan.ops.access.counting import elements_read
-from modelplan.primitives.dtypes import BITS
+from modelplan.primitives.number_types import BITS
 
 
 class Amount(NamedTuple):

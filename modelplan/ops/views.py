@@ -6,7 +6,7 @@ from modelplan.model import Graph, Op
 from modelplan.ops import access_of, facts
 from modelplan.ops.access import starts
 from modelplan.ops.conditions import both, unchanged
-from modelplan.primitives.dtypes import BITS
+from modelplan.primitives.number_types import BITS
 
 
 def view_start(graph: Graph, op: Op) -> int | None:

@@ -163,17 +163,17 @@ OUTPUTS = (
     *_reports("StreamCurve", "stream_report"),
     Output(".csv", "StreamCurve", "modelplan.outputs.reports.stream_report:as_csv", "the curve"),
     Output("text", "Findings", "modelplan.outputs.checks.report:sections_of", "the verdicts in words", report=True),
-    _checked("json", "size_limit:json_rows", "an object for each limit"),
+    _checked("json", "for_servers:json_rows", "an object for each limit"),
     _checked("markdown", "markdown:pull_request_comment", "a comment to paste"),
-    _checked("junit", "junit:junit_document", "a test case for each limit"),
-    _checked("github", "github:workflow_commands", "an annotation for each failure"),
+    _checked("junit", "for_servers:junit_document", "a test case for each limit"),
+    _checked("github", "for_servers:workflow_commands", "an annotation for each failure"),
 )
 
 #: What else shows an answer: its class, the class of what shows it, and the function that makes that.
 _SHOWN_AS = {
     "Plan": ("Drawing", "modelplan.answers.drawing:of_plan"),
     "SharedPlan": ("Drawing", "modelplan.answers.drawing:of_shared"),
-    "Solution": ("Drawing", "modelplan.answers.solution:drawing_of"),
+    "Solution": ("Drawing", "modelplan.answers.placement_answers:drawing_of"),
 }
 
 

@@ -18,10 +18,10 @@ _LARGEST_SVG = 400_000
 _MOST_ROWS = 6
 #: Answers that a notebook shows by themselves: module and class.
 _SHOWN = (
-    ("modelplan.answers.solution", "Solution"),
+    ("modelplan.answers.placement_answers", "Solution"),
     ("modelplan.answers.analysis", "Analysis"),
     ("modelplan.answers.explanation", "Explanation"),
-    ("modelplan.answers.comparison", "AllocatorAnswers"),
+    ("modelplan.answers.placement_answers", "AllocatorAnswers"),
     ("modelplan.answers.model_difference", "Difference"),
     ("modelplan.answers.recomputation", "Curve"),
     ("modelplan.answers.proof", "Proof"),

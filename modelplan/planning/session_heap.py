@@ -17,13 +17,13 @@ from modelplan.model import Graph, Runtime
 from modelplan.planning.allocators.systems.bfc import GRANULE, BfcArena, twofold
 from modelplan.planning.session_blocks import (
     BlockEvent,
+    ThreadBuffers,
     block_events,
     packed_in_arena,
     thread_bytes,
     unknown_kernels,
 )
 from modelplan.planning.session_nodes import NUMBERS, Extents, session_order
-from modelplan.planning.thread_buffers import ThreadBuffers
 
 #: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
 #: input and each output, and for each value that was computed and not given back.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modelplan import _core
+from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 
 LIBRARY = Path(_core.__file__).with_name("_allocation_trace.so")

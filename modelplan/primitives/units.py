@@ -1,4 +1,98 @@
-"""Bytes as people read them, KiB or MiB with the byte count beside it, times, counts, and whose height a figure is."""
+"""Bytes, times and counts as people write them, a number with a unit, and as they read them.
+
+They read KiB or MiB with the byte count beside it, and whose height a figure is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from modelplan.primitives.errors import RequestError
+
+_UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3}
+#: Units that some take for a power of ten and others for a power of two.
+_AMBIGUOUS = {"kb": 1, "mb": 2, "gb": 3}
+#: No memory is smaller.
+_LEAST_BARE = 1024
+
+
+def parse_bytes(text: str) -> int:
+    """The bytes in `text`: a number with an optional unit, KiB being 1024 and kB 1000; a bare K is KiB.
+
+    Raises:
+        RequestError: what was found and what was expected; for KB, MB and GB both readings.
+
+    >>> parse_bytes("64KiB")
+    65536
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    unit = match[2].lower() if match else ""
+    if not match or unit not in _UNITS.keys() | _AMBIGUOUS.keys():
+        raise RequestError(f"cannot read {text!r} as bytes; expected a number like 65536, 64KiB or 1.5MiB")
+    size = float(match[1]) * _UNITS.get(unit, 1000)
+    if size >= 2**62 or size != int(size):
+        raise RequestError(f"{text[:40]!r} is not a whole number of bytes below 2^62")
+    if unit in _AMBIGUOUS and match[2] != "kB":
+        power = _AMBIGUOUS[unit]
+        readings = f"{float(match[1]) * 1000**power:,.0f} or {float(match[1]) * 1024**power:,.0f} bytes"
+        raise RequestError(f"{text!r} may mean {readings}; write {match[1]}{match[2][0].upper()}iB or the bytes")
+    return int(size)
+
+
+def parse_memory(text: str) -> int:
+    """The bytes in `text`, the size of a memory: a bare number below 1024 is refused, since it is a slip for KiB.
+
+    >>> parse_memory("64B")
+    64
+    """
+    size = parse_bytes(text)
+    if size < _LEAST_BARE and text.strip().isdecimal():
+        raise RequestError(f"{text} means {text} bytes; write {text}KiB, or {text}B where so little is meant")
+    return size
+
+
+#: Units of a rate; by convention those of a rate in kB, MB and GB are powers of ten.
+_RATES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
+_TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def parse_rate(text: str) -> int:
+    """The bytes per second in `text`: MB/s is a million of them, MiB/s is 1,048,576.
+
+    Raises:
+        RequestError: what was found and what was expected; also for a rate of 0.
+
+    >>> parse_rate("80MB/s")
+    80000000
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)/s\s*", text)
+    if not match or match[2].lower() not in _RATES:
+        raise RequestError(f"cannot read {text!r} as bytes per second; expected a number like 80MB/s or 1.5GiB/s")
+    rate = float(match[1]) * _RATES[match[2].lower()]
+    if not 1 <= rate < 2**62:
+        raise RequestError(f"{text[:40]!r} is not a rate of at least 1 byte per second and below 2^62")
+    return round(rate)
+
+
+def parse_nanoseconds(text: str) -> float:
+    """The nanoseconds in `text`, a number with ns, us, ms or s.
+
+    Raises:
+        RequestError: what was found and what was expected.
+
+    >>> parse_nanoseconds("1.5us")
+    1500.0
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s)\s*", text)
+    if not match or not math.isfinite(float(match[1])):
+        raise RequestError(f"cannot read {text!r} as a time; expected a number like 100ns or 1.5us")
+    return float(match[1]) * _TIMES[match[2]]
+
+
+def rounded_up(size: int, unit: int) -> int:
+    """The least multiple of `unit` that is not below `size`."""
+    return -(-size // unit) * unit
 
 
 def human(size: int) -> str:

@@ -1,4 +1,4 @@
-"""What an unmodified model file needs on its runtime, and what it would need as `reorder` and `pack` write it.
+"""What an unmodified model file needs on its runtime, its plan, and what it would need after `reorder` and `pack`.
 
 Every figure is that of an order or a plan that was made, proved and sized as the runtime would.
 """
@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
@@ -18,17 +19,22 @@ from modelplan.model.model_file import ModelFile, Target, kernels_words, without
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.questions.asking_types import load_with_types
 from modelplan.questions.c_fitting import c_requirement
-from modelplan.questions.model_request import Asked, ModelRequest, on_target, target_of
-from modelplan.questions.session_needs import with_fed_shapes
+from modelplan.questions.model_request import Asked, ModelRequest, on_target, planning_options, target_of
+from modelplan.questions.option_files import FROM_FILE
+from modelplan.questions.session_needs import load_with_types, with_fed_shapes
 from modelplan.rewriting import packing, reordering
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.declaration import requirement_of
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import kernels_made_for, write_plan
+from modelplan.runtimes.tflm.metadata import kernels_made_for, write_plan
 from modelplan.runtimes.tflm.planner import ONLINE, read_plan, requests
+
+if TYPE_CHECKING:
+    from modelplan.targets.choosing import Chosen
+    from modelplan.targets.device import Bank
+
 
 #: What the commands of an alternative call the files that they write.
 _ORDERED, _PACKED = "ordered", "packed.tflite"
@@ -284,3 +290,34 @@ def order_options(file: ModelFile, target: Target) -> Options:
     """The options of the plan whose order `reorder` writes by itself."""
     precedences = reordering.file_precedences(file.content, file.graph)
     return Options(target.runtime.name, kernels=target.runtime.kernels, precedences=precedences)
+
+
+def usual_options(request: ModelRequest, file: ModelFile, target: Target) -> Options:
+    """The options that a request asks for; where it asks for no plan, those of the plan that the file carries.
+
+    Raises:
+        RequestError: an option that cannot be read or that the plan in the file does not allow.
+    """
+    if not request.asks_for_plan and carried_offsets(file, target.runtime):
+        request = replace(request, allocator=FROM_FILE)
+    options = planning_options(request, file.graph)
+    pipeline.require_names(options, target.runtime)
+    return options
+
+
+def unmodified_plan(file: ModelFile, target: Target, requirement: Requirement, chosen: Chosen | None = None) -> Plan:
+    """The plan by which the runtime runs the unmodified file, with what the file needs, on `chosen` where given."""
+    if chosen:
+        requirement = replace(requirement, basis=f"{chosen.device.name}: {requirement.basis}")
+    plan = pipeline.runtime_plan(file.graph, target.runtime, carried_offsets(file, target.runtime))
+    return replace(plan, requirement=requirement)
+
+
+def requested_plan(file: ModelFile, options: Options, unmodified: Plan, banks: Sequence[Bank] = ()) -> Plan:
+    """The plan made with `options`, with what the unmodified file needs by its plan `unmodified`."""
+    plan, requirement = pipeline.plan(file.graph, options), unmodified.requirement
+    if requirement is not None and requirement.macro:
+        height = requirement.head
+    else:
+        height = bounds.height(unmodified.problem, unmodified.placement)
+    return replace(plan, runtime_height=height, requirement=requirement, banks=tuple(banks))

@@ -22,13 +22,26 @@ from modelplan.model.model_file import Target
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.copied_processes import result_from_copy
-from modelplan.questions.alternatives import alternatives, open_on_target, order_options, unmodified_requirement
-from modelplan.questions.explaining.quick import has_quick_changes, quick_changes, with_alternatives
-from modelplan.questions.explaining.quick_ways import as_plain_c, named_kernels, searches
+from modelplan.questions.alternatives import (
+    alternatives,
+    open_on_target,
+    order_options,
+    requested_plan,
+    unmodified_plan,
+    unmodified_requirement,
+    usual_options,
+)
+from modelplan.questions.explaining.quick_ways import (
+    as_plain_c,
+    has_quick_changes,
+    named_kernels,
+    quick_changes,
+    searches,
+    with_alternatives,
+)
 from modelplan.questions.explaining.ranking import ranked
 from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
-from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 
 if TYPE_CHECKING:
     from modelplan.answers.page_views import Page

@@ -12,15 +12,15 @@ from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Part, Requirement
 from modelplan.model.model_file import ModelFile
+from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.kernel_records import MissingKernelError
+from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
+from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
+from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
+from modelplan.plain_c.writing.c_source import CNames
+from modelplan.plain_c.writing.c_text import identifier
 from modelplan.primitives.errors import ModelError, RefusedModelError
 from modelplan.primitives.reporting import Report, report_nothing
-from modelplan.rewriting.standalone_c.c_model import CModel
-from modelplan.rewriting.standalone_c.c_text import identifier
-from modelplan.rewriting.standalone_c.kernel_libraries import stated_kernels
-from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
-from modelplan.rewriting.standalone_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
-from modelplan.rewriting.standalone_c.stage_search import TooManyStagesError, rows_tried
-from modelplan.rewriting.standalone_c.writing import CNames
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
@@ -105,7 +105,7 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
         ModelError: nothing was chosen, or TFLM does not run the model.
         RequestError: tflite-micro is not installed, or an input has a type for which there are no generated values.
     """
-    from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
+    from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: no self-test, for nothing fits")
@@ -121,7 +121,7 @@ def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:
     Raises:
         ModelError: nothing was chosen.
     """
-    from modelplan.rewriting.standalone_c.drawn_program import drawing_of  # here, since few ask for figures
+    from modelplan.plain_c.drawn_program import drawing_of
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: nothing to draw, for nothing fits")
@@ -144,7 +144,7 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     Raises:
         ModelError: the file cannot be read, or operators in it cannot become C; names the first of them.
     """
-    from modelplan.rewriting.standalone_c.stated_plan import stated_verdict  # here, since few sources are read
+    from modelplan.plain_c.stated_plan import stated_verdict
 
     interface = stated_interface(load_tflite(path), header)
     verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan.answers.comparison import AllocatorAnswers, Comparison, ProblemSource, Row
-from modelplan.answers.solution import planned_words
+from modelplan.answers.placement_answers import AllocatorAnswers, Comparison, ProblemSource, Row, planned_words
 from modelplan.formats import is_table, load_table
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning import pipeline
 from modelplan.planning.allocators import ALLOCATORS, OWN_NAMES, allocator, place
-from modelplan.planning.allocators.pins import colliding_pins
 from modelplan.planning.allocators.systems.idealloc import hardness
+from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modelplan.answers.esphome_sizes import EsphomeArena
+from modelplan.answers.file_changes import EsphomeArena
 from modelplan.formats.files import read_model, read_text
 from modelplan.model import LibraryNeed
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelplan.answers.reordered_file import ReorderedFile
+from modelplan.answers.file_changes import ReorderedFile
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats import load_model
 from modelplan.formats.unpacking import inner_suffix

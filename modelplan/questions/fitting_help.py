@@ -18,8 +18,7 @@ from modelplan.questions.alternatives import carried_offsets, load_file, unmodif
 from modelplan.questions.c_fitting import FitCRequest, fit_c
 from modelplan.questions.explaining.changes import CHANGES, TriedChange
 from modelplan.questions.explaining.plain_c import CChange
-from modelplan.questions.explaining.quick import at_the_peak
-from modelplan.questions.explaining.quick_ways import c_search, searches
+from modelplan.questions.explaining.quick_ways import at_the_peak, c_search, searches
 from modelplan.questions.explaining.ranking import Trials, advice
 from modelplan.questions.explaining.subjects import (
     Measure,

@@ -15,7 +15,7 @@ from modelplan.planning.pipeline import Options, configured_runtime
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.option_files import FROM_FILE, JOINS, carried_plan, lists_of, overlaps_of, streams_of
 from modelplan.runtimes.tflm.kernels.own_kernels import check_stated, with_library
-from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
+from modelplan.runtimes.tflm.metadata import kernels_made_for
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen

@@ -56,7 +56,7 @@ def lists_of(path: str | None, names: Sequence[str]) -> tuple[tuple[int, ...], .
     """
     if path is None or path == JOINS:
         return ()
-    from modelplan.formats.tensor_lists import parse_lists
+    from modelplan.formats.stated_tables import parse_lists
 
     return parse_lists(_text(path, "--contiguous"), names, path)
 
@@ -72,7 +72,7 @@ def overlaps_of(path: str | None, graph: Graph | None) -> tuple[Overlap, ...]:
         return ()
     if graph is None:
         raise RequestError("a file of overlaps needs one model")
-    from modelplan.planning.aliasing.declared import parse_overlaps
+    from modelplan.formats.stated_tables import parse_overlaps
 
     return parse_overlaps(_text(path, "--overlaps"), graph, path)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.answers.expected_outputs import ExpectedOutput, SelfTest, WrittenTensor
+from modelplan.answers.proof import ExpectedOutput, SelfTest, WrittenTensor
 from modelplan.checking.verifier.proof import keeps_whole_tensors
 from modelplan.checking.verifier.rewrites.interface import HostSide, host_side
 from modelplan.checking.verifier.rewrites.reading import read_source
@@ -27,7 +27,7 @@ from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, load_t
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
-from modelplan.runtimes.tflm.plan_metadata import abi_made_for
+from modelplan.runtimes.tflm.metadata import abi_made_for
 from modelplan.runtimes.tflm.preparing import prepared_model
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 from modelplan.runtimes.tflm.runner import RefusalError, tflm_values, tflm_version

@@ -1,17 +1,19 @@
-"""What a session takes from the heap, for a runtime whose sessions allocate by themselves: how that is asked for.
+"""What is asked of a session: what it takes from the heap, where sessions allocate by themselves, and unknown types.
 
 What measures and predicts is imported for a file that runs in a session.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from modelplan import runtimes
-from modelplan.model import Requirement, Runtime
+from modelplan.formats import load_model
+from modelplan.model import Graph, Requirement, Runtime
 from modelplan.model.model_file import ModelFile, Target
-from modelplan.primitives.errors import RequestError
+from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.questions.model_request import Asked, ModelRequest, SessionAsked
 
 
@@ -81,7 +83,7 @@ def sized_by_session(file: ModelFile, target: Target, planned: Requirement, aske
     Where a session can neither be measured nor predicted, `planned` says so and counts the planned activations.
     """
     if target.runtime.interprets:
-        from modelplan.questions.interpreter_sizing import interpreter_requirement
+        from modelplan.questions.session_sizing import interpreter_requirement
 
         return interpreter_requirement(file, planned, asked)
     if not has_sessions(file, target):
@@ -98,3 +100,25 @@ def with_other_settings(file: ModelFile, target: Target, requirement: Requiremen
     from modelplan.questions.session_sizing import other_sessions
 
     return other_sessions(file, target, requirement, requirement.session, asked)
+
+
+def load_with_types(path: str, dims: Sequence[str], shapes: Sequence[str], values: Sequence[str]) -> Graph:
+    """The model in a file, as `load_model` reads it; types that stay unknown are asked of a session.
+
+    Raises:
+        ModelError: the file cannot be read; no session runs it, or none infers what is unknown.
+    """
+    try:
+        return load_model(path, dims, shapes, values)
+    except ModelError as problem:
+        from modelplan.formats.onnx.onnx_types import UntypedModelError  # here: few files need it
+        from modelplan.runtimes.ort.measuring import check_measurable, value_types
+
+        if not isinstance(problem, UntypedModelError):
+            raise
+        try:
+            check_measurable()
+            types = value_types(path)
+        except ModelPlanError:
+            raise problem from None
+        return load_model(path, dims, shapes, values, types)

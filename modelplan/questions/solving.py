@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from modelplan.answers.solution import Solution
+from modelplan.answers.placement_answers import Solution
 from modelplan.checking import referee
 from modelplan.formats import load_table
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning.allocators import DEFAULT, place
-from modelplan.planning.allocators.pins import colliding_pins
+from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.planning.keeping import keep_offsets
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.questions.option_files import FROM_FILE, lists_of

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_bytes
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen, Reserve, Wanted

@@ -21,7 +21,7 @@ from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels.own_kernels import with_library
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.answers.helped_library import HelpedLibrary
+from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, online_subject
 from modelplan.model import (
@@ -32,7 +32,7 @@ from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestErro
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import find_libraries, is_group
-from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
+from modelplan.runtimes.tflm.metadata import write_made_for, write_plan
 from modelplan.runtimes.tflm.planner import ALIGNMENT, ONLINE, Request
 
 #: Groups of tensors that use the same bytes, and outputs that may overlap an operand.

@@ -26,7 +26,7 @@ _SHARING = replace(
     views=TFLITE_RESHAPES,
     overwrites={kind: rule.operands for kind, rule in TFLM.sharing.proved.items()},
     at_graph_ends=True,
-    source="modelplan's own kernels in rewriting/standalone_c/kernels, which go front to back like TFLM's reference",
+    source="modelplan's own kernels in plain_c/kernels, which go front to back like TFLM's reference",
 )
 
 C = Runtime(

@@ -196,16 +196,16 @@ def _imported(path: str, part: str, wanted: Wanted) -> tuple[Device, str]:
     """The device in a file, read as its name asks, and the region that is chosen of it."""
     suffix = Path(path).suffix.lower()
     if suffix == ".toml":
-        from modelplan.targets.toml_file import read_toml
+        from modelplan.targets.device_files import read_toml
 
         return read_toml(path), part
     if suffix in (".yaml", ".yml"):
-        from modelplan.targets.probe_rs import read_probe_rs
+        from modelplan.targets.device_files import read_probe_rs
 
         variant, _, region = part.partition("/")
         return read_probe_rs(path, variant), region
     if suffix == ".ini":
-        from modelplan.targets.vela_ini import read_vela_ini
+        from modelplan.targets.device_files import read_vela_ini
 
         return read_vela_ini(path, part), ""
     if suffix in (".dts", ".dtsi", ".overlay"):

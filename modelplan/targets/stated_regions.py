@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from itertools import combinations
 from typing import Any
 
-from modelplan.primitives.byte_counts import parse_bytes, parse_nanoseconds, parse_rate
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.units import parse_bytes, parse_nanoseconds, parse_rate
 from modelplan.targets.device import Region, is_external
 
 _YES_NO = {"yes": True, "no": False}

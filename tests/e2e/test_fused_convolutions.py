@@ -12,7 +12,7 @@ from onnx import helper
 from onnx_files import graph_of, saved
 
 from modelplan.rewriting.striped_onnx.comparing import compare_outputs
-from modelplan.rewriting.striped_onnx.fused_convolutions import with_fused
+from modelplan.rewriting.striped_onnx.equal_nodes import with_fused
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
 from modelplan.rewriting.striped_onnx.unrolled_nodes import peak, run_order, striped_onnx_program

@@ -20,7 +20,7 @@ from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.formats import load_model
 from modelplan.rewriting.striped_tflite.interface import with_interface
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.interface_metadata import INTERFACE, read_interface
+from modelplan.runtimes.tflm.metadata import INTERFACE, read_interface
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm, tflm_values
 
 runtime = pytest.mark.skipif(not installed(), reason=f"tflite-micro is not installed: {INSTALL}")

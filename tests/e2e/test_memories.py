@@ -15,7 +15,7 @@ from shared_memory import BUILDS, compiled, missing
 
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite
-from modelplan.runtimes.tflm.two_arenas import two_arenas
+from modelplan.runtimes.tflm.other_arenas import two_arenas
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 PROGRAM = Path(__file__).resolve().parents[1] / "support" / "two_arenas.cc"

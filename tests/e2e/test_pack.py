@@ -12,7 +12,7 @@ from modelplan.formats import load_model
 from modelplan.rewriting.packing import answer, question_of
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.planner import predicted_head
 from modelplan.runtimes.tflm.runner import INSTALL, RefusalError, installed, run_tflm
 

@@ -12,7 +12,7 @@ from shared_memory import BUILDS, compiled, missing
 
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, load_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.runner import INSTALL, installed
 
 PROGRAM = Path(__file__).resolve().parents[1] / "support" / "self_test_program.cc"

@@ -97,7 +97,7 @@ def test_a_table_without_its_scratch_rows_is_refused(model: Path, tmp_path: Path
 
 def test_a_packed_offset_near_2_to_the_31_is_refused(model: Path, tmp_path: Path) -> None:
     from modelplan.runtimes.tflm.file import read_tflite
-    from modelplan.runtimes.tflm.plan_metadata import write_plan
+    from modelplan.runtimes.tflm.metadata import write_plan
 
     simple = tflite_models.model(tflite_models.Sub(
         [(name, tflite_models.FLOAT32, (64,), None) for name in "xy"], [("ADD", (0, 0), (1,), ())], (0,), (1,)

@@ -26,13 +26,13 @@ from modelplan.checking.verifier.c_execution import execute_c
 from modelplan.cli import main
 from modelplan.formats import load_model
 from modelplan.model.c_program import KernelCall
+from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.kernel_records import MissingKernelError
+from modelplan.plain_c.operator_calls.operator_table import C_KINDS, c_operator
+from modelplan.plain_c.stated_plan import stated_verdict
+from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files
+from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.standalone_c.c_model import CModel
-from modelplan.rewriting.standalone_c.kernel_records import MissingKernelError
-from modelplan.rewriting.standalone_c.operator_table import C_KINDS, c_operator
-from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
-from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
-from modelplan.rewriting.standalone_c.writing import CFiles, CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.runner import installed, tflm_values

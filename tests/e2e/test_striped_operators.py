@@ -15,7 +15,7 @@ from striped_operators import CASES, Case, model
 from modelplan import Graph, load
 from modelplan.ops.onnx import OPERATORS
 from modelplan.ops.op_facts import OpFacts
-from modelplan.rewriting.striped_onnx.slicing import with_slices
+from modelplan.rewriting.striped_onnx.equal_nodes import with_slices
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
 from modelplan.rewriting.stripes.regions import RecomputedHalo

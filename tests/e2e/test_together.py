@@ -16,8 +16,8 @@ from modelplan.answers.shared_plan import SharedPlan
 from modelplan.outputs.firmware.shared_header import shared_header
 from modelplan.questions.alternatives import load_file, planned_by_itself
 from modelplan.questions.together.parts import ShareRequest
-from modelplan.questions.together.plan_files import planned_files
 from modelplan.questions.together.shared_memory import share_memory, tflm_arenas
+from modelplan.rewriting.shared_plan_files import planned_files
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.planner import read_plan
@@ -170,7 +170,7 @@ def _shares(made: SharedPlan) -> list[int]:
 
 
 def test_one_model_on_an_allocator_is_the_model_alone(corpus: Path) -> None:
-    from modelplan.runtimes.tflm.shared_arena import shared_arena_of
+    from modelplan.runtimes.tflm.other_arenas import shared_arena_of
 
     for path in three(corpus).values():
         file = read_tflite(path.read_bytes(), path.name)

@@ -14,9 +14,9 @@ from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.formats import load_model
 from modelplan.formats.tflite.flatbuffer import reorder_operators
 from modelplan.model.c_program import StageChoice
-from modelplan.rewriting.standalone_c.c_model import CModel
-from modelplan.rewriting.standalone_c.placing_rows import placed_program
-from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
+from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.rows.placing_rows import placed_program
+from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.rewriting.stripes.ordering import late_reads, late_writes
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 

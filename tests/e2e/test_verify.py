@@ -17,7 +17,7 @@ from modelplan.formats import load_model
 from modelplan.rewriting.packing import answer, question_of
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.runner import INSTALL, installed
 
 LEVELS = ["static", "fingerprint replay", "value replay", "execution"]

@@ -10,7 +10,7 @@ import pytest
 
 from modelplan import BrokenPlanError, Budget, Problem, RequestError, height, load, place
 from modelplan.model.bounds import load_bound
-from modelplan.planning.allocators.systems import idealloc, triton, usmp, xla
+from modelplan.planning.allocators.systems import compilers, idealloc, usmp, xla
 
 
 def related(sizes: dict[str, int], conflicts: dict[str, str]) -> Problem:
@@ -62,7 +62,7 @@ def test_usmp_meets_the_load_on_the_interval_sets_of_its_test(rows: list[tuple[i
 
 
 def test_rand_r_is_the_one_of_glibc() -> None:
-    from modelplan import _core
+    from modelplan.primitives import _core
 
     assert _core.glibc_random(0, 5) == [1012484, 1716955679, 1792309082, 229610924, 1639479903]
     assert _core.glibc_random(1, 3) == [476707713, 1186278907, 505671508]
@@ -105,7 +105,7 @@ def test_triton_preallocate() -> None:
     }  # fmt: skip
     size, start, end = (np.array(column) for column in zip(*rows.values(), strict=True))
     problem = Problem(tuple(rows), size, start, end)
-    placement, passes = triton.slots_then_colours(problem)
+    placement, passes = compilers.slots_then_colours(problem)
     assert dict(zip(rows, placement.offsets.tolist(), strict=True)) == {
         "a": 0, "b": 1024, "cst0": 2048, "cst1": 3072, "cst2": 3584, "c": 2048, "cst4": 3072, "e": 4096, "d": 6144,
         "f": 8192, "cst5": 10240, "g": 0, "h": 0, "i": 0,

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from modelplan import _core
+from modelplan.primitives import _core
 
 FAR = 1 << 60
 

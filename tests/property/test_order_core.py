@@ -9,7 +9,7 @@ import pytest
 from order_oracles import OrderCase, flat, random_case, random_tree
 from shares import share
 
-from modelplan import _core
+from modelplan.primitives import _core
 
 RULES = _core.SCHEDULE_RULES
 #: Sets of rules to switch off: all that leave `look_ahead` off, and all that leave `segment` off.

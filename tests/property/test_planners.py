@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shares import share
 
-from modelplan import _core
 from modelplan.model import IntArray
 from modelplan.planning.allocators.systems.vela import RANDOMNESS, first_order
+from modelplan.primitives import _core
 from modelplan.runtimes.tflm.planner import Request, greedy_offsets
 
 INF = float("inf")

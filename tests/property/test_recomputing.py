@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from modelplan.questions.recomputing import bounding, exact, greedy
-from modelplan.questions.recomputing.units import Unit, Units
+from modelplan.planning.recomputing import exact, greedy
+from modelplan.planning.recomputing.units import Unit, Units
 
 
 def drawn(rng: random.Random, most: int = 6) -> Units:
@@ -149,7 +149,7 @@ def test_the_greedy_search_keeps_to_the_budget_and_is_often_the_best() -> None:
 def test_work_that_is_needed_again_is_never_more_than_the_least(seed: int) -> None:
     units = drawn(random.Random(seed))
     for budget in range(units.floor, units.peak(range(len(units.units)))):
-        least, again = least_work(units, budget), max(bounding.extra_work(units, budget).values())
+        least, again = least_work(units, budget), max(exact.extra_work(units, budget).values())
         assert least is None or units.work + again <= least
 
 
@@ -160,6 +160,6 @@ def test_the_knapsack_takes_the_cheapest_writers_that_free_enough() -> None:
     units = Units((*made, Unit((4,), (0,), (5,), 1, 0, repeatable=True)), (1, 4, 4, 6, 1, 2), frozenset({0}),
                   frozenset(range(1, 6)))  # fmt: skip
     assert units.peak(range(5)) == 18
-    assert bounding.extra_work(units, 18) == {}
-    assert bounding.extra_work(units, 10)[4] == 7
-    assert bounding.extra_work(units, 2)[4] == float("inf")
+    assert exact.extra_work(units, 18) == {}
+    assert exact.extra_work(units, 10)[4] == 7
+    assert exact.extra_work(units, 2)[4] == float("inf")

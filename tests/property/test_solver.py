@@ -20,7 +20,8 @@ from interrupting import interrupted
 from problem_families import CAPACITY, FAMILIES
 from shares import examples, share
 
-from modelplan import Budget, Placement, Problem, Progress, RequestError, _core, check, height, load, load_bound, place
+from modelplan import Budget, Placement, Problem, Progress, RequestError, check, height, load, load_bound, place
+from modelplan.primitives import _core
 
 RULES = [*_core.SOLVER_RULES]
 FEATURES = ["plain", "alignment", "pins", "overlaps", "alignment pins overlaps"]

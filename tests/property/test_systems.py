@@ -16,12 +16,22 @@ from hypothesis import strategies as st
 from problem_families import CAPACITY, FAMILIES
 from shares import examples, share
 
-from modelplan import Budget, Placement, Problem, RequestError, _core, check, height, load_bound, place
-from modelplan.planning.allocators.systems import idealloc, minimalloc, somas, telamalloc, tokens, triton, usmp, xla
+from modelplan import Budget, Placement, Problem, RequestError, check, height, load_bound, place
+from modelplan.planning.allocators.systems import (
+    compilers,
+    idealloc,
+    minimalloc,
+    somas,
+    telamalloc,
+    tokens,
+    usmp,
+    xla,
+)
+from modelplan.primitives import _core
 
 ROWS = [
     variant
-    for module in (usmp, tokens, somas, triton, xla, telamalloc, minimalloc, idealloc)
+    for module in (usmp, tokens, somas, compilers, xla, telamalloc, minimalloc, idealloc)
     for row in module.ROWS
     for variant in row.variants
 ]
@@ -53,7 +63,7 @@ def test_answers_pass_the_referee_or_are_refused(row: object, problem: Problem) 
 @pytest.mark.slow
 @given(related(alignments=(1, 4, 6)))
 def test_triton_equals_its_twin(problem: Problem) -> None:
-    assert triton.slots_then_colours(problem)[0].offsets.tolist() == twins.triton(problem)
+    assert compilers.slots_then_colours(problem)[0].offsets.tolist() == twins.triton(problem)
 
 
 @pytest.mark.slow

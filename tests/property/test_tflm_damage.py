@@ -14,7 +14,7 @@ from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting.packing import Question, answer, check_plannable, request_problem
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.planner import requests
 
 

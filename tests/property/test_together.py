@@ -14,8 +14,8 @@ from strategies import problems
 
 from modelplan import Graph, Kind, Member, Problem, RequestError, Tensor, height, load_bound, place
 from modelplan.answers.shared_plan import ModelPart, SharedPlan
-from modelplan.questions.together.relating import related
-from modelplan.questions.together.shared_memory import planned_together
+from modelplan.planning.together.placing import planned_together
+from modelplan.planning.together.relating import related
 from modelplan.runtimes.generic import GENERIC
 
 NAMES = "ABCD"

@@ -17,7 +17,7 @@ from commands import COMMAND
 _BREAKING = """
 import sys
 
-if "modelplan.questions.sweeps.runner" in sys.orig_argv:
+if "modelplan.questions.sweeps.isolation" in sys.orig_argv:
     import os, signal, time
     from modelplan.questions.sweeps import running
 
@@ -94,4 +94,4 @@ def _lives(pid: int, line: str) -> bool:
 
 def measures(process: subprocess.Popen[str]) -> bool:
     """Whether a sweep has a process that measures runs."""
-    return any("sweeps.runner" in line for _, line in descendants(process.pid))
+    return any("sweeps.isolation" in line for _, line in descendants(process.pid))

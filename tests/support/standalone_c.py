@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelplan.model.c_program import CProgram, KernelCall, RowsRead, RowsWritten, Stage, StoredValue
-from modelplan.rewriting.standalone_c.kernel_libraries import library_operators
-from modelplan.rewriting.standalone_c.kernel_records import COperator
-from modelplan.rewriting.standalone_c.operator_table import c_operator
-from modelplan.rewriting.standalone_c.writing import CNames, c_files
+from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.libraries.kernel_libraries import library_operators
+from modelplan.plain_c.operator_calls.operator_table import c_operator
+from modelplan.plain_c.writing.c_source import CNames, c_files
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]

@@ -25,7 +25,7 @@ from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, StripedRegion, as_strategy
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
+from modelplan.runtimes.tflm.metadata import write_made_for, write_plan
 
 _INT32 = 2
 _SAME, _RELU = 0, 1

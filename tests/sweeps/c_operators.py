@@ -20,7 +20,7 @@ import numpy as np
 from tflm_models import Op, S, T, build, ints
 
 from modelplan.formats.tflite.tflite_schema import DTYPES
-from modelplan.rewriting.standalone_c.expressions import EXPRESSIONS
+from modelplan.plain_c.operator_calls.expressions import EXPRESSIONS
 from modelplan.runtimes.tflm.runner import tflm_values
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))

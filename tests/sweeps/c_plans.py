@@ -19,18 +19,18 @@ from random_cnns import random_cnn
 
 from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram, StageChoice, TileChain
+from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.rows.placing_rows import placed_program
+from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
+from modelplan.plain_c.rows.spare_memory import with_spare_scratch
+from modelplan.plain_c.rows.stage_plan import StagedGraph
+from modelplan.plain_c.rows.stage_search import StageSearch
+from modelplan.plain_c.rows.tile_search import chains_between
+from modelplan.plain_c.stated_plan import stated_verdict
+from modelplan.plain_c.writing.c_source import CNames, c_files
+from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.standalone_c.c_model import CModel
-from modelplan.rewriting.standalone_c.kernel_records import COperator
-from modelplan.rewriting.standalone_c.placing_rows import placed_program
-from modelplan.rewriting.standalone_c.row_graph import RowGraph, with_chains
-from modelplan.rewriting.standalone_c.self_testing import c_self_test, expected_c_runs
-from modelplan.rewriting.standalone_c.spare_memory import with_spare_scratch
-from modelplan.rewriting.standalone_c.stage_plan import StagedGraph
-from modelplan.rewriting.standalone_c.stage_search import StageSearch
-from modelplan.rewriting.standalone_c.stated_plan import stated_verdict
-from modelplan.rewriting.standalone_c.tile_search import chains_between
-from modelplan.rewriting.standalone_c.writing import CNames, c_files
 from modelplan.runtimes.tflm.file import load_tflite
 
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -12,8 +12,8 @@ from moving_problems import region_problem
 
 from modelplan.checking.moves_simulator import simulate
 from modelplan.checking.region_referee import check_layout
+from modelplan.planning.memories.prefetching import plan_moves
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.prefetching import plan_moves
 
 
 def main() -> None:

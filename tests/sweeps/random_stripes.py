@@ -53,7 +53,7 @@ from modelplan.rewriting.stripes.regions import (
 from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.plan_metadata import write_plan
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.runner import run_tflm
 
 #: A network as a file, by seed.

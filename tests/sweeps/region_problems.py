@@ -13,9 +13,9 @@ import numpy as np
 
 from modelplan.answers.region_layout import Access, RegionProblem
 from modelplan.model import Buffer, Problem
-from modelplan.questions.memories import exact_choice
-from modelplan.questions.memories.choice_tables import Tables
-from modelplan.questions.memories.pricing import priced_choice
+from modelplan.planning.memories import exact_choice
+from modelplan.planning.memories.choice_tables import Tables
+from modelplan.planning.memories.pricing import priced_choice
 from modelplan.targets.device import Region
 
 

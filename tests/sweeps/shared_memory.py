@@ -26,7 +26,7 @@ from tflm_sweep import kit_folder
 
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite
-from modelplan.runtimes.tflm.shared_arena import shared_arena_of
+from modelplan.runtimes.tflm.other_arenas import shared_arena_of
 
 SOURCE = Path(__file__).with_name("shared_memory.cc")
 

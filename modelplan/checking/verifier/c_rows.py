@@ -32,8 +32,8 @@ from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.semantics import JOINS, PADS, POINTWISE, RESHAPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRead, RowsWritten, ValueShift
-from modelplan.primitives.dtypes import nbytes
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.number_types import nbytes
 
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _NOTHING = -1

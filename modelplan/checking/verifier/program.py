@@ -14,8 +14,8 @@ import numpy as np
 from modelplan.checking.verifier.columns import Columns, counts_of, distinct, uses
 from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
 from modelplan.model import Graph, Kind, Op
-from modelplan.primitives.dtypes import nbytes
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.number_types import nbytes
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 
 Attribute = Callable[[str], object]

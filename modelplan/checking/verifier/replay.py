@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.checking.verifier.addresses import AddressLayout, Places, places_of
 from modelplan.checking.verifier.moves import Move, all_moves
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.safe_overlap import may_overlap, operands_under_results
 from modelplan.checking.verifier.semantics import is_opaque
 from modelplan.model import IntArray
+from modelplan.primitives import _core
 from modelplan.primitives.errors import BrokenPlanError
 
 _RUNS = 2

@@ -16,7 +16,7 @@ from modelplan.checking.verifier.subject import (
     table_subject,
 )
 from modelplan.formats import load_model
-from modelplan.formats.buffer_plan import read_buffer_plan
+from modelplan.formats.buffer_table import read_buffer_plan
 from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.formats.problem_csv import read_solution
 from modelplan.model import Graph, Overlap, Plan
@@ -25,7 +25,7 @@ from modelplan.runtimes import runtime, with_kernels
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, load_tflite
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
-from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
+from modelplan.runtimes.tflm.metadata import kernels_made_for
 
 
 def load_subject(

@@ -15,11 +15,10 @@ from modelplan.formats.limits import Tally
 from modelplan.formats.onnx import onnx_fold as fold
 from modelplan.formats.onnx import onnx_ml
 from modelplan.formats.onnx.onnx_contrib import blocked_weights, contributed, has_row
+from modelplan.formats.onnx.onnx_corrections import normalised_types, pooled_types
 from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
-from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
-from modelplan.formats.onnx.onnx_pools import pooled_types
 from modelplan.formats.onnx.onnx_reachable import beyond, has_limits, unequal
 from modelplan.formats.onnx.onnx_search import is_search
 from modelplan.formats.onnx.onnx_shapes import TypedNode
@@ -39,8 +38,8 @@ from modelplan.formats.onnx.onnx_types import (
 )
 from modelplan.model import Graph, Kind, Op, Tensor, Value
 from modelplan.ops import facts
-from modelplan.primitives.dtypes import UNPLANNED
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.number_types import UNPLANNED
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto

@@ -17,7 +17,7 @@ from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_shapes import TypedNode, plus
 from modelplan.formats.onnx.onnx_types import Extent, ImpossibleError, Type, read_type, tensor_type, with_shape
 from modelplan.model import Graph, Kind
-from modelplan.primitives.dtypes import UNPLANNED
+from modelplan.primitives.number_types import UNPLANNED
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto

@@ -16,10 +16,10 @@ from modelplan.formats.files import fingerprint, read_model
 from modelplan.formats.limits import FileLimits, Tally, check_sizes
 from modelplan.formats.onnx.onnx_builder import GraphBuilder, Model
 from modelplan.formats.onnx.onnx_control import add_control
+from modelplan.formats.onnx.onnx_corrections import hidden_pools, show_pools
 from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
 from modelplan.formats.onnx.onnx_guards import check_counts, check_inference, check_nodes
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenModelError, OpenValue, asked
-from modelplan.formats.onnx.onnx_pools import hidden_pools, show_pools
 from modelplan.formats.onnx.onnx_search_bodies import parts_with_symbols
 from modelplan.formats.onnx.onnx_types import (
     Type,
@@ -32,8 +32,8 @@ from modelplan.formats.onnx.onnx_types import (
     refusals,
 )
 from modelplan.model import Graph
-from modelplan.primitives.dtypes import UNPLANNED, nbytes
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.number_types import UNPLANNED, nbytes
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto

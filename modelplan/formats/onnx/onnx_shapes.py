@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from modelplan.formats.onnx.onnx_corrections import POOLS, attributes_of, pooled_shape
 from modelplan.formats.onnx.onnx_fold import Array
-from modelplan.formats.onnx.onnx_pools import POOLS, attributes_of, pooled_shape
 from modelplan.formats.onnx.onnx_types import Extent, Type, read_type, tensor_type, with_shape
 
 if TYPE_CHECKING:

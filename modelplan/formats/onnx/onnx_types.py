@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from modelplan.primitives.dtypes import BITS, UNPLANNED
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.number_types import BITS, UNPLANNED
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto

@@ -32,8 +32,8 @@ from modelplan.formats.tflite.tflite_tables import (
     u32,
     vtable,
 )
-from modelplan.primitives.byte_counts import rounded_up
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.units import rounded_up
 
 #: How far a field may lie behind its table, in bytes: the largest entry of a vtable.
 _FARTHEST = 0xFFFF

@@ -29,8 +29,8 @@ from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
 from modelplan.formats.unpacking import is_wrapped
 from modelplan.model import Graph, IntArray, Kind, Op, Tensor, Value
 from modelplan.ops import OpFacts, facts
-from modelplan.primitives.dtypes import UNPLANNED
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.number_types import UNPLANNED
 
 _MOST_OPERAND_ELEMENTS = 64
 _DEEPEST = 32

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from modelplan.answers.solution import Solution
+from modelplan.answers.placement_answers import Solution
 from modelplan.model import IntArray, Placement, Plan, Problem
 
 #: What a spreadsheet takes for a formula when a cell begins with it; such ids are written behind an apostrophe.

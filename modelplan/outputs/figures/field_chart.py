@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from modelplan.answers.allocator_field import Field, Mark
+from modelplan.answers.placement_answers import Field, Mark
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, LINE, MUTED, SMALL, TITLE, Area, Margins, Sheet
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelplan.answers.allocator_field import Field, Mark
 from modelplan.answers.drawing import Drawing
+from modelplan.answers.placement_answers import Field, Mark
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.figures.field_chart import COLOURS

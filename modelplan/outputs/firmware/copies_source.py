@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modelplan.answers.moving_layout import MovingPlan
-from modelplan.rewriting.standalone_c.c_text import comment, identifier
+from modelplan.plain_c.writing.c_text import comment, identifier
 
 #: The C function that carries out the copies before a step, in the order of the table.
 _COPYING = """\

@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from modelplan.answers.expected_outputs import SelfTest
+from modelplan.answers.proof import SelfTest
 from modelplan.outputs.firmware.kernels_guard import guard_of
-from modelplan.outputs.firmware.tflm_headers import (
+from modelplan.outputs.firmware.tflm_sources import (
     comment,
     model_kinds,
     own_operators,

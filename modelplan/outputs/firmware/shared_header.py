@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs.firmware.kernels_guard import guard_of
-from modelplan.outputs.firmware.tflm_headers import model_kinds
+from modelplan.outputs.firmware.tflm_sources import model_kinds
 from modelplan.outputs.report import printable
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.abi import ABIS

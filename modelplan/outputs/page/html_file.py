@@ -13,13 +13,13 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from modelplan import _core
 from modelplan.answers.page_views import Page, page_of
 from modelplan.model import Plan
 from modelplan.outputs.page.columns import columns_of, shown
+from modelplan.primitives import _core
 
 #: Where the build puts the parts of BokehJS that the page uses, in the order in which they are run, with their licence.
-_BOKEHJS, _PARTS = Path(_core.__file__).parent / "bokehjs", ("bokeh.min.js", "bokeh-api.min.js")
+_BOKEHJS, _PARTS = Path(_core.__file__).parents[1] / "bokehjs", ("bokeh.min.js", "bokeh-api.min.js")
 #: The page's own scripts, in the order in which they are run: each uses what stands before it.
 SCRIPTS = (
     "plans.js", "looks.js", "lettering.js", "rows.js", "chart.js", "words.js", "panels.js", "buffers.js", "graph.js",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.plain_c.ladder import C_RUNGS, CGoal, CLadder, CRung
 from modelplan.primitives.units import human
-from modelplan.rewriting.standalone_c.ladder import C_RUNGS, CGoal, CLadder, CRung
 
 if TYPE_CHECKING:
     from modelplan.answers.explanation import CWay

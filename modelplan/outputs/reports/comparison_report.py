@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from modelplan.answers.comparison import OURS, AllocatorAnswers, Comparison, Row
+from modelplan.answers.placement_answers import OURS, AllocatorAnswers, Comparison, Row
 from modelplan.outputs.report import Report, Section, Table, printable
 from modelplan.primitives.units import human, stand_in
 

@@ -1,4 +1,4 @@
-"""A difference in words and as JSON: settings, memory by part, peaks, operators in order of effect."""
+"""A difference in words, as JSON and as Markdown: settings, memory by part, peaks, operators in order of effect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from modelplan.answers.model_difference import Bytes, Change, Difference, Named, OpChange, PeakPart
-from modelplan.outputs.report import Report, Section, Table, folded
+from modelplan.outputs.report import Report, Section, Table, folded, literal
 from modelplan.outputs.reports.arena_report import ALONE
 from modelplan.primitives.units import brief, counted, human
 
@@ -317,3 +317,46 @@ def _change(change: OpChange) -> dict[str, object]:
         "effect": change.effect,
         **{name: _figure(getattr(change, name)) for name in columns},
     }
+
+
+_MARKDOWN_ROWS = 20
+
+
+def render_difference(difference: Difference) -> str:
+    """The difference as Markdown, ending in a newline; names out of files cannot become marks or HTML."""
+    title = f"{difference.old} → {difference.new}" if difference.old != difference.new else difference.old
+    blocks = [f"### {literal(title)}"]
+    if difference.empty:
+        return "\n\n".join([*blocks, "Nothing differs but names, if anything."]) + "\n"
+    blocks.append(listed(head_lines(difference)))
+    if any(part.bytes.delta for part in (*difference.parts, *difference.flash)):
+        blocks.append(rows_under(("part", ">before", ">after", ">change"), memory_rows(difference)))
+    blocks.append(f"**{literal(peak_title(difference))}**")
+    blocks += [listed(lines)] if (lines := list(peak_lines(difference))) else []
+    if any(part.bytes.before != part.bytes.after for part in difference.peak_parts):
+        blocks.append(rows_under(("alive", "made by", ">before", ">after", ">change"), peak_rows(difference)))
+    blocks += _operator_lines(difference)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _operator_lines(difference: Difference) -> Iterator[str]:
+    own = own_changes(difference)
+    rows = [(signed(change.effect) or "0", short_names(change.line)) for change in own[:_MARKDOWN_ROWS]]
+    rows += [(line.split()[0], line.strip().partition("  ")[2]) for line in others_line(own[_MARKDOWN_ROWS:])]
+    if rows:
+        yield f"**{literal(EFFECT_TITLE)}**"
+        yield rows_under((">bytes", "operator"), rows)
+    if rest := [*following_lines(difference), *value_lines(difference), *order_lines(difference)]:
+        yield listed(rest)
+
+
+def listed(lines: Iterator[str] | Sequence[str]) -> str:
+    """A line for each, as a list."""
+    return "\n".join(f"- {literal(line)}" for line in lines)
+
+
+def rows_under(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under headings; a column whose heading starts with `>` is aligned to the right."""
+    marks = ["---:" if heading.startswith(">") else "---" for heading in headings]
+    lines = [[heading.removeprefix(">") for heading in headings], marks, *([literal(c) for c in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import join, quote
 
 from modelplan.answers.explanation import Suggestion
-from modelplan.answers.helped_library import HelpedLibrary
+from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.outputs.report import Section, Table
 from modelplan.outputs.reports.explanation_report import way_lines
 from modelplan.primitives.units import counted, human

@@ -1,4 +1,4 @@
-"""What is said of models in several memories: text, JSON, and every buffer with its address as CSV."""
+"""What is said of models in several memories: text, JSON, every buffer as CSV, and whether a saved layout is kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 
+from modelplan.answers.moving_layout import LayoutCheck, Recheck
 from modelplan.answers.region_plan import RegionPlan, RegionUse
 from modelplan.outputs.exchange import json_plan
 from modelplan.outputs.exchange.buffers_csv import cell
@@ -145,3 +146,36 @@ def as_csv(region_plan: RegionPlan) -> str:
         writer.writerow((cell(rows.names[stay.buffer]), stay.start, stay.end, int(rows.size[stay.buffer]), stay.offset,
                          region.name, address, region_plan.owners[stay.buffer][1]))  # fmt: skip
     return out.getvalue()
+
+
+def check_json(check: LayoutCheck, schema: int) -> str:
+    """The verdict on each model as a JSON document of `check` with this version."""
+    document = {"schema": schema, "layout": check.layout, "models": [_facts(model) for model in check.models]}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def section_of(recheck: Recheck, layout: str) -> Section:
+    """The verdict, time and traffic beside those of the layout, and how full the memories are."""
+    verdict = f"does not keep {layout}" if recheck.reasons else f"keeps {layout}"
+    lines = [
+        f"saved     {duration(recheck.seconds_before)}, {recheck.traffic_before:,} bytes outside of the fastest memory"
+    ]
+    if recheck.seconds is not None:
+        lines.append(f"now       {duration(recheck.seconds)}, {recheck.traffic:,} bytes")
+    lines += [f"worse     {reason}" if recheck.seconds is not None else reason for reason in recheck.reasons]
+    rows = tuple((name, f"{top:,}", f"{size:,}") for name, top, size in recheck.room)
+    return Section(
+        f"{recheck.model}: {verdict}", tuple(lines), Table(("region", ">used", ">bytes"), rows) if rows else None
+    )
+
+
+def _facts(recheck: Recheck) -> dict[str, object]:
+    """The verdict as an object."""
+    return {
+        "model": recheck.model,
+        "fits": not recheck.reasons,
+        "seconds": {"before": recheck.seconds_before, "after": recheck.seconds},
+        "traffic": {"before": recheck.traffic_before, "after": recheck.traffic},
+        "regions": [{"name": name, "used": top, "size": size} for name, top, size in recheck.room],
+        "reasons": list(recheck.reasons),
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from modelplan.answers.solution import Solution, planned_words
+from modelplan.answers.placement_answers import Solution, planned_words
 from modelplan.model import bounds
 from modelplan.outputs.report import Section, folded, printable
 from modelplan.primitives.units import brief, counted, human, stand_in, steps_words

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from modelplan.answers import explanation as explaining
 from modelplan.answers import model_difference as differences
 from modelplan.answers.check_outcomes import Figures
-from modelplan.answers.comparison import Row
+from modelplan.answers.placement_answers import Row
 from modelplan.answers.summary import RuntimePlan
 from modelplan.answers.sweep_summary import SweepFindings
 from modelplan.model import BufferKind, LibraryNeed, Part, Requirement
 from modelplan.outputs import checks
-from modelplan.outputs.checks import size_limit
+from modelplan.outputs.checks import for_servers
 from modelplan.outputs.reports import (
     comparison_report,
     difference_report,
@@ -22,9 +22,17 @@ from modelplan.outputs.reports import (
     target_report,
 )
 from modelplan.outputs.reports import explanation_report as explanation
-from modelplan.outputs.schemas.plan_schema import Definitions, Schema, array_of, head, plan_schema, record
-from modelplan.outputs.schemas.region_schema import moves_schema, region_schema
-from modelplan.questions.budgets import saved_figures
+from modelplan.outputs.schemas.plan_schema import (
+    Definitions,
+    Schema,
+    array_of,
+    head,
+    moves_schema,
+    plan_schema,
+    record,
+    region_schema,
+)
+from modelplan.questions.budgets import earlier_figures
 from modelplan.targets.device import Block, Device
 
 Fields = Mapping[str, Schema]
@@ -170,7 +178,7 @@ def _check_limits() -> Schema:
         "causes": array_of(_TEXT),
         "fix": record({"change": _TEXT, "commands": array_of(_TEXT), "size": _INTEGER_OR_NONE}),
     }
-    version, what = size_limit.SCHEMA, "one object for each limit, from `check --format json`"
+    version, what = for_servers.SCHEMA, "one object for each limit, from `check --format json`"
     return _head("check-limits", version, what) | array_of(row) | _defined(definitions)
 
 
@@ -258,11 +266,11 @@ def _baseline() -> Schema:
         **dict.fromkeys(("dims", "shapes"), array_of(_TEXT)),
     }
     fields: Fields = {
-        "modelplan_baseline": {"const": saved_figures.SCHEMA, "description": "The version of the document."},
+        "modelplan_baseline": {"const": earlier_figures.SCHEMA, "description": "The version of the document."},
         "made_by": _TEXT,
         "models": array_of(row),
     }
-    head = _head("baseline", saved_figures.SCHEMA, "what models needed, from `check --write baseline`")
+    head = _head("baseline", earlier_figures.SCHEMA, "what models needed, from `check --write baseline`")
     return head | record(fields) | _defined(definitions)
 
 

@@ -13,7 +13,6 @@ from modelplan.model import Aliases, Graph, Kind, Member, Merge, Offer, Runtime
 from modelplan.ops import facts
 from modelplan.planning.aliasing.classes import Classes
 from modelplan.planning.aliasing.legality import SharingContext, refusal
-from modelplan.planning.aliasing.parts import sites
 from modelplan.planning.aliasing.rules import (
     MODES,
     declines,
@@ -22,6 +21,7 @@ from modelplan.planning.aliasing.rules import (
     overwrites_of_alike,
     view_of,
 )
+from modelplan.planning.aliasing.side_by_side import sites
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes import RUNTIMES
 

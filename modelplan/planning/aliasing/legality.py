@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from modelplan.model import Graph, Kind, Op, Runtime
 from modelplan.ops.conditions import without_leading_ones
 from modelplan.planning.aliasing.classes import Classes
-from modelplan.primitives.dtypes import BITS
+from modelplan.primitives.number_types import BITS
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from modelplan.checking import referee
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning import entry_points
-from modelplan.planning.allocators import contiguous_lists
+from modelplan.planning.allocators import tied_buffers
 from modelplan.planning.allocators.table import EVERY_DEMAND, USUAL_DEMANDS, Allocator, Demand
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 
@@ -49,44 +49,55 @@ BEST = Allocator(
     honours=EVERY_DEMAND,
 )
 
-#: The modules and the names of their rows, in order; a repaired variant follows its faithful row.
-ROWS_OF = {
-    "solver": "modelplan",
-    "systems.gpu_delegate": (
-        "naive tflite-equality tflite-greedy-in-order tflite-greedy-by-breadth tflite-greedy-by-size-objects"
-        " tflite-min-cost-flow tflite-greedy-best tflite-greedy-by-size tflite-greedy-by-breadth-offsets"
+#: The modules and the names of rows of them, in order; a repaired variant follows its faithful row.
+ROWS_OF = (
+    ("solver", "modelplan"),
+    (
+        "systems.gpu_delegate",
+        (
+            "naive tflite-equality tflite-greedy-in-order tflite-greedy-by-breadth tflite-greedy-by-size-objects"
+            " tflite-min-cost-flow tflite-greedy-best tflite-greedy-by-size tflite-greedy-by-breadth-offsets"
+        ),
     ),
-    "systems.micro": "tflite-arena tflite-arena-fixed tflm-greedy tflm-linear",
-    "systems.bfc": "tensorflow-bfc",
-    "systems.usmp": (
-        "tvm-greedy-by-size tvm-greedy-by-size-fixed tvm-greedy-by-conflicts tvm-greedy-by-conflicts-fixed"
-        " tvm-hill-climb tvm-hill-climb-fixed"
+    ("systems.runtime_planners", "tflite-arena tflite-arena-fixed tflm-greedy tflm-linear"),
+    ("systems.bfc", "tensorflow-bfc"),
+    (
+        "systems.usmp",
+        (
+            "tvm-greedy-by-size tvm-greedy-by-size-fixed tvm-greedy-by-conflicts tvm-greedy-by-conflicts-fixed"
+            " tvm-hill-climb tvm-hill-climb-fixed"
+        ),
     ),
-    "systems.tokens": "tvm-token-reuse",
-    "systems.somas": "somas somas-fixed",
-    "systems.triton": "triton",
-    "systems.xla": "xla-spatial xla-temporal xla-choose-best xla-constrained xla-repack xla-fast-merge xla-fast-split",
-    "systems.telamalloc": "telamalloc telamalloc-learned telamalloc-heuristic",
-    "systems.minimalloc": "minimalloc",
-    "systems.idealloc": "idealloc",
-    "cpsat": "cp-sat",
-    "systems.onnxruntime": "onnxruntime-reuse onnxruntime",
-    "systems.executorch": "executorch-naive executorch-greedy",
-    "systems.vela": "vela-linear vela-greedy vela-hill-climb vela-hill-climb-fixed",
-    "systems.iree": "iree iree-fixed",
-    "systems.openvino": "openvino",
-    "systems.glow": "glow",
-    "systems.onnx2c": "onnx2c",
-    "classic": (
-        "first-fit-start best-fit-start worst-fit-start first-fit-size best-fit-size worst-fit-size first-fit-area"
-        " best-fit-area worst-fit-area first-fit-duration best-fit-duration worst-fit-duration first-fit-conflicts"
-        " best-fit-conflicts worst-fit-conflicts interval-colouring"
+    ("systems.tokens", "tvm-token-reuse"),
+    ("systems.somas", "somas somas-fixed"),
+    ("systems.compilers", "triton"),
+    (
+        "systems.xla",
+        "xla-spatial xla-temporal xla-choose-best xla-constrained xla-repack xla-fast-merge xla-fast-split",
     ),
-}
-
+    ("systems.telamalloc", "telamalloc telamalloc-learned telamalloc-heuristic"),
+    ("systems.minimalloc", "minimalloc"),
+    ("systems.idealloc", "idealloc"),
+    ("cpsat", "cp-sat"),
+    ("systems.runtime_planners", "onnxruntime-reuse onnxruntime"),
+    ("systems.runtime_planners", "executorch-naive executorch-greedy"),
+    ("systems.vela", "vela-linear vela-greedy vela-hill-climb vela-hill-climb-fixed"),
+    ("systems.compilers", "iree iree-fixed"),
+    ("systems.runtime_planners", "openvino"),
+    ("systems.compilers", "glow"),
+    ("systems.compilers", "onnx2c"),
+    (
+        "greedy",
+        (
+            "first-fit-start best-fit-start worst-fit-start first-fit-size best-fit-size worst-fit-size first-fit-area"
+            " best-fit-area worst-fit-area first-fit-duration best-fit-duration worst-fit-duration first-fit-conflicts"
+            " best-fit-conflicts worst-fit-conflicts interval-colouring"
+        ),
+    ),
+)
 
 #: The names of the rows of this package.
-OWN_NAMES = (BEST.name, *(name for names in ROWS_OF.values() for name in names.split()))
+OWN_NAMES = (BEST.name, *(name for _, names in ROWS_OF for name in names.split()))
 
 
 class _Table(Mapping[str, Allocator]):
@@ -97,7 +108,7 @@ class _Table(Mapping[str, Allocator]):
     """
 
     def __init__(self) -> None:
-        self._home = {BEST.name: ""} | {name: module for module, names in ROWS_OF.items() for name in names.split()}
+        self._home = {BEST.name: ""} | {name: module for module, names in ROWS_OF for name in names.split()}
         self._rows = {BEST.name: BEST}
 
     def __getitem__(self, name: str) -> Allocator:
@@ -192,7 +203,7 @@ def place(problem: Problem, name: str | OwnAllocator = DEFAULT, budget: Budget |
 def _run(row: Allocator, problem: Problem, budget: Budget) -> Placement:
     """The row's answer; where it knows no contiguous lists it gets each as one buffer."""
     if problem.contiguous and "contiguous" not in row.honours:
-        return contiguous_lists.run_joined(row.run, problem, budget)
+        return tied_buffers.run_joined(row.run, problem, budget)
     return row.run(problem, budget)
 
 
@@ -216,7 +227,7 @@ def _refusal(row: Allocator, problem: Problem) -> str:
     unmet = [demand for demand in _demands(problem) if demand not in row.honours]
     if unmet:
         return f"allocator {row.name!r} does not honour {' and '.join(unmet)}"
-    if problem.contiguous and "contiguous" not in row.honours and (reason := contiguous_lists.refusal(problem)):
+    if problem.contiguous and "contiguous" not in row.honours and (reason := tied_buffers.refusal(problem)):
         return f"allocator {row.name!r} {reason}"
     if row.one_alignment and len(set(problem.alignment[problem.size > 0].tolist())) > 1:
         return f"allocator {row.name!r} needs one alignment for all buffers: {row.quirks}"

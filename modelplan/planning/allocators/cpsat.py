@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem, bounds
-from modelplan.planning.allocators import narrowing, rigid_groups
-from modelplan.planning.allocators.pins import colliding_pins
+from modelplan.planning.allocators import narrowing, tied_buffers
 from modelplan.planning.allocators.table import USUAL_DEMANDS, Allocator
+from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import RequestError
 
 #: One step is a thousandth of CP-SAT's deterministic time, which is about a millisecond.
@@ -257,7 +257,7 @@ def _first_placement(problem: Problem) -> Placement:
     """Where the search starts: first fit by size, with contiguous lists a short search of `modelplan`."""
     if not problem.contiguous:
         return narrowing.stand_in(problem)
-    packed = rigid_groups.pack(problem, Budget(steps=TRIES))
+    packed = tied_buffers.pack(problem, Budget(steps=TRIES))
     return Placement(packed.offsets, found_by="modelplan")
 
 

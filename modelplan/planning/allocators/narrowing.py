@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem, Progress, bounds
 from modelplan.planning.allocators import greedy
+from modelplan.primitives import _core
 
 #: Buffers up to which a default budget holds in full; beyond, steps shrink with the square.
 FULL_BUDGET = 500

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, Placement, Problem, Progress
-from modelplan.planning.allocators import rigid_groups
-from modelplan.planning.allocators.pins import colliding_pins
+from modelplan.planning.allocators import tied_buffers
 from modelplan.planning.allocators.table import EVERY_DEMAND, Allocator
+from modelplan.planning.allocators.tied_buffers import colliding_pins
+from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 
 #: Thousands of buffers looked at: what a search may use when nothing else limits it, a few seconds of one core.
@@ -23,7 +23,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
 
     Without steps and seconds in the budget a default number of steps applies; Ctrl-C ends the search early and
     keeps the best so far. Extra conflicts are met by longer lifetimes. Problems with groups, meetings or
-    contiguous lists are packed by `rigid_groups`.
+    contiguous lists are packed by `tied_buffers`.
 
     Raises:
         RequestError: two pinned buffers alive together share bytes, so there is no placement at all (it names them);
@@ -34,7 +34,7 @@ def run(problem: Problem, budget: Budget) -> Placement:
     Source: docs/solver.md.
     """
     if len(problem.rigid) or len(problem.meetings):
-        return rigid_groups.pack(problem, budget)
+        return tied_buffers.pack(problem, budget)
     offsets, bound, ended, steps, _ = _core.solve(
         _without_conflicts(problem),
         capacity=-1 if budget.enough is None else budget.enough,

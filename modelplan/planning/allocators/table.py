@@ -83,7 +83,7 @@ class Allocator:
         guarantees: what is proved about the height, in words; "none" where nothing is.
         cost: time, and memory where it is not linear.
         honours: the demands beyond size and lifetime that it respects; a problem with another demand is refused, but
-            for contiguous lists, which a row without them gets as one buffer each (`contiguous_lists.py`).
+            for contiguous lists, which a row without them gets as one buffer each (`tied_buffers.py`).
         one_alignment: whether it only takes problems in which all buffers have the same alignment.
         fast: whether the portfolio `best` runs it.
         alignment: what the original aligns every offset to; `run` keeps to the problem's alignments.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Ended, FlowCase, IntArray, OrderProblem, Transfer, Witness
+from modelplan.primitives import _core
 
 
 @dataclass(frozen=True, slots=True)

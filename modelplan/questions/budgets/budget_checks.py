@@ -17,6 +17,7 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.alternatives import given_words
+from modelplan.questions.budgets.earlier_figures import Revision, SavedFigures, read_baseline, revision
 from modelplan.questions.budgets.measuring import Measurements, setting_of
 from modelplan.questions.budgets.project_budgets import (
     ONE_TEXT,
@@ -27,8 +28,6 @@ from modelplan.questions.budgets.project_budgets import (
     matched,
     read_budgets,
 )
-from modelplan.questions.budgets.revisions import Revision, revision
-from modelplan.questions.budgets.saved_figures import SavedFigures, read_baseline
 from modelplan.questions.model_request import ModelRequest, SessionAsked, on_target, target_of
 from modelplan.questions.session_needs import (
     begin_measuring,

@@ -16,7 +16,7 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.alternatives import Rewritten, rewritten_files, sized, unmodified_requirement
 from modelplan.questions.alternatives import load_file as read_model
-from modelplan.questions.budgets.revisions import Revision
+from modelplan.questions.budgets.earlier_figures import Revision
 from modelplan.questions.model_request import SessionAsked
 from modelplan.questions.session_needs import sized_by_session
 
@@ -84,7 +84,7 @@ class Measurements:
         """What made a model need more or less than an earlier form of it; nothing where it is the same file."""
         if old.graph.fingerprint == new.graph.fingerprint:
             return ()
-        from modelplan.questions.budgets.attribution import causes  # here, since without a baseline nothing is compared
+        from modelplan.questions.differences.models import causes  # here, since without a baseline nothing is compared
 
         key = ("causes", old.graph.fingerprint, *_key(new, target), target.abi, asked)
         return self._memoised(key, lambda: causes(old, new, target, asked))

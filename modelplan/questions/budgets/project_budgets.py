@@ -11,8 +11,8 @@ from pathlib import Path
 
 from modelplan.answers.check_outcomes import Growth, Limits
 from modelplan.formats.files import read_toml_table
-from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.units import parse_bytes
 
 #: The file that holds nothing but what modelplan reads, and the one that many tools share.
 OWN, SHARED = "modelplan.toml", "pyproject.toml"

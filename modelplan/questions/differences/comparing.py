@@ -19,12 +19,11 @@ from modelplan.answers.model_difference import (
 )
 from modelplan.answers.summary import bytes_of
 from modelplan.model import BufferKind, Graph, Kind, Requirement, bounds
+from modelplan.planning.matching.matching import matched_ops, rising
+from modelplan.planning.matching.wiring import Pairing, runtime_operands
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.differences.bodies import Bodies
-from modelplan.questions.differences.details import Details, became, described, details_of
-from modelplan.questions.differences.matching import matched_ops, rising
+from modelplan.questions.differences.details import Bodies, Details, became, described, details_of
 from modelplan.questions.differences.sides import Maker, Side
-from modelplan.questions.differences.wiring import Pairing, runtime_operands
 
 #: How many operators that another stands behind are named.
 _MOST_NAMED = 3

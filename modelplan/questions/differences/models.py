@@ -1,4 +1,4 @@
-"""`diff`: the difference of two model files, of one file in two settings, or of two plans, in one call."""
+"""`diff`: what two model files, one in two settings, or two plans differ in, and what made one need more or less."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from modelplan.answers.model_difference import Difference
+from modelplan.answers.model_difference import Change, Difference
 from modelplan.model import Plan
-from modelplan.model.model_file import USUAL_ABI
+from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
-from modelplan.primitives.errors import RequestError
+from modelplan.primitives.errors import ModelPlanError, RequestError
 from modelplan.questions.alternatives import open_on_target, planned_by_itself
 from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
-from modelplan.questions.model_request import ModelRequest, planning_options
+from modelplan.questions.model_request import ModelRequest, SessionAsked, planning_options
 from modelplan.questions.session_needs import begin_measuring, session_asked
 
 #: One choice for both sides, or a pair for the old and the new one.
@@ -26,6 +26,9 @@ _MIXED = "a file and a plan: what a whole file needs does not compare with plann
 _PLANS = ("schedule", "alias", "allocator", "streams", "overlaps")
 #: Fields of a request that are named among the settings where they differ, by how they are called there.
 _NAMED = {"extents": "dims", "shapes": "shapes", "alignment": "alignment", "padding": "pad", "threads": "threads"}
+
+#: How many operators are named; the others are counted.
+_MOST_CAUSES = 8
 
 
 def diff(
@@ -141,3 +144,38 @@ def _settings(request: ModelRequest) -> list[tuple[str, str]]:
     given = {name: getattr(request, field) for name, field in _NAMED.items()}
     words = {name: ", ".join(v) if isinstance(v, tuple) else str(v) for name, v in given.items() if v}
     return [*device, *words.items()]
+
+
+def causes(old: ModelFile, new: ModelFile, target: Target, asked: SessionAsked) -> tuple[str, ...]:
+    """One line for each operator or input that changed what the model needs, largest effect first.
+
+    Then follow what each is sized for, where another kernel library needs most, the parts of the memory that differ and
+    the two peaks; where the files cannot be compared, the reason. `asked` is how sessions are sized.
+    """
+    try:
+        comparison = difference(side_of(old, target, session=asked), side_of(new, target, session=asked))
+    except ModelPlanError as problem:
+        return (f"operators not compared: {problem}",)
+    return tuple(_cause_lines(comparison))
+
+
+def _cause_lines(comparison: Difference) -> Iterator[str]:
+    own = [change for change in comparison.changes if change.change not in (Change.VALUES, Change.FOLLOWS)]
+    for change in own[:_MOST_CAUSES]:
+        yield change.line + (f"; {change.effect:+,} bytes at the peak and kept for it" if change.effect else "")
+    if len(own) > _MOST_CAUSES:
+        yield f"[{len(own) - _MOST_CAUSES:,} others, which `modelplan diff` lists]"
+    follow, values = len(comparison.of(Change.FOLLOWS)), len(comparison.of(Change.VALUES))
+    if follow:
+        yield f"operators that differ since what they read does: {follow:,}"
+    if values and not own:
+        yield f"operators that differ in values only: {values:,}"
+    if comparison.moved:
+        yield f"operators elsewhere in the order: {comparison.moved:,}"
+    if comparison.basis[0] != comparison.basis[1]:
+        yield f"sized for {comparison.basis[0]} -> {comparison.basis[1]}"
+    if parts := [f"{part.name} {part.bytes.delta:+,}" for part in comparison.parts if part.bytes.delta]:
+        yield f"bytes by part: {', '.join(parts)}"
+    before, after = comparison.peaks
+    if (before.operator, before.nbytes) != (after.operator, after.nbytes):
+        yield f"peak: {before.nbytes:,} bytes at {before.operator} -> {after.nbytes:,} bytes at {after.operator}"

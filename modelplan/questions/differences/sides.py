@@ -13,8 +13,8 @@ from modelplan.formats.contents import Contents, known_contents
 from modelplan.model import BufferKind, Graph, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
+from modelplan.planning.matching.labelling import Structure
 from modelplan.questions.alternatives import carried_offsets, carries_plan, planned_requirement, unmodified_requirement
-from modelplan.questions.differences.labelling import Structure
 from modelplan.questions.model_request import SessionAsked
 from modelplan.questions.session_needs import sized_by_session
 from modelplan.runtimes import with_kernels

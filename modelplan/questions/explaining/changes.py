@@ -19,11 +19,17 @@ from modelplan.model.model_file import without_options
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.questions.explaining import quantising, structure
+from modelplan.questions.explaining import operator_edits
 from modelplan.questions.explaining.edits import Edit
-from modelplan.questions.explaining.onnx_inputs import with_inputs
 from modelplan.questions.explaining.plain_c import CChange, c_words, in_plain_c
-from modelplan.questions.explaining.shapes import FixedShapeError, Shape, resized_inputs, shapes_for, single_inputs
+from modelplan.questions.explaining.shapes import (
+    FixedShapeError,
+    Shape,
+    resized_inputs,
+    shapes_for,
+    single_inputs,
+    with_inputs,
+)
 from modelplan.questions.explaining.subjects import (
     APART,
     OWN,
@@ -211,7 +217,7 @@ def _halved(shape: Shape) -> Shape:
 
 
 def _typed(dtype: str) -> Callable[[ModelSubject, Place], ModelSubject]:
-    return lambda subject, _: with_edit(subject, quantising.quantised(subject.graph, dtype))
+    return lambda subject, _: with_edit(subject, operator_edits.quantised(subject.graph, dtype))
 
 
 # -- order, kernels, runtime -------------------------------------------------------------------------------------------
@@ -416,22 +422,22 @@ _LONGER = "a rewritten file; `fit` searches longer and may find less"
 CHANGES: dict[str, TriedChange] = {
     c.name: c
     for c in (
-        TriedChange("padding fused", _finds(structure.pads), _structural(structure.padding_fused),
+        TriedChange("padding fused", _finds(operator_edits.pads), _structural(operator_edits.padding_fused),
                "a changed model", Needs.MODEL, "build the model without {place}: padding=\"same\" in its reader"),
-        TriedChange("activation fused", _finds(structure.activations),
-               _structural(structure.activation_fused), "a changed model", Needs.MODEL,
+        TriedChange("activation fused", _finds(operator_edits.activations),
+               _structural(operator_edits.activation_fused), "a changed model", Needs.MODEL,
                "build the model without {place}: activation= in the layer before"),
-        TriedChange("transposition removed", _finds(structure.transpositions),
-               _structural(structure.transposition_removed), "a changed model", Needs.MODEL,
+        TriedChange("transposition removed", _finds(operator_edits.transpositions),
+               _structural(operator_edits.transposition_removed), "a changed model", Needs.MODEL,
                "build the model without {place}"),
         TriedChange("batch 1", _batched, _with_input_shapes(single_inputs, lambda shape: (1, *shape[1:])),
                "one sample in each run", Needs.MODEL, "export the model with batch 1", group="batch"),
         TriedChange("input of half height and width", lambda _: True,
                _with_input_shapes(resized_inputs, _halved),
                _TRAIN, Needs.MODEL, "train the model for such inputs", group="size"),
-        TriedChange("int8", lambda subject: quantising.is_float(subject.graph), _typed("int8"),
+        TriedChange("int8", lambda subject: operator_edits.is_float(subject.graph), _typed("int8"),
                "sizes only; accuracy unknown", Needs.MODEL, "quantise the model to int8", group="type"),
-        TriedChange("int16", lambda subject: quantising.is_float(subject.graph), _typed("int16"),
+        TriedChange("int16", lambda subject: operator_edits.is_float(subject.graph), _typed("int16"),
                "sizes only; accuracy unknown", Needs.MODEL,
                "quantise the activations to int16, the weights to int8", group="type"),
         TriedChange("int8 inputs and outputs", _converting, _int8_passed, "the program converts", Needs.PLATFORM,

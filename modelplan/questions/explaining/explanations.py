@@ -11,7 +11,13 @@ from modelplan.answers.explanation import Advice, Compression, Explanation
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.reporting import Report, report_nothing
-from modelplan.questions.alternatives import open_on_target, unmodified_requirement
+from modelplan.questions.alternatives import (
+    open_on_target,
+    requested_plan,
+    unmodified_plan,
+    unmodified_requirement,
+    usual_options,
+)
 from modelplan.questions.explaining.compressing import compressed_weights, compression
 from modelplan.questions.explaining.decoded_files import arena_of_compressed
 from modelplan.questions.explaining.peaks import peak_of
@@ -19,7 +25,6 @@ from modelplan.questions.explaining.ranking import advice
 from modelplan.questions.explaining.subjects import Measure, measured, subject_of
 from modelplan.questions.model_request import ModelRequest, page_options, target_of, with_deciding_kernels
 from modelplan.questions.session_needs import begin_measuring, session_asked, sized_by_session, with_other_settings
-from modelplan.questions.unmodified import requested_plan, unmodified_plan, usual_options
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import arena

@@ -1,1 +1,1 @@
-"""Plans for several memories: which buffer lies in which region, and when it moves."""
+"""Models in several memories: what is asked of them, and layouts that were saved, asked anew."""

@@ -12,12 +12,12 @@ from modelplan.checking.moves_simulator import simulate
 from modelplan.checking.region_referee import check_layout
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import plan_subject
+from modelplan.planning.memories.asking import owners_of
+from modelplan.planning.memories.prefetching import floor_seconds
+from modelplan.planning.memories.region_planning import moving_problem
+from modelplan.planning.memories.timing import step_seconds
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.questions.memories.asking import owners_of
-from modelplan.questions.memories.moving import moving_problem
-from modelplan.questions.memories.prefetching import floor_seconds
 from modelplan.questions.memories.region_document import NUMBERS, SETTINGS, list_of, parsed, record_of, typed
-from modelplan.questions.memories.timing import step_seconds
 from modelplan.targets.device import Dma, Region
 
 #: The version that is read.

@@ -12,14 +12,13 @@ from modelplan.formats import load_model
 from modelplan.formats.files import read_text
 from modelplan.model import Graph, Plan
 from modelplan.planning import pipeline
+from modelplan.planning.memories.choosing import Choosing
+from modelplan.planning.memories.region_planning import moving_plan, moving_problem, plan_regions
+from modelplan.planning.memories.tracks import fastest
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.budgets.project_budgets import parse_growth
 from modelplan.questions.memories import moves_document, region_document
-from modelplan.questions.memories.choosing import Choosing
-from modelplan.questions.memories.moving import moving_plan, moving_problem
-from modelplan.questions.memories.region_planning import plan_regions
-from modelplan.questions.memories.tracks import fastest
 from modelplan.runtimes import RUNTIMES
 
 #: Sums of the same seconds in another order differ by less.

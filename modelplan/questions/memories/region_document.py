@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from modelplan.answers import saved_plan
 from modelplan.answers.region_layout import Copy, Layout, Stay
 from modelplan.answers.region_plan import RegionPlan
+from modelplan.planning.memories.asking import owners_of, region_problem
+from modelplan.planning.memories.region_planning import prove
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.questions.memories.asking import owners_of, region_problem
-from modelplan.questions.memories.region_planning import prove
 from modelplan.targets.device import Dma, Region
 
 #: The version that is read.

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from modelplan.model.model_file import USUAL_ABI
+from modelplan.planning.memories.choosing import Choosing
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.memories.choosing import Choosing
 from modelplan.questions.model_request import ModelRequest, model_plan
 
 if TYPE_CHECKING:
     from modelplan.answers.moving_layout import MovingPlan, StreamCurve
     from modelplan.answers.region_plan import RegionPlan
-    from modelplan.questions.memories.streaming import Link
+    from modelplan.planning.memories.streaming import Link
     from modelplan.targets.device import Dma, Region
 
 
@@ -49,7 +49,7 @@ def place_in_memories(request: MemoriesRequest) -> RegionPlan:
         ModelError: a file cannot be read.
         RequestError: a buffer fits in no region that may hold it, or the regions are too small.
     """
-    from modelplan.questions.memories.region_planning import plan_regions
+    from modelplan.planning.memories.region_planning import plan_regions
 
     plans = [model_plan(model) for model in request.models]
     reader, speed = request.reader, request.macs_per_second
@@ -57,7 +57,7 @@ def place_in_memories(request: MemoriesRequest) -> RegionPlan:
     first, runtime = request.models[0], plans[0].runtime
     if len(plans) > 1 or not runtime.offline_plans or not first.path.endswith(".tflite"):
         return layout
-    from modelplan.questions.memories.arena_regions import with_arenas
+    from modelplan.planning.memories.region_planning import with_arenas
     from modelplan.runtimes.tflm.file import load_tflite
 
     return with_arenas(layout, load_tflite(first.path), first.abi or USUAL_ABI, runtime.kernels)
@@ -99,7 +99,7 @@ def spill(request: SpillRequest) -> MovingPlan:
         ModelError: the file cannot be read.
         RequestError: a step whose operands do not fit; names it.
     """
-    from modelplan.questions.memories.moving import moving_plan, moving_problem
+    from modelplan.planning.memories.region_planning import moving_plan, moving_problem
 
     _check_copied_only(request)
     plan = model_plan(request)
@@ -147,6 +147,6 @@ def stream(request: StreamRequest) -> StreamCurve:
         ModelError: the file cannot be read.
         RequestError: no link, no weights, or too little memory for one operator.
     """
-    from modelplan.questions.memories.streaming import stream_curve
+    from modelplan.planning.memories.streaming import stream_curve
 
     return stream_curve(model_plan(request), request.links, request.memory, request.points)

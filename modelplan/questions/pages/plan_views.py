@@ -13,9 +13,9 @@ import numpy as np
 from modelplan import runtimes
 from modelplan.answers import drawing
 from modelplan.answers import page_views as views
-from modelplan.answers.comparison import OURS
 from modelplan.answers.drawing import Drawing
 from modelplan.answers.page_views import Page, View
+from modelplan.answers.placement_answers import OURS
 from modelplan.model import Graph, Placement, Plan, Problem, bounds
 from modelplan.model.model_file import Target
 from modelplan.planning import allocators, pipeline
@@ -28,8 +28,8 @@ from modelplan.rewriting.striped_tflite.rungs import RUNGS, Goal, Rung
 from modelplan.runtimes.tflm import TFLM
 
 if TYPE_CHECKING:
-    from modelplan.answers.allocator_field import Field
     from modelplan.answers.explanation import Explanation
+    from modelplan.answers.placement_answers import Field
     from modelplan.answers.shared_plan import SharedPlan
     from modelplan.planning.pipeline import Options
     from modelplan.questions.differences.sides import Side

@@ -6,13 +6,16 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
-from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
+from modelplan.model import Graph, Op, Tensor
+from modelplan.planning import pipeline
+from modelplan.primitives.answering import AnsweringProcess, NoAnswerError, answer_questions
 from modelplan.questions.sweeps.rows import SweepRow, row_of
 from modelplan.questions.sweeps.run_table import SweepRun
-from modelplan.questions.sweeps.runner import run_from
+from modelplan.questions.sweeps.running import Memo, measured
 
-_RUNNER = ("-m", "modelplan.questions.sweeps.runner")
+_RUNNER = ("-m", "modelplan.questions.sweeps.isolation")
 #: Signals that rather come from outside than from what a process does.
 _FROM_OUTSIDE = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
 #: Each thread of a worker keeps a process, which has its models loaded already.
@@ -58,3 +61,43 @@ def rows_of(records: Sequence[dict[str, object]], timeout: float) -> list[dict[s
         _OF_THREAD.runner = Runner()
     runner: Runner = _OF_THREAD.runner
     return [runner.row(run_from(record), timeout) for record in records]
+
+
+#: Times of the limit after which a process whose parent is gone ends itself, whatever it is doing.
+_BACKSTOP = 2.0
+
+
+def run_from(record: dict[str, Any]) -> SweepRun:
+    """The run that JSON made a record of."""
+    return SweepRun(**record | {name: tuple(record[name]) for name in ("dims", "shapes", "values")})
+
+
+def measure_runs() -> None:
+    """Answers each run and its time limit with its row as a record, until the input ends."""
+    _warm_up()
+    memo = Memo()
+
+    def row(asked: tuple[SweepRun, float]) -> dict[str, object]:
+        run, timeout = asked
+        _end_after(_BACKSTOP * timeout)
+        record = asdict(measured(run, memo))
+        _end_after(0)
+        return record
+
+    answer_questions(row)
+
+
+def _warm_up() -> None:
+    """Plans a graph of one operator, so that no run waits for what is imported when it is first used."""
+    tensors = tuple(Tensor(name, (1, 4), "int8") for name in "xy")
+    pipeline.plan(Graph("", "tflite", tensors, (Op("", "RELU", (0,), (1,)),), (0,), (1,)))
+
+
+def _end_after(seconds: float) -> None:
+    """Has the system end this process after so long; 0: no longer. Systems without such a timer do nothing."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+if __name__ == "__main__":
+    measure_runs()

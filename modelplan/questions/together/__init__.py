@@ -1,1 +1,1 @@
-"""Several models in one memory: which may be active at the same time, one problem for all their buffers, one arena."""
+"""Several models in one memory: what is asked, and the plan for all of them, proved."""

@@ -22,7 +22,7 @@ from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.arena import most_planned, refusals
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
-from modelplan.runtimes.tflm.plan_metadata import kernels_made_for
+from modelplan.runtimes.tflm.metadata import kernels_made_for
 from modelplan.runtimes.tflm.planner import ONLINE, Request
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 

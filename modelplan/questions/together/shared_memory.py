@@ -6,23 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from modelplan.answers.shared_plan import LibraryArenas, ModelPart, Relation, SharedPlan, TflmArenas
+from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import plan_subject, shim_subject
-from modelplan.model import Budget, Placement, bounds
-from modelplan.planning import allocators
+from modelplan.model import Placement
+from modelplan.planning.together.placing import planned_together
+from modelplan.planning.together.relating import related
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.version import __version__
 from modelplan.questions.alternatives import load_file
-from modelplan.questions.together.joining import joined
 from modelplan.questions.together.parts import ShareRequest, check_pipes, parts_of
-from modelplan.questions.together.placing import place_all
-from modelplan.questions.together.plan_files import PlannedFiles, files_of, kernels_of, planned_files
-from modelplan.questions.together.relating import all_in_turn, related
+from modelplan.rewriting.shared_plan_files import PlannedFiles, files_of, kernels_of, planned_files
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena, builds
 from modelplan.runtimes.tflm.kernels import is_group
-from modelplan.runtimes.tflm.shared_arena import shared_arena_of
+from modelplan.runtimes.tflm.other_arenas import shared_arena_of
 
 
 def share_memory(request: ShareRequest) -> SharedPlan:
@@ -50,22 +47,6 @@ def share_memory(request: ShareRequest) -> SharedPlan:
     for number in range(len(shared_plan.parts)):
         _prove(shared_plan, number)
     return shared_plan
-
-
-def planned_together(
-    parts: tuple[ModelPart, ...], relation: Relation, allocator: str = allocators.DEFAULT, budget: Budget | None = None
-) -> SharedPlan:
-    """The plan of models whose problems are known, seen by the referee but not proved model by model."""
-    joint = joined(parts, relation)
-    placement = place_all(joint, relation, allocator, budget)
-    turns, least = all_in_turn(relation), bounds.height(joint.problem, placement)
-    if turns != relation:
-        other = joined(parts, turns)
-        least = bounds.height(other.problem, place_all(other, turns, allocator, budget))
-    made_by = f"modelplan {__version__}"
-    return SharedPlan(
-        parts, relation, joint.problem, placement, joint.owners, joint.starts, allocator, least, made_by
-    )  # fmt: skip
 
 
 def _prove(shared_plan: SharedPlan, number: int) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from modelplan.model import Graph, Kind
 from modelplan.planning.session_blocks import WORKING, workspace_bytes
 from modelplan.planning.session_nodes import depth_first
-from modelplan.primitives.dtypes import nbytes
+from modelplan.primitives.number_types import nbytes
 from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, region_layers, summed_block
 from modelplan.rewriting.stripes.lowering import StripeLowering
 from modelplan.rewriting.stripes.program import AddedValue, HeldRows, StripedProgram, StripedStep

@@ -19,7 +19,7 @@ from modelplan.model import Graph
 from modelplan.primitives.errors import RequestError
 from modelplan.rewriting.striped_tflite.steps import JOIN
 from modelplan.runtimes.tflm.file import read_tflite
-from modelplan.runtimes.tflm.interface_metadata import ConvertedTensor, read_interface, write_interface
+from modelplan.runtimes.tflm.metadata import ConvertedTensor, read_interface, write_interface
 
 #: What an interface may be, with what it says.
 INTERFACES = ("as-is", "int8", "uint8")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from modelplan.answers.helped_library import HelpedLibrary
+from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.answers.proof import Verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite

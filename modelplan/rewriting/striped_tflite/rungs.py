@@ -12,7 +12,7 @@ from datetime import date
 from functools import cache, cached_property, partial
 
 from modelplan import runtimes
-from modelplan.answers.helped_library import HelpedLibrary
+from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.model import Graph, Problem, Runtime
 from modelplan.ops.macs import graph_macs
 from modelplan.primitives.reporting import Report, report_nothing
@@ -40,7 +40,7 @@ from modelplan.runtimes.tflm.arena import each_arena, largest_arena
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
 from modelplan.runtimes.tflm.kernels import is_group
-from modelplan.runtimes.tflm.plan_metadata import write_made_for, write_plan
+from modelplan.runtimes.tflm.metadata import write_made_for, write_plan
 from modelplan.runtimes.tflm.refused_operators import refusal_lines, remedy_lines
 
 #: The rungs in the order in which they are tried, with what each changes.

@@ -26,7 +26,7 @@ from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.program import AddedValue
-from modelplan.runtimes.tflm.plan_metadata import MADE_FOR
+from modelplan.runtimes.tflm.metadata import MADE_FOR
 from modelplan.runtimes.tflm.planner import METADATA
 
 #: Field numbers of the TFLite schema.

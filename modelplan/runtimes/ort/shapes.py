@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from modelplan.formats.dims import is_symbol
 from modelplan.formats.onnx.onnx_contrib import contributed, has_row
+from modelplan.formats.onnx.onnx_corrections import normalised_types
 from modelplan.formats.onnx.onnx_fold import Array
-from modelplan.formats.onnx.onnx_norm import normalised_types
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import is_known, read_type, refusals
 from modelplan.model import Graph

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from modelplan.model import IntArray
-from modelplan.primitives.byte_counts import rounded_up
+from modelplan.primitives.units import rounded_up
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi, Struct, StructLayout, layout
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.formats.tflite.tflite_tables import get_metadata, metadata_entries, metadata_payload
 from modelplan.model import IntArray
+from modelplan.primitives import _core
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, SameFile
 from modelplan.runtimes.tflm.scratch import scratch_requests

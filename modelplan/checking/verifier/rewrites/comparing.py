@@ -10,7 +10,7 @@ from modelplan.checking.verifier.rewrites.interface import HostSide, host_side
 from modelplan.checking.verifier.rewrites.reading import Cell, Source, surroundings_of
 from modelplan.checking.verifier.rewrites.running import Trace, fault_of, trace_run
 from modelplan.primitives.errors import RequestError
-from modelplan.runtimes.tflm.interface_metadata import INTERFACE
+from modelplan.runtimes.tflm.metadata import INTERFACE
 
 
 @dataclass(frozen=True)

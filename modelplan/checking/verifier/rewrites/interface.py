@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from modelplan.checking.verifier.rewrites.reading import Cell, Coding, Operation, Source
 from modelplan.formats.tflite.tflite_tables import get_metadata
-from modelplan.runtimes.tflm.interface_metadata import INTERFACE
+from modelplan.runtimes.tflm.metadata import INTERFACE
 
 Array = npt.NDArray[Any]
 #: The codes that a type has, and how far that of the same value lies above the one of int8.

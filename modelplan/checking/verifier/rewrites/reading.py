@@ -14,7 +14,7 @@ from modelplan.checking.verifier.places import Use
 from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
-from modelplan.runtimes.tflm.plan_metadata import MADE_FOR
+from modelplan.runtimes.tflm.metadata import MADE_FOR
 from modelplan.runtimes.tflm.planner import METADATA
 
 #: The longest axis and the largest tensor that are followed.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.table import Allocator
+from modelplan.primitives import _core
 
 #: Boxings when the caller sets no budget: the original's "lives".
 TRIES = 1

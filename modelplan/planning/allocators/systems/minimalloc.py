@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from modelplan import _core
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.narrowing import Decision
 from modelplan.planning.allocators.table import Allocator
+from modelplan.primitives import _core
 
 #: Preorders that take turns. Keys, all descending: Area, seCtions, Lower, Overlaps, Total, Upper, Width, siZe.
 ORDERS = ("WAT", "TAW", "TWA")

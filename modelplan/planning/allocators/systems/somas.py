@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators.table import Allocator
+from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 
 #: Every size is rounded up to this many bytes; one without bytes takes one unit in the original, none here.

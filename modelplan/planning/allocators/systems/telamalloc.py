@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.narrowing import Decision
 from modelplan.planning.allocators.table import Allocator
+from modelplan.primitives import _core
 
 #: Placements for a whole minimisation when the caller sets no budget.
 STEPS = 20_000

@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.checking import referee
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.table import Allocator, Kind
+from modelplan.primitives import _core
 
 #: Placements that the original tries.
 ATTEMPTS = 500

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from modelplan import _core
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators.table import GAP_FIT, Allocator
+from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 
 #: How many of the largest buffers the fast split leaves to the best fit.

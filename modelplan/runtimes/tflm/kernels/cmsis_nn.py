@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from modelplan.primitives.byte_counts import rounded_up
+from modelplan.primitives.units import rounded_up
 from modelplan.runtimes.tflm.kernels import reference, weighted
 from modelplan.runtimes.tflm.kernels.calls import Operand
 from modelplan.runtimes.tflm.kernels.checks import (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from modelplan.primitives.byte_counts import rounded_up
+from modelplan.primitives.units import rounded_up
 from modelplan.runtimes.tflm.kernels import reference, weighted
 from modelplan.runtimes.tflm.kernels.checks import QUANTISED, one_of, rank_between, same_types, window_padding
 from modelplan.runtimes.tflm.kernels.elementwise import SOFTMAX_DATA, add, softmax

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from modelplan.primitives.byte_counts import parse_bytes
 from modelplan.primitives.errors import RequestError, did_you_mean
+from modelplan.primitives.units import parse_bytes
 
 #: How the kinds of custom operators begin in a graph.
 _CUSTOM = "CUSTOM:"

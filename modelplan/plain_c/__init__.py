@@ -1,0 +1,1 @@
+"""A model as plain C that needs no interpreter: operators as kernels, a plan of rows, and the file that both become."""

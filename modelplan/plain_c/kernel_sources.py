@@ -1,0 +1,133 @@
+"""The C sources of kernels, which lie beside this file: for a type of elements, with the functions that they call.
+
+A source is a template: `VARIANT` in its names, and types such as `element_t`, stand for those of the type. A comment on
+its first line names the functions that it uses. What several sources have in common, fields and loops, is a part that
+they include.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from modelplan.plain_c.operator_calls.expressions import expression_of
+
+_FOLDER = Path(__file__).with_name("kernels")
+_USES = re.compile(r"\A/\* uses: (.*) \*/\n")
+_PART = re.compile(r'^#include "(\w+\.part)"\n', re.MULTILINE)
+_FIELD = re.compile(r"^    (?:const )?\w+ \*?(\w+);", re.MULTILINE)
+
+#: What a variant calls of a library, of several functions with the same arguments.
+_LIBRARY_FUNCTIONS = {
+    "any": "arm_depthwise_conv_s8", "3x3": "arm_depthwise_conv_3x3_s8", "opt": "arm_depthwise_conv_s8_opt",
+    "average": "arm_avgpool_s8", "max": "arm_max_pool_s8",
+    "average_ansi": "esp_nn_avg_pool_s8_ansi", "max_ansi": "esp_nn_max_pool_s8_ansi",
+}  # fmt: skip
+#: The same for products of ESP-NN, by one scale and by one for each channel.
+_ESP_PRODUCTS = {
+    "tensor": {
+        "FUNCTION": "esp_nn_fully_connected_s8_ansi", "SHIFT": "p->shift[0]", "MULTIPLIER": "p->multiplier[0]",
+    },
+    "channels": {
+        "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
+    },
+}  # fmt: skip
+_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
+
+
+def _words(variant: str) -> dict[str, str]:
+    """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results.
+
+    Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
+    """
+    if variant in _ESP_PRODUCTS:
+        return _ESP_PRODUCTS[variant]
+    if variant in _LIBRARY_FUNCTIONS:
+        return {"FUNCTION": _LIBRARY_FUNCTIONS[variant]}
+    kind, computes, types = variant.partition("_of_")
+    if computes and (expression := expression_of(kind.upper(), types.partition("_to_")[0])):
+        words = _words(types)
+        return {**words, "EXPRESSION": _with_words(expression.text, words)}
+    whole, _, out = variant.partition("_to_")
+    element = whole.removesuffix("_short")
+    words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
+    words |= _type_words("out_t", "OUT", out or element) if words else {}
+    wide = whole == "int16"
+    sums = {"sum_t": "int64_t" if wide else "int32_t", "sum_of": "long_sum" if wide else "wrapped_sum"}
+    scale = {"requantise_sum": "requantise_wide" if wide else "requantise"}
+    if element == "float":
+        return {**words, "weight_t": "float", "product_t": "float", "sum_t": "float"}
+    return {**words, **sums, **scale, "weight_t": "int8_t", "product_t": "int32_t"}
+
+
+def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:
+    if dtype == "float":
+        return {name: "float", f"{macro}_MIN": "-FLT_MAX", f"{macro}_MAX": "FLT_MAX"}
+    if dtype == "bool":
+        return {name: "uint8_t"}
+    limits = {f"{macro}_{end}": f"{dtype.upper()}_{end}" for end in ("MIN", "MAX")}
+    return {name: f"{dtype}_t", f"{macro}_BITS": str(_INTEGERS[dtype]), **limits}
+
+
+def kernel_name(source: str, variant: str) -> str:
+    """The function that a source defines."""
+    return f"{source}_{variant}"
+
+
+@cache
+def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
+    text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), (_FOLDER / f"{source}.c").read_text())
+    words = _words(variant)
+    text = _with_words(text, words)
+    uses: tuple[str, ...] = ()
+    if match := _USES.match(text):
+        uses = tuple(match[1].split(", "))
+        text = text[match.end() :]
+    return _aligned(re.sub(r";  +/\*", "; /*", text.replace("VARIANT", variant))), uses
+
+
+def _with_words(text: str, words: dict[str, str]) -> str:
+    return re.sub(rf"\b(?:{'|'.join(words)})\b", lambda m: words[m[0]], text)
+
+
+def _aligned(text: str) -> str:
+    """A text in which the second lines of long heads of functions stand below the first argument."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines[1:], 1):
+        head = lines[i - 1]
+        if line.startswith("        ") and (head.startswith("static ") or lines[i - 2].startswith("static ")):
+            place = head.index("(") + 1 if head.startswith("static ") else len(head) - len(head.lstrip())
+            lines[i] = " " * place + line.lstrip()
+    return "\n".join(lines)
+
+
+def takes_scratch(source: str, variant: str) -> bool:
+    """Whether the last argument of a kernel is its working memory."""
+    return "void *scratch" in kernel_text(source, variant)[0]
+
+
+@cache
+def parameter_names(source: str, variant: str) -> tuple[str, ...]:
+    """The fields of a kernel's struct, in order."""
+    text = kernel_text(source, variant)[0]
+    body = text[text.index(f"struct {kernel_name(source, variant)}_params {{") :]
+    return tuple(_FIELD.findall(body[: body.index("};")]))
+
+
+def all_sources(kernels: Iterable[tuple[str, str]]) -> list[str]:
+    """The texts of kernels, given as source and variant, and of all that they use, each behind what it uses."""
+    texts: dict[tuple[str, str], str] = {}
+
+    def add(source: str, variant: str) -> None:
+        if (source, variant) not in texts:
+            text, uses = kernel_text(source, variant)
+            for name in uses:
+                add(name.removesuffix("_VARIANT"), variant if name.endswith("_VARIANT") else "int8")
+            texts[source, variant] = text
+
+    for source, variant in sorted(set(kernels)):
+        add(source, variant)
+    return list(texts.values())

@@ -1,0 +1,222 @@
+"""The ladder to plain C: whole maps, maps that run into each other, rows in rings, and parts of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import inf
+
+from modelplan.answers.proof import Verdict
+from modelplan.checking.verifier.c_rows import rows_verdict
+from modelplan.checking.verifier.rewrites.reading import read_source
+from modelplan.model.c_program import CProgram, StageChoice
+from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.rows.placing_rows import placed_program
+from modelplan.plain_c.rows.row_graph import RowGraph
+from modelplan.plain_c.rows.spare_memory import with_spare_scratch
+from modelplan.plain_c.rows.stage_plan import StagedGraph
+from modelplan.plain_c.rows.stage_search import StageSearch
+from modelplan.plain_c.rows.tile_search import TileSearch
+from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files, c_sizes
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
+
+#: What each rung adds to the one before.
+C_RUNGS = {
+    "maps": "each operator computes all of its result",
+    "overlaps": "row by row results run into operands",
+    "rows": "operators run together row by row, and keep the rows that are still read",
+    "parts": "the same by parts of rows",
+    "tiles": "values by tiles, again where these overlap",
+}
+#: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
+_FEW, _MANY = 4, 8
+#: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
+_PLACED, _DRAFT_TRIES = 2, 4000
+#: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
+_SHARES = (1.0, 0.96, 0.92)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CGoal(RewriteGoal):
+    """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables.
+
+    `max_macs` and `max_time` are the shares of work and of time that may be added; one that is 0 does
+    not count where the other is not. With neither nothing is computed again.
+    """
+
+    max_time: float = 0.0
+    pushed: bool = False
+    max_flash: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class CRung:
+    """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
+
+    `bound` is what no other stages with as many parts of rows need less than; None where that is not known. `macs` and
+    `time` are the shares that are added.
+    """
+
+    name: str
+    model: CModel
+    program: CProgram
+    names: CNames
+    ram: int
+    flash: int
+    parts: int
+    operators: Mapping[int, COperator]
+    bound: int | None = None
+    macs: float = 0.0
+    time: float = 0.0
+
+    @cached_property
+    def files(self) -> CFiles:
+        """The text of its source and of its header."""
+        return c_files(self.model.file, self.operators, self.program, self.names)
+
+    @property
+    def fused(self) -> tuple[int, ...]:
+        """How many operators run together, for each stage of several."""
+        return tuple(len(stage.operators) for stage in self.program.stages if len(stage.operators) > 1)
+
+
+@dataclass(frozen=True)
+class CLadder:
+    """The rungs, the chosen one if any fits, and the verdicts of its proof."""
+
+    rungs: tuple[CRung, ...]
+    chosen: CRung | None
+    proof: tuple[Verdict, ...] = ()
+
+
+def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_nothing) -> CLadder:
+    """The rungs up to the first that fits a budget, with no budget all of them.
+
+    Raises:
+        ModelError: nothing of the model is computed, or one of its ends is a constant.
+        RequestError: a rung that there is not, or rows are asked for where the input has none.
+        BrokenPlanError: the chosen plan does not compute what the model does; never to be seen.
+    """
+    from modelplan.plain_c.stated_plan import stated_verdict
+
+    rungs, chosen = _climbed(model, goal, names, report)
+    if chosen is None:
+        return CLadder(rungs, None)
+    verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
+    _require_ok(model, verdict)
+    return CLadder(rungs, chosen, (verdict,))
+
+
+def least_rung(model: CModel, goal: CGoal, most_stages: int | None = None) -> CRung:
+    """The rung that needs least, with no budget, whose steps are proved; no text of it is written.
+
+    Raises:
+        ModelError, RequestError, BrokenPlanError: as `c_ladder`.
+        TooManyStagesError: a search for rows had to look at more than `most_stages`.
+    """
+    _, chosen = _climbed(model, replace(goal, budget=None), CNames("net", "net.h"), report_nothing, most_stages)
+    if chosen is None:
+        raise ModelError(f"{model.file.name}: no rung keeps the caps")
+    _require_ok(model, rows_verdict(read_source(model.file), chosen.program))
+    return chosen
+
+
+def _climbed(
+    model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None = None
+) -> tuple[tuple[CRung, ...], CRung | None]:
+    """The rungs that were tried, and the chosen one if any fits."""
+    _check(model, goal)
+    rungs: list[CRung] = []
+    fits = partial(_fits, goal)
+    climb_rungs(_rungs(model, goal, names, report, most_stages), rungs, goal, fits)
+    return tuple(rungs), chosen_rung(rungs, goal, fits, lambda rung: rung.ram)
+
+
+def _require_ok(model: CModel, verdict: Verdict) -> None:
+    """Checks what was found out about the chosen rung."""
+    if verdict.outcome != "ok":
+        raise BrokenPlanError(f"{model.file.name}: the plan is not right: {verdict.details}")
+
+
+def _fits(goal: CGoal, rung: CRung) -> bool:
+    small = goal.max_flash is None or rung.flash <= goal.max_flash
+    return small and (goal.budget is None or rung.ram <= goal.budget)
+
+
+def _check(model: CModel, goal: CGoal) -> None:
+    unknown = sorted(goal.without - set(C_RUNGS))
+    if unknown:
+        raise RequestError(f"no rung {unknown[0]!r}; there are: {', '.join(C_RUNGS)}")
+    if not model.rows.order:
+        raise ModelError(f"{model.file.name}: holds no operator that computes, so that there is nothing to write as C")
+    for tensor in model.graph.inputs:
+        if tensor not in model.rows.value_of:
+            name = model.graph.tensors[tensor].name
+            raise ModelError(f"{model.file.name}: input {name!r} is a constant, which plain C takes from nobody")
+    if (goal.max_macs or goal.max_time) and model.kernels != "portable":
+        raise RequestError(
+            f"only portable kernels compute values again, not {model.kernels}: leave out the work to add"
+        )
+    if goal.pushed and len(model.graph.inputs) != 1:
+        raise RequestError(f"{model.file.name} has {len(model.graph.inputs)} inputs; rows are handed over for one")
+
+
+def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None) -> Iterator[CRung]:
+    graph = StagedGraph(model.rows, goal.pushed)
+    single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
+    search = StageSearch(graph, goal.seed, most_stages)
+    if "maps" not in goal.without:
+        report("whole maps")
+        yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names)
+    if "overlaps" not in goal.without:
+        report("overlaps")
+        yield _rung("overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names)
+    if "rows" not in goal.without:
+        report("rows")
+        bound, stages = search.least_load(1), search.stages(1)
+        yield _rung("rows", model, search.program(stages, bound), names, 1, bound)
+    if "parts" not in goal.without:
+        for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
+            report(f"rows in {parts} parts")
+            stages, bound = search.stages(parts), search.least_load(parts)
+            yield _rung("parts", model, search.program(stages, bound), names, parts, bound)
+    if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
+        report("tiles")
+        yield from _tiled_rungs(model, goal, names, search.least_load(_MANY))
+
+
+def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterator[CRung]:
+    """The plans by tiles of least memory; with a budget those of little work first."""
+    most = goal.max_macs or inf, goal.max_time or inf
+    search = TileSearch(model.rows, goal.pushed, *most)
+    if goal.budget is None:
+        plans = {(t.stages, t.macs): t for t in search.least(0, top)}.values()
+        tried = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]
+    else:
+        tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
+    for tiled in tried:
+        program = StageSearch(tiled.graph, goal.seed).program(tiled.stages)
+        rung = _rung("tiles", model, program, names, rows=tiled.graph.rows)
+        yield replace(rung, macs=tiled.macs, time=tiled.time)
+
+
+def _rung(
+    name: str,
+    model: CModel,
+    program: CProgram,
+    names: CNames,
+    parts: int = 1,
+    bound: int | None = None,
+    rows: RowGraph | None = None,
+) -> CRung:
+    rows = rows or model.rows
+    program = replace(program, kernels=model.kernels)
+    program, faster = with_spare_scratch(program, rows, model.faster)
+    operators = {**model.operators_of(rows), **faster}
+    sizes = c_sizes(model.file, operators, program)
+    return CRung(name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound)

@@ -1,0 +1,129 @@
+"""Operators on float32 as calls of C kernels, which add up in the order of TFLM's reference kernels."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, const_table
+from modelplan.plain_c.operator_calls.elementwise import (
+    binary_operator,
+    rows_columns,
+    softmax_operator,
+)
+from modelplan.plain_c.operator_calls.fixed_point import ACTIVATIONS
+from modelplan.plain_c.operator_calls.reading import OperatorReader
+from modelplan.plain_c.operator_calls.resampling import reduced_block
+from modelplan.plain_c.operator_calls.windowed import (
+    dilations,
+    four_dimensional,
+    product_operator,
+    transposed_operator,
+    windowed_geometry,
+    windowed_operator,
+    windows_of,
+)
+
+_MOST = float(np.finfo(np.float32).max)
+_OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "PRELU": 4}
+
+
+def _limits(activation: int) -> Parameters:
+    low, high = ACTIVATIONS[activation]
+    return {"least": -_MOST if low is None else float(low), "most": _MOST if high is None else float(high)}
+
+
+def _constants(r: OperatorReader, channels: int) -> Parameters:
+    """Weights and biases."""
+    types = {r.dtype(r.input(i)) for i in (1, 2) if r.has(i)}
+    r.require(holds=types == {"float32"}, why=f"constants of types {', '.join(sorted(types))}")
+    bias = r.constant(2).ravel() if r.has(2) else np.zeros(channels, np.float32)
+    r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
+    return {"weights": const_table("weights", "float", r.constant(1)), "bias": const_table("bias", "float", bias)}
+
+
+def float_convolution(r: OperatorReader) -> COperator:
+    """CONV_2D and DEPTHWISE_CONV_2D."""
+    four_dimensional(r)
+    depthwise = r.op.kind == "DEPTHWISE_CONV_2D"
+    shape, depth = r.input(1).shape, r.input(0).shape[3]
+    channels = shape[3] if depthwise else shape[0]
+    groups = depth if depthwise else depth // max(shape[3], 1)
+    fits = groups > 0 and channels % groups == 0 and r.output().shape[3] == channels
+    r.require(holds=fits and (depthwise or groups * shape[3] == depth), why=f"weights of shape {list(shape)}")
+    axes = windows_of(r)
+    parameters: Parameters = {
+        **_constants(r, channels),
+        **windowed_geometry(r, axes),
+        "depthwise": int(depthwise),
+        "out_channels": channels,
+        **dilations(axes),
+        "groups": groups,
+        **_limits(r.activation()),
+    }
+    return windowed_operator(r, "float_convolution", "float", axes, parameters)
+
+
+def float_product(r: OperatorReader) -> COperator:
+    """FULLY_CONNECTED: a row for each line of the operand, where operand and result are matrices."""
+    channels, depth = r.input(1).shape
+    lines, rest = divmod(r.input(0).elements, depth)
+    r.require(holds=not rest and r.output().elements == lines * channels, why="weights of another shape")
+    parameters: Parameters = {
+        **_constants(r, channels),
+        "in_channels": depth,
+        "out_channels": channels,
+        **_limits(r.activation()),
+    }
+    return product_operator(r, "float_product", "float", lines, parameters)
+
+
+def float_transposed(r: OperatorReader) -> COperator:
+    """TRANSPOSE_CONV."""
+    types = {r.dtype(r.input(i)) for i in (1, 2, 3) if r.has(i)}
+    r.require(holds=types == {"float32"}, why=f"types {', '.join(sorted(types))}")
+    channels = r.input(1).shape[0]
+    bias = r.constant(3).ravel() if r.has(3) else np.zeros(channels, np.float32)
+    r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
+    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
+    parameters: Parameters = {
+        "weights": const_table("weights", "float", r.constant(1)),
+        "bias": const_table("bias", "float", bias),
+        **_limits(activation),
+    }
+    return transposed_operator(r, "float_transpose_conv", "float", parameters)
+
+
+def float_pool(r: OperatorReader) -> COperator:
+    """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
+    four_dimensional(r)
+    axes = windows_of(r)
+    parameters = {**windowed_geometry(r, axes), **_limits(r.activation())}
+    parameters["channels"] = parameters.pop("in_channels")
+    parameters["takes"] = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D").index(r.op.kind)
+    return windowed_operator(r, "float_pool", "float", axes, parameters)
+
+
+def float_binary(r: OperatorReader) -> COperator:
+    """Sums, differences, products and quotients of two maps, and PRELU."""
+    activation = r.activation() if r.op.kind in ("ADD", "SUB", "MUL", "DIV") else 0
+    parameters: Parameters = {"operation": _OPERATIONS[r.op.kind], **_limits(activation)}
+    return binary_operator(r, "float_binary", "float", parameters)
+
+
+def float_softmax(r: OperatorReader) -> COperator:
+    """SOFTMAX along the last axis."""
+    _, columns, channels = rows_columns(r.input(0).shape)
+    parameters: Parameters = {"beta": float(r.option("Beta")), "lines": columns, "channels": channels}
+    return softmax_operator(r, "float_softmax", "float", parameters)
+
+
+def float_mean(r: OperatorReader) -> COperator:
+    """MEAN and SUM over axes that are neighbours."""
+    outer, reduced, inner = reduced_block(r)
+    count = float(reduced) if r.op.kind == "MEAN" else 1.0
+    parameters: Parameters = {"outer": outer, "reduced": reduced, "inner": inner, "count": count}
+    r.require(holds=prod((outer, inner)) == r.output().elements, why="a result of another size")
+    kernel = CKernel("float_mean", "float", parameters)
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))

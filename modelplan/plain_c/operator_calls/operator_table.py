@@ -1,0 +1,127 @@
+"""The operators that become plain C, a row for each function that writes some kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from modelplan.ops.op_facts import TFLITE_RESHAPES
+from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.operator_calls.elementwise import (
+    binary,
+    dequantise,
+    expressed,
+    log_softmax,
+    normalised,
+    quantise,
+    softmax,
+    unary,
+)
+from modelplan.plain_c.operator_calls.expressions import EXPRESSIONS
+from modelplan.plain_c.operator_calls.floating import (
+    float_binary,
+    float_convolution,
+    float_mean,
+    float_pool,
+    float_product,
+    float_softmax,
+    float_transposed,
+)
+from modelplan.plain_c.operator_calls.function_tables import UNARY
+from modelplan.plain_c.operator_calls.matrices import batch_product
+from modelplan.plain_c.operator_calls.moving import moved, pad, view
+from modelplan.plain_c.operator_calls.picking import embedded, filled, gather, gather_slices, shape_of, updated
+from modelplan.plain_c.operator_calls.reading import OperatorReader
+from modelplan.plain_c.operator_calls.recurrent import float_lstm, lstm
+from modelplan.plain_c.operator_calls.resampling import (
+    extreme,
+    extreme_places,
+    float_bilinear,
+    reduction,
+    resize_bilinear,
+    resize_nearest,
+    running_sum,
+)
+from modelplan.plain_c.operator_calls.variables import assign_variable, nothing, read_variable, svdf
+from modelplan.plain_c.operator_calls.windowed import (
+    convolution,
+    depthwise_convolution,
+    fully_connected,
+    pool,
+    transposed_convolution,
+)
+from modelplan.runtimes.tflm.file import FileModel
+
+_Write = Callable[[OperatorReader], COperator]
+
+
+def _by_kind(writers: Mapping[_Write, str]) -> dict[str, _Write]:
+    return {kind: write for write, kinds in writers.items() for kind in kinds.split()}
+
+
+_ROWS = _by_kind({
+    convolution: "CONV_2D",
+    depthwise_convolution: "DEPTHWISE_CONV_2D",
+    fully_connected: "FULLY_CONNECTED",
+    transposed_convolution: "TRANSPOSE_CONV",
+    pool: "AVERAGE_POOL_2D MAX_POOL_2D",
+    binary: "ADD SUB MUL DIV PRELU",
+    unary: " ".join(UNARY),
+    quantise: "QUANTIZE",
+    dequantise: "DEQUANTIZE",
+    reduction: "MEAN SUM",
+    extreme: "REDUCE_MAX REDUCE_MIN",
+    running_sum: "CUMSUM",
+    normalised: "L2_NORMALIZATION",
+    log_softmax: "LOG_SOFTMAX",
+    batch_product: "BATCH_MATMUL",
+    extreme_places: "ARG_MAX ARG_MIN",
+    resize_nearest: "RESIZE_NEAREST_NEIGHBOR",
+    resize_bilinear: "RESIZE_BILINEAR",
+    nothing: "VAR_HANDLE CALL_ONCE",
+    read_variable: "READ_VARIABLE",
+    assign_variable: "ASSIGN_VARIABLE",
+    svdf: "SVDF",
+    lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    pad: "PAD PADV2",
+    moved: """CONCATENATION PACK SPLIT SPLIT_V UNPACK SLICE STRIDED_SLICE TRANSPOSE REVERSE_V2 BROADCAST_TO
+              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND""",
+    view: " ".join(TFLITE_RESHAPES),
+    gather: "GATHER",
+    gather_slices: "GATHER_ND",
+    embedded: "EMBEDDING_LOOKUP",
+    filled: "FILL",
+    shape_of: "SHAPE",
+    updated: "DYNAMIC_UPDATE_SLICE",
+    softmax: "SOFTMAX",
+})  # fmt: skip
+#: Those that have kernels of their own for float32.
+_FLOAT_ROWS = _by_kind({
+    float_convolution: "CONV_2D DEPTHWISE_CONV_2D",
+    float_transposed: "TRANSPOSE_CONV",
+    float_product: "FULLY_CONNECTED",
+    float_pool: "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
+    float_binary: "ADD SUB MUL DIV PRELU",
+    float_softmax: "SOFTMAX",
+    float_bilinear: "RESIZE_BILINEAR",
+    float_lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    float_mean: "MEAN SUM",
+})  # fmt: skip
+#: The kinds of operators that can become C.
+C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS, *EXPRESSIONS))
+
+
+def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
+    """Operator `index` of a subgraph as calls of kernels."""
+    reader = OperatorReader(model, index, subgraph)
+    if reader.op.kind in EXPRESSIONS and (operator := expressed(reader)):
+        return operator
+    floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32"
+    rows = _FLOAT_ROWS if floats and reader.op.kind in _FLOAT_ROWS else _ROWS
+    if reader.op.kind in EXPRESSIONS and reader.op.kind not in rows:
+        types = ", ".join(word for e in EXPRESSIONS[reader.op.kind] for word in e.types.split()).replace(
+            "float", "float32"
+        )
+        raise reader.refuse(f"type {reader.dtype(reader.input(0))}; there are kernels for {types}")
+    if reader.op.kind not in rows:
+        raise reader.refuse(f"there is no kernel for this kind of operator; there are {', '.join(sorted(C_KINDS))}")
+    return rows[reader.op.kind](reader)

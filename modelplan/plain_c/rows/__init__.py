@@ -1,0 +1,1 @@
+"""Which rows are computed when and where they lie, whatever the operators are."""

@@ -1,0 +1,145 @@
+"""Which operators run together row by row, and in which direction, so that all values fit into the least memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from modelplan.model.c_program import CProgram, StageChoice
+from modelplan.plain_c.rows.placing_rows import PlacedStages, packed_stage, placed_stages
+from modelplan.plain_c.rows.row_graph import RowGraph
+from modelplan.plain_c.rows.stage_plan import StagedGraph
+
+_FAR = 1 << 60
+#: Operators that run together at most.
+LONGEST = 40
+#: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
+_DRAFT_TRIES = 500
+_TRIES = 20_000
+#: Plans that are packed while directions are chosen one by one, of stages that need as large a share of the memory.
+_DIRECTIONS, _SHARE = 5, 0.8
+
+
+class TooManyStagesError(Exception):
+    """A search for stages would take longer than it may."""
+
+
+@dataclass(frozen=True)
+class StageSearch:
+    """The search for the stages of a graph. Two bounds hold for every choice of stages with as many parts of a row.
+
+    A search that has to look at more than `most_stages`, by which its time goes, is given up; None: none is.
+    """
+
+    graph: StagedGraph
+    seed: int = 0
+    most_stages: int | None = None
+    _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
+    _loads: dict[int, int] = field(default_factory=dict, init=False)
+
+    def _height(self, choice: StageChoice, most: int) -> int:
+        """What a stage needs by itself, or anything above `most`."""
+        load = self.graph.load(choice, most)
+        if load > most:
+            return load
+        if choice not in self._packed:
+            self._packed[choice] = packed_stage(self.graph, choice, _DRAFT_TRIES, self.seed)
+        return self._packed[choice]
+
+    def least_load(self, parts: int) -> int:
+        """No plan of stages with so many parts, forward or backward, needs less: the most bytes alive at a time.
+
+        Raises:
+            TooManyStagesError: it had to look at more stages than it may.
+        """
+        if parts not in self._loads:
+            self._loads[parts] = self._least(parts, self._load)[0]
+        return self._loads[parts]
+
+    def _load(self, choice: StageChoice, most: int) -> int:
+        """The bytes of a stage in the direction that needs less."""
+        if self.most_stages is not None and self.graph.measured > self.most_stages:
+            raise TooManyStagesError
+        forward = self.graph.load(choice, most)
+        return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
+
+    def stages(self, parts: int) -> tuple[StageChoice, ...]:
+        """The stages of which each needs the least by itself."""
+        return self._least(parts, self._height, self.least_load(parts))[1]
+
+    def _least(
+        self, parts: int, needs: Callable[[StageChoice, int], int], floor: int = 0
+    ) -> tuple[int, tuple[StageChoice, ...]]:
+        """Dynamic programming over the places where one stage ends and the next begins.
+
+        Of stages that need equally much the ones that fuse the fewest operators; below `floor` all need equally much.
+        """
+        count = len(self.graph.rows.order)
+        best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
+        chosen: dict[int, StageChoice] = {}
+        for end in range(1, count + 1):
+            for first in range(end - 1, max(self.barrier(end), end - LONGEST) - 1, -1):
+                fused = best[first][1] + end - first - 1
+                if (best[first][0], fused) >= best[end]:
+                    continue
+                choice = StageChoice(first, end, parts if end - first > 1 else 1)
+                rank = max(best[first][0], needs(choice, best[end][0])), fused
+                if rank < best[end]:
+                    best[end], chosen[end] = rank, choice
+        stages: list[StageChoice] = []
+        while not stages or stages[0].first:
+            stages.insert(0, chosen[stages[0].first if stages else count])
+        return best[count][0], tuple(stages)
+
+    def barrier(self, end: int) -> int:
+        """The first operator that may run together with the one before `end`."""
+        operators = [self.graph.rows.operators[number] for number in self.graph.rows.order[:end]]
+        if operators[-1].alone:
+            return end - 1
+        return max((i + 1 for i, operator in enumerate(operators) if operator.alone), default=0)
+
+    def program(self, stages: Sequence[StageChoice], floor: int = 0) -> CProgram:
+        """The least program of these stages, some of which run backward; none needs less than `floor`.
+
+        A result lies below the operand over which it is written, or above it where the last rows come first. A chain
+        of stages that take turns stays in the same memory; one that does not wanders downwards.
+        """
+        fixed = int(self.graph.pushed)
+        least = self._draft(stages)
+        if least.nbytes <= floor:
+            return least.program()
+        for turn in (0, 1):
+            turned = self._draft(_turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn]))
+            least = min(least, turned, key=_bytes_of)
+        needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
+        large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
+        for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
+            if least.nbytes <= least.bound:
+                break
+            least = min(least, self._draft(_turned(least.choices, [at])), key=_bytes_of)
+        if least.nbytes <= least.bound:
+            return least.program()
+        last = dict.fromkeys((tuple(stages), least.choices))
+        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in last)
+        return min(least, *placed, key=_bytes_of).program()
+
+    def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
+        return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)
+
+
+def _bytes_of(placed: PlacedStages) -> int:
+    return placed.nbytes
+
+
+def rows_tried(rows: RowGraph) -> int:
+    """The rows of the results of all stages that a search for stages may try: a count that its time goes by."""
+    results = [rows.graph.ops[number].writes[:1] for number in rows.order]
+    heights = [rows.shape(tensor[0]).rows if tensor else 1 for tensor in results]
+    ends = range(1, len(heights) + 1)
+    return sum(sum(accumulate(reversed(heights[max(0, end - LONGEST) : end]))) for end in ends)
+
+
+def _turned(stages: Sequence[StageChoice], which: Sequence[int]) -> tuple[StageChoice, ...]:
+    """The stages, those by number in the other direction."""
+    return tuple(replace(s, backward=s.backward != (i in which)) for i, s in enumerate(stages))

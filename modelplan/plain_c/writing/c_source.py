@@ -1,0 +1,614 @@
+"""Writes a plan as C: a source and a header, with one function for each stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, Step, ValueShift
+from modelplan.plain_c.kernel_records import (
+    CKernel,
+    ConstTable,
+    COperator,
+    StateReference,
+    const_table,
+    rows_of,
+)
+from modelplan.plain_c.kernel_sources import all_sources, kernel_name, parameter_names, takes_scratch
+from modelplan.plain_c.libraries.kernel_libraries import library_includes
+from modelplan.plain_c.operator_calls.reading import numbers_of
+from modelplan.plain_c.operator_calls.state_layout import StateLayout, state_layout
+from modelplan.plain_c.rows.row_graph import element_count
+from modelplan.plain_c.writing.c_text import C_TYPES, aligned_columns, check_finite, comment, number, table_text
+from modelplan.plain_c.writing.plan_data import plan_comment
+from modelplan.plain_c.writing.stage_writing import StageText
+from modelplan.plain_c.writing.state_writing import reset_function, state_memory, state_pointer
+from modelplan.plain_c.writing.step_tables import step_table
+from modelplan.primitives.errors import ModelError
+from modelplan.primitives.version import __version__
+from modelplan.runtimes.tflm.file import FileModel, FileTensor
+from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
+
+#: The most statements of a stage that are written without a loop or a table.
+_MOST_STATEMENTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CSizes:
+    """The bytes of static memory of a plan as C, and those of its tables."""
+
+    ram: int
+    tables: int
+
+
+@dataclass(frozen=True, slots=True)
+class CFiles:
+    """The text of a C source, and that of its header."""
+
+    source: str
+    header: str
+
+
+@dataclass(frozen=True, slots=True)
+class CNames:
+    """What everything public is called: `prefix`, the header's file name, and the section of the buffer, if any.
+
+    With `traced`, `seen(tensor, values, pixels, bytes of a pixel)` is called for all that a step computes.
+    """
+
+    prefix: str
+    header: str
+    section: str = ""
+    traced: bool = False
+
+    @property
+    def macro(self) -> str:
+        """The prefix of macros."""
+        return self.prefix.upper()
+
+
+def c_files(model: FileModel, operators: Mapping[int, COperator], program: CProgram, names: CNames) -> CFiles:
+    """A plan of a model as C.
+
+    Raises:
+        ModelError: an input or output of the model has a type that C has no kernels for, or is a constant.
+    """
+    writer = _Writer(model, operators, program, names)
+    return CFiles(writer.source(), writer.header())
+
+
+def c_sizes(model: FileModel, operators: Mapping[int, COperator], program: CProgram) -> CSizes:
+    """What the C of a plan takes, of which no text is written.
+
+    Raises:
+        ModelError: an input or output of the model has a type that C has no kernels for, or is a constant.
+    """
+    writer = _Writer(model, operators, program, CNames("net", "net.h"))
+    writer.check_literals()
+    return CSizes(program.nbytes + writer.progress + writer.kept, writer.steps + writer.constants)
+
+
+@dataclass
+class _Writer:
+    model: FileModel
+    operators: Mapping[int, COperator]
+    program: CProgram
+    names: CNames
+    tables: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    taken: Counter[str] = field(default_factory=Counter)
+    definitions: list[str] = field(default_factory=list)
+
+    @property
+    def progress(self) -> int:
+        """The bytes of what is remembered from one row that the caller hands over to the next."""
+        return sum(text.progress_bytes for text in self.texts.values())
+
+    @property
+    def steps(self) -> int:
+        """The bytes of all tables of steps."""
+        return sum(text.table_bytes for text in self.texts.values())
+
+    @property
+    def kept(self) -> int:
+        """The bytes of what is remembered from run to run, and of the flag that it has its first values."""
+        return self.state.nbytes + 1 if self.state.nbytes else 0
+
+    @property
+    def constants(self) -> int:
+        """The bytes of all tables of operators."""
+        tables = {(v.ctype, v.numbers.tobytes()) for v in self._arguments() if isinstance(v, ConstTable)}
+        return sum(len(numbers) for _, numbers in tables)
+
+    def _arguments(self) -> Iterator[int | float | ConstTable | StateReference]:
+        """The operands and parameters of all kernels that are called."""
+        for _, _, kernel in self._numbered():
+            yield from (*kernel.operands, *kernel.parameters.values())
+        yield from self._constants.values()
+
+    @cached_property
+    def _constants(self) -> dict[int, ConstTable]:
+        """The outputs that are constants."""
+        ends = zip(self.model.subgraphs[0].outputs, self.program.outputs, strict=True)
+        numbers = {t: numbers_of(self.model, self.tensors[t]) for t, value in ends if value < 0}
+        return {t: const_table("output", self._ctype(t), v) for t, v in numbers.items() if v is not None}
+
+    def check_literals(self) -> None:
+        """Checks that C has a type for each tensor, and a literal for each number."""
+        for tensor in (t for value in self.program.values for t in value.tensors):
+            self._ctype(tensor)
+        for argument in self._arguments():
+            if isinstance(argument, (float, ConstTable)):
+                check_finite(argument.numbers if isinstance(argument, ConstTable) else argument)
+
+    @cached_property
+    def state(self) -> StateLayout:
+        """What the network remembers."""
+        return state_layout(self.model)
+
+    @property
+    def tensors(self) -> Sequence[FileTensor]:
+        """The tensors of the main subgraph."""
+        return self.model.subgraphs[0].tensors
+
+    def source(self) -> str:
+        stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
+        used = [(k.source, k.variant) for _, _, k in self._numbered()]
+        parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
+        interface = list(self._interface())
+        parts = [
+            self._beginning(),
+            *(text.rstrip() for text in all_sources(used)),
+            self._map(),
+            self._memory(),
+            *(state_memory(self.state, self.names.macro) if self.state.nbytes else []),
+            *self.definitions,
+            *parameters,
+            *stages,
+            *interface,
+            *filter(None, [plan_comment(self.program)]),
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def _numbered(self) -> Iterator[tuple[int, int, CKernel]]:
+        """The kernels that are called, with the number of the operator and theirs in it."""
+        for index in self._called:
+            for position, kernel in enumerate(self.operators[index].kernels):
+                if position not in self._parts_in_place.get(index, ()):
+                    yield index, position, kernel
+
+    @cached_property
+    def _called(self) -> list[int]:
+        """The operators that run, ascending; views whose result has the operand's place do not."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return sorted({s.operator for s in steps if not self._is_void(s)})
+
+    def _runs(self, stage: Stage) -> bool:
+        """Whether there is anything to do in a stage."""
+        return any(not isinstance(s, KernelCall) or not self._is_void(s) for s in stage.steps)
+
+    def _is_void(self, step: KernelCall) -> bool:
+        """Whether nothing is to be done, since the result is the operand's bytes in their place."""
+        operator = self.operators[step.operator]
+        return not operator.kernels or (operator.view and step.reads[0].address == step.writes[0].address)
+
+    def _beginning(self) -> str:
+        name = comment(self.model.name.rsplit("/", 1)[-1])
+        uses_floats = "float" in {self._ctype(t) for value in self.program.values for t in value.tensors}
+        lines = [
+            f"/* {name} as plain C, written by modelplan {__version__}.",
+            " *",
+            f" * {self.program.nbytes} bytes of RAM, no allocation, no recursion.",
+            " * The interface is described in the header.",
+            " */",
+            f'#include "{self.names.header}"',
+            "",
+            *(["#include <float.h>", "#include <math.h>"] if uses_floats else []),
+            "#include <string.h>",
+            *library_includes(self.program.kernels),
+        ]
+        return "\n".join(lines)
+
+    def _ctype(self, tensor: int) -> str:
+        dtype = DTYPES[self.tensors[tensor].type]
+        if dtype not in C_TYPES:
+            raise ModelError(f"{self.model.name}: tensor {self.tensors[tensor].name!r} is of type {dtype}, not in C")
+        return C_TYPES[dtype]
+
+    def _map(self) -> str:
+        """Where everything lies, as a comment, and as names of offsets."""
+        rows = [("offset", "bytes", "holds")]
+        order = sorted(self._held, key=lambda v: (self.program.values[v].offset, v))
+        for v in order:
+            value = self.program.values[v]
+            part = f", {value.nbytes} in all" if value.slides else ""
+            rows.append((str(value.offset), str(value.capacity), self._title(value.tensors[0]) + part))
+        for index, address in self._scratch.items():
+            rows.append((str(address), str(self.program.scratch[index]), f"scratch of op {index}"))
+        lines = ["/* The buffer:", *(f" *   {line}" for line in aligned_columns(rows)), " */", "enum {"]
+        offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in sorted(self._held)]
+        offsets += [f"    SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
+        return "\n".join([*lines, ",\n".join(offsets), "};"])
+
+    @property
+    def _held(self) -> set[int]:
+        """The values that are ever in the buffer."""
+        held = {*self.program.inputs, *self.program.kept}
+        for step in (step for stage in self.program.stages for step in stage.steps):
+            if isinstance(step, KernelCall):
+                held |= {read.value for read in step.reads} | {write.value for write in step.writes}
+            else:
+                held.add(step.value)
+        return held
+
+    @cached_property
+    def _scratch(self) -> dict[int, int]:
+        """Where the working memory of operators lies."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return {s.operator: s.scratch for s in steps if s.scratch >= 0}
+
+    @cached_property
+    def _parts_in_place(self) -> dict[int, set[int]]:
+        """For operators that join operands the parts that lie in the result already."""
+        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        return {
+            s.operator: {
+                kernel
+                for kernel, (operand, offset) in enumerate(self.operators[s.operator].parts)
+                if s.reads[operand].address == s.writes[0].address + offset
+            }
+            for s in steps
+            if self.operators[s.operator].parts
+        }
+
+    def _at(self, value: int) -> str:
+        return f"AT_{self.program.values[value].tensors[0]}"
+
+    def _title(self, tensor: int) -> str:
+        t = self.tensors[tensor]
+        return comment(f"{tensor} {t.name} [{', '.join(map(str, t.shape))}]")
+
+    def _memory(self) -> str:
+        macro = self.names.macro
+        dtypes = (DTYPES[self.tensors[t].type] for value in self.program.values for t in value.tensors)
+        widest = max((4 if self._scratch else 1, *(ELEMENT_BYTES[d] for d in dtypes)))  # its multiple begins the buffer
+        section = f'__attribute__((section("{self.names.section}")))' if self.names.section else ""
+        plain = f"static int8_t memory[{macro}_RAM_BYTES] {macro}_SECTION;\n#define RAM memory"
+        if widest > 1:
+            kind = {2: "int16_t", 4: "int32_t", 8: "int64_t"}[widest]
+            plain = (
+                f"static union {{\n    int8_t bytes[{macro}_RAM_BYTES];\n    {kind} aligned;\n"
+                f"}} memory {macro}_SECTION;\n#define RAM memory.bytes"
+            )
+        lines = [
+            f"#ifdef {macro}_RAM",
+            f"/* The caller names the memory: {macro}_RAM_BYTES bytes at a multiple of {widest}. */",
+            f"#define RAM ((int8_t *)({macro}_RAM))",
+            "#else",
+            f"#ifndef {macro}_SECTION",
+            f"#define {macro}_SECTION {section}".rstrip(),
+            "#endif",
+            plain,
+            "#endif",
+        ]
+        return "\n".join(lines)
+
+    def _table(self, index: int, table: ConstTable) -> str:
+        """The name of a table, which is defined where it is new."""
+        key = table.ctype, table.numbers.tobytes()
+        if key not in self.tables:
+            name = f"{table.name}_{index}"
+            self.taken[name] += 1
+            self.tables[key] = name if self.taken[name] == 1 else f"{name}_{self.taken[name]}"
+            self.definitions.append(table_text(self.tables[key], table))
+        return self.tables[key]
+
+    def _parameters(self, index: int, position: int, kernel: CKernel) -> str:
+        name = kernel_name(kernel.source, kernel.variant)
+        fields = parameter_names(kernel.source, kernel.variant)
+        if set(fields) != set(kernel.parameters):
+            raise ModelError(f"kernel {name} has other parameters than {sorted(kernel.parameters)}")
+        values = []
+        for key in fields:
+            value = kernel.parameters[key]
+            if isinstance(value, ConstTable):
+                values.append(self._table(index, value))
+            else:
+                values.append(number(value, "float" if isinstance(value, float) else "int32_t"))
+        rows = [f"    {v}, /* {key} */" for key, v in zip(fields, values, strict=True)]
+        op = self.model.subgraphs[0].ops[index]
+        results = ", ".join(self.tensors[t].name for t in op.writes)
+        title = comment(f"op {index} {op.kind}: {results}".rstrip(": "))
+        body = "\n".join(rows)
+        return f"/* {title} */\nstatic const struct {name}_params {_struct(index, position)} = {{\n{body}\n}};"
+
+    @cached_property
+    def texts(self) -> dict[int, StageText]:
+        """The stages that are loops or tables, by their number."""
+        stages = [(index, stage) for index, stage in enumerate(self.program.stages) if self._runs(stage)]
+        return {index: self._stage_text(index, stage) for index, stage in stages if self._has_table(index, stage)}
+
+    def _has_table(self, index: int, stage: Stage) -> bool:
+        """Whether a stage has more steps than are written one by one, or others than whole rows that are there."""
+        in_parts = any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
+        return (self.program.pushed and not index) or len(stage.steps) > _MOST_STATEMENTS or in_parts
+
+    def _stage_text(self, index: int, stage: Stage) -> StageText:
+        pushed = self.program.pushed and not index
+        steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
+        table = step_table(steps, self._row_bytes if pushed else 0)
+        titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
+        element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
+        return StageText(index, table, self._table_calls, titles, self.program.nbytes, element)
+
+    def _stage(self, index: int, stage: Stage) -> str:
+        if index in self.texts:
+            return self.texts[index].text()
+        lines = [f"static void stage_{index}(void)", "{"]
+        for step in stage.steps:
+            lines += [f"    {line}" for line in self.step_lines(step)]
+        return "\n".join([*lines, "}"])
+
+    @property
+    def _row_bytes(self) -> int:
+        """The bytes of a row that the caller hands over."""
+        tensor = self.tensors[self.model.subgraphs[0].inputs[0]]
+        return tensor.nbytes // rows_of(tensor.shape)
+
+    def _call_title(self, operator: int) -> str:
+        kind, results = self.operators[operator].kind, self.operators[operator].results
+        return f"{kind} -> {self._title(results[0].tensor)}" if results else kind
+
+    def _table_calls(
+        self, index: int, places: Sequence[str], rows: Sequence[str], columns: Sequence[str] | None
+    ) -> list[str]:
+        """The kernels of an operator at addresses that a table or a counter gives."""
+        operator = self.operators[index]
+        reads = [
+            self._cast(o.tensor, f"RAM + {p}", const=True) for o, p in zip(operator.operands, places, strict=False)
+        ]
+        results = places[len(operator.operands) :]
+        writes = [self._cast(o.tensor, f"RAM + {p}") for o, p in zip(operator.results, results, strict=True)]
+        lines: list[str] = []
+        for position in range(len(operator.kernels)):
+            if position not in self._parts_in_place.get(index, ()):
+                lines += _in_tile(
+                    self._kernel_call(operator, position, reads, writes, rows, columns and columns[:2]), columns
+                )
+        return [*lines, *self._seen(operator, writes, rows[2] if rows else "", columns)]
+
+    def _seen(
+        self, operator: COperator, writes: Sequence[str], computed: str, columns: Sequence[str] | None
+    ) -> Iterable[str]:
+        """Calls that look at what a step computed, where that is wanted."""
+        for result, place in zip(operator.results, writes, strict=True):
+            shape, nbytes = self.tensors[result.tensor].shape, result.rows * result.row_bytes
+            pixel = nbytes // max(prod(shape[:-1]), 1)
+            if self.names.traced and nbytes:
+                whole = str(nbytes // pixel) if not operator.by_rows else f"{computed} * {result.row_bytes // pixel}"
+                part = f"{computed} * {columns[1]}" if columns else whole
+                yield f"seen({result.tensor}, {place}, {part}, {pixel});"
+
+    def step_lines(self, step: Step) -> list[str]:
+        if isinstance(step, ValueShift):
+            place, source = self._place(step.value, step.to), self._place(step.value, step.address)
+            return [f"(void)memmove({place}, {source}, {step.nbytes});"]
+        if isinstance(step, RowsArrival):
+            return [f"(void)memcpy({self._place(step.value, step.address)}, row, {step.nbytes});"]
+        if self._is_void(step):
+            return []
+        operator = self.operators[step.operator]
+        reads = [self._typed(r.tensor, r.value, r.address, const=True) for r in step.reads]
+        writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
+        computed = str(step.writes[0].rows) if step.writes else ""
+        lines = [f"/* {self._call_title(step.operator)} */"] if operator.kernels else []
+        for position, kernel in enumerate(operator.kernels):
+            rows: tuple[str, ...] = ()
+            if operator.by_rows:
+                first = step.reads[next(o for o in kernel.operands if isinstance(o, int))]
+                rows = str(first.rows), str(first.above), computed
+            if position not in self._parts_in_place.get(operator.index, ()):
+                lines += self._kernel_call(operator, position, reads, writes, rows)
+        return [*lines, *self._seen(operator, writes, computed, None)]
+
+    def _kernel_call(
+        self,
+        operator: COperator,
+        position: int,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        rows: Sequence[str],
+        columns: Sequence[str] | None = None,
+    ) -> list[str]:
+        """A call of a kernel, or a loop of calls for the maps of a batch.
+
+        `rows` are those that it reads, those above the map, and those that it computes; `columns` the first computed
+        column and their number, where that is not all of a row.
+        """
+        kernel = operator.kernels[position]
+        name, parameters = kernel_name(kernel.source, kernel.variant), _struct(operator.index, position)
+        sources = [self._kernel_source(operator, kernel, operand, reads) for operand in kernel.operands]
+        if isinstance(kernel.result, StateReference):
+            target = state_pointer(kernel.result)
+        else:
+            target = self._of_batch(writes[kernel.result], operator.results[kernel.result].tensor, kernel)
+        numbers = rows if operator.by_rows else map(str, kernel.whole)
+        place = f"RAM + SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
+        scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
+        if columns:
+            (left, count), counted = columns, element_count(operator)
+            changed = [f"p.pad_left -= {left} * p.stride_width;", f"p.out_width = {count};"]
+            if counted:
+                pixel = self.tensors[operator.results[0].tensor].shape[-1]
+                sources = [f"{source} + {left} * {pixel}" for source in sources]
+                changed = [f"p.{counted} = {count} * {pixel};"]
+            call = f"{name}(&p, {', '.join((*sources, *numbers, target, *scratch))});"
+            return [f"struct {name}_params p = {parameters};", *changed, call]
+        call = f"{name}(&{parameters}, {', '.join((*sources, *numbers, target, *scratch))});"
+        if kernel.repeats == 1:
+            return [call]
+        return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", f"    {call}", "}"]
+
+    def _kernel_source(
+        self, operator: COperator, kernel: CKernel, operand: int | ConstTable | StateReference, reads: Sequence[str]
+    ) -> str:
+        """What a kernel is given for an operand: a table, the state, or the map of the batch that it reads."""
+        if isinstance(operand, ConstTable):
+            return self._table(operator.index, operand)
+        if isinstance(operand, StateReference):
+            return state_pointer(operand)
+        return self._of_batch(reads[operand], operator.operands[operand].tensor, kernel)
+
+    def _of_batch(self, pointer: str, tensor: int, kernel: CKernel) -> str:
+        """The pointer to map n of a batch, or to the only map."""
+        if kernel.repeats == 1:
+            return pointer
+        return f"{pointer} + n * {prod(self.tensors[tensor].shape) // kernel.repeats}"
+
+    def _place(self, value: int, address: int) -> str:
+        more = address - self.program.values[value].offset
+        return f"RAM + {self._at(value)}" + (f" {'+' if more > 0 else '-'} {abs(more)}" if more else "")
+
+    def _typed(self, tensor: int, value: int, address: int, *, const: bool = False) -> str:
+        """An address of a value as a pointer to a tensor's elements."""
+        return self._cast(tensor, self._place(value, address), const=const)
+
+    def _cast(self, tensor: int, pointer: str, *, const: bool = False) -> str:
+        """A place in the buffer as a pointer to a tensor's elements."""
+        ctype, q = self._ctype(tensor), "const " if const else ""
+        return pointer if ctype == "int8_t" else f"({q}{ctype} *)({q}void *)({pointer})"
+
+    def _interface(self) -> Iterator[str]:
+        """The public functions."""
+        for name, tensor, value, const in self._ends():
+            q = "const " if const else ""
+            place = self._table(tensor, self._constants[tensor]) if value < 0 else ""
+            place = place or self._typed(tensor, value, self.program.values[value].offset, const=const)
+            if not (self.program.pushed and name == "input"):
+                yield f"{q}{self._ctype(tensor)} *{self.names.prefix}_{name}(void)\n{{\n    return {place};\n}}"
+        calls = [
+            f"stage_{i}();"
+            for i, stage in enumerate(self.program.stages)
+            if self._runs(stage) and not (self.program.pushed and not i)
+        ]
+        if self.state.nbytes:
+            yield reset_function(self.state, self.names.prefix)
+        if self.program.pushed:
+            yield from self._pushing(calls)
+            return
+        if self.state.nbytes:
+            calls = ["if (is_set == 0u) {", f"    {self.names.prefix}_reset();", "}", *calls]
+        body = "\n".join(f"    {call}" for call in calls)
+        yield f"void {self.names.prefix}_invoke(void)\n{{\n{body}\n}}"
+
+    def _pushing(self, calls: Sequence[str]) -> Iterator[str]:
+        """The functions that take the input row by row."""
+        prefix = self.names.prefix
+        tensor = self.model.subgraphs[0].inputs[0]
+        rows = rows_of(self.tensors[tensor].shape)
+        reset = f"    if (is_set == 0u) {{\n        {prefix}_reset();\n    }}\n" if self.state.nbytes else ""
+        yield f"void {prefix}_start(void)\n{{\n{reset}    begin();\n}}"
+        lines = [
+            f"int {prefix}_push_row(const {self._ctype(tensor)} *row)",
+            "{",
+            f"    if (progress.rows < {rows}) {{",
+            "        stage_0(row);",
+            f"        if (progress.rows == {rows}) {{",
+            *(f"            {call}" for call in calls),
+            "        }",
+            "    }",
+            f"    return progress.rows == {rows};",
+            "}",
+        ]
+        yield "\n".join(lines)
+
+    def _ends(self) -> Iterator[tuple[str, int, int, bool]]:
+        """Name, tensor, value and whether it is only read, of each input and output."""
+        main = self.model.subgraphs[0]
+        sides = (
+            ("input", main.inputs, self.program.inputs, False),
+            ("output", main.outputs, self.program.outputs, True),
+        )
+        for side, tensors, values, const in sides:
+            for position, (tensor, value) in enumerate(zip(tensors, values, strict=True)):
+                yield (side if len(tensors) == 1 else f"{side}_{position}"), tensor, value, const
+
+    def header(self) -> str:
+        macro = self.names.macro
+        constants, functions = self._declarations()
+        lines = [
+            f"/* {comment(self.model.name.rsplit('/', 1)[-1])} as plain C, written by modelplan {__version__}.",
+            " *",
+            *(f" * {line}" for line in self._usage()),
+            " */",
+            f"#ifndef {macro}_H",
+            f"#define {macro}_H",
+            "",
+            "#include <stdint.h>",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            *constants,
+            "",
+            *functions,
+            "",
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "",
+            "#endif",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _declarations(self) -> tuple[list[str], list[str]]:
+        """The header's constants and its functions."""
+        prefix, macro = self.names.prefix, self.names.macro
+        constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
+        for name, tensor, _, const in self._ends():
+            constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
+            end, quantization = f"{macro}_{name.upper()}", self.tensors[tensor].quantization
+            constants.append(f"#define {end}_BYTES {self.tensors[tensor].nbytes}")
+            if quantization.scales:
+                constants.append(f"#define {end}_SCALE {number(quantization.scale, 'float')}")
+                constants.append(f"#define {end}_ZERO_POINT ({quantization.zero_point})")
+            q = "const " if const else ""
+            if self.program.pushed and name == "input":
+                constants.append(f"#define {macro}_ROW_BYTES {self._row_bytes}")
+                functions += [f"void {prefix}_start(void);"]
+                functions += [f"int {prefix}_push_row(const {self._ctype(tensor)} *row);"]
+            else:
+                functions.append(f"{q}{self._ctype(tensor)} *{prefix}_{name}(void);")
+        if not self.program.pushed:
+            functions.append(f"void {prefix}_invoke(void);")
+        if self.state.nbytes:
+            constants.insert(1, f"#define {macro}_STATE_BYTES {self.state.nbytes}")
+            functions += ["/* Forgets what was kept from earlier runs. */", f"void {prefix}_reset(void);"]
+        return constants, functions
+
+    def _usage(self) -> Sequence[str]:
+        prefix = self.names.prefix
+        if self.program.pushed:
+            return (
+                f"Call {prefix}_start(), then {prefix}_push_row() for each row of the input from the top;",
+                "it returns 1 when the output is there to be read.",
+            )
+        return (
+            f"Write the input, call {prefix}_invoke(), read the output. The input is overwritten:",
+            "write all of it again before the next call.",
+        )
+
+
+def _in_tile(call: list[str], columns: Sequence[str] | None) -> list[str]:
+    """A call for columns of a row, which reads a tile of its operand where the columns of that are named too."""
+    if columns is None or len(columns) == 2:
+        return call
+    return [*call[:-1], f"p.pad_left += {columns[2]};", f"p.in_width = {columns[3]};", call[-1]]
+
+
+def _struct(operator: int, position: int) -> str:
+    return f"op_{operator}" + (f"_{position}" if position else "")

@@ -1,0 +1,265 @@
+"""Writes a stage that goes by rows: loops over the rows of one operator, or tables of steps for several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from modelplan.plain_c.writing.c_text import filled
+from modelplan.plain_c.writing.step_tables import ARRIVAL, SHIFT, StepForm, StepTable
+
+#: Writes the calls of an operator's kernels: its number, the addresses of operands and results, rows, rows above, rows
+#: computed, and the first computed column with their number, if that is not all; of a tile behind them the first column
+#: of the operand that is there, and their number.
+KernelCalls = Callable[[int, Sequence[str], Sequence[str], Sequence[str] | None], list[str]]
+
+
+@dataclass(frozen=True)
+class StageText:
+    """The text of stage `number` of a plan with so many bytes of `ram`; `titles` say what each operator is."""
+
+    number: int
+    table: StepTable
+    calls: KernelCalls
+    titles: dict[int, str]
+    ram: int
+    element: str = "int8_t"
+
+    @property
+    def progress_bytes(self) -> int:
+        """The bytes of what is remembered from one row to the next."""
+        if not self.table.pushes:
+            return 0
+        counted = len(self.table.counted) * (2 if self._counters == "int16_t" else 4)
+        return 4 + counted + -counted % 4
+
+    @property
+    def _counters(self) -> str:
+        """The type of the addresses that are counted on; those that are remembered are short where they can be."""
+        return "int16_t" if self.table.pushes and self.ram <= 1 << 15 else "int32_t"
+
+    @property
+    def table_bytes(self) -> int:
+        """The bytes of the tables of steps."""
+        if self._is_loop:
+            return 0
+        table = self.table
+        places = max(len(form.places) for form in table.forms) * (2 if self._far < 1 << 15 else 4)
+        row = 1 + (3 + 2 * self._columns() + 2 * self._tiles()) * (1 if self._many < 1 << 8 else 2) + places
+        row += -row % (2 if self._far < 1 << 15 else 4)
+        index = 1 if len(table.forms) < 1 << 8 else 2
+        return row * len(table.forms) + index * len(table.order) + 6 * len(table.runs) + len(table.pushes)
+
+    @property
+    def _is_loop(self) -> bool:
+        """Whether loops are shorter than tables: of a single operator."""
+        operators = {form.operator for form in self.table.forms}
+        short = all(run.count <= 2 for run in self.table.runs) and not self._columns()
+        return len(operators) == 1 and not self.table.pushes and short
+
+    @property
+    def _many(self) -> int:
+        """The largest number of rows or columns."""
+        forms = self.table.forms
+        counts = ((f.rows, f.above, f.computed, *(f.columns or ()), *(f.held or ())) for f in forms)
+        return max((n for count in counts for n in count), default=0)
+
+    @property
+    def _far(self) -> int:
+        """The farthest place or distance."""
+        return max(abs(place) for form in self.table.forms for place in form.places)
+
+    def text(self) -> str:
+        """The definitions of the stage, its function last."""
+        if self._is_loop:
+            return "\n".join(self._loops())
+        return "\n\n".join(["\n".join(self._tables()), "\n".join(self._steps()), "\n".join(self._function())])
+
+    def _counter(self, key: tuple[int, int]) -> str:
+        return f"at[{list(self.table.counted).index(key)}]"
+
+    def _beginning(self, indent: str = "    ") -> list[str]:
+        """The declaration of the addresses that are counted on."""
+        if not self.table.counted:
+            return []
+        first = ", ".join(str(place) for place in self.table.counted.values())
+        return [f"{indent}int32_t at[{len(self.table.counted)}] = {{{first}}};"]
+
+    def _loops(self) -> Iterator[str]:
+        """A function with a loop for each run."""
+        table = self.table
+        yield f"static void stage_{self.number}(void)"
+        yield "{"
+        yield f"    /* {self.titles[table.forms[0].operator]} */"
+        yield from self._beginning()
+        for run in table.runs:
+            indent = "        " if run.times > 1 else "    "
+            if run.times > 1:
+                yield f"    for (int32_t n = 0; n < {run.times}; n++) {{"
+            for number in table.order[run.first : run.first + run.count]:
+                for line in self._listed(table.forms[number]):
+                    yield indent + line
+            if run.times > 1:
+                yield "    }"
+        yield "}"
+
+    def _listed(self, form: StepForm) -> list[str]:
+        lines, places = [], []
+        for position, place in enumerate(form.places):
+            key = form.operator, position
+            if key in self.table.counted:
+                places.append(self._counter(key))
+                if place:
+                    lines.append(f"{places[-1]} {'+' if place > 0 else '-'}= {abs(place)};")
+            else:
+                places.append(str(place))
+        numbers = str(form.rows), str(form.above), str(form.computed)
+        columns = (str(form.columns[0]), str(form.columns[1])) if form.columns else None
+        return lines + self.calls(form.operator, places, numbers, columns)
+
+    @property
+    def _operators(self) -> list[int]:
+        """The operators of the stage by their number in its tables; what hands over rows comes behind, shifts last."""
+        used = {form.operator for form in self.table.forms}
+        return [*sorted(used - {SHIFT, ARRIVAL}), *([ARRIVAL] if ARRIVAL in used else [])]
+
+    def _columns(self) -> bool:
+        return any(form.columns for form in self.table.forms)
+
+    def _tiles(self) -> bool:
+        return any(form.held for form in self.table.forms)
+
+    def _tables(self) -> Iterator[str]:
+        """Steps, their order and the runs of it."""
+        n, table = self.number, self.table
+        width = max(len(form.places) for form in table.forms)
+        small = "uint8_t" if self._many < 1 << 8 else "uint16_t"
+        yield f"/* Steps of stage {n}: which operator, rows that it reads, rows above the map, rows that it computes,"
+        yield " * and where operands and results are, or how far behind those of the last such step. */"
+        yield f"struct step_{n} {{"
+        yield "    uint8_t call;"
+        yield f"    {small} rows;"
+        yield f"    {small} above;"
+        yield f"    {small} computed;"
+        if self._columns():
+            yield f"    {small} left;"
+            yield f"    {small} columns;"
+        if self._tiles():
+            yield f"    {small} first;"
+            yield f"    {small} width;"
+        yield f"    {'int16_t' if self._far < 1 << 15 else 'int32_t'} at[{width}];"
+        yield "};"
+        yield f"static const struct step_{n} steps_{n}[{len(table.forms)}] = {{"
+        yield from filled(self._row(form, width) for form in table.forms)
+        yield "};"
+        index = "uint8_t" if len(table.forms) < 256 else "uint16_t"
+        yield f"static const {index} order_{n}[{len(table.order)}] = {{"
+        yield from filled(str(number) for number in table.order)
+        yield "};"
+        yield f"static const uint16_t runs_{n}[{len(table.runs)}][3] = {{ /* first of the order, steps, times */"
+        yield from filled(f"{{{run.first}, {run.count}, {run.times}}}" for run in table.runs)
+        yield "};"
+        if table.pushes:
+            index = "uint8_t" if len(table.runs) < 256 else "uint16_t"
+            yield f"static const {index} pushes_{n}[{len(table.pushes)}] = {{ /* the run of each row */"
+            yield from filled(str(push) for push in table.pushes)
+            yield "};"
+
+    def _row(self, form: StepForm, width: int) -> str:
+        operators = self._operators
+        call = len(operators) if form.operator == SHIFT else operators.index(form.operator)
+        columns = list(form.columns or (0, 0)) if self._columns() else []
+        columns += list(form.held or (0, 0)) if self._tiles() else []
+        numbers = ", ".join(map(str, (call, form.rows, form.above, form.computed, *columns)))
+        places = ", ".join(map(str, (*form.places, *[0] * (width - len(form.places)))))
+        return f"{{{numbers}, {{{places}}}}}"
+
+    def _steps(self) -> Iterator[str]:
+        """The function that performs a part of the order."""
+        n, table = self.number, self.table
+        index = "uint8_t" if len(table.forms) < 256 else "uint16_t"
+        counters = f", {self._counters} *at" if table.counted else ""
+        row = f", const {self.element} *row" if table.pushes else ""
+        yield f"static void stage_{n}_steps(const {index} *order, int32_t count{counters}{row})"
+        yield "{"
+        if table.pushes and ARRIVAL not in self._operators:
+            yield "    (void)row;"
+        yield "    for (int32_t i = 0; i < count; i++) {"
+        yield f"        const struct step_{n} *s = &steps_{n}[order[i]];"
+        yield "        switch (s->call) {"
+        for number, operator in enumerate(self._operators):
+            yield f"        case {number}: {{"
+            for line in self._case(operator):
+                yield f"            {line}"
+            yield "            break;"
+            yield "        }"
+        yield "        default:"
+        if any(form.operator == SHIFT for form in table.forms):
+            yield "            (void)memmove(RAM + s->at[0], RAM + s->at[1], (size_t)s->at[2]);"
+        yield "            break;"
+        yield "        }"
+        yield "    }"
+        yield "}"
+
+    def _case(self, operator: int) -> Iterator[str]:
+        forms = [form for form in self.table.forms if form.operator == operator]
+        places = []
+        for position in range(len(forms[0].places)):
+            key = operator, position
+            step = f"s->at[{position}]"
+            places.append(self._counter(key) if key in self.table.counted else step)
+            if key in self.table.counted:
+                short = self._counters == "int16_t"
+                yield f"{places[-1]} = (int16_t)({places[-1]} + {step});" if short else f"{places[-1]} += {step};"
+        if operator == ARRIVAL:
+            source = f"(const char *)row + {places[1]}"
+            yield f"(void)memcpy(RAM + {places[0]}, {source}, (size_t){places[2]});"
+            return
+        yield f"/* {self.titles[operator]} */"
+        columns = ["s->left", "s->columns"] if any(form.columns for form in forms) else None
+        if columns and any(form.held for form in forms):
+            columns += ["s->first", "s->width"]
+        yield from self.calls(operator, places, ("s->rows", "s->above", "s->computed"), columns)
+
+    def _function(self) -> Iterator[str]:
+        """What runs the stage; where rows are handed over, what starts it and what takes a row."""
+        n, table = self.number, self.table
+        at = ", at" if table.counted else ""
+        if table.pushes:
+            yield from self._pushing()
+            return
+        yield f"static void stage_{n}(void)"
+        yield "{"
+        yield from self._beginning()
+        yield f"    for (int32_t r = 0; r < {len(table.runs)}; r++) {{"
+        yield f"        for (int32_t n = 0; n < runs_{n}[r][2]; n++) {{"
+        yield f"            stage_{n}_steps(order_{n} + runs_{n}[r][0], runs_{n}[r][1]{at});"
+        yield "        }"
+        yield "    }"
+        yield "}"
+
+    def _pushing(self) -> Iterator[str]:
+        n, table = self.number, self.table
+        yield "/* How far the rows have come. */"
+        yield "static struct {"
+        yield "    int32_t rows;"
+        if table.counted:
+            yield f"    {self._counters} at[{len(table.counted)}];"
+        yield "} progress;"
+        yield ""
+        yield "static void begin(void)"
+        yield "{"
+        yield "    progress.rows = 0;"
+        for number, place in enumerate(table.counted.values()):
+            yield f"    progress.at[{number}] = {place};"
+        yield "}"
+        yield ""
+        yield f"static void stage_{n}(const {self.element} *row)"
+        yield "{"
+        yield f"    if (progress.rows < {len(table.pushes)}) {{"
+        yield f"        const uint16_t *run = runs_{n}[pushes_{n}[progress.rows]];"
+        at = ", progress.at" if table.counted else ""
+        yield f"        stage_{n}_steps(order_{n} + run[0], run[1]{at}, row);"
+        yield "    }"
+        yield "    progress.rows++;"
+        yield "}"

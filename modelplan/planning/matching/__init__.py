@@ -1,0 +1,1 @@
+"""Which operator of one graph is which of another, by structure alone."""

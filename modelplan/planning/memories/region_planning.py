@@ -1,0 +1,216 @@
+"""Plans models in several memories: asks, chooses, proves; contents that stay or move, and TFLM's arenas.
+
+TFLM places no buffer by itself: its two arenas and the model file lie each in one region, or its one arena does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from modelplan.answers.moving_layout import MovingPlan
+from modelplan.answers.region_layout import PROCESSOR, Layout, RegionProblem, free_range
+from modelplan.answers.region_plan import RegionPlan, TflmArena
+from modelplan.checking import region_referee as referee
+from modelplan.checking.moves_simulator import simulate
+from modelplan.checking.region_referee import check_layout
+from modelplan.checking.verifier import proof
+from modelplan.checking.verifier.subject import plan_subject
+from modelplan.model import Placement, Plan
+from modelplan.planning.memories.asking import owners_of, region_problem
+from modelplan.planning.memories.choosing import Choosing, chosen_layout
+from modelplan.planning.memories.prefetching import plan_moves
+from modelplan.primitives.version import __version__
+from modelplan.runtimes.tflm.arena import arena
+from modelplan.runtimes.tflm.file import FileModel
+from modelplan.runtimes.tflm.other_arenas import two_arenas
+from modelplan.runtimes.tflm.planner import ALIGNMENT
+from modelplan.targets.device import Dma, Region
+
+
+def plan_regions(
+    plans: Sequence[Plan],
+    regions: Sequence[Region],
+    choosing: Choosing | None = None,
+    *,
+    reader: str = "",
+    macs_per_second: float | None = None,
+) -> RegionPlan:
+    """Models in several memories: a region and an offset for every buffer and all weights.
+
+    Args:
+        plans: one for each model, as `plan` makes them; they run one after the other.
+        regions: the memories, in the order of preference where costs are equal.
+        choosing: how regions are chosen.
+        reader: what runs the operators, where regions say by whom they are reached.
+        macs_per_second: how fast it computes; None: no time beside memory accesses.
+
+    Raises:
+        ShortageError: the regions are too small.
+        RequestError: a buffer fits in no region that may hold it.
+        BrokenPlanError: a stage went wrong; never to be seen.
+    """
+    how = choosing or Choosing()
+    problem = region_problem(plans, regions, reader=reader, macs_per_second=macs_per_second)
+    layout = chosen_layout(problem, how)
+    made_by = f"modelplan {__version__}"
+    owners = owners_of(plans)
+    region_plan = RegionPlan(tuple(plans), problem, layout, owners, how.both_ends, made_by)
+    prove(region_plan)
+    return region_plan
+
+
+def prove(region_plan: RegionPlan) -> None:
+    """Returns only if the layout is sound: the referee has seen it, and replaying each model finds nothing overwritten.
+
+    Raises:
+        BrokenPlanError: names the buffer, or the operator that reads what another has overwritten.
+    """
+    referee.check_layout(region_plan.problem, region_plan.layout)
+    if region_plan.layout.copies or len(region_plan.layout.stays) != len(region_plan.problem.problem):
+        return  # buffers that move have no one address to replay with; the referee has followed their contents
+    addresses = _flat_addresses(region_plan.problem, region_plan.layout)
+    for number, plan in enumerate(region_plan.plans):
+        own = [i for i, (owner, _) in enumerate(region_plan.owners) if owner == number][: len(plan.problem)]
+        placed = Placement(np.array([addresses[i] for i in own], dtype=np.int64))
+        proof.prove(plan_subject(replace(plan, placement=placed, problem=replace(plan.problem, capacity=None))))
+
+
+def _flat_addresses(problem: RegionProblem, layout: Layout) -> dict[int, int]:
+    """The regions one behind the other as one memory: for each buffer where it lies there."""
+    first, flat_addresses = 0, dict[int, int]()
+    for number, region in enumerate(problem.regions):
+        shift = (region.base or 0) % 4096 if region.base is not None else 0
+        flat_addresses |= {stay.buffer: first + shift + stay.offset for stay in layout.stays if stay.region == number}
+        first += -(-(shift + region.size) // 4096) * 4096
+    return flat_addresses
+
+
+def moving_plan(plan: Plan, asked: RegionProblem, method: str = "greedy", seconds: float = 60.0) -> MovingPlan:
+    """The layout of a plan's buffers and weights in several memories whose contents move, with its replay.
+
+    Args:
+        plan: order and sharing; its placement is not used.
+        asked: the `moving_problem` of the plan.
+        method: `greedy` or `exact`.
+        seconds: the limit of each run of the exact program.
+
+    Raises:
+        RequestError: a step whose operands do not fit; names it.
+        BrokenPlanError: the referee or the replay found a fault.
+    """
+    moving = plan_moves(asked, method, seconds)
+    check_layout(asked, replace(moving.layout, bound=0.0))  # the simulator checks the bound: it counts copies too
+    return MovingPlan(
+        plan, asked, moving.layout, simulate(asked, moving.layout), moving.blocking, moving.floor,
+        moving.spilled.cost, moving.spilled.relaxed, method, plan.made_by, owners_of([plan]),
+    )  # fmt: skip
+
+
+def moving_problem(
+    plan: Plan,
+    regions: Sequence[Region],
+    dma: Dma | None = None,
+    copied_only: Collection[str] = (),
+    reader: str = "",
+    macs_per_second: float | None = None,
+) -> RegionProblem:
+    """The question of a layout whose contents move: they leave the fastest region.
+
+    Args:
+        plan: order and sharing; its placement is not used.
+        regions: the memories.
+        dma: what copies; None: the processor.
+        copied_only: names of regions that operators do not reach.
+        reader: what runs the operators, where regions say by whom they are reached.
+        macs_per_second: how fast operators compute; None: they take the time of their accesses only.
+
+    Raises:
+        RequestError: a buffer fits in no region that may hold it; names it.
+    """
+    asked = region_problem([plan], regions, reader=reader, macs_per_second=macs_per_second)
+    asked = _with_homes(asked, [purpose for _, purpose in owners_of([plan])])
+    hidden = frozenset(number for number, region in enumerate(regions) if region.name in copied_only)
+    return replace(asked, dma=dma or PROCESSOR, copied_only=hidden)
+
+
+def _with_homes(asked: RegionProblem, purposes: Sequence[str]) -> RegionProblem:
+    """The question in which weights and state are after the run where they were before: the next run needs them.
+
+    What has no home in flash gets one in the largest memory that may hold it.
+    """
+    room = [region.size - region.reserved for region in asked.regions]
+    homes = [
+        max(allowed, key=lambda number: room[number]) if home < 0 and purpose in ("weights", "state") else home
+        for home, allowed, purpose in zip(asked.home, asked.allowed, purposes, strict=True)
+    ]
+    return replace(asked, home=tuple(homes))
+
+
+#: The part of the question that each of the three is made of; what is kept beside state is read too rarely to count.
+_PARTS = (("state",), ("activation", "input", "output", "scratch"), ("weights",))
+
+
+def with_arenas(region_plan: RegionPlan, model: FileModel, abi: str, kernels: str) -> RegionPlan:
+    """The plan with TFLM's two arenas and the model file in the regions where operators wait least for them.
+
+    TFLM places no single buffer in a memory of its own: tensors and scratch share the non-persistent arena, and weights
+    stay in the file. Nothing but the file lies in memory that is not written; it may be copied to one that is.
+    """
+    arena_pair = two_arenas(model, abi, kernels)
+    sizes = arena_pair.persistent, arena_pair.non_persistent, len(model.data)
+    rest = arena_pair.non_persistent > arena_pair.head
+    regions, costs = region_plan.problem.regions, _costs(region_plan)
+    written = [r for r, region in enumerate(regions) if region.kind != "nvm"]
+    choices = product(written, written, range(len(regions)))
+    fitting = [where for where in choices if _fit(region_plan, sizes, where)]
+    where = min(fitting, key=lambda w: sum(costs[part][r] for part, r in enumerate(w)), default=(-1, -1, -1))
+    holds = (
+        "what stays: eval tensors, quantisation, operators' data, variables",
+        f"tensors and scratch {arena_pair.head:,}" + (", the rest until the plan stands" if rest else ""),
+        "the model file with its weights",
+    )
+    names = "persistent", "non-persistent", "model file"
+    rows = zip(names, sizes, holds, where, range(3), strict=True)
+    arenas = (TflmArena(n, size, what, r, costs[part][r] if r >= 0 else 0.0) for n, size, what, r, part in rows)
+    return replace(region_plan, arenas=(*arenas, _one_arena(region_plan, model, abi, kernels)))
+
+
+def _one_arena(region_plan: RegionPlan, model: FileModel, abi: str, kernels: str) -> TflmArena:
+    """The arena of TFLM as it usually is: the head from its lower end, the tail from its upper end, in one region."""
+    whole = arena(model, abi, kernels)
+    size = whole.size()
+    for number, region in enumerate(region_plan.problem.regions):
+        low, high = free_range(region, ALIGNMENT)
+        if region.kind != "nvm" and size <= high - low:
+            at = low + (region.base or 0)
+            ends = "" if region.base is None else f" at {at:#x}..{at + whole.head:#x}"
+            tail = "" if region.base is None else f" at {at + size - whole.tail:#x}..{at + size:#x}"
+            free = f"{high - low - size:,} bytes of the region free behind it"
+            holds = f"head {whole.head:,}{ends}, tail {whole.tail:,}{tail}; {free}"
+            return TflmArena("one arena", size, holds, number)
+    return TflmArena("one arena", size, f"head {whole.head:,}, tail {whole.tail:,}", -1)
+
+
+def _costs(region_plan: RegionPlan) -> list[list[float]]:
+    """For each of the three the seconds of a run in each region."""
+    part_of = {kind: part for part, kinds in enumerate(_PARTS) for kind in kinds}
+    costs = [[0.0] * len(region_plan.problem.regions) for _ in _PARTS]
+    for access in region_plan.problem.accesses:
+        part = part_of[region_plan.owners[access.buffer][1]]
+        for r, region in enumerate(region_plan.problem.regions):
+            costs[part][r] += region.seconds(access.read, access.written)
+    return costs
+
+
+def _fit(region_plan: RegionPlan, sizes: tuple[int, ...], where: tuple[int, ...]) -> bool:
+    """Whether the parts assigned to a region fit in it, each aligned to 16 bytes."""
+    for r, region in enumerate(region_plan.problem.regions):
+        low, high = free_range(region, ALIGNMENT)
+        given = sum(-(-size // ALIGNMENT) * ALIGNMENT for size, place in zip(sizes, where, strict=True) if place == r)
+        if given > high - low:
+            return False
+    return True

@@ -1,1 +1,0 @@
-"""A model as plain C: kernels and tables, a plan of rows, and the file that both become."""
