@@ -8,6 +8,7 @@ import numpy as np
 
 from modelplan.ops.access.rows import ALIKE
 from modelplan.plain_c.kernel_records import (
+    C_TYPES,
     CKernel,
     ConstTable,
     COperator,
@@ -27,7 +28,6 @@ from modelplan.plain_c.operator_calls.function_tables import (
 )
 from modelplan.plain_c.operator_calls.moving import Loop, merged_loops
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.writing.c_text import C_TYPES
 
 #: The kernels of two operands that are repeated along axes where they have one element.
 _BINARY = {"ADD": "add", "SUB": "add", "MUL": "multiply", "DIV": "divide", "PRELU": "prelu"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from modelplan.plain_c.kernel_records import (
+    C_TYPES,
     CKernel,
     ConstTable,
     COperator,
@@ -16,7 +17,6 @@ from modelplan.plain_c.operator_calls.elementwise import repeated_strides
 from modelplan.plain_c.operator_calls.fixed_point import LIMITS, quantized_multiplier
 from modelplan.plain_c.operator_calls.moving import merged_loops
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.writing.c_text import C_TYPES
 
 _NAMES = "ab"
 

@@ -15,6 +15,7 @@ from modelplan.ops.access.spans import Reads, Span
 from modelplan.ops.access.starts import part_start, view_start
 from modelplan.ops.access.views import strides
 from modelplan.plain_c.kernel_records import (
+    C_TYPES,
     AxisWindow,
     CKernel,
     ConstTable,
@@ -24,7 +25,6 @@ from modelplan.plain_c.kernel_records import (
     rows_of,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.writing.c_text import C_TYPES
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 #: The loops of the kernel: rows, and those inside of them.

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.plain_c.kernel_records import (
+    C_TYPES,
     CKernel,
     ConstTable,
     COperator,
@@ -18,7 +19,6 @@ from modelplan.plain_c.kernel_records import (
 )
 from modelplan.plain_c.operator_calls.moving import moved
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.writing.c_text import C_TYPES
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 

@@ -11,6 +11,7 @@ from math import prod
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, Step, ValueShift
 from modelplan.plain_c.kernel_records import (
+    C_TYPES,
     CKernel,
     ConstTable,
     COperator,
@@ -23,7 +24,7 @@ from modelplan.plain_c.libraries.kernel_libraries import library_includes
 from modelplan.plain_c.operator_calls.reading import numbers_of
 from modelplan.plain_c.operator_calls.state_layout import StateLayout, state_layout
 from modelplan.plain_c.rows.row_graph import element_count
-from modelplan.plain_c.writing.c_text import C_TYPES, aligned_columns, check_finite, comment, number, table_text
+from modelplan.plain_c.writing.c_text import aligned_columns, check_finite, comment, number, table_text
 from modelplan.plain_c.writing.plan_data import plan_comment
 from modelplan.plain_c.writing.stage_writing import StageText
 from modelplan.plain_c.writing.state_writing import reset_function, state_memory, state_pointer

@@ -13,11 +13,6 @@ from modelplan.plain_c.kernel_records import ConstTable
 from modelplan.primitives.errors import ModelError
 
 _WIDTH = 116
-#: The C type of each element type.
-C_TYPES = {
-    "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
-    "float32": "float", "bool": "uint8_t",
-}  # fmt: skip
 _LEAST = {"int32_t": "(-2147483647 - 1)", "int64_t": "(-INT64_C(9223372036854775807) - 1)"}
 
 

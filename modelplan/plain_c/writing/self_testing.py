@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.c_program import CProgram, KernelCall
-from modelplan.plain_c.kernel_records import COperator, rows_of
+from modelplan.plain_c.kernel_records import C_TYPES, COperator, rows_of
 from modelplan.plain_c.writing.c_source import CNames, c_files
-from modelplan.plain_c.writing.c_text import C_TYPES
 from modelplan.primitives.errors import RequestError
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs

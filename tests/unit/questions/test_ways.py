@@ -111,7 +111,7 @@ def test_networks_without_anything_to_compute_are_refused_in_words(tmp_path: Pat
     shape = T("int32", (2,), [4, 1])
     drawn = {
         "reshaped": S((one, shape, two), (Op("RESHAPE", (0, 1), (2,)),), (0,), (2,)),
-        "constant": S((one, T("float32", (1, 4), [1.0] * 4), one), (Op("RELU", (0,), (2,)),), (0,), (2, 1)),
+        "constant": S((one, T("float32", (1, 4), [1.0] * 4), one), (Op("RELU", (0,), (2,)),), (0, 1), (2,)),
     }
     said = {}
     for name, subgraph in drawn.items():
@@ -121,7 +121,7 @@ def test_networks_without_anything_to_compute_are_refused_in_words(tmp_path: Pat
             planned_c(load_file(str(path)), CForm(C.kernels))
         said[name] = str(refused.value)
     assert "holds no operator that computes" in said["reshaped"]
-    assert "is a constant, which plain C hands to nobody" in said["constant"]
+    assert "is a constant, which plain C takes from nobody" in said["constant"]
 
 
 def test_a_mean_of_a_scalar_is_refused_by_name(corpus: Path) -> None:
