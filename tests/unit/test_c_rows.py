@@ -336,13 +336,13 @@ def test_what_moves_elements_goes_row_by_row(name: str, parts: int, backward: bo
     steps = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and s.operator == 1]
     assert len(steps) > 1
 
-    def beside(step: Step) -> Step | None:
+    def farther(step: Step) -> Step | None:
         if not isinstance(step, KernelCall) or step.operator != 1:
             return None
         read = step.reads[0]
         return replace(step, reads=(replace(read, address=read.address + 6), *step.reads[1:]))
 
-    faulty = list(changed(replace(program, nbytes=program.nbytes + 6), beside))
+    faulty = list(changed(replace(program, nbytes=program.nbytes + 6), farther))
     assert faulty
     assert {rows_verdict(source, other).outcome for other in faulty} == {"broken"}
 
