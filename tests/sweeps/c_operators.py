@@ -118,10 +118,12 @@ def result_of_sums(d: Drawn, source: T, scales: Sequence[float], terms: int, sha
 
 def _fully_connected(d: Drawn, kind: str) -> Single:
     lines, depth, out = d.choice((1, 1, 3)), d.randint(1, 40), d.randint(1, 12)
-    source = d.tensor((lines, depth), dtype=d.choice(("int8", "int8", "int16")))
+    before = d.choice(((lines,), (lines,), (1, lines), (1, lines, 2), (2, lines)))
+    source = d.tensor((*before, depth), dtype=d.choice(("int8", "int8", "int16")))
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.3 else 1))
     weights = d.constant(T("int8", (out, depth), scales=scales, zero=0))
-    result = result_of_sums(d, source, scales, depth, (lines, out))
+    before = d.choice((before, before, (1, *before), (prod(before),)))
+    result = result_of_sums(d, source, scales, depth, (*before, out))
     product = float(np.float32(source.quantisation[0][0]) * np.float32(scales[0]))
     bias = replace(d.bias(out, 3000 * sqrt(depth)), scales=(product,), zero=0)
     if source.dtype == "int16" and d.random() < 0.5:
@@ -152,6 +154,8 @@ def _binary(d: Drawn, kind: str) -> Single:
         a, b = replace(a, shape=shape), replace(b, shape=shape)
         other = tuple(1 if d.random() < 0.5 else n for n in shape)
         a, b = (a, replace(b, shape=other)) if d.random() < 0.6 or kind == "PRELU" else (replace(a, shape=other), b)
+    if b.shape[0] == 1 < len(b.shape) and d.random() < 0.3:
+        b = replace(b, shape=b.shape[1 + (b.shape[1] == 1 < len(b.shape) - 1) :])
     if kind in ("MAXIMUM", "MINIMUM"):
         b, result = replace(b, scales=a.scales, zero=a.zero), d.tensor(shape, a)
     else:
