@@ -11,7 +11,16 @@ from typing import TypeVar
 
 import pytest
 from fit_options import packed_before, renamed
-from random_cnns import attending_net, branched_cnn, deep_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn
+from random_cnns import (
+    attending_net,
+    branched_cnn,
+    deep_cnn,
+    exported_cnn,
+    headed_cnn,
+    moving_cnn,
+    random_cnn,
+    renamed_cnn,
+)
 from random_stripes import differences, legal_program, rewritten, split
 from shares import share
 
@@ -45,14 +54,16 @@ def test_random_stripes_are_equal_on_tflm(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 @runtime
-@pytest.mark.parametrize("network", [moving_cnn, exported_cnn, headed_cnn, branched_cnn, deep_cnn, attending_net])
+@pytest.mark.parametrize(
+    "network", [moving_cnn, exported_cnn, headed_cnn, branched_cnn, deep_cnn, attending_net, renamed_cnn]
+)
 @pytest.mark.parametrize("seed", range(share(30)))
 def test_random_moves_in_stripes_are_equal_on_tflm(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
     assert first(seed, lambda again: differences(again, tmp_path, network)) == []
 
 
 @pytest.mark.parametrize(
-    "network", [random_cnn, moving_cnn, exported_cnn, headed_cnn, branched_cnn, deep_cnn, attending_net]
+    "network", [random_cnn, moving_cnn, exported_cnn, headed_cnn, branched_cnn, deep_cnn, attending_net, renamed_cnn]
 )
 @pytest.mark.parametrize("seed", range(share(40)))
 def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, network: Callable[[int], bytes]) -> None:
@@ -64,7 +75,7 @@ def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, n
 
 @pytest.mark.slow
 @runtime
-@pytest.mark.parametrize("network", [moving_cnn, attending_net])
+@pytest.mark.parametrize("network", [moving_cnn, attending_net, renamed_cnn])
 @pytest.mark.parametrize("seed", range(share(24)))
 def test_a_number_that_steers_a_move_is_refused_or_changes_nothing(
     tmp_path: Path, seed: int, network: Callable[[int], bytes]

@@ -124,11 +124,13 @@ def result_of_sums(d: Drawn, source: T, scales: Sequence[float], terms: int, sha
 
 def _fully_connected(d: Drawn, kind: str) -> Single:
     lines, depth, out = d.choice((1, 1, 3)), d.randint(1, 40), d.randint(1, 12)
-    source = d.tensor((lines, depth), dtype=d.choice(("int8", "int8", "int16")))
+    before = d.choice(((lines,), (lines,), (1, lines), (1, lines, 2), (2, lines)))
+    source = d.tensor((*before, depth), dtype=d.choice(("int8", "int8", "int16")))
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.3 else 1))
     weights = T("int8", (out, depth), scales=scales, zero=0)
     weights = d.weights(weights, source) if len(scales) == 1 else d.constant(weights)
-    result = result_of_sums(d, source, scales, depth, (lines, out))
+    before = d.choice((before, before, (1, *before), (prod(before),)))
+    result = result_of_sums(d, source, scales, depth, (*before, out))
     product = float(np.float32(source.quantisation[0][0]) * np.float32(scales[0]))
     bias = replace(d.bias(out, 3000 * sqrt(depth)), scales=(product,), zero=0)
     if source.dtype == "int16" and d.random() < 0.5:
@@ -159,6 +161,8 @@ def _binary(d: Drawn, kind: str) -> Single:
         a, b = replace(a, shape=shape), replace(b, shape=shape)
         other = tuple(1 if d.random() < 0.5 else n for n in shape)
         a, b = (a, replace(b, shape=other)) if d.random() < 0.6 or kind == "PRELU" else (replace(a, shape=other), b)
+    if b.shape[0] == 1 < len(b.shape) and d.random() < 0.3:
+        b = replace(b, shape=b.shape[1 + (b.shape[1] == 1 < len(b.shape) - 1) :])
     if kind in ("MAXIMUM", "MINIMUM"):
         b, result = replace(b, scales=a.scales, zero=a.zero), d.tensor(shape, a)
     else:
@@ -172,7 +176,9 @@ def _binary(d: Drawn, kind: str) -> Single:
     if kind in ("PRELU", "DIV") or d.random() < 0.3:
         b = d.constant(b)
     if kind == "DIV":  # by 0 TFLM does anything
-        b = replace(b, zero=d.choice((-128, 127)), values=bytes(v if v not in (127, 128) else 3 for v in b.values))
+        b = replace(
+            b, zero=d.choice((-128, 127)), values=bytes(int(v) if v not in (127, 128) else 3 for v in b.values or b"")
+        )
     table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions"}.get(kind, "")
     options = {"FusedActivationFunction": d.randint(0, 3)} if table else {}
     return Single(kind, (a, b), (result,), table, options)
@@ -215,7 +221,8 @@ def _expressed(d: Drawn, kind: str) -> Single:
     result = found.result or dtype
     if kind == "CAST":
         result = d.choice(("float32", "int32", *(("int8", "int16") if dtype not in ("float32", "int32") else ())))
-    shape = d.choice((d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20)), (d.randint(1, 30),)))
+    choices: list[tuple[int, ...]] = [d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20)), (d.randint(1, 30),)]
+    shape = d.choice(choices)
     shapes = [shape] * count
     if count > 1 and kind != "ADD_N" and d.random() < 0.5:
         shape = (1, *shape[1:]) if len(shape) == 4 else shape
@@ -556,9 +563,9 @@ def _transposed(d: Drawn, kind: str) -> Single:
     weights = d.constant(T("int8", (out, kh, kw, channels), scales=scales, zero=0))
     result = result_of_sums(d, source, scales, kh * kw * channels, (batch, rows, columns, out))
     bias = replace(d.bias(out, 3000), dtype="int32" if source.dtype == "int8" else "int64")
-    sources = (
-        (ints(*result.shape), weights, source, bias) if d.random() < 0.7 else (ints(*result.shape), weights, source)
-    )
+    extents = ints(*result.shape)
+    extents = replace(extents, values=None) if d.random() < 0.2 else extents  # which TFLM's kernel does not read
+    sources = (extents, weights, source, bias) if d.random() < 0.7 else (extents, weights, source)
     options = {"Padding": 0 if same else 1, "StrideH": sh, "StrideW": sw}
     return Single(kind, sources, (result,), "TransposeConvOptions", options)
 
@@ -653,9 +660,9 @@ def feeds(singles: Sequence[Single], seed: int, runs: int = 3) -> list[list[byte
                 fed.append(rng.integers(0, single.places, t.shape, np.int32).tobytes())
                 continue
             if t.dtype == "float32":
-                values = rng.standard_normal(t.shape) * 3
-                values = np.where(rng.random(t.shape) < 0.2, np.round(values * 2) / 2, values)  # some are halves
-                fed.append(values.astype(np.float32).tobytes())
+                drawn = rng.standard_normal(t.shape) * 3
+                drawn = np.where(rng.random(t.shape) < 0.2, np.round(drawn * 2) / 2, drawn)  # some are halves
+                fed.append(drawn.astype(np.float32).tobytes())
                 continue
             if t.dtype == "bool":
                 fed.append(rng.integers(0, 2, t.shape, np.uint8).tobytes())

@@ -36,10 +36,10 @@ from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.number_types import nbytes
 
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
+#: Operands that no kernel reads, as the file says the extents of the result.
+_UNREAD = {"TRANSPOSE_CONV": (0,), "SHAPE": (0,)}
 _NOTHING = -1
 #: Kernels keep 32-bit numbers in their working memory.
-#: Operators whose operand 0 only says extents, or only has them.
-_OF_EXTENTS = {"TRANSPOSE_CONV", "SHAPE"}
 _SCRATCH_ALIGNMENT = 4
 LEVEL = "rows in C"
 Span = tuple[int, int]
@@ -191,8 +191,8 @@ class _RowReplay:
         op = self.source.parts[0].ops[call.operator]
         self.place = f"{op.label}"
         self.calls += 1
-        stated = {0} if op.kind in _OF_EXTENTS else set[int]()  # what the file says of the shapes is enough
-        positions = [i for i, t in enumerate(op.inputs) if t >= 0 and self._is_computed(t) and i not in stated]
+        unread = _UNREAD.get(op.kind, ())
+        positions = [i for i, t in enumerate(op.inputs) if i not in unread and t >= 0 and self._is_computed(t)]
         dynamic = [self._unfolded(op.inputs[i]) for i in positions]
         results = [t for t in op.outputs if t >= 0]
         if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:

@@ -18,8 +18,7 @@ from modelplan.checking.verifier.semantics import JOINS, PADS, POINTWISE, SLICES
 Windows = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"}
 _BY_ROWS = {
-    *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "FULLY_CONNECTED", "ARG_MAX",
-    "ARG_MIN",
+    *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN",
 }  # fmt: skip
 #: Operators all of whose results are elements of operands.
 _MOVING = {
@@ -83,6 +82,8 @@ def row_reads(
     """How the rows of the results depend on those of operand `position`; None where all of the operand is needed."""
     if op.kind in _MOVING:
         return _moved_rows(op, operands, position, results)
+    if op.kind == "FULLY_CONNECTED":
+        return _line_rows(op, operands, position, results)
     reads, result = _reads(op, operands, position, results), results[0]
     down, own = row_axis(result.shape), row_axis(reads.shape) if reads else None
     windowed = op.kind in _WINDOWED
@@ -110,9 +111,14 @@ def row_reads(
 def _reads(
     op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
 ) -> OperandPlaces | None:
+    """What an operator reads of an operand whose rows the kernel sees along the same axis, behind more of extent 1."""
     known = places_read(use_of_operation(op, operands, results)) or ()
-    x = operands[position]
-    return next((reads for reads in known if x and reads.operand == position and reads.shape == x.shape), None)
+    x, reads = operands[position], next((read for read in known if read.operand == position), None)
+    if x is None or reads is None or reads.shape == x.shape:
+        return reads
+    more, own = len(reads.shape) - len(x.shape), row_axis(x.shape)
+    same = own is not None and reads.shape == (*(1,) * more, *x.shape) and row_axis(reads.shape) == own + more
+    return reads if same else None
 
 
 def made_rows(op: Operation, cell: Cell, nbytes: int) -> MapRows:
@@ -147,6 +153,20 @@ def _moved_rows(
     steps = {b[0] - a[0] for a, b in pairwise(window)}
     alike = len(windows) == len(steps) == len({len(taps) for taps in window}) == 1
     return RowReads(window, min(steps)) if alike and min(steps) > 0 and window[0][0] >= 0 else None
+
+
+def _line_rows(
+    op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
+) -> RowReads | None:
+    """Rows of the lines from which a product makes its lines one after the other, whatever axes they stand along."""
+    x, known = operands[position], places_read(use_of_operation(op, operands, results))
+    if x is None or position or not known or None in (row_axis(x.shape), row_axis(results[0].shape)):
+        return None
+    own, rows = map_rows(x, 1).rows, map_rows(results[0], 1).rows
+    if rows < 2 or own % rows:
+        return None
+    each = own // rows
+    return RowReads(tuple(tuple(range(row * each, (row + 1) * each)) for row in range(rows)), each)
 
 
 def whole_runs(op: Operation, operands: Sequence[Cell | None], results: Sequence[Cell]) -> dict[int, Run]:

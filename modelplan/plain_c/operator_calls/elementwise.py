@@ -99,12 +99,13 @@ def binary_operator(r: OperatorReader, source: str, variant: str, more: Paramete
     by_rows = True
     for position, name in zip(range(len(types)), "abc", strict=False):
         parameters |= {f"{name}_{axis}": loop[1 + position] for axis, loop in zip(_AXES, loops, strict=True)}
+        window = None if r.is_constant(position) else r.row_window(position)
+        by_rows = by_rows and (window is not None or r.row_span(position) == ALIKE)
         if r.is_constant(position):
-            by_rows = by_rows and r.row_span(position) == ALIKE
             sources.append(const_table("constant", C_TYPES[types[position]], r.constant(position)))
         else:
             sources.append(len(operands))
-            operands.append(r.row_operand(position, r.row_window(position)))
+            operands.append(r.row_operand(position, window))
     kernel = CKernel(source, variant, parameters, tuple(sources), whole=(rows, 0, rows))
     return element_wise(r, tuple(operands), kernel, by_rows=by_rows)
 
@@ -119,9 +120,9 @@ def element_wise(
     r: OperatorReader, operands: tuple[RowOperand, ...], kernel: CKernel, *, by_rows: bool = True
 ) -> COperator:
     """An operator whose elements depend on the same elements of its operands, by rows."""
-    nbytes = r.output().nbytes
-    in_place = tuple(i for i, o in enumerate(operands) if r.tensor(o.tensor).nbytes == nbytes)
-    by_rows = by_rows and rows_of(r.output().shape) > 1
+    nbytes, single = r.output().nbytes, rows_of(r.output().shape) == 1
+    in_place = tuple(i for i, o in enumerate(operands) if (o.window or single) and r.tensor(o.tensor).nbytes == nbytes)
+    by_rows = by_rows and not single
     return COperator(r.index, r.op.kind, operands, r.row_results(), (kernel,), by_rows=by_rows, in_place=in_place)
 
 

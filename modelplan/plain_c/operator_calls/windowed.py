@@ -229,9 +229,9 @@ def fully_connected(r: OperatorReader) -> COperator:
 
 
 def product_operator(r: OperatorReader, source: str, variant: str, lines: int, parameters: Parameters) -> COperator:
-    """A product of so many lines with a matrix, row by row where rows of the result are of one row each."""
+    """A product of so many lines with a matrix, row by row where each row of the result is of rows of its own."""
     window, results = r.row_window(0), r.row_results()
-    by_rows = window == AxisWindow()
+    by_rows = window is not None and window == AxisWindow(window.stride, window.stride)
     kernel = CKernel(source, variant, {**parameters, "lines": lines // results[0].rows if by_rows else lines})
     return COperator(r.index, r.op.kind, (r.row_operand(0, window),), results, (kernel,), by_rows=by_rows)
 

@@ -47,8 +47,8 @@ class OperatorRows:
     of the result does; `parts` are (operand, offset) of those that become the result's bytes from there on. `scratch`
     is working memory in bytes. What runs `alone` keeps its place among all operators, since it reads or sets what the
     network remembers; a `single` kernel computes several rows in a call, `in_order` one after the other. A `tiled` one
-    reads and makes tiles of maps. `result_rows` are the rows of a result that it makes, each of several rows of its
-    map; 0: those of its map. A chain computes `width` columns at a time, and has the bytes of its `tiles` that are
+    reads and makes tiles of maps. `rows` are those of a result that it computes, each of several rows of its map;
+    0: those of its map. A chain computes `width` columns at a time, and has the bytes of its `tiles` that are
     alive before its last operator runs, and while it runs.
     """
 
@@ -64,7 +64,7 @@ class OperatorRows:
     tiled: bool = False
     width: int = 0
     tiles: tuple[int, int] = (0, 0)
-    result_rows: int = 0
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class RowGraph:
 
     def made_shape(self, number: int, tensor: int) -> MapShape:
         """The rows that an operator makes of a result."""
-        shape, rows = self.shape(tensor), self.operators[number].result_rows
+        shape, rows = self.shape(tensor), self.operators[number].rows
         return MapShape(rows, 1, shape.nbytes // rows) if rows not in (0, shape.rows) else shape
 
     def members(self, number: int) -> tuple[int, ...]:
@@ -171,8 +171,8 @@ def operator_rows(operator: COperator) -> OperatorRows:
     facts = operator.by_rows, operator.in_place, operator.scratch, alone, single, operator.in_order, operator.parts
     tiled = single and len(windows) == 1 and windows[0] is not None and windows[0].columns is not None
     tiled = tiled and operator.kernels[0].source in _TILED
-    result_rows = operator.results[0].rows if operator.by_rows else 0
-    return OperatorRows(tensors, tuple(windows), *facts, tiled=tiled, result_rows=result_rows)
+    count = operator.results[0].rows if operator.by_rows else 0
+    return OperatorRows(tensors, tuple(windows), *facts, tiled=tiled, rows=count)
 
 
 def element_count(operator: COperator) -> str:

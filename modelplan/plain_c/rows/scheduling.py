@@ -141,13 +141,13 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             continue
         facts, op = rows.operators[number], rows.graph.ops[number]
         results = tuple((rows.value_of[t], t, _made_rows(rows, number, t)) for t in op.writes)
-        result = results[0][2] if results else _NO_RESULT
+        shape = results[0][2] if results else _NO_RESULT
         uses = tuple(
-            OperandUse(rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), result) if w and backward else w)
+            OperandUse(rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), shape) if w and backward else w)
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
         narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
-        width = -(-result.columns // parts) if parts > 1 and narrow and len(results) == 1 else result.columns
+        width = -(-shape.columns // parts) if parts > 1 and narrow and len(results) == 1 else shape.columns
         operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, facts.width or width)
     return operators
 

@@ -267,9 +267,9 @@ def region_layers(graph: Graph, order: Sequence[int], region: Strategy) -> Regio
         if others:
             raise IllegalStripeError("maps with rows along different axes are not padded early")
         return padded_early(graph, region, layers).as_region(region)
-    tiles, spare = isinstance(region, LoopedStripes) and region.columns, dict[int, int]()
-    across = _layers(graph, ops, 3 - region.axis, spare, tiled=True) if tiles else None
-    if any(axis != 3 - region.axis for axis in spare.values()):
+    tiles, column_axes = isinstance(region, LoopedStripes) and region.columns, dict[int, int]()
+    across = _layers(graph, ops, 3 - region.axis, column_axes, tiled=True) if tiles else None
+    if any(axis != 3 - region.axis for axis in column_axes.values()):
         raise IllegalStripeError("tiles need columns along the same axis of all maps")
     return with_ends(graph, region, layers, across=across, axes=others)
 

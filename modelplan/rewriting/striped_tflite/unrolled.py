@@ -114,13 +114,13 @@ class _Stripes(StripeLowering):
         """Gives an operator the operands that it has for these rows; returns the options that it has for them."""
         op, layer = self.graph.ops[index], self.base.layers[index]
         a, b = self.rows.computed[op.outputs[0]]
-        extents = {self.base.axis_of(op.outputs[0]): window.computed}
+        cut = {self.base.axis_of(op.outputs[0]): window.computed}
         if layer.kind == "pad":
             inputs[1] = self._paddings(index, window)
         elif layer.kind == "cut":
             inputs[1:] = self._cut_out(index, b - a)
         elif layer.kind == "grow" or op.kind in STEERED:
-            for position, numbers in steering_operands(self.graph, op, extents).items():
+            for position, numbers in steering_operands(self.graph, op, cut).items():
                 inputs[position : position + 1] = [self.program.constant(numbers)]
         elif window.padded or self._is_valid_here(index):
             if window.padded:

@@ -289,6 +289,31 @@ def test_results_with_more_columns_than_the_first_have_all_of_them(parts: int, b
     assert program.nbytes < 2 * 6 * 7 * 5
 
 
+@pytest.mark.parametrize(("kind", "other", "shape"), [
+    ("ADD", (8, 3), (1, 8, 3)), ("ADD", (1, 8, 3), (1, 1, 8, 3)), ("ADD", (8, 1), (1, 8, 3)), ("ADD", (3,), (8, 3)),
+    ("ADD", (4, 5, 3), (1, 4, 5, 3)), ("ADD", (4, 1, 3), (1, 4, 5, 3)), ("ADD", (1, 1, 3), (1, 4, 5, 3)),
+    ("FULLY_CONNECTED", (1, 1, 8, 10), (8, 3)), ("FULLY_CONNECTED", (4, 20), (1, 4, 2, 3)),
+    ("FULLY_CONNECTED", (1, 16, 10), (1, 4, 4, 3)), ("FULLY_CONNECTED", (1, 4, 4, 10), (16, 3)),
+])  # fmt: skip
+@pytest.mark.parametrize("backward", [False, True])
+def test_operands_with_other_axes_than_the_result_are_read_where_they_stand(
+    kind: str, other: tuple[int, ...], shape: tuple[int, ...], backward: bool, tmp_path: Path
+) -> None:
+    x, y = T("int8", other), T("int8", shape)
+    options = {"FusedActivationFunction": 0}
+    if kind == "ADD":
+        last = Op("ADD", (4, 1), (3,), options, "AddOptions")
+        ops = (Op("HARD_SWISH", (0,), (1,)), Op("HARD_SWISH", (2,), (4,)), last)
+        content = build(S((x, x, y, y, y), ops, (0, 2), (3,)))
+    else:
+        weights = T("int8", (3, 10), [1] * 30, scales=(0.1,), zero=0)
+        product = Op("FULLY_CONNECTED", (1, 2, -1), (3,), options, "FullyConnectedOptions")
+        ops = (Op("HARD_SWISH", (0,), (1,)), product, Op("HARD_SWISH", (3,), (4,)))
+        content = build(S((x, x, weights, y, y), ops, (0,), (4,)))
+    verdict = rows_verdict(*in_one_stage(content, tmp_path, backward=backward))
+    assert verdict.outcome == "ok", verdict.details
+
+
 def test_sums_of_several_images_lie_where_an_operand_does(tmp_path: Path) -> None:
     """Though they are computed as a whole, since rows of images do not follow each other."""
     maps = T("int8", (2, 4, 5, 3))
@@ -337,13 +362,13 @@ def test_what_moves_elements_goes_row_by_row(name: str, parts: int, backward: bo
     steps = [s for stage in program.stages for s in stage.steps if isinstance(s, KernelCall) and s.operator == 1]
     assert len(steps) > 1
 
-    def beside(step: Step) -> Step | None:
+    def farther(step: Step) -> Step | None:
         if not isinstance(step, KernelCall) or step.operator != 1:
             return None
         read = step.reads[0]
         return replace(step, reads=(replace(read, address=read.address + 6), *step.reads[1:]))
 
-    faulty = list(changed(replace(program, nbytes=program.nbytes + 6), beside))
+    faulty = list(changed(replace(program, nbytes=program.nbytes + 6), farther))
     assert faulty
     assert {rows_verdict(source, other).outcome for other in faulty} == {"broken"}
 

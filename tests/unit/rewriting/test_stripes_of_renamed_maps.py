@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_cnns import Network, renamed_cnn
-from random_stripes import legal_program, rewritten, with_other_moves
-from shares import share
+from random_cnns import Network
+from random_stripes import rewritten
 
 from modelplan import runtimes
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
@@ -80,14 +79,3 @@ def test_a_wrong_row_behind_a_rename_is_refused(cuts: tuple[int, ...], tmp_path:
         program.steps[slices[0]] = replace(first, inputs=(first.inputs[0], moved, first.inputs[2]))
     with pytest.raises(BrokenPlanError):
         prove_rewrite(data, write_striped(data, program)[0])
-
-
-@pytest.mark.parametrize("seed", range(share(48)))
-def test_random_stripes_across_renames_are_proved(seed: int, tmp_path: Path) -> None:
-    data = renamed_cnn(seed)
-    moved, graph = with_other_moves(data, tmp_path / "net.tflite")
-    program = legal_program(graph, seed, renamed_cnn)
-    assert program is not None
-    overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
-    planned = rewritten(moved, "net", program, overlaps)[1]
-    assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
