@@ -11,6 +11,7 @@ import numpy as np
 from modelplan.plain_c.kernel_records import ConstTable, Parameters, const_table
 from modelplan.plain_c.operator_calls.fixed_point import (
     LIMITS,
+    SIGMOID,
     high_product,
     quantized_multiplier,
     rounded,
@@ -19,7 +20,6 @@ from modelplan.plain_c.operator_calls.fixed_point import (
     wrapped,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.operator_calls.sigmoid_table import SIGMOID
 
 _MOST = 2**31 - 1
 #: exp(-2 ** n) for n from -2 on, with 31 bits behind the point.

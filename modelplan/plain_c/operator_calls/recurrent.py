@@ -15,9 +15,8 @@ from modelplan.plain_c.kernel_records import (
     StateReference,
     const_table,
 )
-from modelplan.plain_c.operator_calls.fixed_point import quantized_multiplier
+from modelplan.plain_c.operator_calls.fixed_point import SIGMOID, quantized_multiplier
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.operator_calls.sigmoid_table import SIGMOID
 from modelplan.plain_c.operator_calls.variables import state_reference
 from modelplan.plain_c.operator_calls.windowed import wrapped_bias
 
