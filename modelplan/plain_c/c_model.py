@@ -63,12 +63,12 @@ class CModel:
 
 
 def _operators(file: FileModel) -> list[COperator]:
-    operators, missing = [], []
+    operators, missing = list[COperator](), list[tuple[str, str, str]]()
     for index in range(len(file.subgraphs[0].ops)):
         try:
             operators.append(c_operator(file, index))
         except MissingKernelError as problem:
-            missing.append(str(problem))
+            missing += problem.missing
     if missing:
-        raise MissingKernelError("\n".join(missing))
+        raise MissingKernelError(file.name, missing)
     return operators

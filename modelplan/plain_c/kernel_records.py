@@ -6,7 +6,7 @@ elements at one place, of a matrix [B, C] one of its B lines. Any other tensor i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,10 +26,25 @@ Table = npt.NDArray[Any]
 
 
 class MissingKernelError(ModelError):
-    """There is no C for an operator: names it, its place in the file, and what would be needed.
+    """There is no C for operators: names them, their places in the file, and what would be needed.
 
-    Whatever reads an operator here raises it.
+    Whatever reads an operator here raises it. `missing` has the kind, the reason and the place of each.
     """
+
+    def __init__(self, model: str, missing: Sequence[tuple[str, str, str]]) -> None:
+        self.missing = tuple(missing)
+        super().__init__(f"{model}: no plain C: " + "; ".join(self.lines))
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each kind of operator and reason, with the first place and how many more there are."""
+        places: dict[tuple[str, str], list[str]] = {}
+        for kind, why, place in self.missing:
+            places.setdefault((kind, why), []).append(place)
+        return [
+            f"{kind}: {why}: {at[0]}" + (f" and {len(at) - 1} more" if len(at) > 1 else "")
+            for (kind, why), at in places.items()
+        ]
 
 
 def row_axis(shape: tuple[int, ...]) -> int:

@@ -88,14 +88,14 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
     try:
         model = _model(request)
     except MissingKernelError as problem:
-        raise RefusedModelError(f"{request.path}: no plain C", _missing(request.path, problem), _OTHER_WAYS) from None
+        raise RefusedModelError(f"{request.path}: no plain C", _missing(problem), _OTHER_WAYS) from None
     return c_ladder(model, request, _names(request), progress)
 
 
-def _missing(path: str, problem: MissingKernelError) -> list[str]:
-    """The operators that have no plain C, a few of them, each with the reason."""
-    lines = [line.removeprefix(f"{path}: ").partition("; there are ")[0] for line in str(problem).splitlines()]
-    return lines[:_NAMED] + ([f"and {len(lines) - _NAMED} more"] if len(lines) > _NAMED else [])
+def _missing(problem: MissingKernelError) -> list[str]:
+    """The kinds of operators that have no plain C, a few of them, each with the reason."""
+    lines = problem.lines
+    return lines[:_NAMED] + ([f"and {len(lines) - _NAMED} more kinds"] if len(lines) > _NAMED else [])
 
 
 def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
@@ -228,8 +228,10 @@ def c_requirement(file: ModelFile, kernels: str) -> Requirement:
     )
     try:
         rung = planned_c(file, CForm(kernels))
+    except MissingKernelError as problem:
+        return Requirement(0, 0, (), basis, refusals=tuple(problem.lines), kernels=kernels)
     except ModelError as problem:
-        return Requirement(0, 0, (), basis, refusals=tuple(str(problem).splitlines()), kernels=kernels)
+        return Requirement(0, 0, (), basis, refusals=(str(problem),), kernels=kernels)
     ram, buffer = rung.ram, rung.program.nbytes
     parts = Part("maps and rows", buffer), Part("kept from run to run", ram - buffer)
     return Requirement(ram, buffer, parts, basis, macro=RAM_MACRO, kernels=kernels)

@@ -267,7 +267,7 @@ def test_what_is_written_compiles_without_a_warning(
 
 def test_an_operator_without_a_kernel_is_refused_by_name() -> None:
     model = read_tflite(single("UNIQUE", [T("float32", (4,))], [T("float32", (4,))]), "waves.tflite")
-    with pytest.raises(MissingKernelError, match=r"waves\.tflite: op 0 UNIQUE \('t1'\) has no plain C"):
+    with pytest.raises(MissingKernelError, match=r"waves\.tflite: no plain C: UNIQUE: no kernel .*: op 0 \('t1'\)"):
         c_operator(model, 0)
 
 
@@ -283,7 +283,7 @@ def test_halves_zeros_and_what_is_no_number_come_out_as_tflm_s(kind: str, tmp_pa
 
 def test_an_operator_that_has_a_kernel_for_floats_alone_says_so() -> None:
     model = read_tflite(single("NEG", [T("int8", (4,))], [T("int8", (4,))]), "waves.tflite")
-    with pytest.raises(MissingKernelError, match=r"op 0 NEG .* type int8; there are kernels for float32"):
+    with pytest.raises(MissingKernelError, match=r"NEG: type int8; there are kernels for float32: op 0"):
         c_operator(model, 0)
 
 

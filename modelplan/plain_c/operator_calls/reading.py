@@ -48,7 +48,7 @@ class OperatorReader:
         """An error that names the operator, its result and the reason."""
         names = ", ".join(repr(self.tensor(t).name) for t in self.op.writes)
         where = f"op {self.index}" + (f" of subgraph {self.subgraph}" if self.subgraph else "")
-        return MissingKernelError(f"{self.model.name}: {where} {self.op.kind} ({names}) has no plain C: {why}")
+        return MissingKernelError(self.model.name, [(self.op.kind, why, f"{where} ({names})" if names else where)])
 
     def require(self, *, holds: bool, why: str) -> None:
         """Refuses the operator where a condition does not hold."""

@@ -16,6 +16,7 @@ from modelplan.answers.explanation import Needs, Way
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.model.model_file import without_options
+from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
@@ -113,11 +114,11 @@ def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> Mo
     """The subject after a change, with the change's command or description and costs added."""
     try:
         after = change.make(subject, place)
+    except MissingKernelError as problem:
+        first, *more = problem.lines
+        raise RefusedChangeError(first + (f"; and {len(more)} more kinds" if more else "")) from None
     except (ModelError, RequestError, BrokenPlanError, FixedShapeError) as problem:
-        first, *more = str(problem).splitlines()
-        raise RefusedChangeError(
-            first.partition("; there are ")[0] + (f" and {len(more)} more" if more else "")
-        ) from None
+        raise RefusedChangeError(str(problem)) from None
     costs = tuple(dict.fromkeys((*after.costs, *([change.cost] if change.cost else []))))
     written = _filled_words(change, subject, place)
     if not written.startswith("modelplan "):

@@ -125,7 +125,7 @@ def test_networks_without_anything_to_compute_are_refused_in_words(tmp_path: Pat
 
 
 def test_a_mean_of_a_scalar_is_refused_by_name(corpus: Path) -> None:
-    with pytest.raises(ModelError, match=r"MEAN .*a tensor without axes"):
+    with pytest.raises(ModelError, match=r"MEAN: a tensor without axes"):
         planned_c(load_file(str(corpus / "wild" / "mean_scalar.tflite")), CForm())
 
 
