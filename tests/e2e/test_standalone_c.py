@@ -283,7 +283,7 @@ def test_halves_zeros_and_what_is_no_number_come_out_as_tflm_s(kind: str, tmp_pa
 
 def test_an_operator_that_has_a_kernel_for_floats_alone_says_so() -> None:
     model = read_tflite(single("NEG", [T("int8", (4,))], [T("int8", (4,))]), "waves.tflite")
-    with pytest.raises(MissingKernelError, match=r"NEG: type int8; there are kernels for float32: op 0"):
+    with pytest.raises(MissingKernelError, match=r"NEG: type int8; there is a kernel for float32: op 0"):
         c_operator(model, 0)
 
 
