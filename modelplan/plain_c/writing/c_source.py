@@ -34,6 +34,8 @@ from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.file import FileModel, FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
+#: What the numbers of rows in a call of a kernel are: those handed over, those above the map, those to compute.
+_ROW_NUMBERS = ("rows", "above", "computed")
 #: The most statements of a stage that are written without a loop or a table.
 _MOST_STATEMENTS = 4
 
@@ -202,7 +204,7 @@ class _Writer:
         lines = [
             f"/* {name} as plain C, written by modelplan {__version__}.",
             " *",
-            f" * {self.program.nbytes} bytes of RAM, no allocation, no recursion.",
+            f" * {self.program.nbytes + self.progress + self.kept} bytes of RAM, no allocation, no recursion.",
             " * The interface is described in the header.",
             " */",
             f'#include "{self.names.header}"',
@@ -437,6 +439,7 @@ class _Writer:
         else:
             target = self._of_batch(writes[kernel.result], operator.results[kernel.result].tensor, kernel)
         numbers = rows if operator.by_rows else map(str, kernel.whole)
+        numbers = [f"/* {what} */ {n}" if n.isdigit() else n for what, n in zip(_ROW_NUMBERS, numbers, strict=True)]
         place = f"RAM + SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
         scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
         if columns:
@@ -579,6 +582,7 @@ class _Writer:
                 constants.append(f"#define {end}_ZERO_POINT ({quantization.zero_point})")
             q = "const " if const else ""
             if self.program.pushed and name == "input":
+                constants.append(f"#define {macro}_ROWS {self.tensors[tensor].nbytes // self._row_bytes}")
                 constants.append(f"#define {macro}_ROW_BYTES {self._row_bytes}")
                 functions += [f"void {prefix}_start(void);"]
                 functions += [f"int {prefix}_push_row(const {self._ctype(tensor)} *row);"]
