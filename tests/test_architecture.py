@@ -232,6 +232,21 @@ def test_names_say_what_they_stand_for() -> None:
     assert not {name for name in words if name.lower() in PLACEHOLDERS}
 
 
+#: Words that mean one thing, what to say for what they were once said for as well, and where that lies.
+ONE_IDEA = {
+    "region": ("a memory; a run of operators in stripes is a stretch", ("rewriting", "plain_c", "checking/verifier")),
+    "stretch": ("a run of operators in stripes; else: span", ("planning", "runtimes", "targets", "model")),
+}
+
+
+@pytest.mark.parametrize("word", ONE_IDEA)
+def test_a_word_means_one_thing_in_names_and_texts(word: str) -> None:
+    means, elsewhere = ONE_IDEA[word]
+    files = [path for room in elsewhere for path in (PACKAGE / room).rglob("*.py")]
+    assert files
+    assert not [str(path) for path in files if re.search(word, path.read_text(), re.IGNORECASE)], f"{word}: {means}"
+
+
 def test_no_function_bears_the_name_of_a_module() -> None:
     stages = [p for p in sources() if p.parent.name != "cli"]  # commands are named for the verbs they run
     modules = {p.stem for p in stages} | {p.parent.name for p in stages}

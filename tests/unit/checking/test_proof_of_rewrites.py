@@ -42,7 +42,7 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import CarryingLoop, KeptHalo, LoopedStripes, RecomputedHalo
+from modelplan.rewriting.stripes.stretches import CarryingLoop, KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import read_tflite

@@ -24,7 +24,7 @@ from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import CarryingLoop, KeptHalo
+from modelplan.rewriting.stripes.stretches import CarryingLoop, KeptHalo
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 
