@@ -198,6 +198,7 @@ INSTEAD = {
     "beside": "what it is: neighbours, sides",
     "clocked": "the figure: steps, seconds",
     "course": "history, trajectory",
+    "foreign": "what it is: new, forbidden, of another domain",
     "gathered": "collected, or the operator: gather, im2col",
     "go_on": "the condition: within_budget",
     "ground": "background, base",
@@ -209,8 +210,11 @@ INSTEAD = {
     "stands": "position, fitting",
     "stands_of": "states_of",
     "stepped": "subgradient_step, or the verb",
+    "stranger": "what it is: new, no such operator",
     "told": "message, words, annotations",
 }
+#: Names in the schemas of files and runtimes, which spell quantisation in their own way.
+SCHEMA_NAMES = ("quantization", "quantizations", "quantize", "dequantize", "quantized_multiplier")
 #: Words that nothing is called: they fit anything.
 PLACEHOLDERS = {"found", "made", "once", "one"}
 
@@ -230,6 +234,7 @@ def test_names_say_what_they_stand_for() -> None:
     words = {name: name.lower().lstrip("_") for name in names | places}
     assert not {f"{name}: say {INSTEAD[word]}" for name, word in words.items() if word in INSTEAD}
     assert not {name for name in words if name.lower() in PLACEHOLDERS}
+    assert not {name for name, word in words.items() if re.search("quantiz", word) and word not in SCHEMA_NAMES}
 
 
 #: Words that mean one thing, what to say for what they were once said for as well, and where that lies.

@@ -1,4 +1,4 @@
-"""Maps that a global pool reads are made again behind it, beside what reads them."""
+"""Maps that a global pool reads are recomputed behind it, beside what reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 from onnx_files import graph_of
 
 from modelplan.rewriting.striped_onnx.ordering import clustered_order
-from modelplan.rewriting.striped_onnx.remaking import late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.recomputed_skips import late_skips, pooled_skips, with_copies
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
 from modelplan.rewriting.stripes.stretches import RecomputedHalo

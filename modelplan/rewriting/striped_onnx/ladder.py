@@ -29,7 +29,7 @@ from modelplan.rewriting.striped_onnx.equal_nodes import with_fused, with_slices
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan
 from modelplan.rewriting.striped_onnx.ordering import clustered_order
-from modelplan.rewriting.striped_onnx.remaking import Skip, late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.recomputed_skips import Skip, late_skips, pooled_skips, with_copies
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
@@ -63,7 +63,7 @@ RUNGS = {
     "as is": "the unmodified file",
     "settings": "settings of the session alone",
     "order": "its best order of nodes, which the priority-based order follows",
-    "split": "the largest values are computed in stripes, skips made again where that helps",
+    "split": "the largest values are computed in stripes, skips recomputed where that helps",
 }
 #: Random inputs on which outputs are compared, beside extreme ones.
 _INPUTS = 3
@@ -75,9 +75,9 @@ _DRAWS = 4
 _PROCESSES, _TIMED = 3, 7
 #: Plans with other outputs that are tried beside these.
 _MOST_UNEQUAL = 4
-#: Skips that are made again at most, and shares of their bytes up to which what they are made of is kept.
+#: Skips that are recomputed at most, and shares of their bytes up to which what they are made of is kept.
 _MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
-#: Maps that a global pool reads are made again from this share of the bytes alive at the peak on.
+#: Maps that a global pool reads are recomputed from this share of the bytes alive at the peak on.
 _POOLED = 0.25
 #: Said of files in which ONNX Runtime does not know all shapes, so that it does not keep dead values for later ones.
 _OPEN = ", the first extent of inputs left open"

@@ -66,7 +66,7 @@ class StripePlan:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """The bytes alive while a stretch runs, and the work that it adds: rows made again, and nodes, as so many MACs.
+    """The bytes alive while a stretch runs, and the work that it adds: rows recomputed, and nodes, as so many MACs.
 
     `copied` are bytes of weights that the session keeps for its stripes, while all of the model runs.
     """
@@ -80,7 +80,7 @@ class _Cost:
 class OnnxSearch:
     """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program.
 
-    Without `keeping`, rows that two stripes need are made again in all plans. `check` is called now and then, and may
+    Without `keeping`, rows that two stripes need are recomputed in all plans. `check` is called now and then, and may
     raise an error to end the search.
     """
 
@@ -165,7 +165,7 @@ class OnnxSearch:
         return plan
 
     def _neighbours(self, stretches: tuple[StripedStretch, ...]) -> Iterator[tuple[StripedStretch, ...]]:
-        """The same stretches with the next numbers of stripes in one of them, or rows kept in place of made again."""
+        """The same stretches with the next numbers of stripes in one of them, or rows kept in place of recomputed."""
         for place, stretch in enumerate(stretches):
             at = _STRIPES.index(stretch.stripes)
             for stripes in _STRIPES[max(at - 2, 0) : at + 3]:
@@ -299,7 +299,7 @@ class OnnxSearch:
         return [cost for cost in costs if cost.extra <= self.most_macs * self.macs]
 
     def _ways(self, first: int, end: int) -> Iterator[StripedStretch]:
-        """The ways to split a stretch: the axis of its last value, rows kept or made again."""
+        """The ways to split a stretch: the axis of its last value, rows kept or recomputed."""
         if self._quantises_rows(first, end):
             return
         op = self.graph.ops[end - 1]

@@ -348,7 +348,7 @@ def _forms(base: AnyLayers) -> Iterator[CarryingLoop | LoopedStripes | UnrolledS
 def loops_of(stretch: StripedStretch, height: int, width: int) -> Iterator[LoopedStripes]:
     """A stretch as a loop over stripes of some rows, and, where `width` is not 0, over parts of them.
 
-    StripeRows that are wrong are passed on or cut off; where a loop is one of tiles, passing on makes too many of them.
+    Wrong rows at the borders of windows are passed on or cut off; in tiles passing on would make too many of them.
     """
     for rows in (n for n in _LOOPED_ROWS if 2 * n <= height):
         cuts = (*range(0, height, rows), height)

@@ -307,7 +307,7 @@ class _Estimate:
         return np.maximum(before - needed[:-1], 0), np.maximum(before - needed[1:], 0)
 
     def alive_in_stripe(self, t: int, readers: list[int]) -> tuple[IntArray, IntArray]:
-        """Rows that are made again for each stripe live from their making to their last reader there."""
+        """Rows that are recomputed for each stripe live from their making to their last reader there."""
         during, after = (np.zeros(len(self.runs), dtype=np.int64) for _ in range(2))
         for i, stripe in enumerate(self.rows):
             if t in stripe.computed:

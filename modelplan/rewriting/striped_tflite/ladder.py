@@ -405,10 +405,10 @@ def same_scale(data: bytes) -> Callable[[int, int], bool]:
     subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
 
     def scale(t: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        quantization = subgraph.Tensors(t).Quantization()
-        if quantization is None:
+        table = subgraph.Tensors(t).Quantization()
+        if table is None:
             return (), ()
-        scales = tuple(quantization.Scale(i) for i in range(quantization.ScaleLength()))
-        return scales, tuple(quantization.ZeroPoint(i) for i in range(quantization.ZeroPointLength()))
+        scales = tuple(table.Scale(i) for i in range(table.ScaleLength()))
+        return scales, tuple(table.ZeroPoint(i) for i in range(table.ZeroPointLength()))
 
     return lambda a, b: scale(a) == scale(b)

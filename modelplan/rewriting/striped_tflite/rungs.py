@@ -324,7 +324,7 @@ def _described(stretch: StripedStretch) -> str:
         return f"{labels}: one loop over {stretch.stripes} stripes of {along}, {along} that two stripes need are kept"
     if not isinstance(stretch, UnrolledStripes):
         return labels
-    keep = "made again" if isinstance(stretch, RecomputedHalo) else "kept"
+    keep = "recomputed" if isinstance(stretch, RecomputedHalo) else "kept"
     pace = " at the pace of the first operator" * isinstance(stretch, RollingStripes)
     if isinstance(stretch, HaloStripes) and stretch.backward:
         pace = " from the last to the first"

@@ -2,7 +2,7 @@
 
 row 0 |======|                   stripe 0 of a map, made from a window of its operand
       |======|----carried----.
-      |======|               v   the rows that stripe 1 needs again: kept, or made again
+      |======|               v   the rows that stripe 1 needs again: kept, or recomputed
       |      |             |======|
       |      |             |======|   stripe 1
 """

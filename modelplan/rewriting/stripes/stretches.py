@@ -63,7 +63,7 @@ class HaloStripes(UnrolledStripes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecomputedHalo(HaloStripes):
-    """Rows that two stripes need are computed again for the second one."""
+    """Rows that two stripes need are recomputed for the second one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

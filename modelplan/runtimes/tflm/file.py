@@ -18,8 +18,8 @@ from modelplan.formats.tflite.tflite_file import (
     UNQUANTISED,
     CodeRow,
     OperatorRow,
-    Quantization,
     TensorRow,
+    TensorScales,
     TfliteFile,
     plain_accessors,
     widest_number,
@@ -58,7 +58,7 @@ class FileTensor:
     nbytes: int
     constant: bool
     variable: bool
-    quantization: Quantization = UNQUANTISED
+    quantization: TensorScales = UNQUANTISED
     content: tuple[int, int] = (0, 0)
     assumed: bool = False
     compressed: bool = False
@@ -270,7 +270,7 @@ class _Reader:
                 _check_indices(len(tensors), -1, named, f"{where} op {number} {op.kind}")
         return FileSubgraph(tensors, ops, inputs, outputs)
 
-    def _tensor(self, content: bytes, row: TensorRow, scales: Quantization, where: str) -> FileTensor:
+    def _tensor(self, content: bytes, row: TensorRow, scales: TensorScales, where: str) -> FileTensor:
         name, shape = content.decode(errors="replace"), row.shape
         dtype = DTYPES.get(row.type)
         if dtype is None:
