@@ -1,7 +1,7 @@
 """Stretches of a model that are computed in stripes, a type for each strategy, and how their operators go by rows.
 
 Neighbouring stripes both need some rows of the maps between their operators, the *halo*. Unrolled stripes keep it or
-compute it again; a loop computes it again in each iteration.
+recompute it; a loop recomputes it in each iteration.
 """
 
 from __future__ import annotations
