@@ -265,6 +265,18 @@ def test_no_function_bears_the_name_of_a_module() -> None:
     assert not clashes
 
 
+#: Files of one name on purpose: twins of two formats or runtimes, the verifier's facts and the planner's, a command.
+TWINS = {
+    "channel_blocks", "cmsis_nn", "elementwise", "esp_nn", "greedy", "interface", "interpreter_process", "ladder",
+    "layers", "measuring", "moving", "onnx", "reading", "report", "safe_overlap", "tflite", "writing",
+}  # fmt: skip
+
+
+def test_a_file_s_name_stands_once() -> None:
+    stems = Counter(path.stem for path in sources() if path.stem != "__init__")
+    assert {stem for stem, count in stems.items() if count > 1} == TWINS
+
+
 def test_only_the_bindings_know_nanobind() -> None:
     others = [p for p in (ROOT / "core").rglob("*.[ch]pp") if not p.name.startswith("bindings")]
     assert others

@@ -42,8 +42,8 @@ from modelplan.runtimes.ort.measuring import (
 from modelplan.runtimes.ort.planned_extents import feeds_that_reach, feeds_that_run
 from modelplan.runtimes.ort.reaching import Aim
 from modelplan.runtimes.ort.remembered import RememberedSessions, missing_weights
+from modelplan.runtimes.ort.session_shapes import has_bodies, session_extents
 from modelplan.runtimes.ort.settings_code import python_settings
-from modelplan.runtimes.ort.shapes import has_bodies, session_extents
 
 #: Settings that may need less than the defaults.
 _CHANGED = (

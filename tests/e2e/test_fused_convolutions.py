@@ -11,10 +11,10 @@ import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
 
-from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.equal_nodes import with_fused
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
+from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
 from modelplan.rewriting.striped_onnx.unrolled_nodes import peak, run_order, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
 from modelplan.rewriting.stripes.stretches import RecomputedHalo

@@ -12,8 +12,8 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_files import graph_of
 
-from modelplan.rewriting.striped_onnx.ordering import clustered_order
 from modelplan.rewriting.striped_onnx.recomputed_skips import late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.stretch_ordering import clustered_order
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
 from modelplan.rewriting.stripes.stretches import RecomputedHalo

@@ -16,7 +16,7 @@ from modelplan.planning.session_heap import predicted_heap
 from modelplan.planning.session_nodes import with_own_dequantised
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure, measure_each
-from modelplan.runtimes.ort.shapes import session_extents
+from modelplan.runtimes.ort.session_shapes import session_extents
 
 pytest.importorskip("onnxruntime")
 

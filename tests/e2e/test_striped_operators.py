@@ -18,8 +18,8 @@ from modelplan.ops.op_facts import OpFacts
 from modelplan.rewriting.striped_onnx.equal_nodes import with_slices
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 onnxruntime = pytest.importorskip("onnxruntime")
 _LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED")

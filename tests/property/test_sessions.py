@@ -20,7 +20,7 @@ from modelplan.planning.session_nodes import with_own_dequantised
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure_each
-from modelplan.runtimes.ort.shapes import session_extents
+from modelplan.runtimes.ort.session_shapes import session_extents
 
 pytest.importorskip("onnxruntime")
 

@@ -19,7 +19,7 @@ from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
 from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends
 from modelplan.formats import load_model
-from modelplan.formats.files import read_model
+from modelplan.formats.whole_files import read_model
 from modelplan.rewriting.striped_tflite.ladder import climb
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.runtimes.tflm.file import read_tflite

@@ -17,13 +17,13 @@ from onnx import helper, numpy_helper
 
 from modelplan import Graph, load
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.layers import stretch_layers
+from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
 from modelplan.rewriting.striped_onnx.unrolled_nodes import live_after, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import KeptHalo, RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings, kept_values, measure
 
 LEVELS = ("disable", "basic", "extended")

@@ -31,7 +31,7 @@ from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.interface import reloaded
 from modelplan.rewriting.striped_tflite.joining import with_joins
 from modelplan.rewriting.striped_tflite.layers import stretch_layers
@@ -41,6 +41,7 @@ from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import pack
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     ChannelBlocks,
@@ -50,7 +51,6 @@ from modelplan.rewriting.stripes.stretches import (
     RollingStripes,
     StripedStretch,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.metadata import write_plan

@@ -20,7 +20,7 @@ from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
 from modelplan.formats.onnx.onnx_reachable import beyond, has_limits, unequal
-from modelplan.formats.onnx.onnx_search import is_search
+from modelplan.formats.onnx.onnx_sequences import is_search
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import (
     Extent,

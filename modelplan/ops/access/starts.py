@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from modelplan.ops.access.other_extents import strides
 from modelplan.ops.access.spans import AccessMap
-from modelplan.ops.access.views import strides
 
 
 def view_start(access: AccessMap, operand: int) -> int | None:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.ops.access.other_extents import strides
 from modelplan.ops.access.spans import Reads, Span
 from modelplan.ops.access.starts import part_start, view_start
-from modelplan.ops.access.views import strides
 from modelplan.plain_c.kernel_records import (
     C_TYPES,
     AxisWindow,

@@ -24,12 +24,12 @@ from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report
 from modelplan.rewriting import reordering
-from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs, first_difference
 from modelplan.rewriting.striped_onnx.equal_nodes import with_fused, with_slices
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan
-from modelplan.rewriting.striped_onnx.ordering import clustered_order
+from modelplan.rewriting.striped_onnx.output_differences import OutputDifference, compare_outputs, first_difference
 from modelplan.rewriting.striped_onnx.recomputed_skips import Skip, late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.stretch_ordering import clustered_order
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs

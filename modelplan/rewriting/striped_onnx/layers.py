@@ -20,8 +20,8 @@ from modelplan.ops.conditions import number, numbers
 from modelplan.ops.op_facts import RowRule
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, margins, pool_behind, same_inside
 from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, pointwise
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 from modelplan.rewriting.stripes.stretches import Strategy, StretchLayers, with_ends
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
 #: The small constant called by a name, None where it is none or large.
 Constants = Callable[[str], npt.NDArray[Any] | None]

@@ -27,8 +27,8 @@ from modelplan.rewriting.striped_onnx.unrolled_nodes import (
     striped_onnx_program,
 )
 from modelplan.rewriting.stripes.ladder import never_interrupt
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import KeptHalo, RecomputedHalo, StripedStretch, as_strategy, even_cuts
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Extra work so far, the stretches so far, and whether the last of them ends here, so that its results are in pieces.
 _Partial = tuple[int, tuple[StripedStretch, ...], bool]

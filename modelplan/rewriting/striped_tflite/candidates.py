@@ -31,6 +31,7 @@ from modelplan.rewriting.striped_tflite.joining import joined_parts, source_of
 from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     AnyLayers,
     CarryingLoop,
@@ -46,7 +47,6 @@ from modelplan.rewriting.stripes.stretches import (
     as_strategy,
     even_cuts,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Numbers of stripes that are tried, beside one for each row of maps of few rows.
 _STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)

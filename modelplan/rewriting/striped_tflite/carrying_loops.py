@@ -16,9 +16,9 @@ from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_a
 from modelplan.rewriting.striped_tflite.loops import LoopWriter
 from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep, joined
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
-from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import CarryingLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 
 #: Numbers of a begin vector.
 _RANK = 4

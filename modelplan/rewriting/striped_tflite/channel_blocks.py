@@ -15,9 +15,9 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import numbers
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep, joined
-from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 from modelplan.rewriting.stripes.stretches import BlockLayers, ChannelBlocks, with_ends
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 
 #: Types whose channels are summed up exactly, whichever others a kernel makes beside them.
 _EXACT = frozenset({"int8", "int16"})

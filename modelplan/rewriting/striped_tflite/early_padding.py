@@ -11,8 +11,8 @@ from dataclasses import replace
 from math import prod
 
 from modelplan.model import Graph, Op, Tensor
+from modelplan.rewriting.stripes.row_windows import Layer
 from modelplan.rewriting.stripes.stretches import UnrolledLayers, UnrolledStripes, with_ends
-from modelplan.rewriting.stripes.windows import Layer
 
 
 def padded_early(graph: Graph, stretch: UnrolledStripes, layers: Mapping[int, Layer]) -> UnrolledLayers:

@@ -15,6 +15,7 @@ from modelplan.ops.macs import element_macs, op_macs
 from modelplan.ops.op_facts import RowRule
 from modelplan.rewriting.striped_tflite.early_padding import padded_early
 from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, row_spans, window_margins
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 from modelplan.rewriting.stripes.stretches import (
     LoopedStripes,
     Strategy,
@@ -22,7 +23,6 @@ from modelplan.rewriting.stripes.stretches import (
     UnrolledStripes,
     with_ends,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
 #: Types that TFLM's SLICE copies.
 SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})

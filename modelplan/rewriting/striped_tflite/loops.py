@@ -18,8 +18,8 @@ from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_anything
 from modelplan.rewriting.striped_tflite.steps import Block, GroupOffset, TfliteLoop, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.loop_rows import IterationRows, Tiling, tiling
-from modelplan.rewriting.stripes.program import AddedValue
 from modelplan.rewriting.stripes.stretches import LoopLayers
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 
 #: Numbers of a begin vector, and the step of the counter: every table has one vector for an iteration.
 _RANK = 4

@@ -17,11 +17,12 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
 from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
-from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, executed_steps
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     ChannelBlocks,
@@ -35,7 +36,6 @@ from modelplan.rewriting.stripes.stretches import (
     as_strategy,
     even_cuts,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
 #: lowest in as many bytes as are alive at once, plans of one stretch.

@@ -25,7 +25,7 @@ from modelplan.model import Graph
 from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
-from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 from modelplan.runtimes.tflm.metadata import MADE_FOR
 from modelplan.runtimes.tflm.planner import METADATA
 

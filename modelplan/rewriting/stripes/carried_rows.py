@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 from modelplan.rewriting.stripes.stretches import CarryingLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
 #: The most iterations of a loop.
 _MOST_ITERATIONS = 512

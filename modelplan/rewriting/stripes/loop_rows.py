@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeVar
 
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, input_window, rows_of_window, source_rows
 from modelplan.rewriting.stripes.stretches import LoopLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window, source_rows
 
 #: How many rows more than the least a window may have, so that it is the same for all iterations.
 _SLACK = 12

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from modelplan.rewriting.stripes.program import HeldRows
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow
 from modelplan.rewriting.stripes.stretches import UnrolledLayers
+from modelplan.rewriting.stripes.stripe_program import HeldRows
 from modelplan.rewriting.stripes.stripe_rows import StripeRows, stripe_rows
-from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow
 
 
 class StripeLowering(ABC):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, input_window
 from modelplan.rewriting.stripes.stretches import HaloStripes, KeptHalo, RollingStripes, StretchLayers, UnrolledLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow, Layer, input_window
 
 
 @dataclass

@@ -10,7 +10,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from modelplan.formats.files import read_model
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, TableColumns
 from modelplan.formats.tflite.lut_metadata import LutMetadata, LutTensor, lut_metadata
@@ -25,6 +24,7 @@ from modelplan.formats.tflite.tflite_file import (
     widest_number,
 )
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
+from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 

@@ -39,7 +39,7 @@ from modelplan import Graph, load
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded, folded, with_dilations
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.stretches import CarryingLoop, KeptHalo, LoopedStripes, RecomputedHalo

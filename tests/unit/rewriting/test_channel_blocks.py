@@ -19,8 +19,8 @@ from modelplan.rewriting.striped_tflite.ladder import climb
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import ChannelBlocks, LoopedStripes
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm.file import read_tflite
 
 DEEP = 96

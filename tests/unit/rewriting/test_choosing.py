@@ -16,7 +16,7 @@ from modelplan.rewriting.striped_tflite import candidates, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
-from modelplan.rewriting.striped_tflite.folding import Folded, with_dilations
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded, with_dilations
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.stripe_search import StripeSearch
 from modelplan.rewriting.stripes.stretches import LoopedStripes, RecomputedHalo, even_cuts

@@ -20,6 +20,7 @@ from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte
 from modelplan.rewriting.stripes.carried_rows import carried_rows
 from modelplan.rewriting.stripes.group_packing import GroupPacking, apart_from_scratch, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, input_window, rows_of_window
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     KeptHalo,
@@ -30,7 +31,6 @@ from modelplan.rewriting.stripes.stretches import (
     as_strategy,
 )
 from modelplan.rewriting.stripes.stripe_rows import stripe_rows
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window
 from modelplan.runtimes import runtime
 
 

@@ -19,8 +19,8 @@ from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import LoopedStripes, RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 
 def network(shapes: list[tuple[int, ...]], folder: Path) -> tuple[bytes, Graph]:
