@@ -135,8 +135,8 @@ def write(found: list[Row], path: Path, first: str) -> None:
     lines = [
         "Least arena in bytes by what a suggestion asks for: a command, another platform, another model.",
         "Suggestions that are commands were carried out; *less* counts those whose result needs less than was said,",
-        "since commands search longer, *more* those that need more, *on TFLM* those that TFLM ran with the head that the",
-        "file is written for, *late* the changes for which there was no time.",
+        "since commands search longer, *more* those that need more, *on TFLM* those that TFLM ran with the head that",
+        "the file is written for, *late* the changes for which there was no time.",
         "",
         f"{tried} suggestions carried out, {wrong} need more than was said.",
         "",

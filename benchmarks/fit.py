@@ -109,8 +109,8 @@ def others(large: Path | None) -> Iterator[list[object]]:
         pairs = (before.arena, least[0].arena), (before.head, least[1].head)
         sizes = [cell for a, b in pairs for cell in (f"{a:,}", f"{b:,}", f"{100 * b / a:.0f} %")]
         macs = ", ".join(work(ladder, rung) for ladder, rung in zip(ladders, least, strict=True))
-        regions = " / ".join("; ".join(rung.regions) or "none" for rung in least)
-        yield [source.stem, *sizes, macs, regions]
+        stretches = " / ".join("; ".join(rung.stretches) or "none" for rung in least)
+        yield [source.stem, *sizes, macs, stretches]
 
 
 def source_of(corpus: Path, name: str) -> Path:
@@ -136,7 +136,7 @@ def rows(corpus: Path, objective: str) -> Iterator[list[object]]:
         growth = len(after.model) - len(before.model)
         yield [
             *cells, work(ladder, after), f"{slower(before.model, after.model):.2f}", before.ops, after.ops,
-            f"{growth:+,}", f"{after.copied:,}", f"{clock:.1f} / {processor:.1f}", "; ".join(after.regions),
+            f"{growth:+,}", f"{after.copied:,}", f"{clock:.1f} / {processor:.1f}", "; ".join(after.stretches),
         ]  # fmt: skip
 
 

@@ -166,7 +166,7 @@ def described(name: str, ladder: OnnxLadder) -> Iterator[str]:
     """What was done to a model, as a list."""
     rung = best(ladder)
     if rung:
-        yield f"* {name}: {'; '.join(rung.regions)}. At {rung.settings.described()}; {rung.what}."
+        yield f"* {name}: {'; '.join(rung.stretches)}. At {rung.settings.described()}; {rung.what}."
     yield from (f"* {name}, not taken: {remark}" for remark in ladder.remarks)
 
 

@@ -25,8 +25,8 @@ from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Budget, Graph
 from modelplan.outputs.reports.region_report import duration
 from modelplan.planning.memories.choice_tables import tables_of
-from modelplan.planning.memories.choosing import Choosing
 from modelplan.planning.memories.exact_choice import linear_choice
+from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.planning.memories.pricing import priced_choice
 from modelplan.planning.memories.region_planning import plan_regions
 from modelplan.primitives.errors import ModelPlanError

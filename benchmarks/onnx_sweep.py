@@ -73,7 +73,7 @@ def page(rows: Sequence[Row], cells: str) -> Iterator[str]:
     refused = len({row.net for row in rows if row.refused})
     yield f"{refused} further nets are none that ONNX Runtime runs as they stand. `{cells}` has each net at each level."
     yield ""
-    yield "*Stripes*: one random region in a random number of stripes, rows kept or made again, extents named or not,"
+    yield "*Stripes*: one random stretch in a random number of stripes, rows kept or recomputed, extents named or not,"
     yield "as far as the rule for partial sums allows it; arena and memory patterns off. Here a higher peak is no"
     yield "fault: nothing was chosen. *Fit*: what `modelplan fit --least --max-macs 1000%` does; where it writes one,"
     yield "model and file are measured again in further processes at the settings that it names. Equal: bit by bit on"

@@ -16,7 +16,7 @@ from pathlib import Path
 import reporting
 
 from modelplan import Graph, Options, plan
-from modelplan.planning.schedulers.problem import precedences
+from modelplan.planning.schedulers.ordering_problem import precedences
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.rewriting import reordering
 from modelplan.runtimes.tflm.file import read_tflite

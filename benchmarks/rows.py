@@ -24,7 +24,7 @@ from modelplan.rewriting.striped_onnx.layers import likely_axes
 from modelplan.rewriting.striped_onnx.writing import reading_of
 from modelplan.rewriting.striped_tflite.layers import layer_of
 from modelplan.rewriting.stripes.layers import row_spans
-from modelplan.rewriting.stripes.windows import Layer
+from modelplan.rewriting.stripes.row_windows import Layer
 from modelplan.runtimes.tflm.file import FileModel, load_tflite
 
 #: The networks, below the corpus.

@@ -24,7 +24,7 @@ from modelplan.model import OrderProblem
 from modelplan.planning import aliasing
 from modelplan.planning.schedulers import BEST_STEPS
 from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
-from modelplan.planning.schedulers.problem import order_problem
+from modelplan.planning.schedulers.ordering_problem import order_problem
 from modelplan.primitives.errors import ModelPlanError
 
 #: What models/ leaves open.

@@ -26,7 +26,7 @@ from modelplan.formats import load_as_run
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import Measured, MeasuringLimits, SessionSettings, measure_each, ort_version
-from modelplan.runtimes.ort.shapes import session_extents
+from modelplan.runtimes.ort.session_shapes import session_extents
 
 #: Models of the zoo whose weights take a hundred megabytes and more.
 LARGE = ("light_vgg19", "light_bvlc_alexnet", "light_zfnet512")

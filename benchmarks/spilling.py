@@ -26,9 +26,9 @@ from modelplan.model import Budget
 from modelplan.model.bounds import height
 from modelplan.planning.memories.asking import region_problem
 from modelplan.planning.memories.choice_tables import tables_of
-from modelplan.planning.memories.choosing import Choosing
 from modelplan.planning.memories.exact_choice import linear_choice
 from modelplan.planning.memories.exact_spilling import HoldingProgram
+from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.planning.memories.prefetching import Moving, plan_moves
 from modelplan.planning.memories.region_planning import moving_problem, plan_regions
 from modelplan.planning.memories.spilling import spill

@@ -32,9 +32,9 @@ sys.path.append(str(reporting.ROOT / "tests" / "support"))
 import killed_sweeps
 from commands import COMMAND
 
-from modelplan.questions.sweeps.rows import IDENTITY
 from modelplan.questions.sweeps.store import read_rows, read_table, same_rows
 from modelplan.questions.sweeps.sweep_file import table_of
+from modelplan.questions.sweeps.sweep_rows import IDENTITY
 
 MODES = ("runtime", "none", "views", "safe", "max")
 KILLS = 3
@@ -44,8 +44,8 @@ _INSTANT = """
 import sys
 
 if "modelplan.questions.sweeps.isolation" in sys.orig_argv:
-    from modelplan.questions.sweeps import running
-    from modelplan.questions.sweeps.rows import row_of
+    from modelplan.questions.sweeps import measured_runs
+    from modelplan.questions.sweeps.sweep_rows import row_of
 
     def instant(run, memo):
         size = sum(map(ord, run.model + run.target)) * (7 + len(run.alias) + len(run.allocator))
@@ -54,7 +54,7 @@ if "modelplan.questions.sweeps.isolation" in sys.orig_argv:
                    "used_runtime": "tflm", "used_kernels": "reference", "abi": "64", "format": "tflite"}
         return row_of(run, "done", facts=figures)
 
-    running.measured = instant
+    measured_runs.measured = instant
 """
 _ALLOCATORS = ("modelplan", "glow", "first-fit-size", "tflm-greedy")
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from modelplan.answers.model_difference import Difference
     from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
     from modelplan.answers.placement_answers import AllocatorAnswers, Solution
-    from modelplan.answers.proof import Proof, SelfTest
+    from modelplan.answers.proof_outcomes import Proof, SelfTest
     from modelplan.answers.recomputation import Curve
     from modelplan.answers.region_plan import RegionPlan
     from modelplan.answers.saved_plan import read
@@ -144,7 +144,7 @@ _HOMES = {
         "answers.explanation": "Explanation",
         "answers.model_difference": "Difference",
         "answers.moving_layout": "LayoutCheck MovingPlan StreamCurve",
-        "answers.proof": "Proof SelfTest",
+        "answers.proof_outcomes": "Proof SelfTest",
         "answers.recomputation": "Curve",
         "answers.region_plan": "RegionPlan",
         "answers.file_changes": "EsphomeArena ReorderedFile",

@@ -198,6 +198,7 @@ INSTEAD = {
     "beside": "what it is: neighbours, sides",
     "clocked": "the figure: steps, seconds",
     "course": "history, trajectory",
+    "foreign": "what it is: new, forbidden, of another domain",
     "gathered": "collected, or the operator: gather, im2col",
     "go_on": "the condition: within_budget",
     "ground": "background, base",
@@ -209,8 +210,11 @@ INSTEAD = {
     "stands": "position, fitting",
     "stands_of": "states_of",
     "stepped": "subgradient_step, or the verb",
+    "stranger": "what it is: new, no such operator",
     "told": "message, words, annotations",
 }
+#: Names in the schemas of files and runtimes, which spell quantisation in their own way.
+SCHEMA_NAMES = ("quantization", "quantizations", "quantize", "dequantize", "quantized_multiplier")
 #: Words that nothing is called: they fit anything.
 PLACEHOLDERS = {"found", "made", "once", "one"}
 
@@ -230,6 +234,22 @@ def test_names_say_what_they_stand_for() -> None:
     words = {name: name.lower().lstrip("_") for name in names | places}
     assert not {f"{name}: say {INSTEAD[word]}" for name, word in words.items() if word in INSTEAD}
     assert not {name for name in words if name.lower() in PLACEHOLDERS}
+    assert not {name for name, word in words.items() if re.search("quantiz", word) and word not in SCHEMA_NAMES}
+
+
+#: Words that mean one thing, what to say for what they were once said for as well, and where that lies.
+ONE_IDEA = {
+    "region": ("a memory; a run of operators in stripes is a stretch", ("rewriting", "plain_c", "checking/verifier")),
+    "stretch": ("a run of operators in stripes; else: span", ("planning", "runtimes", "targets", "model")),
+}
+
+
+@pytest.mark.parametrize("word", ONE_IDEA)
+def test_a_word_means_one_thing_in_names_and_texts(word: str) -> None:
+    means, elsewhere = ONE_IDEA[word]
+    files = [path for room in elsewhere for path in (PACKAGE / room).rglob("*.py")]
+    assert files
+    assert not [str(path) for path in files if re.search(word, path.read_text(), re.IGNORECASE)], f"{word}: {means}"
 
 
 def test_no_function_bears_the_name_of_a_module() -> None:
@@ -243,6 +263,18 @@ def test_no_function_bears_the_name_of_a_module() -> None:
     }
     clashes = {(file, name) for file, name in public if name in modules and Path(file).stem != name}
     assert not clashes
+
+
+#: Files of one name on purpose: twins of two formats or runtimes, the verifier's facts and the planner's, a command.
+TWINS = {
+    "channel_blocks", "cmsis_nn", "elementwise", "esp_nn", "greedy", "interface", "interpreter_process", "ladder",
+    "layers", "measuring", "moving", "onnx", "reading", "report", "safe_overlap", "tflite", "writing",
+}  # fmt: skip
+
+
+def test_a_file_s_name_stands_once() -> None:
+    stems = Counter(path.stem for path in sources() if path.stem != "__init__")
+    assert {stem for stem, count in stems.items() if count > 1} == TWINS
 
 
 def test_only_the_bindings_know_nanobind() -> None:

@@ -88,7 +88,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     # What draws takes as long to import as the command itself: a process of its own does that from the start.
     from modelplan.primitives.copied_processes import prepared
 
-    drawing = partial(import_module, "modelplan.cli.drawing")
+    drawing = partial(import_module, "modelplan.cli.figure_processes")
     with prepared(lambda: drawing().prepare(), lambda asked: drawing().draw_all(asked)) as begin:
         return _ran(name, words, Namespace(drawing=iter([begin])))
 
@@ -98,7 +98,7 @@ def _refuse_urls(words: Sequence[str]) -> None:
     after = zip(("", *words), words, strict=False)
     url = next((word for option, word in after if option != "--scheduler" and _URL.match(word)), None)
     if url is not None:
-        from modelplan.formats.files import way_out
+        from modelplan.formats.whole_files import way_out
         from modelplan.primitives.errors import ModelError
 
         raise ModelError(f"{url}: {way_out(url)}")

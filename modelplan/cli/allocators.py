@@ -8,7 +8,7 @@ from itertools import groupby
 from modelplan.cli import files, terminal
 from modelplan.outputs.report import Section, Table
 from modelplan.planning.allocators import ALLOCATORS
-from modelplan.planning.allocators.table import USUAL_DEMANDS, Allocator
+from modelplan.planning.allocators.allocator_rows import USUAL_DEMANDS, Allocator
 
 #: What each kind in the table means, in the order of the guide.
 KINDS = {

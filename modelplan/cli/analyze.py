@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from modelplan.answers.analysis import Analysis, PlannedFile, SizedFile
 from modelplan.answers.page_views import Page, page_of_models
 from modelplan.cli import files, model_options, output_options, terminal
-from modelplan.cli.drawing import drawing_process, pictures_of
+from modelplan.cli.figure_processes import drawing_process, pictures_of
 from modelplan.cli.output_options import (
     Figures,
     add_c_array,

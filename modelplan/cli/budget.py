@@ -18,14 +18,14 @@ from pathlib import Path
 
 from modelplan.answers.check_outcomes import Check, Limits, Outcome
 from modelplan.cli import files, model_options, terminal
-from modelplan.formats.files import read_text
+from modelplan.formats.whole_files import read_text
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.primitives.units import counted, human
 from modelplan.questions.budgets.budget_checks import OPTIONS, ModelCheck, budget_file, from_file, outcome, row_checks
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
 from modelplan.questions.budgets.earlier_figures import baseline_document
-from modelplan.questions.budgets.measuring import Measurements
+from modelplan.questions.budgets.model_sizes import Measurements
 from modelplan.questions.budgets.project_budgets import (
     OWN,
     SHARED,

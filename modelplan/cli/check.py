@@ -199,7 +199,7 @@ def named_models(arguments: Namespace, chosen: Chosen | None) -> CheckRequest:
 
 def shown(outcome: Outcome, *, shows: bool) -> Outcome:
     """The outcome, which is printed where `shows` says so; what cannot be read is told on standard error."""
-    from modelplan.outputs.checks.report import section_of
+    from modelplan.outputs.checks.check_report import section_of
 
     if outcome.needed is None:
         sys.stdout.flush()
@@ -218,7 +218,7 @@ def folder_in_workspace() -> str:
 
 def write_formats(findings: Findings, outputs: dict[str, str]) -> None:
     """Writes each format to its place; text on a terminal has its colours."""
-    from modelplan.outputs.checks.report import sections_of
+    from modelplan.outputs.checks.check_report import sections_of
 
     for name, path in outputs.items():
         if (name, path) == ("text", "-"):

@@ -15,14 +15,14 @@ from typing import NoReturn
 from modelplan.answers.model_difference import Difference
 from modelplan.cli import files, model_options, output_options, terminal
 from modelplan.cli.output_options import Figures, add_draw, figures_asked, write_figures
-from modelplan.formats.files import read_model
 from modelplan.formats.node_keys import node_keys
+from modelplan.formats.whole_files import read_model
 from modelplan.outputs.exchange import node_data
 from modelplan.outputs.figures import difference_chart
 from modelplan.outputs.reports import difference_report
 from modelplan.primitives.errors import RequestError
-from modelplan.questions.differences.comparing import difference
 from modelplan.questions.differences.models import compared_sides, named_side
+from modelplan.questions.differences.side_difference import difference
 from modelplan.questions.differences.sides import Side
 from modelplan.questions.model_request import ModelRequest
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from modelplan.formats.files import way_out
+from modelplan.formats.whole_files import way_out
 from modelplan.primitives.errors import ModelError, RequestError
 
 

@@ -20,8 +20,8 @@ from modelplan.runtimes.tflm import TFLM
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
-#: Options of other runtimes with their defaults.
-_FOREIGN: dict[str, object] = {
+#: Options of files that TFLM runs, with their defaults.
+_TFLM_OPTIONS: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--tflm": None, "--max-ops": None, "--header": None, "--c-array": None,
     "--seconds": None, "--custom": [],
 }  # fmt: skip
@@ -48,7 +48,7 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
 
     An empty text ends the lines of `progress`.
     """
-    for option, default in _FOREIGN.items():
+    for option, default in _TFLM_OPTIONS.items():
         if getattr(arguments, option[2:].replace("-", "_")) != default:
             raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
     if arguments.kernels not in (None, *C.library_names):

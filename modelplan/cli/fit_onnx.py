@@ -16,8 +16,8 @@ from modelplan.primitives.units import parse_memory
 from modelplan.questions.model_fitting import FitOnnxRequest, fit_onnx
 from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
 
-#: Options of other formats with their defaults.
-_FOREIGN: dict[str, object] = {
+#: Options of TFLite files, with their defaults.
+_TFLITE_OPTIONS: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--kernels": None, "--tflm": None, "--max-ops": None, "--max-flash": None,
     "--header": None, "--self-test": None, "--draw": [], "--seed": 0, "--target": None,
     "--c-array": None, "--interface": "as-is", "--custom": [],
@@ -58,7 +58,7 @@ def check_format(arguments: Namespace) -> None:
 
 def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[str], None]) -> int:
     """Runs the command for an .onnx file; `max_macs` is None where nothing is said of it."""
-    for option, default in _FOREIGN.items():
+    for option, default in _TFLITE_OPTIONS.items():
         if getattr(arguments, option[2:].replace("-", "_")) != default:
             raise RequestError(f"{option} is for .tflite files, and {arguments.model} is none")
     if not arguments.output.lower().endswith(".onnx"):

@@ -68,7 +68,7 @@ def run(arguments: Namespace) -> int:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
     regions = region_options.regions_of(arguments, region_options.target_device(arguments))
     from modelplan.outputs.reports.region_report import sections_of
-    from modelplan.planning.memories.choosing import Choosing
+    from modelplan.planning.memories.memory_choice import Choosing
     from modelplan.questions.memories.region_requests import MemoriesRequest, place_in_memories
     from modelplan.questions.model_request import ModelRequest
 

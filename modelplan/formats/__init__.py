@@ -13,14 +13,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from modelplan.formats.dims import Dims, parsed
-from modelplan.formats.files import read_model, way_out
 from modelplan.formats.unpacking import inner_suffix, is_wrapped
+from modelplan.formats.whole_files import read_model, way_out
 from modelplan.model import Graph, Problem
 from modelplan.primitives.errors import ModelError, RequestError, did_you_mean
 
 if TYPE_CHECKING:
     from modelplan.formats.buffer_table import BufferTable
-    from modelplan.formats.contents import Contents
+    from modelplan.formats.model_contents import Contents
 
 _Loaded = TypeVar("_Loaded")
 

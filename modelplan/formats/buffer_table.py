@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from modelplan.formats.files import read_text
+from modelplan.formats.whole_files import read_text
 from modelplan.model import IntArray, Problem
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError, did_you_mean
 

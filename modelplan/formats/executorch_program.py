@@ -23,9 +23,9 @@ from operator import or_
 from pathlib import Path
 
 from modelplan.formats.buffer_table import BufferTable, PlannedBuffer, chosen_part, kept_alignment
-from modelplan.formats.files import read_model
 from modelplan.formats.tflite.tflite_tables import byte_range, follow, scalar, tables, u32
 from modelplan.formats.tflite.tflite_tables import field as position
+from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.units import rounded_up
 

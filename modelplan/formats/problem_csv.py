@@ -8,7 +8,7 @@ Cells of `meets` and `apart` are lists about other rows, the first of which is 1
 may share bytes with that of row 3 where its offset less the other's is -16 to 0, with that of row 5 where it is 8.
 `7 9` in `apart`: it shares no bytes with those of rows 7 and 9 although they are not alive together.
 A row with `gaps` is not there all the time: `3-5 8-9@16:48` says that in steps 3 to 5 nothing of it is alive, in steps
-8 to 9 its bytes 16 to 48 alone. It becomes a rigid group of pieces, one for each stretch of time.
+8 to 9 its bytes 16 to 48 alone. It becomes a rigid group of pieces, one for each span of time.
 Other spellings of the columns that the peers write are understood: buffer, buffer_id, name; start, begin; bytes; end,
 which is the last step itself. Cells are divided by commas, semicolons or tabs. Where steps begin below 0, all are
 counted from the first. Source: google/minimalloc, src/converter.cc and src/minimalloc.h.

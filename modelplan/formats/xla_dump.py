@@ -25,7 +25,7 @@ import networkx as nx
 import numpy as np
 
 from modelplan.formats.buffer_table import BufferTable, Piece, PlannedBuffer, chosen_part, kept_alignment
-from modelplan.formats.files import read_text
+from modelplan.formats.whole_files import read_text
 from modelplan.model import IntArray
 from modelplan.primitives.errors import ModelError
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from modelplan.model import Graph, IntArray, Op, Tensor
 from modelplan.ops.access.builders import Builder, ShapedOp
+from modelplan.ops.access.other_extents import strides
 from modelplan.ops.access.spans import AccessMap, Reads
-from modelplan.ops.access.views import strides
 from modelplan.ops.conditions import disjoint_windows, forward_slice, number, result, source, without_leading_ones
 from modelplan.ops.op_facts import Lead
 from modelplan.primitives.number_types import BITS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modelplan.model import Graph, Op
 from modelplan.ops import access_of, facts
-from modelplan.ops.access import views
+from modelplan.ops.access import other_extents
 from modelplan.ops.conditions import both, unchanged
 from modelplan.primitives.number_types import BITS
 
@@ -21,7 +21,7 @@ def view_start(graph: Graph, op: Op) -> int | None:
     if not row.may_be_view or pair is None or not unchanged(op) or (row.group == "join" and len(op.inputs) != 1):
         return None
     access = access_of(graph, op)
-    start = views.view_start(access, 0) if access else None
+    start = other_extents.view_start(access, 0) if access else None
     if start is None:
         return None
     whole, rest = divmod(start * BITS.get(pair[0].dtype, 0), 8)

@@ -162,7 +162,9 @@ OUTPUTS = (
     _figure(".curve", "StreamCurve", "stream_chart", "the time of a run against the memory of the device"),
     *_reports("StreamCurve", "stream_report"),
     Output(".csv", "StreamCurve", "modelplan.outputs.reports.stream_report:as_csv", "the curve"),
-    Output("text", "Findings", "modelplan.outputs.checks.report:sections_of", "the verdicts in words", report=True),
+    Output(
+        "text", "Findings", "modelplan.outputs.checks.check_report:sections_of", "the verdicts in words", report=True
+    ),
     _checked("json", "for_servers:json_rows", "an object for each limit"),
     _checked("markdown", "markdown:pull_request_comment", "a comment to paste"),
     _checked("junit", "for_servers:junit_document", "a test case for each limit"),

@@ -24,7 +24,7 @@ _SHOWN = (
     ("modelplan.answers.placement_answers", "AllocatorAnswers"),
     ("modelplan.answers.model_difference", "Difference"),
     ("modelplan.answers.recomputation", "Curve"),
-    ("modelplan.answers.proof", "Proof"),
+    ("modelplan.answers.proof_outcomes", "Proof"),
     ("modelplan.answers.shared_plan", "SharedPlan"),
     ("modelplan.answers.region_plan", "RegionPlan"),
     ("modelplan.answers.moving_layout", "MovingPlan"),

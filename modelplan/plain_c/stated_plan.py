@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
-from modelplan.answers.proof import Verdict
+from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, PlanChoices

@@ -41,7 +41,7 @@ def session_order(graph: Graph) -> list[int]:
     return depth_first([[producers[t] for t in op.reads if producers[t] >= 0] for op in graph.ops])
 
 
-def with_own_dequantized(graph: Graph, extents: Extents = NUMBERS) -> tuple[Graph, Extents]:
+def with_own_dequantised(graph: Graph, extents: Extents = NUMBERS) -> tuple[Graph, Extents]:
     """The graph as a session has it, where each operand reads a DequantizeLinear of its own, and its `extents`.
 
     The first operand that reads one keeps it, unless it makes an output of the model; copies stand behind all others.

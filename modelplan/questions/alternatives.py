@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject, trusting_own_kernels
-from modelplan.formats.files import read_model
+from modelplan.formats.whole_files import read_model
 from modelplan.model import Alternative, Graph, Kind, Part, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target, kernels_words, without_options
 from modelplan.planning import pipeline

@@ -27,7 +27,7 @@ from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
 
 if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
-    from modelplan.answers.proof import Verdict
+    from modelplan.answers.proof_outcomes import Verdict
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
 
 
@@ -105,7 +105,7 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
         ModelError: nothing was chosen, or TFLM does not run the model.
         RequestError: tflite-micro is not installed, or an input has a type for which there are no generated values.
     """
-    from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
+    from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: no self-test, for nothing fits")

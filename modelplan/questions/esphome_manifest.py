@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from modelplan.answers.file_changes import EsphomeArena
-from modelplan.formats.files import read_model, read_text
+from modelplan.formats.whole_files import read_model, read_text
 from modelplan.model import LibraryNeed
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.runtimes.tflm.declaration import required_arena

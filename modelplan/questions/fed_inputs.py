@@ -74,7 +74,7 @@ def _declared(path: str) -> Mapping[str, ValueInfoProto]:
     import onnx
     from google.protobuf.message import DecodeError
 
-    from modelplan.formats.files import read_model
+    from modelplan.formats.whole_files import read_model
 
     try:
         graph = onnx.load_model_from_string(read_model(path)).graph

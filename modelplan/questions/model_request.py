@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from modelplan import runtimes
 from modelplan.formats import load_model
-from modelplan.formats.files import read_model
+from modelplan.formats.whole_files import read_model
 from modelplan.model import Graph, Padding, Plan, Requirement, Runtime
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target, kernels_words
 from modelplan.planning import allocators, pipeline

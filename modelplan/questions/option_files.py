@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modelplan.formats.files import read_text
+from modelplan.formats.whole_files import read_text
 from modelplan.model import Graph, Overlap
 from modelplan.primitives.errors import ModelError, RequestError
 

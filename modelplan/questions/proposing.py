@@ -7,7 +7,6 @@ from pathlib import Path
 
 from modelplan.formats import load_model
 from modelplan.formats.dims import Dims, parsed, shape_option, shape_text
-from modelplan.formats.files import read_model
 from modelplan.formats.onnx.onnx_open import (
     MOST_ROUNDS,
     SIZES,
@@ -18,6 +17,7 @@ from modelplan.formats.onnx.onnx_open import (
     without_example,
 )
 from modelplan.formats.unpacking import is_wrapped
+from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.runtimes.ort.feeding import feeds_of
 from modelplan.runtimes.ort.measuring import MeasuringLimits, check_measurable, reach

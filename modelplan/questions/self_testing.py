@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.answers.proof import ExpectedOutput, SelfTest, WrittenTensor
+from modelplan.answers.proof_outcomes import ExpectedOutput, SelfTest, WrittenTensor
 from modelplan.checking.verifier.proof import keeps_whole_tensors
 from modelplan.checking.verifier.rewrites.interface import HostSide, host_side
 from modelplan.checking.verifier.rewrites.reading import read_source

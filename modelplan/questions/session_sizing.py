@@ -22,7 +22,7 @@ from modelplan.formats.unpacking import is_wrapped
 from modelplan.model import Graph, Kind, Part, Requirement, SessionMemory, SessionNeed
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
-from modelplan.planning.session_nodes import Extents, with_own_dequantized
+from modelplan.planning.session_nodes import Extents, with_own_dequantised
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.model_request import SessionAsked
@@ -42,8 +42,8 @@ from modelplan.runtimes.ort.measuring import (
 from modelplan.runtimes.ort.planned_extents import feeds_that_reach, feeds_that_run
 from modelplan.runtimes.ort.reaching import Aim
 from modelplan.runtimes.ort.remembered import RememberedSessions, missing_weights
+from modelplan.runtimes.ort.session_shapes import has_bodies, session_extents
 from modelplan.runtimes.ort.settings_code import python_settings
-from modelplan.runtimes.ort.shapes import has_bodies, session_extents
 
 #: Settings that may need less than the defaults.
 _CHANGED = (
@@ -267,7 +267,7 @@ def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, Extents]:
         if has_bodies(path):
             raise UnpredictableError("it runs bodies, which are not followed")
         graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
-        return with_own_dequantized(graph, session_extents(path, graph))
+        return with_own_dequantised(graph, session_extents(path, graph))
 
 
 def _input_bytes(file: ModelFile) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from modelplan.answers.proof import Proof, Verdict
+from modelplan.answers.proof_outcomes import Proof, Verdict
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.c_execution import LEVEL as C_LEVEL
 from modelplan.checking.verifier.c_execution import execute_c, interface_of
@@ -15,7 +15,7 @@ from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
 from modelplan.checking.verifier.verdicts import verdict_of
-from modelplan.formats.files import fingerprint, read_model, read_text
+from modelplan.formats.whole_files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of

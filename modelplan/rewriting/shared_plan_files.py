@@ -15,8 +15,8 @@ from modelplan.checking import referee
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import offline_subject
 from modelplan.model import Placement
-from modelplan.planning.together.joining import joined
-from modelplan.planning.together.placing import place_all
+from modelplan.planning.together.joint_placing import place_all
+from modelplan.planning.together.joint_problem import joined
 from modelplan.planning.together.relating import all_in_turn
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.runtimes.tflm import planner

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from modelplan.formats.files import read_text, read_toml_table
+from modelplan.formats.whole_files import read_text, read_toml_table
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.targets.device import Device, Dma, Kind, Region, is_external
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from modelplan.formats.files import read_bytes
+from modelplan.formats.whole_files import read_bytes
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.targets.occupied import DAMAGE

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from modelplan.formats.files import read_bytes, read_text
+from modelplan.formats.whole_files import read_bytes, read_text
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.targets.device import ARENA_ALIGNMENT, Block, Device, Interval, Region, blocks, linked_kind, without
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from modelplan.formats.files import read_text
+from modelplan.formats.whole_files import read_text
 from modelplan.primitives.errors import ModelError
 from modelplan.targets.arithmetic import ExpressionError, evaluate, parse_expression, tokens_of
 

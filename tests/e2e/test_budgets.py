@@ -15,7 +15,7 @@ from projects import BUDGETS, SAME, WIDER, commit, git, project
 from tflm_models import T, single
 
 from modelplan.cli import main
-from modelplan.questions.budgets import measuring
+from modelplan.questions.budgets import model_sizes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -242,13 +242,13 @@ def test_twelve_models_on_three_targets_are_sized_once_for_each_setting(
     calls: dict[str, int] = {}
 
     def counted(name: str) -> None:
-        real = getattr(measuring, name)
+        real = getattr(model_sizes, name)
 
         def call(*words: object, **more: object) -> object:
             calls[name] = calls.get(name, 0) + 1
             return real(*words, **more)
 
-        monkeypatch.setattr(measuring, name, call)
+        monkeypatch.setattr(model_sizes, name, call)
 
     for name in ("read_model", "unmodified_requirement", "rewritten_files"):
         counted(name)

@@ -14,8 +14,8 @@ from standalone_c import SANITIZERS, WARNINGS, apart, c_operators
 
 from modelplan.cli import main
 from modelplan.plain_c.libraries.cmsis_calls import faster_operators
+from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
 from modelplan.plain_c.writing.c_source import CNames, c_files
-from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import installed
 

@@ -13,8 +13,8 @@ from c_operators import Drawn, Single, batch, drawn_single
 from standalone_c import SANITIZERS, WARNINGS, apart, c_operators
 
 from modelplan.cli import main
+from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
 from modelplan.plain_c.writing.c_source import CNames, c_files
-from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import installed
 

@@ -14,12 +14,12 @@ from modelplan.formats import load_model
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_onnx import ladder
 from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
-from modelplan.rewriting.striped_onnx.comparing import first_difference
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder, OnnxRung
+from modelplan.rewriting.striped_onnx.output_differences import first_difference
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
-from modelplan.rewriting.stripes.regions import RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import RecomputedHalo
 from modelplan.runtimes.ort.measuring import SessionSettings, blocked_values, measure
 
 pytest.importorskip("onnxruntime")
@@ -71,7 +71,7 @@ def test_every_opset_is_split_alike(tmp_path: Path, level: str, opsets: tuple[in
     ladders = [climbed(classifier(tmp_path / "m.onnx", opset), level) for opset in opsets]
     rungs = [in_stripes(found) for found in ladders]
     assert not any("differ" in remark for found in ladders for remark in found.remarks)
-    assert len({rung.regions for rung in rungs}) == 1
+    assert len({rung.stretches for rung in rungs}) == 1
     if level == "extended":  # at level all each process orders the nodes that it adds in its own way
         peaks = [rung.best.peak for rung in rungs]
         assert max(peaks) <= 1.01 * min(peaks)
@@ -90,9 +90,9 @@ def test_rows_are_made_again_where_keeping_them_differs(tmp_path: Path, monkeypa
 def test_another_kernel_is_named_and_such_stripes_are_refused(tmp_path: Path) -> None:
     path = classifier(tmp_path / "m.onnx", 17)
     graph, proto, blocked = load_model(path), parsed(path), blocked_values(path)
-    region = RecomputedHalo(0, 9, 2, (0, 12, 24), pad=frozenset(range(10)))
+    stretch = RecomputedHalo(0, 9, 2, (0, 12, 24), pad=frozenset(range(10)))
     reading = reading_of(proto, graph)
-    program = striped_onnx_program(reading, [region])
+    program = striped_onnx_program(reading, [stretch])
     striped = type(proto).FromString(write_striped_onnx(proto, reading, program))
 
     def outputs(file: bytes) -> Any:
@@ -106,7 +106,7 @@ def test_another_kernel_is_named_and_such_stripes_are_refused(tmp_path: Path) ->
         pytest.skip("this processor has no kernels for blocks of channels")
     assert said == "op 12 GlobalAveragePool 'mean' is the first to differ"
     with pytest.raises(IllegalStripeError, match="'mean': another kernel would compute it"):
-        striped_onnx_program(reading_of(proto, graph, None, blocked), [region])
+        striped_onnx_program(reading_of(proto, graph, None, blocked), [stretch])
 
 
 @pytest.mark.parametrize(("residual", "chains"), [(False, {"mean": "c3 mean s3 y3"}), (True, {

@@ -208,7 +208,7 @@ def test_no_order_of_some_that_are_drawn_needs_less_than_with_late_unpacking(com
 
     from modelplan.formats import load_model
     from modelplan.planning import aliasing, schedulers
-    from modelplan.planning.schedulers.problem import UNPACKING, with_late_unpacking
+    from modelplan.planning.schedulers.ordering_problem import UNPACKING, with_late_unpacking
     from modelplan.runtimes.tflm import TFLM
 
     graph = load_model(compressed("resnet8", 3).name)

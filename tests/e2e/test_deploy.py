@@ -11,7 +11,7 @@ import pytest
 from commands import run
 from shared_memory import BUILDS, compiled, missing
 
-from modelplan.formats.files import read_model
+from modelplan.formats.whole_files import read_model
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed, tflm_values
 

@@ -289,7 +289,7 @@ def test_an_operator_that_contradicts_itself_is_taken_as_a_whole(tmp_path: Path)
     ladder = fit(asked(path))
     assert ladder.chosen is not None
     assert ladder.chosen.arena == ladder.least < ladder.rungs[0].arena
-    assert "op 3" not in " ".join(ladder.chosen.regions)
+    assert "op 3" not in " ".join(ladder.chosen.stretches)
     assert {verdict.outcome for verdict in ladder.proof} == {"ok"}
 
 

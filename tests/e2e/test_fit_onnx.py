@@ -13,8 +13,8 @@ import pytest
 from commands import run
 from onnx import helper, numpy_helper
 
-from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import run_times
+from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings
 from modelplan.runtimes.ort.settings_code import changed_options
 

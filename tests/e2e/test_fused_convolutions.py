@@ -11,13 +11,13 @@ import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
 
-from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.equal_nodes import with_fused
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
+from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
 from modelplan.rewriting.striped_onnx.unrolled_nodes import peak, run_order, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
-from modelplan.rewriting.stripes.regions import RecomputedHalo
+from modelplan.rewriting.stripes.stretches import RecomputedHalo
 from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure, write_optimized
 
 pytest.importorskip("onnxruntime")
@@ -126,8 +126,8 @@ def test_extents_are_told_again_behind_the_last_stripe(tmp_path: Path) -> None:
     path = normalized(tmp_path / "m.onnx")
     reading = reading_of(parsed(path), graph_of(path), kept_values(path, "disable"))
     search = OnnxSearch(reading, most_macs=0.25, threads=1)
-    plan = next(plan for plan in search.plans() if plan.regions[-1].last < len(reading.graph.ops) - 1)
-    program = striped_onnx_program(reading, plan.regions, 1)
+    plan = next(plan for plan in search.plans() if plan.stretches[-1].last < len(reading.graph.ops) - 1)
+    program = striped_onnx_program(reading, plan.stretches, 1)
     out = tmp_path / "out.onnx"
     runs = [measure(path, SHAPES, SessionSettings(level="disable"), runs=1, inputs=1, keep=True)]
     for known in (False, True):

@@ -1,4 +1,4 @@
-"""Stripes of models in which ONNX Runtime fuses operators: regions end where a session has values."""
+"""Stripes of models in which ONNX Runtime fuses operators: stretches end where a session has values."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_values_inside_of_fused_kernels_are_gone(tmp_path: Path) -> None:
     assert kept_values(path, "all") == kept_values(path, "extended")
 
 
-def test_regions_do_not_part_what_is_fused(tmp_path: Path) -> None:
+def test_stretches_do_not_part_what_is_fused(tmp_path: Path) -> None:
     path = feed_forward(tmp_path / "m.onnx")
     graph, proto = graph_of(path), parsed(path)
     search = OnnxSearch(reading_of(proto, graph, kept_values(path, "extended")), most_macs=0.1, threads=1)
     plans = search.plans()
     assert plans
-    assert {region.last for plan in plans for region in plan.regions} <= {2, 4, 5}
+    assert {stretch.last for plan in plans for stretch in plan.stretches} <= {2, 4, 5}
     assert graph.ops[3].outputs[0] in search.reading.gone
 
 

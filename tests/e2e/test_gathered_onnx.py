@@ -1,4 +1,4 @@
-"""Maps that a global pool reads are made again behind it, beside what reads them."""
+"""Maps that a global pool reads are recomputed behind it, beside what reads them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_files import graph_of
 
-from modelplan.rewriting.striped_onnx.ordering import clustered_order
-from modelplan.rewriting.striped_onnx.remaking import late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.recomputed_skips import late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.stretch_ordering import clustered_order
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
-from modelplan.rewriting.stripes.regions import RecomputedHalo
+from modelplan.rewriting.stripes.stretches import RecomputedHalo
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -72,7 +72,7 @@ def test_a_map_is_made_again_behind_its_pool(tmp_path: Path) -> None:
 
     reading = reading_of(copied, ordered)
     count = len(ordered.ops)
-    region = RecomputedHalo(count - 3, count - 1, 2, (0, 16, 32, 64), pad=frozenset(range(count)))
-    out.write_bytes(write_striped_onnx(copied, reading, striped_onnx_program(reading, [region], 1)))
+    stretch = RecomputedHalo(count - 3, count - 1, 2, (0, 16, 32, 64), pad=frozenset(range(count)))
+    out.write_bytes(write_striped_onnx(copied, reading, striped_onnx_program(reading, [stretch], 1)))
     onnx.checker.check_model(str(out), full_check=True)
     assert outputs(path).tobytes() == outputs(out).tobytes()

@@ -11,11 +11,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 from modelplan import Graph, load
-from modelplan.rewriting.striped_onnx.comparing import compare_outputs
+from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
-from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import KeptHalo, RecomputedHalo
 from modelplan.runtimes.ort.measuring import LEVELS
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -47,9 +47,9 @@ def write_stripes(path: Path, out: Path, *, carry: bool) -> None:
     proto, last = parsed(path), len(graph.ops) - 1
     rows = graph.tensors[graph.outputs[0]].shape[2]
     cuts = tuple(rows * k // 4 for k in range(5))
-    region = (KeptHalo if carry else RecomputedHalo)(0, last, 2, cuts, pad=frozenset(range(last + 1)))
+    stretch = (KeptHalo if carry else RecomputedHalo)(0, last, 2, cuts, pad=frozenset(range(last + 1)))
     reading = reading_of(proto, graph)
-    out.write_bytes(write_striped_onnx(proto, reading, striped_onnx_program(reading, [region], threads=1)))
+    out.write_bytes(write_striped_onnx(proto, reading, striped_onnx_program(reading, [stretch], threads=1)))
 
 
 def outputs(path: Path, level: str) -> list[Any]:

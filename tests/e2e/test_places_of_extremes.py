@@ -15,8 +15,8 @@ from modelplan.primitives.errors import BrokenPlanError
 from modelplan.questions.c_fitting import FitCRequest, fit_c
 from modelplan.questions.verifying import VerifyRequest, verify
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
-from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import KeptHalo, RecomputedHalo
 from modelplan.runtimes.tflm.runner import installed, tflm_values
 
 CUTS = (0, 4, 8, 12)

@@ -82,7 +82,7 @@ def test_weights_kept_for_stripes_are_weighed_against_rows(tmp_path: Path) -> No
     search = OnnxSearch(reading, most_macs=0.25, threads=1)
     plan = search.plans()[0]
     assert plan.peak * 2.5 < search.plain.peak
-    assert all(region.first > 0 for region in plan.regions)  # a session quantises the input before it is cut
+    assert all(stretch.first > 0 for stretch in plan.stretches)  # a session quantises the input before it is cut
     goal = OnnxGoal(settings=SessionSettings(level="extended"), without=frozenset({"order"}))
     rung = climb(str(path), graph_of(path), goal, lambda text: None).chosen
     assert rung is not None

@@ -16,7 +16,7 @@ import pytest
 import modelplan.cli
 from modelplan.cli.command_table import MODULES
 from modelplan.outputs.schemas.documents import DOCUMENTS, schema_of
-from modelplan.questions.sweeps.rows import SweepRow
+from modelplan.questions.sweeps.sweep_rows import SweepRow
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 KWS, RESNET, ONNX = (str(MODELS / name) for name in ("ds_cnn_kws.tflite", "resnet8.tflite", "resnet8.onnx"))

@@ -13,10 +13,10 @@ from modelplan import Graph, load
 from modelplan.formats import load_as_run
 from modelplan.planning.session_blocks import session_peak
 from modelplan.planning.session_heap import predicted_heap
-from modelplan.planning.session_nodes import with_own_dequantized
+from modelplan.planning.session_nodes import with_own_dequantised
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure, measure_each
-from modelplan.runtimes.ort.shapes import session_extents
+from modelplan.runtimes.ort.session_shapes import session_extents
 
 pytest.importorskip("onnxruntime")
 
@@ -68,7 +68,7 @@ def test_each_reader_has_a_dequantize_linear_of_its_own(tmp_path: Path, name: st
     path = tmp_path / "m.onnx"
     graph = load_as_run(path)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    run, extents = with_own_dequantized(graph, session_extents(str(path), graph))
+    run, extents = with_own_dequantised(graph, session_extents(str(path), graph))
     settings = SessionSettings(level="disable", arena="off", pattern=False)
     assert session_peak(run, ORT, extents=extents).bytes == measure(path, shapes, settings, runs=1).peak
     assert len(run.ops) > len(graph.ops) or name == "transformer_encoder"

@@ -30,8 +30,8 @@ from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.operator_calls.operator_table import C_KINDS, c_operator
 from modelplan.plain_c.stated_plan import stated_verdict
+from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
 from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files
-from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs

@@ -18,8 +18,8 @@ from modelplan.ops.op_facts import OpFacts
 from modelplan.rewriting.striped_onnx.equal_nodes import with_slices
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
-from modelplan.rewriting.stripes.regions import RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import RecomputedHalo
 
 onnxruntime = pytest.importorskip("onnxruntime")
 _LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED")
@@ -51,13 +51,13 @@ def test_striped_or_refused(tmp_path: Path, case: Case) -> None:
     reading = reading_of(proto, graph)
     rows = graph.tensors[graph.ops[-1].outputs[0]].shape[case.axis]
     cuts = tuple(dict.fromkeys((0, rows // 3, rows // 3 + 2, rows)))
-    region = RecomputedHalo(0, len(graph.ops) - 1, case.axis, cuts, pad=frozenset(range(len(graph.ops))))
+    stretch = RecomputedHalo(0, len(graph.ops) - 1, case.axis, cuts, pad=frozenset(range(len(graph.ops))))
     if case.refused:
         with pytest.raises(IllegalStripeError, match=re.escape(case.refused)) as refused:
-            striped_onnx_program(reading, [region], threads=1)
+            striped_onnx_program(reading, [stretch], threads=1)
         assert case.kind in str(refused.value)
         return
-    out.write_bytes(write_striped_onnx(proto, reading, striped_onnx_program(reading, [region], threads=1)))
+    out.write_bytes(write_striped_onnx(proto, reading, striped_onnx_program(reading, [stretch], threads=1)))
     if case.domain or onnx.defs.has(case.kind):  # ONNX Runtime has operators in the standard domain that onnx refuses
         onnx.checker.check_model(str(out), full_check=True)
     for level in _LEVELS:
@@ -99,8 +99,8 @@ def test_a_split_goes_in_stripes_as_slices(tmp_path: Path, opset: int) -> None:
     assert isinstance(again, Graph)
     assert with_slices(sliced, reading_of(sliced, again)) is None
     reading = reading_of(sliced, again)
-    region = RecomputedHalo(0, len(again.ops) - 1, 2, (0, 9, 24))
-    out.write_bytes(write_striped_onnx(sliced, reading, striped_onnx_program(reading, [region], threads=1)))
+    stretch = RecomputedHalo(0, len(again.ops) - 1, 2, (0, 9, 24))
+    out.write_bytes(write_striped_onnx(sliced, reading, striped_onnx_program(reading, [stretch], threads=1)))
     onnx.checker.check_model(str(out), full_check=True)
     feeds = [np.random.default_rng(0).standard_normal((1, 6, 24, 18)).astype(np.float32)]
     for level in _LEVELS:

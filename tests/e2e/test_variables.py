@@ -32,7 +32,7 @@ def test_wake_words_come_down_to_their_bound(corpus: Path, name: str, bound: int
     path = corpus / "tflite" / "wakeword" / f"{name}.tflite"
     ladder = fit(FitRequest(path, kernels="cmsis-dsp", objective="head"))
     assert ladder.chosen
-    assert any("blocks of channels" in region for region in ladder.chosen.regions)
+    assert any("blocks of channels" in stretch for stretch in ladder.chosen.stretches)
     assert [verdict.outcome for verdict in ladder.proof[:2]] == ["ok", "ok"]
     assert ladder.chosen.head == ladder.bound == bound
 

@@ -27,10 +27,10 @@ from modelplan import BrokenPlanError, FitRequest, fit
 from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.reading import read_source
-from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
+from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.answering import AnsweringProcess
-from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
+from modelplan.rewriting.stripes.stretches import KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
@@ -146,7 +146,7 @@ def test_models_that_are_equal_to_themselves(corpus: Path, name: str) -> None:
 
 @pytest.mark.slow
 @runtime
-def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
+def test_a_loops_operand_is_no_end_of_a_stretch(tmp_path: Path) -> None:
     model = Path(__file__).parents[2] / "models" / "mobilenet_v2_like.tflite"
     graph = graph_of(model.read_bytes(), tmp_path)
     height = graph.tensors[graph.ops[4].outputs[0]].shape[1]
@@ -154,7 +154,7 @@ def test_a_loops_operand_is_no_end_of_a_region(tmp_path: Path) -> None:
     made = striped(model.read_bytes(), tmp_path, first=3, last=4, strategy=LoopedStripes, cuts=cuts)
     original, rewritten = read_source(read_tflite(made.data, "a")), read_source(read_tflite(made.file(), "b"))
     compared = compare_rows(original, rewritten)
-    assert len(region_ends(original, rewritten, compared)) == 1
+    assert len(stretch_ends(original, rewritten, compared)) == 1
     assert "bit-equal" in execute_on_tflm(original, rewritten, compared).details
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> 
 @pytest.mark.slow
 @runtime
 @pytest.mark.parametrize("run_on", [execute_on_tflm, execute_on_litert])
-def test_a_region_that_is_wrong_is_seen_by_execution(
+def test_a_stretch_that_is_wrong_is_seen_by_execution(
     make: Callable[..., Striped], run_on: Callable[..., Executed]
 ) -> None:
     made, faulty = make(strategy=RecomputedHalo), make(strategy=RecomputedHalo)

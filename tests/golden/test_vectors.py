@@ -10,9 +10,9 @@ from graphs import inclusive
 from modelplan import RequestError, height, place
 from modelplan.model import Budget
 from modelplan.planning.allocators import ALLOCATORS
+from modelplan.planning.allocators.allocator_rows import Objects, laid_out
 from modelplan.planning.allocators.greedy import GapRule, in_order
 from modelplan.planning.allocators.systems.gpu_delegate import shared_bound
-from modelplan.planning.allocators.table import Objects, laid_out
 
 CHAIN = [(16, 0, 1), (8, 1, 2), (64, 2, 3), (32, 3, 4), (8, 4, 5)]
 COMPLEX = [

@@ -7,8 +7,8 @@ axes before it have one place, it is no more than that.
 from __future__ import annotations
 
 from modelplan.ops.access import Reads, Span
+from modelplan.ops.access.other_extents import groups, strides
 from modelplan.ops.access.spans import Shape
-from modelplan.ops.access.views import groups, strides
 
 Interval = tuple[int, int]
 Box = tuple[Interval, ...]

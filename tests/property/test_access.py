@@ -18,8 +18,8 @@ from modelplan.checking.verifier.program import graph_program
 from modelplan.checking.verifier.rewrites.needs import elements_behind
 from modelplan.ops import access_of
 from modelplan.ops.access import AccessMap, Reads, Span
+from modelplan.ops.access.other_extents import groups, refined, view_start
 from modelplan.ops.access.rows import row_span
-from modelplan.ops.access.views import groups, refined, view_start
 
 Shape = tuple[int, ...]
 

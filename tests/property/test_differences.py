@@ -14,13 +14,13 @@ from shares import examples
 from versions import Layer, Layers, written
 
 from modelplan.answers.model_difference import Change, Difference
-from modelplan.formats.contents import known_contents
+from modelplan.formats.model_contents import known_contents
 from modelplan.model import Graph, Op, Tensor
 from modelplan.model.model_file import Target
 from modelplan.planning.matching.labelling import Structure
 from modelplan.planning.matching.matching import matched_ops
 from modelplan.questions.alternatives import load_file
-from modelplan.questions.differences.comparing import difference
+from modelplan.questions.differences.side_difference import difference
 from modelplan.questions.differences.sides import Side, side_of
 from modelplan.runtimes import RUNTIMES
 

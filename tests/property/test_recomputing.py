@@ -9,7 +9,7 @@ import random
 import pytest
 
 from modelplan.planning.recomputing import exact, greedy
-from modelplan.planning.recomputing.units import Unit, Units
+from modelplan.planning.recomputing.op_units import Unit, Units
 
 
 def drawn(rng: random.Random, most: int = 6) -> Units:

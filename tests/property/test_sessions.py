@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from modelplan.formats import load_as_run
 from modelplan.planning.session_blocks import session_peak, unknown_kernels
 from modelplan.planning.session_heap import predicted_heap
-from modelplan.planning.session_nodes import with_own_dequantized
+from modelplan.planning.session_nodes import with_own_dequantised
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionSettings, measure_each
-from modelplan.runtimes.ort.shapes import session_extents
+from modelplan.runtimes.ort.session_shapes import session_extents
 
 pytest.importorskip("onnxruntime")
 
@@ -41,7 +41,7 @@ def check_near(expected: int, measured: int, settings: str) -> None:
 def check(path: Path, dims: tuple[str, ...] = ()) -> None:
     graph = load_as_run(path, dims)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
-    graph, extents = with_own_dequantized(graph, session_extents(str(path), graph))
+    graph, extents = with_own_dequantised(graph, session_extents(str(path), graph))
     for one, found in zip(SETTINGS, measure_each(path, shapes, SETTINGS, MeasuringLimits(600, 1 << 40)), strict=True):
         need = predicted_heap(
             graph, ORT, arena=one.arena != "off", pattern=one.pattern, extents=extents, keep_outputs=one.keep_outputs

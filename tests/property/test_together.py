@@ -14,7 +14,7 @@ from strategies import problems
 
 from modelplan import Graph, Kind, Member, Problem, RequestError, Tensor, height, load_bound, place
 from modelplan.answers.shared_plan import ModelPart, SharedPlan
-from modelplan.planning.together.placing import planned_together
+from modelplan.planning.together.joint_placing import planned_together
 from modelplan.planning.together.relating import related
 from modelplan.runtimes.generic import GENERIC
 

@@ -19,9 +19,9 @@ import sys
 
 if "modelplan.questions.sweeps.isolation" in sys.orig_argv:
     import os, signal, time
-    from modelplan.questions.sweeps import running
+    from modelplan.questions.sweeps import measured_runs
 
-    measured = running.measured
+    measured = measured_runs.measured
 
     def breaking(run, memo):
         if "poisoned" in run.model and run.alias == "max":
@@ -30,7 +30,7 @@ if "modelplan.questions.sweeps.isolation" in sys.orig_argv:
             time.sleep(1)
         return measured(run, memo)
 
-    running.measured = breaking
+    measured_runs.measured = breaking
 """
 
 

@@ -22,7 +22,7 @@ from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
-from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, StripedRegion, as_strategy
+from modelplan.rewriting.stripes.stretches import KeptHalo, LoopedStripes, StripedStretch, as_strategy
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.metadata import write_made_for, write_plan
@@ -76,19 +76,19 @@ class Striped:
         return write_made_for(write_plan(read_tflite(model, "striped"), offsets), "reference", "32")
 
 
-def striped(data: bytes, folder: Path, strategy: type[StripedRegion] = KeptHalo, **ways: object) -> Striped:
+def striped(data: bytes, folder: Path, strategy: type[StripedStretch] = KeptHalo, **ways: object) -> Striped:
     """The model of `data` with all of its operators in stripes, unless `ways` say which."""
     graph = graph_of(data, folder)
-    whole = StripedRegion(0, len(graph.ops) - 1, 1, (0, 4, 7, ROWS // 2))
-    region = as_strategy(whole, strategy, **ways)
-    program = striped_program(graph, range(len(graph.ops)), [region])
+    whole = StripedStretch(0, len(graph.ops) - 1, 1, (0, 4, 7, ROWS // 2))
+    stretch = as_strategy(whole, strategy, **ways)
+    program = striped_program(graph, range(len(graph.ops)), [stretch])
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
     packing = pack(placing.problem_of(program, overlaps, planner.ALIGNMENT), 300)
     return Striped(data, program, placing.value_addresses(program, packing))
 
 
 #: What the ladder says of the loop.
-_REGION = "ops 0 to 2: one loop over 3 stripes of rows"
+_STRETCH = "ops 0 to 2: one loop over 3 stripes of rows"
 
 
 def striped_ladder(folder: Path) -> Ladder:
@@ -98,7 +98,7 @@ def striped_ladder(folder: Path) -> Ladder:
     rewrite = striped(data, folder, strategy=LoopedStripes, cuts=(0, 4, 8, 12))
     before = subject.rung("as is", data, 3, subject.macs)
     after = subject.rung("split", rewrite.file(), len(rewrite.program.steps), subject.macs)
-    after = replace(after, regions=(_REGION,))
+    after = replace(after, stretches=(_STRETCH,))
     return Ladder((before, after), after, after.head, kernels="reference")
 
 

@@ -28,8 +28,8 @@ from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import StageSearch
 from modelplan.plain_c.rows.tile_search import chains_between
 from modelplan.plain_c.stated_plan import stated_verdict
+from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
 from modelplan.plain_c.writing.c_source import CNames, c_files
-from modelplan.plain_c.writing.self_testing import c_self_test, expected_c_runs
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import load_tflite
 

@@ -17,9 +17,9 @@ from tflm_sweep import KIT, kit_folder, start
 
 from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
-from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
+from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends
 from modelplan.formats import load_model
-from modelplan.formats.files import read_model
+from modelplan.formats.whole_files import read_model
 from modelplan.rewriting.striped_tflite.ladder import climb
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.runtimes.tflm.file import read_tflite
@@ -37,7 +37,7 @@ def pairs(model: bytes, rung: bytes) -> Iterator[tuple[str, bytes, bytes]]:
     """What is run: where both files end, and both."""
     yield "whole", model, rung
     before, after = source_of(model), source_of(rung)
-    for cut in region_ends(before, after, compare_rows(before, after)):
+    for cut in stretch_ends(before, after, compare_rows(before, after)):
         yield f"up to {cut.name!r}", cut_off(before, *cut.original), cut_off(after, *cut.rewritten)
 
 

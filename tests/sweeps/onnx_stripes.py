@@ -1,6 +1,6 @@
 """Random small CNNs in stripes on ONNX Runtime: how far outputs are apart, and traced peaks before and after.
 
-Each net runs at three optimization levels, twice: in stripes of a random region, legal by the rule for partial sums,
+Each net runs at three optimization levels, twice: in stripes of a random stretch, legal by the rule for partial sums,
 with the arena off; and as `fit` makes it, at the settings that it names. `benchmarks/onnx_sweep.py` runs many.
 """
 
@@ -17,13 +17,13 @@ from onnx import helper, numpy_helper
 
 from modelplan import Graph, load
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
-from modelplan.rewriting.striped_onnx.layers import region_layers
+from modelplan.rewriting.striped_onnx.layers import stretch_layers
+from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
 from modelplan.rewriting.striped_onnx.unrolled_nodes import live_after, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
-from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import KeptHalo, RecomputedHalo
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings, kept_values, measure
 
 LEVELS = ("disable", "basic", "extended")
@@ -37,7 +37,7 @@ _NODES = 10
 class Row:
     """One net at one level. Peaks in bytes, differences in units of the last place; -1 where nothing was measured.
 
-    `stripes` is the random region, with `before` and `after`; `fit` says what fit did: "split" is a file, "settings"
+    `stripes` is the random stretch, with `before` and `after`; `fit` says what fit did: "split" is a file, "settings"
     and "as is" are none. `fit_before` and `fit_after` are the peaks of the model and of that file at `settings`, in
     further processes, `usual_before` and `usual_after` those at the defaults, as fit tells them. `refused` is what ONNX
     Runtime says of the model as it stands, `stripes_refused` of the random stripes.
@@ -197,9 +197,9 @@ def random_net(seed: int) -> Any:
 
 
 def striped(path: Path, graph: Graph, seed: int) -> Iterator[tuple[bytes, str]]:
-    """A file in stripes of a random region, and what was done; none where no region that was tried can be split.
+    """A file in stripes of a random stretch, and what was done; none where no stretch that was tried can be split.
 
-    Regions begin and end where the session has a value at all levels, as those of fit do.
+    Stretches begin and end where the session has a value at all levels, as those of fit do.
     """
     random = np.random.default_rng([seed, 1])
     proto = parsed(path)
@@ -214,10 +214,10 @@ def striped(path: Path, graph: Graph, seed: int) -> Iterator[tuple[bytes, str]]:
         stripes = int(random.integers(2, min(rows, 9)))
         carry, unnamed = bool(random.integers(2)), bool(random.integers(2))
         cuts = tuple(rows * k // stripes for k in range(stripes + 1))
-        region = (KeptHalo if carry else RecomputedHalo)(first, last, 2, cuts, pad=frozenset(range(first, last + 1)))
+        stretch = (KeptHalo if carry else RecomputedHalo)(first, last, 2, cuts, pad=frozenset(range(first, last + 1)))
         try:
-            region_layers(reading, region)
-            program = striped_onnx_program(reading, [region], threads=1)
+            stretch_layers(reading, stretch)
+            program = striped_onnx_program(reading, [stretch], threads=1)
         except IllegalStripeError:
             continue
         yield (

@@ -31,26 +31,26 @@ from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.interface import reloaded
 from modelplan.rewriting.striped_tflite.joining import with_joins
-from modelplan.rewriting.striped_tflite.layers import region_layers
+from modelplan.rewriting.striped_tflite.layers import stretch_layers
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import pack
-from modelplan.rewriting.stripes.regions import (
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     ChannelBlocks,
     KeptHalo,
     LoopedStripes,
     RecomputedHalo,
     RollingStripes,
-    StripedRegion,
+    StripedStretch,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.metadata import write_plan
@@ -65,14 +65,14 @@ KINDS: dict[str, Network] = {
 }  # fmt: skip
 
 
-def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
+def random_stretch(graph: Graph, rng: random.Random) -> StripedStretch | None:
     """Some operators in a row with random cuts and ways; None where none of them can be split."""
     first = rng.randrange(len(graph.ops))
     last = rng.randrange(first, len(graph.ops))
     shape = graph.tensors[graph.ops[last].outputs[0]].shape
     axis = 2 if shape[1] == 1 else 1
     try:
-        region_layers(graph, range(len(graph.ops)), StripedRegion(first, last, axis, (0, shape[axis])))
+        stretch_layers(graph, range(len(graph.ops)), StripedStretch(first, last, axis, (0, shape[axis])))
     except IllegalStripeError:
         return None
     if shape[axis] < 2:
@@ -102,7 +102,7 @@ def random_region(graph: Graph, rng: random.Random) -> StripedRegion | None:
     return RecomputedHalo(first, last, axis, cuts, pad=pad, trim_late=late, backward=backward)
 
 
-def random_blocks(graph: Graph, rng: random.Random) -> StripedRegion | None:
+def random_blocks(graph: Graph, rng: random.Random) -> StripedStretch | None:
     """Some operators in a row in random blocks of channels; None where they have too few."""
     first = rng.randrange(len(graph.ops) - 1)
     last = rng.randrange(first, len(graph.ops))
@@ -145,14 +145,14 @@ def with_other_moves(data: bytes, path: Path) -> tuple[bytes, Graph]:
 
 
 def legal_program(graph: Graph, seed: int, network: Network = random_cnn) -> TfliteProgram | None:
-    """A program with a random region of a random network in stripes, or of a deep one in blocks of channels."""
-    rng, drawn = random.Random(seed), random_blocks if network is deep_cnn else random_region
+    """A program with a random stretch of a random network in stripes, or of a deep one in blocks of channels."""
+    rng, drawn = random.Random(seed), random_blocks if network is deep_cnn else random_stretch
     for _ in range(60):
-        region = drawn(graph, rng)
-        if region is None:
+        stretch = drawn(graph, rng)
+        if stretch is None:
             continue
         try:
-            return striped_program(graph, range(len(graph.ops)), [region])
+            return striped_program(graph, range(len(graph.ops)), [stretch])
         except IllegalStripeError:
             continue
     return None

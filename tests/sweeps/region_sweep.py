@@ -18,7 +18,7 @@ from region_problems import choice_gap, swept_problem
 from modelplan.checking import region_referee as referee
 from modelplan.model import Budget
 from modelplan.planning.memories.choice_tables import tables_of
-from modelplan.planning.memories.choosing import Choosing, ShortageError, chosen_layout
+from modelplan.planning.memories.memory_choice import Choosing, ShortageError, chosen_layout
 
 
 def main() -> None:

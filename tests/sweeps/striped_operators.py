@@ -1,4 +1,4 @@
-"""Single operators, to be put into stripes: `CASES` has some of each that may stand in a region, and of others."""
+"""Single operators, to be put into stripes: `CASES` has some of each that may stand in a stretch, and of others."""
 
 from __future__ import annotations
 

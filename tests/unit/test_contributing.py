@@ -81,7 +81,9 @@ def test_every_name_on_a_page_stands_in_a_file_that_the_page_names(page: str) ->
 
 
 def test_the_rules_find_what_is_missing() -> None:
-    block = "in `modelplan/ops/views.py` and `starts.py` beside it, `access/views.py`, `view_start` and `part_of`"
+    block = (
+        "in `modelplan/ops/views.py` and `starts.py` beside it, `access/other_extents.py`, `view_start` and `part_of`"
+    )
     assert [path for path, file in paths(block) if file is None] == ["starts.py"]
     assert "view_start" in words_of(ROOT / "modelplan/ops/views.py")
     assert "part_of" not in words_of(ROOT / "modelplan/ops/views.py")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelplan.checking.verifier.verdicts import Executed, Skipped
-from modelplan.formats.files import read_text
 from modelplan.formats.tflite.tflite_schema import DTYPES
+from modelplan.formats.whole_files import read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.checking.verifier.columns import Columns, counts_of, distinct, uses
+from modelplan.checking.verifier.operand_columns import Columns, counts_of, distinct, uses
 from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
 from modelplan.model import Graph, Kind, Op
 from modelplan.primitives.errors import ModelError

@@ -17,8 +17,8 @@ from modelplan.checking.verifier.subject import (
 )
 from modelplan.formats import load_model
 from modelplan.formats.buffer_table import read_buffer_plan
-from modelplan.formats.files import fingerprint, read_model, read_text
 from modelplan.formats.problem_csv import read_solution
+from modelplan.formats.whole_files import fingerprint, read_model, read_text
 from modelplan.model import Graph, Overlap, Plan
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.runtimes import runtime, with_kernels

@@ -22,7 +22,7 @@ from modelplan.checking.verifier.random_inputs import random_array
 from modelplan.checking.verifier.static import value_spans
 from modelplan.checking.verifier.subject import Subject
 from modelplan.checking.verifier.verdicts import Skipped
-from modelplan.formats.files import read_model
+from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import BrokenPlanError
 
 if TYPE_CHECKING:

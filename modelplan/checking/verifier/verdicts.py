@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from modelplan.answers.proof import Verdict
+from modelplan.answers.proof_outcomes import Verdict
 from modelplan.primitives.errors import BrokenPlanError
 
 

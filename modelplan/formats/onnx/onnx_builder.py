@@ -20,7 +20,7 @@ from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenValue
 from modelplan.formats.onnx.onnx_reachable import beyond, has_limits, unequal
-from modelplan.formats.onnx.onnx_search import is_search
+from modelplan.formats.onnx.onnx_sequences import is_search
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import (
     Extent,
@@ -441,7 +441,7 @@ class GraphBuilder:
         names = list(node.output)
         types = [self.hints.get(name) for name in names]
         if node.domain not in PURE:
-            self._state_foreign(node, inputs, place)
+            self._state_other_domain(node, inputs, place)
         lost = follows and self.model.open and not self.model.trials
         if not all(known and (lost or not known.is_open) for known, name in zip(types, names, strict=True) if name):
             inferred = self._inferred(node, inputs, place)
@@ -453,7 +453,7 @@ class GraphBuilder:
         types = [known or self._asked(name) for name, known in zip(names, types, strict=True)]
         return [self.claimed(name, known, place) for name, known in zip(names, types, strict=True)]
 
-    def _state_foreign(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
+    def _state_other_domain(self, node: NodeProto, inputs: tuple[int, ...], place: str) -> None:
         """Notes what the file alone says of the shapes of an operator of another domain."""
         given = {name: known for name in node.output if (known := self.hints.get(name)) and not known.is_open}
         inferred = self._inferred(node, inputs, place) if given else {}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from modelplan.formats.contents import Contents, known_contents, known_options
 from modelplan.formats.limits import FileLimits
+from modelplan.formats.model_contents import Contents, known_contents, known_options
 from modelplan.formats.onnx.onnx_functions import bodies_of, graphs_of, inlined
 from modelplan.model import Graph, Kind, Op, Value
 

@@ -13,7 +13,7 @@ from math import ceil, isfinite
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx import onnx_attention as attention
-from modelplan.formats.onnx import onnx_search as search
+from modelplan.formats.onnx import onnx_sequences as search
 from modelplan.formats.onnx.onnx_shapes import (
     BFLOAT16,
     FLOAT,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from modelplan.formats.dims import value_option
-from modelplan.formats.onnx import onnx_search as search
 from modelplan.formats.onnx import onnx_search_bodies as bodies
+from modelplan.formats.onnx import onnx_sequences as search
 from modelplan.formats.onnx.onnx_builder import GraphBuilder
 from modelplan.formats.onnx.onnx_functions import bodies_of
 from modelplan.formats.onnx.onnx_shapes import TypedNode, plus

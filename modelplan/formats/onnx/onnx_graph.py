@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.formats.dims import Dims, is_symbol
-from modelplan.formats.files import fingerprint, read_model
 from modelplan.formats.limits import FileLimits, Tally, check_sizes
 from modelplan.formats.onnx.onnx_builder import GraphBuilder, Model
 from modelplan.formats.onnx.onnx_control import add_control
@@ -31,6 +30,7 @@ from modelplan.formats.onnx.onnx_types import (
     read_type,
     refusals,
 )
+from modelplan.formats.whole_files import fingerprint, read_model
 from modelplan.model import Graph
 from modelplan.primitives.errors import ModelError
 from modelplan.primitives.number_types import UNPLANNED, nbytes

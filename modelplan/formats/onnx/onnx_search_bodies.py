@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx.onnx_functions import bodies_of, graphs_of
-from modelplan.formats.onnx.onnx_search import SearchSizes, is_search, reads_sound
+from modelplan.formats.onnx.onnx_sequences import SearchSizes, is_search, reads_sound
 from modelplan.formats.onnx.onnx_shapes import INT32, TypedNode, plus, times
 from modelplan.formats.onnx.onnx_types import Extent, Type, read_type, tensor_type, with_shape, written
 

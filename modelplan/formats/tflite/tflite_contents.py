@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from modelplan.formats.contents import Contents, Quantisation, Settings, known_contents, known_options
+from modelplan.formats.model_contents import Contents, Quantisation, Settings, known_contents, known_options
 from modelplan.formats.tflite.tflite_file import TfliteFile
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES, PADDINGS, enumeration_names, options_of
 from modelplan.model import Graph, Op, Value

@@ -56,7 +56,7 @@ class TensorRow(NamedTuple):
     size: int
 
 
-class Quantization(NamedTuple):
+class TensorScales(NamedTuple):
     """How many scales and zero points a tensor has, the first ones or 0, and the axis that they run along."""
 
     scales: int = 0
@@ -67,7 +67,7 @@ class Quantization(NamedTuple):
 
 
 #: Of a tensor without any.
-UNQUANTISED = Quantization()
+UNQUANTISED = TensorScales()
 
 
 class OperatorRow(NamedTuple):
@@ -188,14 +188,14 @@ class TfliteFile:
         at[there] = self.flatbuffer.follow(starts[0] + 4 * numbers[there])
         return TableColumns(self.flatbuffer, at)
 
-    def scales(self, tensors: IntArray) -> Iterator[Quantization]:
-        def read(slots: IntArray) -> list[Quantization]:
+    def scales(self, tensors: IntArray) -> Iterator[TensorScales]:
+        def read(slots: IntArray) -> list[TensorScales]:
             table = self.columns(slots).tables(schema.TENSOR_QUANTISATION)
             scales, scale_counts = table.vectors(schema.SCALE)
             zeros, zero_counts = table.vectors(schema.ZERO_POINT)
             return list(
                 map(
-                    Quantization,
+                    TensorScales,
                     scale_counts.tolist(),
                     self._firsts(scales, scale_counts, "<f4"),
                     zero_counts.tolist(),

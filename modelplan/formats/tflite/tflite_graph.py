@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modelplan.formats.dims import Dims
-from modelplan.formats.files import fingerprint, read_model
 from modelplan.formats.limits import MOST_AXES, FileLimits, Tally, check_sizes
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import TableColumns
@@ -27,6 +26,7 @@ from modelplan.formats.tflite.tflite_file import OperatorRow, QuantisationScales
 from modelplan.formats.tflite.tflite_options import SIZED_BY_OPTIONS, attributes, body_indices, custom_attributes
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
 from modelplan.formats.unpacking import is_wrapped
+from modelplan.formats.whole_files import fingerprint, read_model
 from modelplan.model import Graph, IntArray, Kind, Op, Tensor, Value
 from modelplan.ops import OpFacts, facts
 from modelplan.primitives.errors import ModelError

@@ -8,6 +8,7 @@ from itertools import accumulate
 from math import prod
 
 from modelplan.model import Graph, Op
+from modelplan.ops.access.other_extents import refined
 from modelplan.ops.access.spans import (
     AccessMap,
     Reads,
@@ -21,7 +22,6 @@ from modelplan.ops.access.spans import (
     whole,
     window,
 )
-from modelplan.ops.access.views import refined
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from modelplan.ops.access.other_extents import groups
 from modelplan.ops.access.spans import Reads, Shape, Span
-from modelplan.ops.access.views import groups
 
 
 class RowSpan(NamedTuple):

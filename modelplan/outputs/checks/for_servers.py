@@ -9,7 +9,14 @@ from posixpath import join, normpath
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from modelplan.answers.check_outcomes import Findings, Judgement, Outcome
-from modelplan.outputs.checks.report import arena_change, headline, model_changes, outlook, remedy_lines, unknown_lines
+from modelplan.outputs.checks.check_report import (
+    arena_change,
+    headline,
+    model_changes,
+    outlook,
+    remedy_lines,
+    unknown_lines,
+)
 from modelplan.outputs.report import printable
 from modelplan.primitives.units import counted, human
 

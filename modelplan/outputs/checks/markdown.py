@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modelplan.answers.check_outcomes import Findings, Outcome
-from modelplan.outputs.checks.report import (
+from modelplan.outputs.checks.check_report import (
     ModelChange,
     arena_change,
     change_of,

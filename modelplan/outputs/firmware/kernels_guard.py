@@ -86,7 +86,7 @@ class KernelsGuard:
         return ()
 
     @property
-    def foreign(self) -> tuple[str, ...]:
+    def forbidden(self) -> tuple[str, ...]:
         """The symbols that the program must not have."""
         if self.kernels == "reference":
             return (*_first(self._cmsis_nn), *_first(self._esp_nn))
@@ -133,7 +133,7 @@ class KernelsGuard:
 
     def symbols(self) -> str:
         """Declarations at the scope of a namespace, of what the linker is asked."""
-        if not self.needed and not self.foreign:
+        if not self.needed and not self.forbidden:
             return ""
         lines = [
             f"// A program with other kernels than {self.kernels}, for which the file is sized, does not link or start:"
@@ -146,21 +146,21 @@ class KernelsGuard:
             lines.append(f'extern const char kNeeded{number}[] __asm__("{name}");')
             lines.append(f"__attribute__((used)) inline const char* const {self._name}{number} = kNeeded{number};")
         lines += [
-            f'extern const char kForeign{number}[] __asm__("{name}") __attribute__((weak));'
-            for number, name in enumerate(self.foreign)
+            f'extern const char kForbidden{number}[] __asm__("{name}") __attribute__((weak));'
+            for number, name in enumerate(self.forbidden)
         ]
         return "\n".join(["", *lines, "#endif"]) + "\n"
 
     def check(self, statement: str) -> str:
         """Statements of a function: what is needed is there, or the program does not link; what is not ends it."""
-        if not self.needed and not self.foreign:
+        if not self.needed and not self.forbidden:
             return ""
         lines = [f"#if defined(__ELF__) && !defined({CHECKED})"]
         lines += [f'  __asm__ volatile("" ::"r"(kNeeded{number}));' for number in range(len(self.needed))]
         lines += [
-            f"  if (static_cast<const void*>(kForeign{number}) != nullptr) {statement}"
+            f"  if (static_cast<const void*>(kForbidden{number}) != nullptr) {statement}"
             f"  // other kernels than {self.kernels}"
-            for number in range(len(self.foreign))
+            for number in range(len(self.forbidden))
         ]
         return "\n".join([*lines, "#endif"]) + "\n"
 

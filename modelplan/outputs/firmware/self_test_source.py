@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from modelplan.answers.proof import SelfTest
+from modelplan.answers.proof_outcomes import SelfTest
 from modelplan.outputs.firmware.kernels_guard import guard_of
 from modelplan.outputs.firmware.tflm_sources import (
     comment,

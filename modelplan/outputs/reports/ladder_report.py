@@ -53,7 +53,7 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
     """What was chosen and what it needs, or why nothing fits."""
     lines = []
     if ladder.chosen is not None:
-        lines += [f"stripes        {line}" for line in ladder.chosen.regions]
+        lines += [f"stripes        {line}" for line in ladder.chosen.stretches]
         lines += _needs(ladder.chosen, goal)
     else:
         what = "no rung meets the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"

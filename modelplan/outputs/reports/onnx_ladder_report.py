@@ -53,7 +53,7 @@ def verdict(request: FitOnnxRequest, ladder: OnnxLadder, output: str) -> list[Se
         budget, least = human(request.budget or 0), human(ladder.least.best.peak)
         lines.append(f"nothing fits in {budget}; the least that was found is {least}")
     else:
-        lines += [f"stripes        {line}" for line in rung.regions]
+        lines += [f"stripes        {line}" for line in rung.stretches]
         if rung.model is None:
             lines.append(f"nothing is written: {request.path} is the file to use, at these settings")
         else:

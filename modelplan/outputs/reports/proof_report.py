@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelplan.answers.moving_layout import MovingPlan
-from modelplan.answers.proof import Proof, Verdict
+from modelplan.answers.proof_outcomes import Proof, Verdict
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import moves_report, region_report
 from modelplan.primitives.units import human

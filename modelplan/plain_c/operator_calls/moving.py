@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.ops.access.other_extents import part_start, strides, view_start
 from modelplan.ops.access.spans import Reads, Span
-from modelplan.ops.access.views import part_start, strides, view_start
 from modelplan.plain_c.kernel_records import (
     C_TYPES,
     AxisWindow,

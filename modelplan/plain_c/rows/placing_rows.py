@@ -377,7 +377,7 @@ def _both(a: Step, b: Step, graph: StagedGraph) -> KernelCall | None:
     """Two ticks as one call, where the second computes the rows behind those of the first, from one run of rows."""
     if not isinstance(a, KernelCall) or not isinstance(b, KernelCall):
         return None
-    if a.operator != b.operator or a.columns or b.columns or not graph.rows.operators[a.operator].single:
+    if a.operator != b.operator or a.columns or b.columns or not graph.rows.operators[a.operator].one_kernel:
         return None
     reads = []
     for first, then in zip(a.reads, b.reads, strict=True):

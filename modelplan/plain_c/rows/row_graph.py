@@ -46,8 +46,8 @@ class OperatorRows:
     `operands` are tensors. `in_place` are the numbers of operands each element of which may lie where the same element
     of the result does; `parts` are (operand, offset) of those that become the result's bytes from there on. `scratch`
     is working memory in bytes. What runs `alone` keeps its place among all operators, since it reads or sets what the
-    network remembers; a `single` kernel computes several rows in a call, `in_order` one after the other. A `tiled` one
-    reads and makes tiles of maps. `rows` are those of a result that it computes, each of several rows of its map;
+    network remembers. What is `one_kernel` computes several rows in a call, `in_order` one after the other. A `tiled`
+    one reads and makes tiles of maps. `rows` are those of a result that it computes, each of several rows of its map;
     0: those of its map. A chain computes `width` columns at a time, and has the bytes of its `tiles` that are
     alive before its last operator runs, and while it runs.
     """
@@ -58,7 +58,7 @@ class OperatorRows:
     in_place: tuple[int, ...] = ()
     scratch: int = 0
     alone: bool = False
-    single: bool = True
+    one_kernel: bool = True
     in_order: bool = True
     parts: tuple[tuple[int, int], ...] = ()
     tiled: bool = False
@@ -167,9 +167,9 @@ def operator_rows(operator: COperator) -> OperatorRows:
     tensors = tuple(operand.tensor for operand in operator.operands)
     places = [place for kernel in operator.kernels for place in (*kernel.operands, kernel.result)]
     alone = any(isinstance(place, StateReference) for place in places)
-    single = len(operator.kernels) == 1
-    facts = operator.by_rows, operator.in_place, operator.scratch, alone, single, operator.in_order, operator.parts
-    tiled = single and len(windows) == 1 and windows[0] is not None and windows[0].columns is not None
+    one_kernel = len(operator.kernels) == 1
+    facts = operator.by_rows, operator.in_place, operator.scratch, alone, one_kernel, operator.in_order, operator.parts
+    tiled = one_kernel and len(windows) == 1 and windows[0] is not None and windows[0].columns is not None
     tiled = tiled and operator.kernels[0].source in _TILED
     count = operator.results[0].rows if operator.by_rows else 0
     return OperatorRows(tensors, tuple(windows), *facts, tiled=tiled, rows=count)

@@ -146,7 +146,7 @@ def stage_operators(rows: RowGraph, numbers: Iterable[int], parts: int, *, backw
             OperandUse(rows.value_of[t], t, rows.shape(t), w.mirrored(rows.shape(t), shape) if w and backward else w)
             for t, w in zip(facts.operands, facts.windows, strict=True)
         )
-        narrow = facts.by_rows and facts.single and all(w is not None and w.columns for w in facts.windows)
+        narrow = facts.by_rows and facts.one_kernel and all(w is not None and w.columns for w in facts.windows)
         width = -(-shape.columns // parts) if parts > 1 and narrow and len(results) == 1 else shape.columns
         operators[number] = StageOperator(number, uses, results, facts.by_rows and parts > 0, facts.width or width)
     return operators

@@ -575,11 +575,11 @@ class _Writer:
         constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
         for name, tensor, _, const in self._ends():
             constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
-            end, quantization = f"{macro}_{name.upper()}", self.tensors[tensor].quantization
+            end, scaling = f"{macro}_{name.upper()}", self.tensors[tensor].quantization
             constants.append(f"#define {end}_BYTES {self.tensors[tensor].nbytes}")
-            if quantization.scales:
-                constants.append(f"#define {end}_SCALE {number(quantization.scale, 'float')}")
-                constants.append(f"#define {end}_ZERO_POINT ({quantization.zero_point})")
+            if scaling.scales:
+                constants.append(f"#define {end}_SCALE {number(scaling.scale, 'float')}")
+                constants.append(f"#define {end}_ZERO_POINT ({scaling.zero_point})")
             q = "const " if const else ""
             if self.program.pushed and name == "input":
                 constants.append(f"#define {macro}_ROWS {self.tensors[tensor].nbytes // self._row_bytes}")

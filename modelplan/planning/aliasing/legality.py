@@ -146,7 +146,7 @@ def _shared_operand(context: SharingContext, op: Op, x: int, y: int, group: str,
 
 
 def _kept(context: SharingContext, x: int) -> str:
-    """The reason why the operand's class must last: an output, a kept input, state, foreign memory; else empty."""
+    """Why the operand's class must last: an output, a kept input, state, what nothing here writes; empty where not."""
     if not context.facts_of(x).lasts:
         return ""
     t, what = next((t, what) for t in context.classes.of(x) if (what := _lasting(context, t)))

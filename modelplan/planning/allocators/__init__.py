@@ -13,7 +13,7 @@ from modelplan.checking import referee
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning import entry_points
 from modelplan.planning.allocators import tied_buffers
-from modelplan.planning.allocators.table import EVERY_DEMAND, USUAL_DEMANDS, Allocator, Demand
+from modelplan.planning.allocators.allocator_rows import EVERY_DEMAND, USUAL_DEMANDS, Allocator, Demand
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 
 

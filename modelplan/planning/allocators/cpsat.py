@@ -14,7 +14,7 @@ import numpy as np
 
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import narrowing, tied_buffers
-from modelplan.planning.allocators.table import USUAL_DEMANDS, Allocator
+from modelplan.planning.allocators.allocator_rows import USUAL_DEMANDS, Allocator
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import RequestError
 

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.table import GAP_FIT, GAP_FIT_TO_LOAD, Allocator, Records, laid_out
+from modelplan.planning.allocators.allocator_rows import GAP_FIT, GAP_FIT_TO_LOAD, Allocator, Records, laid_out
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from modelplan.model import Budget, Placement, Problem, Progress
 from modelplan.planning.allocators import tied_buffers
-from modelplan.planning.allocators.table import EVERY_DEMAND, Allocator
+from modelplan.planning.allocators.allocator_rows import EVERY_DEMAND, Allocator
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 
-from modelplan.formats.contents import Contents, Settings
+from modelplan.formats.model_contents import Contents, Settings
 from modelplan.model import Graph, Kind, Op
 
 #: What of an operator counts, the strictest first: all of it; no shapes of activations; no values; options; its kind.

@@ -21,7 +21,7 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import plan_subject
 from modelplan.model import Placement, Plan
 from modelplan.planning.memories.asking import owners_of, region_problem
-from modelplan.planning.memories.choosing import Choosing, chosen_layout
+from modelplan.planning.memories.memory_choice import Choosing, chosen_layout
 from modelplan.planning.memories.prefetching import plan_moves
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.arena import arena

@@ -12,7 +12,7 @@ from modelplan.model import Graph, bounds
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.planning.recomputing import exact, greedy
-from modelplan.planning.recomputing.units import Units, repeated, units_of
+from modelplan.planning.recomputing.op_units import Units, repeated, units_of
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__

@@ -14,7 +14,7 @@ from math import gcd
 
 import numpy as np
 
-from modelplan.planning.recomputing.units import Units
+from modelplan.planning.recomputing.op_units import Units
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from modelplan.planning.recomputing.units import Units
+from modelplan.planning.recomputing.op_units import Units
 
 #: Sequences that one search may look at.
 MOST_TRIES = 20_000

@@ -9,7 +9,7 @@ from modelplan.checking import referee
 from modelplan.model import Aliases, Budget, Graph, OrderProblem, Runtime, Schedule, bounds
 from modelplan.planning import entry_points, lifetimes
 from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
-from modelplan.planning.schedulers.problem import order_problem, with_late_unpacking
+from modelplan.planning.schedulers.ordering_problem import order_problem, with_late_unpacking
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 
 #: Two seconds of one core of 2023.

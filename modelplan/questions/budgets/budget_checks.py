@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.answers.check_outcomes import Check, Earlier, Figures, Findings, Judgement, Limits, Outcome, Quantity
-from modelplan.formats.files import read_text
+from modelplan.formats.whole_files import read_text
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.primitives.units import human
 from modelplan.questions.alternatives import given_words
 from modelplan.questions.budgets.earlier_figures import Revision, SavedFigures, read_baseline, revision
-from modelplan.questions.budgets.measuring import Measurements, setting_of
+from modelplan.questions.budgets.model_sizes import Measurements, setting_of
 from modelplan.questions.budgets.project_budgets import (
     ONE_TEXT,
     TEXTS,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from modelplan.answers.check_outcomes import Growth, Limits
-from modelplan.formats.files import read_toml_table
+from modelplan.formats.whole_files import read_toml_table
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.units import parse_bytes
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from modelplan.formats.contents import Quantisation
+from modelplan.formats.model_contents import Quantisation
 from modelplan.model import Graph, Kind, Tensor, Value
 from modelplan.planning.matching.labelling import Structure
 from modelplan.planning.matching.matching import matched_ops

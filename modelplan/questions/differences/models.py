@@ -13,7 +13,7 @@ from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelPlanError, RequestError
 from modelplan.questions.alternatives import open_on_target, planned_by_itself
-from modelplan.questions.differences.comparing import difference
+from modelplan.questions.differences.side_difference import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
 from modelplan.questions.model_request import ModelRequest, SessionAsked, planning_options
 from modelplan.questions.session_needs import begin_measuring, session_asked

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from modelplan.formats import read_contents
-from modelplan.formats.contents import Contents, known_contents
+from modelplan.formats.model_contents import Contents, known_contents
 from modelplan.model import BufferKind, Graph, Plan, Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline

@@ -9,10 +9,10 @@ from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, Recheck
 from modelplan.answers.region_layout import region_heights
 from modelplan.answers.region_plan import RegionPlan
 from modelplan.formats import load_model
-from modelplan.formats.files import read_text
+from modelplan.formats.whole_files import read_text
 from modelplan.model import Graph, Plan
 from modelplan.planning import pipeline
-from modelplan.planning.memories.choosing import Choosing
+from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.planning.memories.region_planning import moving_plan, moving_problem, plan_regions
 from modelplan.planning.memories.tracks import fastest
 from modelplan.planning.pipeline import Options

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from modelplan.model.model_file import USUAL_ABI
-from modelplan.planning.memories.choosing import Choosing
+from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.model_request import ModelRequest, model_plan
 

@@ -167,10 +167,10 @@ def _rung_view(name: str, rung: Rung, goal: Goal, kernels: str, *, chosen: bool)
         about = f"{RUNGS['views']} {about}"
     if carried_views.needs_own_view(file, runtime):
         view = carried_views.carried_view(file, requirement, runtime, goal.budget, called)
-        summary = "; ".join((about, *_matched(rung.regions, view)))
+        summary = "; ".join((about, *_matched(rung.stretches, view)))
         view = replace(view, about=f"{summary}. {view.about}")
     else:
-        about = "; ".join((about, *rung.regions))
+        about = "; ".join((about, *rung.stretches))
         plan = pipeline.runtime_plan(file.graph, runtime, carried_offsets(file, runtime))
         problem = replace(plan.problem, capacity=goal.budget)
         view = views.view_of(replace(plan, problem=problem, requirement=requirement), called, about)
@@ -185,14 +185,14 @@ def _rung_view(name: str, rung: Rung, goal: Goal, kernels: str, *, chosen: bool)
     return replace(view, facts=(*facts, *view.facts))
 
 
-def _matched(regions: Sequence[str], view: View) -> Iterator[str]:
-    """The rung's regions with the operator numbers of the original model; each loop has its WHILE."""
+def _matched(stretches: Sequence[str], view: View) -> Iterator[str]:
+    """The rung's stretches with the operator numbers of the original model; each loop has its WHILE."""
     loops = [label for label in view.op_labels if label.endswith(" WHILE") and " in the " not in label]
-    named = iter(loops if len(loops) == sum(": one loop over " in region for region in regions) else ())
-    for region in regions:
-        ops, colon, how = region.partition(":")
+    named = iter(loops if len(loops) == sum(": one loop over " in stretch for stretch in stretches) else ())
+    for stretch in stretches:
+        ops, colon, how = stretch.partition(":")
         words = f"{ops.replace('ops ', 'operators ', 1)} of the model as it was{colon}{how}"
-        loop = next(named, "") if ": one loop over " in region else ""
+        loop = next(named, "") if ": one loop over " in stretch else ""
         yield f"{words} ({loop} here)" if loop else words
 
 

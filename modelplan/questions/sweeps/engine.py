@@ -16,8 +16,8 @@ from itertools import groupby, islice
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
 from modelplan.questions.sweeps.isolation import rows_of
-from modelplan.questions.sweeps.rows import row_of
 from modelplan.questions.sweeps.run_table import SweepRun
+from modelplan.questions.sweeps.sweep_rows import row_of
 
 try:
     import dask

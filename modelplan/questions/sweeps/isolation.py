@@ -11,9 +11,9 @@ from typing import Any
 from modelplan.model import Graph, Op, Tensor
 from modelplan.planning import pipeline
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError, answer_questions
-from modelplan.questions.sweeps.rows import SweepRow, row_of
+from modelplan.questions.sweeps.measured_runs import Memo, measured
 from modelplan.questions.sweeps.run_table import SweepRun
-from modelplan.questions.sweeps.running import Memo, measured
+from modelplan.questions.sweeps.sweep_rows import SweepRow, row_of
 
 _RUNNER = ("-m", "modelplan.questions.sweeps.isolation")
 #: Signals that rather come from outside than from what a process does.

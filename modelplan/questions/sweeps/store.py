@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.sweeps.rows import COLUMNS, IDENTITY, TIMES, SweepRow
+from modelplan.questions.sweeps.sweep_rows import COLUMNS, IDENTITY, TIMES, SweepRow
 
 try:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from modelplan.answers.sweep_summary import Changes, Fit, SettingCost, Settings, SweepChange, SweepFindings, Verdict
-from modelplan.questions.sweeps.rows import IDENTITY, SweepRow
 from modelplan.questions.sweeps.run_table import USUAL
+from modelplan.questions.sweeps.sweep_rows import IDENTITY, SweepRow
 
 #: The columns that name a run.
 _NAMING = attrgetter(*IDENTITY)

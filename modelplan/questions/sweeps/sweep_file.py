@@ -8,7 +8,7 @@ from typing import Any
 
 from modelplan import runtimes
 from modelplan.formats.dims import parsed, parsed_values
-from modelplan.formats.files import read_toml_table
+from modelplan.formats.whole_files import read_toml_table
 from modelplan.planning import allocators, schedulers
 from modelplan.planning.aliasing.rules import MODES
 from modelplan.primitives.errors import ModelError, RequestError

@@ -10,7 +10,7 @@ from modelplan.answers.shared_plan import LibraryArenas, SharedPlan, TflmArenas
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import plan_subject, shim_subject
 from modelplan.model import Placement
-from modelplan.planning.together.placing import planned_together
+from modelplan.planning.together.joint_placing import planned_together
 from modelplan.planning.together.relating import related
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.alternatives import load_file

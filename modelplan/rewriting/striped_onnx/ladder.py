@@ -24,17 +24,17 @@ from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report
 from modelplan.rewriting import reordering
-from modelplan.rewriting.striped_onnx.comparing import OutputDifference, compare_outputs, first_difference
 from modelplan.rewriting.striped_onnx.equal_nodes import with_fused, with_slices
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch, StripePlan
-from modelplan.rewriting.striped_onnx.ordering import clustered_order
-from modelplan.rewriting.striped_onnx.remaking import Skip, late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.output_differences import OutputDifference, compare_outputs, first_difference
+from modelplan.rewriting.striped_onnx.recomputed_skips import Skip, late_skips, pooled_skips, with_copies
+from modelplan.rewriting.striped_onnx.stretch_ordering import clustered_order
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, striped_onnx_program
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_bound, write_striped_onnx
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
 from modelplan.rewriting.stripes.ordering import hoisted
-from modelplan.rewriting.stripes.regions import KeptHalo
+from modelplan.rewriting.stripes.stretches import KeptHalo
 from modelplan.runtimes.ort import ORT
 from modelplan.runtimes.ort.feeding import feeds_of
 from modelplan.runtimes.ort.measuring import (
@@ -63,7 +63,7 @@ RUNGS = {
     "as is": "the unmodified file",
     "settings": "settings of the session alone",
     "order": "its best order of nodes, which the priority-based order follows",
-    "split": "the largest values are computed in stripes, skips made again where that helps",
+    "split": "the largest values are computed in stripes, skips recomputed where that helps",
 }
 #: Random inputs on which outputs are compared, beside extreme ones.
 _INPUTS = 3
@@ -75,9 +75,9 @@ _DRAWS = 4
 _PROCESSES, _TIMED = 3, 7
 #: Plans with other outputs that are tried beside these.
 _MOST_UNEQUAL = 4
-#: Skips that are made again at most, and shares of their bytes up to which what they are made of is kept.
+#: Skips that are recomputed at most, and shares of their bytes up to which what they are made of is kept.
 _MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
-#: Maps that a global pool reads are made again from this share of the bytes alive at the peak on.
+#: Maps that a global pool reads are recomputed from this share of the bytes alive at the peak on.
 _POOLED = 0.25
 #: Said of files in which ONNX Runtime does not know all shapes, so that it does not keep dead values for later ones.
 _OPEN = ", the first extent of inputs left open"
@@ -121,7 +121,7 @@ class OnnxRung:
     macs: int
     nodes: int
     model: bytes | None = None
-    regions: tuple[str, ...] = ()
+    stretches: tuple[str, ...] = ()
     difference: OutputDifference | None = None
     seconds: float = 1.0
     spread: tuple[float, float] = (1.0, 1.0)
@@ -165,7 +165,7 @@ def climb(path: str, graph: Graph, goal: OnnxGoal, progress: Report, seconds: fl
 
 @dataclass
 class _Source:
-    """A form of the model's file, what stripes need to know of it, and the search for its regions."""
+    """A form of the model's file, what stripes need to know of it, and the search for its stretches."""
 
     proto: ModelProto
     reading: Reading
@@ -407,7 +407,7 @@ class _Climb:
                 self.say(f"plan {equal + unequal + 1}: {plan.peak:,} bytes alive, in {plan.steps:,} nodes")
                 rung, differs = self._best_form(source, plan, best)
                 equal, unequal = equal + (not differs), unequal + differs
-                kept |= differs and any(isinstance(region, KeptHalo) for region in plan.regions)
+                kept |= differs and any(isinstance(stretch, KeptHalo) for stretch in plan.stretches)
                 if rung is not None:
                     yield rung
         return kept
@@ -420,7 +420,7 @@ class _Climb:
         if share < 0:
             return []
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
-        self.say(f"searching for regions in {len(source.reading.graph.ops)} operators")
+        self.say(f"searching for stretches in {len(source.reading.graph.ops)} operators")
         source.search = OnnxSearch(source.reading, most_macs=share, threads=threads, keeping=keeping, check=self._check)
         return source.search.plans()
 
@@ -501,7 +501,7 @@ class _Climb:
         search, reading = source.search, source.reading
         assert search is not None
         assert self.original is not None
-        program = striped_onnx_program(reading, plan.regions, search.threads)
+        program = striped_onnx_program(reading, plan.stretches, search.threads)
         forms = []
         for said, form in _FORMS.items():
             model = write_striped_onnx(source.proto, reading, program, **form)
@@ -557,7 +557,7 @@ class _Climb:
         return OnnxRung(
             name="split", what=RUNGS["split"] + said, settings=best.settings, usual=usual,
             best=replace(measured, outputs=()), macs=plan.macs, nodes=plan.steps, model=model,
-            regions=_described(search, plan), difference=difference, seconds=seconds, spread=spread,
+            stretches=_described(search, plan), difference=difference, seconds=seconds, spread=spread,
         )  # fmt: skip
 
 
@@ -587,12 +587,12 @@ def run_times(timed: Sequence[Sequence[Sequence[float]]]) -> tuple[float, tuple[
 
 def _plan_words(plan: StripePlan, search: OnnxSearch) -> str:
     extra = 100 * (plan.macs / max(search.macs, 1) - 1)
-    return f"a plan of {len(plan.regions)} regions in stripes with {extra:+.1f} % of work"
+    return f"a plan of {len(plan.stretches)} stretches in stripes with {extra:+.1f} % of work"
 
 
 def _described(search: OnnxSearch, plan: StripePlan) -> tuple[str, ...]:
     graph = search.graph
     return tuple(
-        f"{graph.label(region.first)} to {graph.label(region.last)} in {region.stripes} stripes of axis {region.axis}"
-        for region in plan.regions
+        f"{graph.label(part.first)} to {graph.label(part.last)} in {part.stripes} stripes of axis {part.axis}"
+        for part in plan.stretches
     )

@@ -20,8 +20,8 @@ from modelplan.ops.conditions import number, numbers
 from modelplan.ops.op_facts import RowRule
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, margins, pool_behind, same_inside
 from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, pointwise
-from modelplan.rewriting.stripes.regions import RegionLayers, Strategy, with_ends
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.stretches import Strategy, StretchLayers, with_ends
 
 #: The small constant called by a name, None where it is none or large.
 Constants = Callable[[str], npt.NDArray[Any] | None]
@@ -308,10 +308,10 @@ RULES: dict[RowRule, Callable[[Reading, Op, int], Layer | str]] = {
 }
 
 
-def region_layers(reading: Reading, region: Strategy) -> RegionLayers[Strategy]:
-    """How the rows of each operator of a region depend on its operands, and which values it makes and reads."""
-    graph, ops = reading.graph, range(region.first, region.last + 1)
-    layers, axes = dict[int, Layer](), {graph.ops[region.last].outputs[0]: region.axis}
+def stretch_layers(reading: Reading, stretch: Strategy) -> StretchLayers[Strategy]:
+    """How the rows of each operator of a stretch depend on its operands, and which values it makes and reads."""
+    graph, ops = reading.graph, range(stretch.first, stretch.last + 1)
+    layers, axes = dict[int, Layer](), {graph.ops[stretch.last].outputs[0]: stretch.axis}
     computed = {graph.ops[i].outputs[0] for i in ops if graph.ops[i].outputs}
     for t, chain in reading.blocks.items():
         if not computed.isdisjoint(chain) and not computed >= chain:
@@ -329,7 +329,7 @@ def region_layers(reading: Reading, region: Strategy) -> RegionLayers[Strategy]:
                 continue
             if position not in rowed or axes.setdefault(t, rowed[position]) != rowed[position]:
                 raise IllegalStripeError(f"{graph.label(index)}: it reads all rows of {graph.tensors[t].name!r}")
-    return with_ends(graph, region, {index: layers[index] for index in ops}, axes=axes)
+    return with_ends(graph, stretch, {index: layers[index] for index in ops}, axes=axes)
 
 
 def summed_block(columns: int, products: int, threads: int) -> int:

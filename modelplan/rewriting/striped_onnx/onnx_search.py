@@ -1,10 +1,10 @@
-"""Which regions of an ONNX model to compute in stripes: for each of a sweep of peaks the least extra work.
+"""Which stretches of an ONNX model to compute in stripes: for each of a sweep of peaks the least extra work.
 
-Regions begin and end between operators where few bytes are alive. A region's peak and work come from its own stripes;
-the plans that this leads to are built as a whole and judged in the order in which ONNX Runtime will run them.
+Stretches begin and end between operators where few bytes are alive. What one needs and computes comes from its own
+stripes; the plans that this leads to are built as a whole and judged in the order in which ONNX Runtime will run them.
 
 The search for TFLite (striped_tflite/candidates.py) prices all candidates ahead, from their rows alone, and packs the
-plans into one arena. Here a price needs the nodes of the stripes, so only regions that are reached get one, and there
+plans into one arena. Here a price needs the nodes of the stripes, so only stretches that are reached get one, and there
 is no arena to pack.
 """
 
@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from itertools import islice
 
 from modelplan.model import Op
-from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, likely_axes, region_layers
+from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, likely_axes, stretch_layers
 from modelplan.rewriting.striped_onnx.unrolled_nodes import (
     OnnxProgram,
     append_stripes,
@@ -27,20 +27,20 @@ from modelplan.rewriting.striped_onnx.unrolled_nodes import (
     striped_onnx_program,
 )
 from modelplan.rewriting.stripes.ladder import never_interrupt
-from modelplan.rewriting.stripes.regions import KeptHalo, RecomputedHalo, StripedRegion, as_strategy, even_cuts
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import KeptHalo, RecomputedHalo, StripedStretch, as_strategy, even_cuts
 
-#: Extra work so far, the regions so far, and whether the last of them ends here, so that its results are in pieces.
-_Partial = tuple[int, tuple[StripedRegion, ...], bool]
-#: Numbers of stripes that are tried for a region.
+#: Extra work so far, the stretches so far, and whether the last of them ends here, so that its results are in pieces.
+_Partial = tuple[int, tuple[StripedStretch, ...], bool]
+#: Numbers of stripes that are tried for a stretch.
 _STRIPES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 28, 32, 48, 64)
-#: Places between operators where regions may begin and end.
+#: Places between operators where stretches may begin and end.
 _MOST_PLACES = 24
 #: Operators between the first readers of a value that count as one place.
 _BLOCK = 12
-#: Prices of many stripes that tell whether a region is worth a look, and how far above the aim these may be.
+#: Prices of many stripes that tell whether a stretch is worth a look, and how far above the aim these may be.
 _PROBES, _NEAR = 4, 1.1
-#: Steps of stripes beyond which they are no probes: long regions are looked at in fewer stripes.
+#: Steps of stripes beyond which they are no probes: long stretches are looked at in fewer stripes.
 _MOST_PROBED = 600
 #: Multiply-accumulates in the time that one more node takes.
 _STEP_MACS = 40_000
@@ -50,15 +50,15 @@ _MOST_TRIES = 60
 _BYTE_MACS = (0, 50, 1000)
 #: Each peak that is aimed at is this share of the one before; so many are.
 _SHARE, _TARGETS = 0.82, 16
-#: Steps of a region's stripes beyond which more stripes are not tried.
+#: Steps of a stretch's stripes beyond which more stripes are not tried.
 _MOST_STEPS = 6000
 
 
 @dataclass(frozen=True, slots=True)
 class StripePlan:
-    """Regions in stripes, the bytes alive at once that they are expected to need, and all multiply-accumulates."""
+    """Stretches in stripes, the bytes alive at once that they are expected to need, and all multiply-accumulates."""
 
-    regions: tuple[StripedRegion, ...]
+    stretches: tuple[StripedStretch, ...]
     peak: int
     macs: int
     steps: int
@@ -66,12 +66,12 @@ class StripePlan:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """The bytes alive while a region runs, and the work that it adds: rows made again, and nodes, as so many MACs.
+    """The bytes alive while a stretch runs, and the work that it adds: rows recomputed, and nodes, as so many MACs.
 
     `copied` are bytes of weights that the session keeps for its stripes, while all of the model runs.
     """
 
-    region: StripedRegion
+    stretch: StripedStretch
     peak: int
     extra: int
     copied: int
@@ -80,7 +80,7 @@ class _Cost:
 class OnnxSearch:
     """The search for plans of one model with at most a share `most_macs` of extra work; `threads` as in a program.
 
-    Without `keeping`, rows that two stripes need are made again in all plans. `check` is called now and then, and may
+    Without `keeping`, rows that two stripes need are recomputed in all plans. `check` is called now and then, and may
     raise an error to end the search.
     """
 
@@ -125,10 +125,10 @@ class OnnxSearch:
 
     def plans(self) -> list[StripePlan]:
         """Plans of which none is worse in peak and work than another, lowest peak first."""
-        plans = {plan.regions: plan for plan in self._swept()}
+        plans = {plan.stretches: plan for plan in self._swept()}
         if plans:
             best = self._refined(min(plans.values(), key=lambda plan: (plan.peak, plan.macs)))
-            plans |= {plan.regions: plan for plan in (best, *self._finer(best))}
+            plans |= {plan.stretches: plan for plan in (best, *self._finer(best))}
         front: list[StripePlan] = []
         for plan in sorted(plans.values(), key=lambda p: (p.peak, p.macs)):
             if plan.peak < self.plain.peak and (not front or plan.macs < front[-1].macs):
@@ -140,9 +140,9 @@ class OnnxSearch:
         copies = any(self.reading.own_weights(index) for index in range(len(self.graph.ops)))
         for _ in range(_TARGETS):
             target = int(target * _SHARE)
-            region_sets = [self._regions(target, price) for price in (_BYTE_MACS if copies else _BYTE_MACS[:1])]
-            for regions in dict.fromkeys(regions for regions in region_sets if regions):
-                plan = self._judged(regions)
+            stretch_sets = [self._stretches(target, price) for price in (_BYTE_MACS if copies else _BYTE_MACS[:1])]
+            for stretches in dict.fromkeys(stretches for stretches in stretch_sets if stretches):
+                plan = self._judged(stretches)
                 if self._affordable(plan):
                     yield plan
 
@@ -151,51 +151,51 @@ class OnnxSearch:
         return plan.macs <= self.macs * (1 + self.most_macs)
 
     def _refined(self, plan: StripePlan) -> StripePlan:
-        """The plan, or a lower one that is reached by more or fewer stripes in one region after the other."""
+        """The plan, or a lower one that is reached by more or fewer stripes in one stretch after the other."""
         left = _MOST_TRIES
         better: StripePlan | None = plan
         while better is not None:
             plan, better = better, None
-            for regions in islice(self._neighbours(plan.regions), left):
+            for stretches in islice(self._neighbours(plan.stretches), left):
                 left -= 1
-                other = self._judged(regions)
+                other = self._judged(stretches)
                 if other.peak < plan.peak and self._affordable(other):
                     better = other
                     break
         return plan
 
-    def _neighbours(self, regions: tuple[StripedRegion, ...]) -> Iterator[tuple[StripedRegion, ...]]:
-        """The same regions with the next numbers of stripes in one of them, or rows kept in place of made again."""
-        for place, region in enumerate(regions):
-            at = _STRIPES.index(region.stripes)
+    def _neighbours(self, stretches: tuple[StripedStretch, ...]) -> Iterator[tuple[StripedStretch, ...]]:
+        """The same stretches with the next numbers of stripes in one of them, or rows kept in place of recomputed."""
+        for place, stretch in enumerate(stretches):
+            at = _STRIPES.index(stretch.stripes)
             for stripes in _STRIPES[max(at - 2, 0) : at + 3]:
-                for cost in self._prices(region.first, region.last + 1, stripes):
-                    if cost.region != region and cost.region.axis == region.axis:
-                        yield (*regions[:place], cost.region, *regions[place + 1 :])
+                for cost in self._prices(stretch.first, stretch.last + 1, stripes):
+                    if cost.stretch != stretch and cost.stretch.axis == stretch.axis:
+                        yield (*stretches[:place], cost.stretch, *stretches[place + 1 :])
 
     def _finer(self, plan: StripePlan) -> Iterator[StripePlan]:
-        """A plan with twice as many stripes in each region; nothing where there are no such stripes or it is no better.
+        """A plan with twice as many stripes in each stretch; nothing where there are none or it is no better.
 
         An aim is met in the order of the file; in the session's own order more may be alive.
         """
-        regions = tuple(replace(r, cuts=even_cuts(r.cuts[-1], 2 * r.stripes)) for r in plan.regions)
-        if any(region.stripes > region.cuts[-1] for region in regions):
+        stretches = tuple(replace(r, cuts=even_cuts(r.cuts[-1], 2 * r.stripes)) for r in plan.stretches)
+        if any(stretch.stripes > stretch.cuts[-1] for stretch in stretches):
             return
         try:
-            stripe_plan = self._judged(regions)
+            stripe_plan = self._judged(stretches)
         except IllegalStripeError:
             return
         if stripe_plan.peak < plan.peak and self._affordable(stripe_plan):
             yield stripe_plan
 
-    def _judged(self, regions: tuple[StripedRegion, ...]) -> StripePlan:
+    def _judged(self, stretches: tuple[StripedStretch, ...]) -> StripePlan:
         self.check()
-        program = striped_onnx_program(self.reading, regions, self.threads)
-        split = {index for region in regions for index in range(region.first, region.last + 1)}
+        program = striped_onnx_program(self.reading, stretches, self.threads)
+        split = {index for stretch in stretches for index in range(stretch.first, stretch.last + 1)}
         macs = program.macs + sum(self._macs[i] for i in range(len(self.graph.ops)) if i not in split)
         order = run_order(program.steps)
         most = peak(program, order, behind=self.graph.outputs) + program.copied
-        return StripePlan(regions, most, macs, len(program.steps))
+        return StripePlan(stretches, most, macs, len(program.steps))
 
     @cached_property
     def _macs(self) -> list[int]:
@@ -224,11 +224,11 @@ class OnnxSearch:
         for t in self.live[index]:
             program.allocate(t)
 
-    def _regions(self, target: int, price: int) -> tuple[StripedRegion, ...] | None:
-        """The regions with the least extra work that keep every step at or below a peak; None where none do.
+    def _stretches(self, target: int, price: int) -> tuple[StripedStretch, ...] | None:
+        """The stretches with the least extra work that keep every step at or below a peak; None where none do.
 
-        Weights kept for stripes are not in that peak, since those of all regions are there together: each byte of them
-        has a `price` in work.
+        Weights kept for stripes are not in that peak, since those of all stretches are there together: each byte
+        of them has a `price` in work.
         """
         places = self._places(target)
         after: dict[int, _Partial] = {0: (0, (), False)}
@@ -236,9 +236,9 @@ class OnnxSearch:
         for place in range(len(self.graph.ops)):
             if place not in after:
                 continue
-            work, regions, pieces = after[place]
+            work, stretches, pieces = after[place]
             if self.loads[place] <= target and not (pieces and self._joining(place) > target):
-                _keep(after, place + 1, (work, regions, False))
+                _keep(after, place + 1, (work, stretches, False))
             if place not in places:
                 continue
             for end in places:
@@ -246,7 +246,7 @@ class OnnxSearch:
                     continue
                 cost = self._cheapest(place, end, target)
                 if cost:
-                    _keep(after, end, (work + cost.extra + price * cost.copied, (*regions, cost.region), True))
+                    _keep(after, end, (work + cost.extra + price * cost.copied, (*stretches, cost.stretch), True))
         cheapest = after.get(len(self.graph.ops))
         return cheapest[1] if cheapest and cheapest[1] else None
 
@@ -255,7 +255,7 @@ class OnnxSearch:
         return self.bytes[place] + max((self.graph.tensors[t].nbytes for t in self.live[place]), default=0)
 
     def _places(self, target: int) -> list[int]:
-        """Candidate borders of regions: near operators that need too much, outside of fused kernels, and the ends.
+        """Candidate borders of stretches: near operators that need too much, outside of fused kernels, and the ends.
 
         Those where fewer bytes are alive than beside them, or next to an operator that is not split, come first.
         """
@@ -272,7 +272,7 @@ class OnnxSearch:
         return sorted({0, count, *(k for *_, k in sorted(ranks)[:_MOST_PLACES])})
 
     def _cheapest(self, first: int, end: int, target: int) -> _Cost | None:
-        """The cheapest stripes of a region that stay at or below a peak: few of them, if possible."""
+        """The cheapest stripes of a stretch that stay at or below a peak: few of them, if possible."""
         if not 0 <= self._lowest(first, end) <= _NEAR * target:
             return None
         for stripes in _STRIPES:
@@ -282,7 +282,7 @@ class OnnxSearch:
         return None
 
     def _least_probed(self, first: int, end: int) -> int:
-        """How low a region may come, by the prices of two numbers of stripes or of few; -1 where there are none."""
+        """How low a stretch may come, by the prices of two numbers of stripes or of few; -1 where there are none."""
         peaks: list[int] = []
         for stripes in reversed(_STRIPES):
             if stripes * (end - first) > _MOST_PROBED and stripes > _STRIPES[0]:
@@ -293,50 +293,50 @@ class OnnxSearch:
         return min(peaks, default=-1)
 
     def _priced(self, first: int, end: int, stripes: int) -> list[_Cost]:
-        """What a region costs in so many stripes; nothing where there are no such stripes."""
+        """What a stretch costs in so many stripes; nothing where there are no such stripes."""
         self.check()
-        costs = [cost for region in self._legal(first, end) for cost in self._price(region, stripes)]
+        costs = [cost for stretch in self._legal(first, end) for cost in self._price(stretch, stripes)]
         return [cost for cost in costs if cost.extra <= self.most_macs * self.macs]
 
-    def _ways(self, first: int, end: int) -> Iterator[StripedRegion]:
-        """The ways to split a region: the axis of its last value, rows kept or made again."""
+    def _ways(self, first: int, end: int) -> Iterator[StripedStretch]:
+        """The ways to split a stretch: the axis of its last value, rows kept or recomputed."""
         if self._quantises_rows(first, end):
             return
         op = self.graph.ops[end - 1]
         shape = self.graph.tensors[op.outputs[0]].shape if op.writes else ()
         for axis in likely_axes(shape):
-            region = RecomputedHalo(first, end - 1, axis, (0, shape[axis]), pad=frozenset(range(first, end)))
+            stretch = RecomputedHalo(first, end - 1, axis, (0, shape[axis]), pad=frozenset(range(first, end)))
             try:
-                base = region_layers(self.reading, region)
+                base = stretch_layers(self.reading, stretch)
             except IllegalStripeError:
                 continue
-            yield region
+            yield stretch
             if any(layer.kind != "pointwise" for layer in base.layers.values()):
                 if self.keeping and self.reading.opset >= REPEATING:
-                    yield as_strategy(region, KeptHalo)
+                    yield as_strategy(stretch, KeptHalo)
                 return  # the rows of maps
 
     def _quantises_rows(self, first: int, end: int) -> bool:
-        """Whether a region quantises rows of a value from elsewhere: a session quantises all of it, then cuts it."""
+        """Whether a stretch quantises rows of a value from elsewhere: a session quantises all of it, then cuts it."""
         graph = self.graph
         readers = [op for op in graph.ops[first:end] if op.kind == "QuantizeLinear"]
         return any(not first <= graph.producers[op.inputs[0]] < end for op in readers)
 
-    def _price(self, region: StripedRegion, stripes: int) -> Iterator[_Cost]:
-        """The price of a region in so many stripes, nothing where there are no such stripes."""
-        rows = region.cuts[-1]
-        if stripes > rows or stripes * (region.last - region.first + 1) > _MOST_STEPS:
+    def _price(self, stretch: StripedStretch, stripes: int) -> Iterator[_Cost]:
+        """The price of a stretch in so many stripes, nothing where there are no such stripes."""
+        rows = stretch.cuts[-1]
+        if stripes > rows or stripes * (stretch.last - stretch.first + 1) > _MOST_STEPS:
             return
-        trial = replace(region, cuts=even_cuts(rows, stripes))
+        trial = replace(stretch, cuts=even_cuts(rows, stripes))
         program = OnnxProgram(self.graph, threads=self.threads, weightless=self.reading.weightless)
-        self._bring(program, region.first)
+        self._bring(program, stretch.first)
         try:
             append_stripes(program, self.reading, trial)
         except IllegalStripeError:
             return
         kept = [piece.value for pieces in program.pieces.values() for piece in pieces]
-        most = peak(program, program.steps, self.live[region.first], [*self.live[region.last + 1], *kept])
-        own = sum(self._macs[region.first : region.last + 1])
+        most = peak(program, program.steps, self.live[stretch.first], [*self.live[stretch.last + 1], *kept])
+        own = sum(self._macs[stretch.first : stretch.last + 1])
         yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps), program.copied)
 
 

@@ -1,8 +1,8 @@
-"""The program of an ONNX model with regions in stripes: the nodes that are written, and the memory that they take.
+"""The program of an ONNX model with stretches in stripes: the nodes that are written, and the memory that they take.
 
 Slice     rows of a value that a stripe reads
 operator  the rows of the stripe alone
-Concat    rows that were kept and new ones, and at the end all stripes of a value that leaves the region
+Concat    rows that were kept and new ones, and at the end all stripes of a value that leaves the stretch
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from modelplan.model import Graph, Kind
 from modelplan.planning.session_blocks import WORKING, workspace_bytes
 from modelplan.planning.session_nodes import depth_first
 from modelplan.primitives.number_types import nbytes
-from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, region_layers, summed_block
+from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, stretch_layers, summed_block
 from modelplan.rewriting.stripes.lowering import StripeLowering
-from modelplan.rewriting.stripes.program import AddedValue, HeldRows, StripedProgram, StripedStep
-from modelplan.rewriting.stripes.regions import KeptHalo, StripedRegion, UnrolledLayers, UnrolledStripes
-from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow, Layer
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer
+from modelplan.rewriting.stripes.stretches import KeptHalo, StripedStretch, UnrolledLayers, UnrolledStripes
+from modelplan.rewriting.stripes.stripe_program import AddedValue, HeldRows, StripedProgram, StripedStep
 from modelplan.runtimes.ort import ORT
 
 
@@ -55,7 +55,7 @@ class OnnxProgram(StripedProgram[OnnxStep]):
 
     With `threads` convolutions of floats are cut only where ONNX Runtime then sums up as before on so many threads.
 
-    `pieces` are the values that stand in stripes only: regions read rows out of these, for others they are joined.
+    `pieces` are the values that stand in stripes only: stretches read rows out of these, for others they are joined.
     """
 
     sizes: dict[int, int] = field(default_factory=dict)
@@ -88,15 +88,15 @@ class OnnxProgram(StripedProgram[OnnxStep]):
         return 0 if t in self.weightless else nbytes(self.graph.tensors[t].dtype, shape)
 
 
-def striped_onnx_program(reading: Reading, regions: Sequence[StripedRegion], threads: int = 0) -> OnnxProgram:
-    """The whole model with these regions in stripes, which stand in order; `threads` as in a program."""
+def striped_onnx_program(reading: Reading, stretches: Sequence[StripedStretch], threads: int = 0) -> OnnxProgram:
+    """The whole model with these stretches in stripes, which stand in order; `threads` as in a program."""
     program = OnnxProgram(reading.graph, threads=threads, taken=set(reading.names), weightless=reading.weightless)
     at = 0
-    for region in regions:
-        for index in range(at, region.first):
+    for stretch in stretches:
+        for index in range(at, stretch.first):
             append_whole(program, index)
-        append_stripes(program, reading, region)
-        at = region.last + 1
+        append_stripes(program, reading, stretch)
+        at = stretch.last + 1
     for index in range(at, len(reading.graph.ops)):
         append_whole(program, index)
     for t in reading.graph.outputs:
@@ -116,11 +116,11 @@ def append_whole(program: OnnxProgram, index: int) -> None:
     program.steps.append(OnnxStep(op.kind, op.inputs, op.outputs, index, workspace=own))
 
 
-def append_stripes(program: OnnxProgram, reading: Reading, region: StripedRegion) -> None:
-    """Appends a region in stripes."""
-    if not isinstance(region, UnrolledStripes):
+def append_stripes(program: OnnxProgram, reading: Reading, stretch: StripedStretch) -> None:
+    """Appends a stretch in stripes."""
+    if not isinstance(stretch, UnrolledStripes):
         raise IllegalStripeError("ONNX models are computed in unrolled stripes")
-    _Stripes(program, reading, region_layers(reading, region)).append()
+    _Stripes(program, reading, stretch_layers(reading, stretch)).append()
 
 
 class _Stripes(StripeLowering):
@@ -147,7 +147,7 @@ class _Stripes(StripeLowering):
         ends = [pieces[-1].value for pieces in self.pieces.values() if pieces]
         if len(self.pieces) > 1 and self.reading.opset >= REPEATING:
             self.before = tuple(ends)  # or results that are read late would be made late, of values kept for them
-        elif isinstance(self.base.region, KeptHalo):  # or first operators of stripes would run before the last ones
+        elif isinstance(self.base.stretch, KeptHalo):  # or first operators of stripes would run before the last ones
             self.before = self.program.steps[-1].outputs[:1]
 
     def append_operator(self, index: int, window: InputWindow) -> None:
@@ -220,7 +220,7 @@ class _Stripes(StripeLowering):
         return self._cut(t, self.held[t], rows)
 
     def _out_of_pieces(self, t: int, rows: tuple[int, int]) -> int:
-        """Rows of a value whose stripes an earlier region left apart."""
+        """Rows of a value whose stripes an earlier stretch left apart."""
         key = t, *rows
         if key not in self.cuts:
             lo, hi = rows

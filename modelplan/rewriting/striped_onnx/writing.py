@@ -1,4 +1,4 @@
-"""ONNX files: reads what stripes need to know of one, and writes its nodes with regions in stripes.
+"""ONNX files: reads what stripes need to know of one, and writes its nodes with stretches in stripes.
 
 Weights are neither read nor copied where they lie in files of their own. Nodes that the graph folded into constants
 stand where they are first read. Functions, metadata, and operators that are not split stay as they are.

@@ -1,4 +1,4 @@
-"""The program of a TFLite model with some regions in stripes, unrolled or as loops."""
+"""The program of a TFLite model with some stretches in stripes, unrolled or as loops."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.striped_tflite.carrying_loops import append_carrying_loop
 from modelplan.rewriting.striped_tflite.channel_blocks import append_channel_blocks, block_layers
 from modelplan.rewriting.striped_tflite.joining import joined_parts
-from modelplan.rewriting.striped_tflite.layers import region_layers
+from modelplan.rewriting.striped_tflite.layers import stretch_layers
 from modelplan.rewriting.striped_tflite.loops import append_loop
 from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.unrolled import append_stripes
-from modelplan.rewriting.stripes.regions import (
+from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     ChannelBlocks,
     LoopedStripes,
-    StripedRegion,
+    StripedStretch,
     UnrolledStripes,
 )
 
 
 def striped_program(
-    graph: Graph, order: Sequence[int], regions: Sequence[StripedRegion], file_ops: Sequence[int] = ()
+    graph: Graph, order: Sequence[int], stretches: Sequence[StripedStretch], file_ops: Sequence[int] = ()
 ) -> TfliteProgram:
-    """The program that runs `graph` in `order` with `regions` (apart, ascending) in stripes.
+    """The program that runs `graph` in `order` with `stretches` (apart, ascending) in stripes.
 
     `file_ops` are the operators of the file behind those of the graph, by default the same ones.
 
     Raises:
-        IllegalStripeError: a region has no stripes of this form.
+        IllegalStripeError: a stretch has no stripes of this form.
     """
     program, at = TfliteProgram(graph, file_ops=tuple(file_ops) or tuple(range(len(graph.ops)))), 0
     for t in graph.inputs:
         _give_memory(program, t)
     for t, part in joined_parts(graph).items():
         program.group_offsets[t] = GroupOffset(program.place(part.whole).group, part.byte)
-    for region in regions:
-        for index in order[at : region.first]:
+    for stretch in stretches:
+        for index in order[at : stretch.first]:
             _append_whole(program, index)
-        if isinstance(region, LoopedStripes):
-            append_loop(program, region_layers(graph, order, region))
-        elif isinstance(region, CarryingLoop):
-            append_carrying_loop(program, region_layers(graph, order, region))
-        elif isinstance(region, ChannelBlocks):
-            append_channel_blocks(program, block_layers(graph, order, region))
-        elif isinstance(region, UnrolledStripes):
-            append_stripes(program, region_layers(graph, order, region))
-        at = region.last + 1
+        if isinstance(stretch, LoopedStripes):
+            append_loop(program, stretch_layers(graph, order, stretch))
+        elif isinstance(stretch, CarryingLoop):
+            append_carrying_loop(program, stretch_layers(graph, order, stretch))
+        elif isinstance(stretch, ChannelBlocks):
+            append_channel_blocks(program, block_layers(graph, order, stretch))
+        elif isinstance(stretch, UnrolledStripes):
+            append_stripes(program, stretch_layers(graph, order, stretch))
+        at = stretch.last + 1
     for index in order[at:]:
         _append_whole(program, index)
     return program

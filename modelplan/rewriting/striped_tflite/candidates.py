@@ -1,4 +1,4 @@
-"""Which regions of a model to compute in stripes, and in how many: candidates, dynamic programming, refinement.
+"""Which stretches of a model to compute in stripes, and in how many: candidates, dynamic programming, refinement.
 
 Candidates are priced from their rows alone (estimating.py). For a target of live bytes, the cheapest plan whose parts
 all stay below it is found exactly over all cut points: each operator runs whole or inside one candidate. Targets are
@@ -28,29 +28,29 @@ from modelplan.rewriting.striped_tflite.estimating import (
     estimate_loop,
 )
 from modelplan.rewriting.striped_tflite.joining import joined_parts, source_of
-from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
+from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
-from modelplan.rewriting.stripes.regions import (
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import (
     AnyLayers,
     CarryingLoop,
     ChannelBlocks,
     KeptHalo,
     LoopedStripes,
     RecomputedHalo,
-    RegionLayers,
     RollingStripes,
     Strategy,
-    StripedRegion,
+    StretchLayers,
+    StripedStretch,
     UnrolledStripes,
     as_strategy,
     even_cuts,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Numbers of stripes that are tried, beside one for each row of maps of few rows.
 _STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)
-#: The most operators of a region, rows of which each is a stripe, and operators of all stripes.
+#: The most operators of a stretch, rows of which each is a stripe, and operators of all stripes.
 _LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
 #: The most operators in a loop: each makes more rows again. In models of few operators loops are left to the
 #: improvement of plans, which ends lower when it starts from unrolled stripes; larger ones do not get that far.
@@ -61,25 +61,25 @@ _LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (1, 2, 4, 8
 _CARRIED_ROWS = (1, 2, 4)
 #: Numbers of channels of which blocks are multiples, where they can be.
 _UNITS = (16, 8, 4, 2)
-#: Tiles are tried where so many rows of a map inside are more than the maps at a region's ends.
+#: Tiles are tried where so many rows of a map inside are more than the maps at a stretch's ends.
 _MUCH = 20
 #: Targets of live bytes that are swept. Of more operators the sweep goes on below the lowest peak: shares of it from
-#: which a region is one of the highest, and down to which the targets go.
+#: which a stretch is one of the highest, and down to which the targets go.
 _TARGETS, _MANY_OPS, _HIGH, _FURTHER = 48, 100, 0.9, 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate(Cost):
-    """A region in stripes with its worst step's bytes and the cost that it adds to the unsplit operators."""
+    """A stretch in stripes with its worst step's bytes and the cost that it adds to the unsplit operators."""
 
-    region: StripedRegion
+    stretch: StripedStretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice(Cost):
-    """Regions to compute in stripes, apart and ascending, and what is expected of them."""
+    """Stretches to compute in stripes, apart and ascending, and what is expected of them."""
 
-    regions: tuple[StripedRegion, ...]
+    stretches: tuple[StripedStretch, ...]
 
 
 class Space:
@@ -100,7 +100,7 @@ class Space:
         self._loads = self._live_bytes()
         self.live = [self._peak(step) for step in range(len(order))]
         self.peaks = [live + prices.scratch(op) for live, op in zip(self.live, order, strict=True)]
-        self.region = cache(self._region)
+        self.stretch = cache(self._stretch)
 
     def axis_of(self, op: int) -> int:
         """The axis that an operator is cut along: the height, or the width where the height of its maps is 1."""
@@ -149,7 +149,7 @@ class Space:
                 best = min(best, total - x - y + (max(x, y) if exact else max(y, lead + x)))
         return best
 
-    def _region(self, first: int, last: int) -> tuple[AnyLayers, int] | None:
+    def _stretch(self, first: int, last: int) -> tuple[AnyLayers, int] | None:
         """Operators [first, last] as one stripe, and the bytes that live across them; None where they have no rows.
 
         None too where one at an end only renames a map, which whole is no copy.
@@ -159,7 +159,7 @@ class Space:
         axis = self.axis_of(self.order[last])
         height = self.graph.tensors[self.graph.ops[self.order[last]].outputs[0]].shape[axis]
         try:
-            base = region_layers(self.graph, self.order, StripedRegion(first, last, axis, (0, height)))
+            base = stretch_layers(self.graph, self.order, StripedStretch(first, last, axis, (0, height)))
         except IllegalStripeError:
             return None
         return base, self.across(first, last, base.inner.union(*map(base.row_operands, base.ops)))
@@ -177,7 +177,7 @@ def promising_ranges(space: Space, ceiling: int, floor: int, most: int) -> list[
     """Runs of operators, first and last, of which some stripes may stay below `ceiling`, as many as can be priced.
 
     Each holds at least one operator that needs more than `floor` by itself. For each such operator the runs between
-    small maps come first, all operators in turn, and after `most` regions the rest is left out.
+    small maps come first, all operators in turn, and after `most` stretches the rest is left out.
     """
     ranges: list[tuple[int, int]] = []
     priced = 0
@@ -185,7 +185,7 @@ def promising_ranges(space: Space, ceiling: int, floor: int, most: int) -> list[
         if priced > most:
             break
         priced += sum(not isinstance(form, CarryingLoop) for form in _forms(base))
-        ranges.append((base.region.first, base.region.last))
+        ranges.append((base.stretch.first, base.stretch.last))
     return ranges
 
 
@@ -200,7 +200,7 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
 
 
 def priced(space: Space, form: CarryingLoop | ChannelBlocks | LoopedStripes | UnrolledStripes) -> Candidate | None:
-    """A region in stripes of this form with what it is expected to cost, None where there are no such stripes."""
+    """A stretch in stripes of this form with what it is expected to cost, None where there are no such stripes."""
     if isinstance(form, ChannelBlocks):
         return priced_blocks(space, form)
     candidates = (
@@ -210,7 +210,7 @@ def priced(space: Space, form: CarryingLoop | ChannelBlocks | LoopedStripes | Un
 
 
 def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container[int] = ()) -> list[Candidate]:
-    """Regions in blocks of channels that stay below `ceiling`, each with an operator that needs more than `floor`.
+    """Stretches in blocks of channels that stay below `ceiling`, each with an operator that needs more than `floor`.
 
     Operators of `barred` are in none.
     """
@@ -222,7 +222,7 @@ def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container
                 break
             alone = first == last and not space.prices.scratch(op)  # blocks of it save nothing
             if not alone and max(space.peaks[first : last + 1]) > floor:
-                priced = (priced_blocks(space, region) for region in blocks_of(space, first, last))
+                priced = (priced_blocks(space, stretch) for stretch in blocks_of(space, first, last))
                 candidates += _undominated(c for c in priced if c and c.peak < ceiling)
     return candidates
 
@@ -237,31 +237,31 @@ def blocks_of(space: Space, first: int, last: int) -> Iterator[ChannelBlocks]:
             yield ChannelBlocks(first, last, len(shape) - 1, cuts)
 
 
-def priced_blocks(space: Space, region: ChannelBlocks) -> Candidate | None:
+def priced_blocks(space: Space, stretch: ChannelBlocks) -> Candidate | None:
     """Operators in blocks of channels with what they are expected to cost, None where there are no such blocks."""
     try:
-        base = block_layers(space.graph, space.order, region)
+        base = block_layers(space.graph, space.order, stretch)
     except IllegalStripeError:
         return None
     graph, constants = space.graph, dict[int, int]()
     for op in base.ops:
         operands = channel_operands(graph, graph.ops[op])
         constants[op] = 0 if isinstance(operands, str) else len(operands.constants)
-    across = space.across(region.first, region.last, base.inner.union(*(graph.ops[op].reads for op in base.ops)))
+    across = space.across(stretch.first, stretch.last, base.inner.union(*(graph.ops[op].reads for op in base.ops)))
     cost = estimate_blocks(base, constants, across, space.prices)
     time = cost.time - sum(space.prices.time(graph, op) for op in base.ops)
-    return Candidate(region=region, peak=cost.peak, ops=cost.ops, tail=cost.tail, time=time)
+    return Candidate(stretch=stretch, peak=cost.peak, ops=cost.ops, tail=cost.tail, time=time)
 
 
 def _priced(
     space: Space, base: AnyLayers, form: CarryingLoop | LoopedStripes | UnrolledStripes, across: int
 ) -> Candidate | None:
-    """A form of a region with what it is expected to cost, None where it is not legal."""
+    """A form of a stretch with what it is expected to cost, None where it is not legal."""
     try:
         if isinstance(form, LoopedStripes):
             cost = estimate_loop(_layers_of_form(space, base, form), across, space.prices)
         elif isinstance(form, CarryingLoop):
-            cost = estimate_carrying(base.as_region(form), across, space.prices)
+            cost = estimate_carrying(base.as_stretch(form), across, space.prices)
         else:
             cost = estimate(_layers_of_form(space, base, form), across, space.prices)
     except IllegalStripeError:
@@ -269,30 +269,30 @@ def _priced(
     macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
     time = sum(space.prices.time(space.graph, op) for op in base.ops)
     return Candidate(
-        region=form, peak=cost.peak, macs=cost.macs - macs, ops=cost.ops, tail=cost.tail, time=cost.time - time
+        stretch=form, peak=cost.peak, macs=cost.macs - macs, ops=cost.ops, tail=cost.tail, time=cost.time - time
     )
 
 
 def carries_rows(candidate: Candidate) -> bool:
     """Whether a candidate is a loop that carries rows."""
-    return isinstance(candidate.region, CarryingLoop)
+    return isinstance(candidate.stretch, CarryingLoop)
 
 
-def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> RegionLayers[Strategy]:
-    """The layers of a region for another strategy of stripes."""
+def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> StretchLayers[Strategy]:
+    """The layers of a stretch for another strategy of stripes."""
     other_graph = isinstance(form, UnrolledStripes) and form.pad_early
     tiled = isinstance(form, LoopedStripes) and form.columns
-    return region_layers(space.graph, space.order, form) if other_graph or tiled else base.as_region(form)
+    return stretch_layers(space.graph, space.order, form) if other_graph or tiled else base.as_stretch(form)
 
 
 def _in_turn(space: Space, ranges: list[tuple[AnyLayers, int]], floor: int) -> list[tuple[AnyLayers, int]]:
-    """The regions, best first, such that each operator above the ceiling has its best ones early."""
+    """The stretches, best first, such that each operator above the ceiling has its best ones early."""
     ranges.sort(key=lambda pair: (pair[1] + max(_ends(pair[0])), sum(_ends(pair[0]))))
     turn: dict[int, int] = {}
     places: list[int] = []
     for number, (base, _) in enumerate(ranges):
         best = len(ranges) + number
-        for step in range(base.region.first, base.region.last + 1):
+        for step in range(base.stretch.first, base.stretch.last + 1):
             if space.peaks[step] > floor:
                 turn[step] = turn.get(step, 0) + 1
                 best = min(best, turn[step])
@@ -311,48 +311,48 @@ def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[AnyLayers,
 
 
 def _of_range(space: Space, first: int, last: int, ceiling: int) -> Iterator[tuple[AnyLayers, int]]:
-    region = space.region(first, last)
-    if region and region[1] + max(_ends(region[0])) < ceiling:
-        yield region
+    stretch = space.stretch(first, last)
+    if stretch and stretch[1] + max(_ends(stretch[0])) < ceiling:
+        yield stretch
 
 
 def _ends(base: AnyLayers) -> tuple[int, int]:
-    """Bytes of the maps that leave a region, and of those that enter it."""
+    """Bytes of the maps that leave a stretch, and of those that enter it."""
     tensors = base.graph.tensors
     read = {t for op in base.ops for t in base.row_operands(op)} - base.inner
     return sum(tensors[t].nbytes for t in base.exits), sum(tensors[t].nbytes for t in read)
 
 
 def _forms(base: AnyLayers) -> Iterator[CarryingLoop | LoopedStripes | UnrolledStripes]:
-    """The strategies that are priced for a region."""
-    region, height = base.region, base.region.cuts[-1]
+    """The strategies that are priced for a stretch."""
+    stretch, height = base.stretch, base.stretch.cuts[-1]
     bordered = [op for op in base.ops if base.layers[op].bordered and base.layers[op].paddable]
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
     pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
     if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
-        yield from loops_of(region, height, _width_for_tiles(base))
+        yield from loops_of(stretch, height, _width_for_tiles(base))
     if deep > 0 and len(base.ops) > 1:
-        yield from carrying_loops_of(region, height)
-    yield from _rolling_forms(base, region, frozenset(bordered))
+        yield from carrying_loops_of(stretch, height)
+    yield from _rolling_forms(base, stretch, frozenset(bordered))
     for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
         if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
             continue
         for pad in pads:
             cuts = even_cuts(height, stripes)
-            yield as_strategy(region, KeptHalo, cuts=cuts, pad=pad)
+            yield as_strategy(stretch, KeptHalo, cuts=cuts, pad=pad)
             if deep <= 3 and stripes <= 12 and len(base.ops) > 1:
-                yield as_strategy(region, RecomputedHalo, cuts=cuts, pad=pad)
+                yield as_strategy(stretch, RecomputedHalo, cuts=cuts, pad=pad)
 
 
-def loops_of(region: StripedRegion, height: int, width: int) -> Iterator[LoopedStripes]:
-    """A region as a loop over stripes of some rows, and, where `width` is not 0, over parts of them.
+def loops_of(stretch: StripedStretch, height: int, width: int) -> Iterator[LoopedStripes]:
+    """A stretch as a loop over stripes of some rows, and, where `width` is not 0, over parts of them.
 
-    StripeRows that are wrong are passed on or cut off; where a loop is one of tiles, passing on makes too many of them.
+    Wrong rows at the borders of windows are passed on or cut off; in tiles passing on would make too many of them.
     """
     for rows in (n for n in _LOOPED_ROWS if 2 * n <= height):
         cuts = (*range(0, height, rows), height)
-        loop = LoopedStripes(region.first, region.last, region.axis, cuts)
+        loop = LoopedStripes(stretch.first, stretch.last, stretch.axis, cuts)
         yield replace(loop, trim_late=True)
         yield loop
         for parts in _PARTS if width and rows in _TILED_ROWS else ():
@@ -360,30 +360,30 @@ def loops_of(region: StripedRegion, height: int, width: int) -> Iterator[LoopedS
                 yield replace(loop, columns=-(-width // parts))
 
 
-def carrying_loops_of(region: StripedRegion, height: int) -> Iterator[CarryingLoop]:
-    """A region as a loop that carries rows, over stripes of some rows."""
+def carrying_loops_of(stretch: StripedStretch, height: int) -> Iterator[CarryingLoop]:
+    """A stretch as a loop that carries rows, over stripes of some rows."""
     for rows in _CARRIED_ROWS:
         if not height % rows and height >= 2 * rows:
-            yield as_strategy(region, CarryingLoop, cuts=tuple(range(0, height + 1, rows)))
+            yield as_strategy(stretch, CarryingLoop, cuts=tuple(range(0, height + 1, rows)))
 
 
 def _width_for_tiles(base: AnyLayers) -> int:
-    """The width of a region's result where some rows of its widest map are much beside the maps at its ends, else 0."""
-    tensors, axis = base.graph.tensors, base.region.axis
+    """The width of a stretch's result where some rows of its widest map are much beside those at its ends, else 0."""
+    tensors, axis = base.graph.tensors, base.stretch.axis
     rows = max(base.row_bytes(t) for t in base.inner)
     shape = tensors[base.output(base.ops[-1])].shape
     return shape[3 - axis] if axis == 1 and len(shape) == 4 and _MUCH * rows > min(_ends(base)) else 0
 
 
-def _rolling_forms(base: AnyLayers, region: StripedRegion, pad: frozenset[int]) -> Iterator[RollingStripes]:
-    """The region at the pace of its first operator, a row or some at a time."""
+def _rolling_forms(base: AnyLayers, stretch: StripedStretch, pad: frozenset[int]) -> Iterator[RollingStripes]:
+    """The stretch at the pace of its first operator, a row or some at a time."""
     first, last = base.layers[base.ops[0]].rows_out, base.layers[base.ops[-1]].rows_out
     computed = sum(base.layers[op].rows_out for op in base.ops)
     if len(base.ops) < 3 or last >= first:
         return
     for rows in (1, 2, 4):
         if first // rows >= 4 and computed // rows <= _MOST_STEPS:
-            yield as_strategy(region, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
+            yield as_strategy(stretch, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
 
 
 def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -406,20 +406,20 @@ def cheapest(space: Space, ending: Mapping[int, Sequence[Candidate]], target: in
         least, last = costs[step] if peak <= target else inf, None
         for c in ending.get(step, ()):
             if c.peak <= target:
-                cost = costs[c.region.first] + c.tail + price * max(c.time, 0)
+                cost = costs[c.stretch.first] + c.tail + price * max(c.time, 0)
                 if cost < least:
                     least, last = cost, c
         costs.append(least)
-        chosen.append((*chosen[last.region.first], last) if last else chosen[step])
+        chosen.append((*chosen[last.stretch.first], last) if last else chosen[step])
     return choice_of(space, chosen[-1]) if costs[-1] < inf else None
 
 
 def choice_of(space: Space, chosen: Sequence[Candidate]) -> Choice:
-    """What is expected of a plan of these regions."""
-    covered = {step for c in chosen for step in range(c.region.first, c.region.last + 1)}
+    """What is expected of a plan of these stretches."""
+    covered = {step for c in chosen for step in range(c.stretch.first, c.stretch.last + 1)}
     peaks = [peak for step, peak in enumerate(space.peaks) if step not in covered]
     return Choice(
-        regions=tuple(c.region for c in chosen),
+        stretches=tuple(c.stretch for c in chosen),
         peak=max([*peaks, *(c.peak for c in chosen)], default=0),
         macs=sum(c.macs for c in chosen),
         ops=sum(c.ops for c in chosen),
@@ -433,15 +433,15 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
 
     Where a plan adds more than `most_macs` multiply-accumulates or `most_time` nanoseconds, time is given a price that
     rises until it does not. Prices are not exact, so in models of many operators some targets below all plans follow,
-    for which the regions at the lowest peak count as free. In smaller models the improvement of plans gets that far.
+    for which the stretches at the lowest peak count as free. In smaller models the improvement of plans gets that far.
     """
     levels = sorted({c.peak for c in candidates} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
         levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
     ending: dict[int, list[Candidate]] = {}
     for c in candidates:
-        ending.setdefault(c.region.last, []).append(c)
-    kept: dict[tuple[StripedRegion, ...], Choice] = {}
+        ending.setdefault(c.stretch.last, []).append(c)
+    kept: dict[tuple[StripedStretch, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
 
     def keep_cheapest(targets: Iterable[int], ending: Mapping[int, Sequence[Candidate]]) -> None:
@@ -451,13 +451,13 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
                 if choice is None:
                     break
                 if choice.macs <= most_macs and choice.time <= most_time:
-                    kept.setdefault(choice.regions, choice)
+                    kept.setdefault(choice.stretches, choice)
                     break
 
     keep_cheapest(levels, ending)
     if kept and len(space.order) > _MANY_OPS:
         lowest = min(kept.values(), key=lambda choice: choice.peak)
-        high = {c.region for c in candidates if c.region in lowest.regions and c.peak > _HIGH * lowest.peak}
-        free = {last: [replace(c, peak=0) if c.region in high else c for c in ends] for last, ends in ending.items()}
+        high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > _HIGH * lowest.peak}
+        free = {last: [replace(c, peak=0) if c.stretch in high else c for c in ends] for last, ends in ending.items()}
         keep_cheapest([target for target in levels if _FURTHER * lowest.peak <= target < lowest.peak], free)
     return sorted(kept.values(), key=lambda choice: choice.peak)

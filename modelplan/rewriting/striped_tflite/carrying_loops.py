@@ -1,4 +1,4 @@
-"""Regions computed by one body in a loop that carries rows: as many operators as stripes of rows need, nothing twice.
+"""Stretches computed by one body in a loop that carries rows: as many operators as stripes of rows need, nothing twice.
 
     carried rows --.
                     '--> window of a map --> PAD --> GATHER (rows of this iteration) --> an operator without padding
@@ -16,9 +16,9 @@ from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_a
 from modelplan.rewriting.striped_tflite.loops import LoopWriter
 from modelplan.rewriting.striped_tflite.steps import GroupOffset, TfliteProgram, TfliteStep, joined
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
-from modelplan.rewriting.stripes.program import AddedValue
-from modelplan.rewriting.stripes.regions import CarryingLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import CarryingLayers
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 
 #: Numbers of a begin vector.
 _RANK = 4
@@ -27,10 +27,10 @@ _CHOSEN_TYPES = frozenset({"int8", "float32"})
 
 
 def append_carrying_loop(program: TfliteProgram, base: CarryingLayers) -> None:
-    """Appends a region as one loop that carries rows.
+    """Appends a stretch as one loop that carries rows.
 
     Raises:
-        IllegalStripeError: the region has not one map that leaves it, or operators whose rows cannot be carried.
+        IllegalStripeError: the stretch has not one map that leaves it, or operators whose rows cannot be carried.
     """
     _Writer(program, base, carried_rows(base)).write()
 
@@ -40,7 +40,7 @@ class _Writer(LoopWriter):
         self.windows = {op: rows.windows(base.layers[op], base.output(op)) for op in base.ops}
         stride = max([_RANK, *(self.windows[op][1] for op in rows.padded)])
         super().__init__(program, base.graph, rows.entries, rows.result, rows.iterations, stride)
-        self.base, self.rows, self.axis = base, rows, base.region.axis
+        self.base, self.rows, self.axis = base, rows, base.stretch.axis
 
     def append_body(self) -> None:
         last = {x: op for op in self.base.ops for x in self.base.row_operands(op)}

@@ -1,4 +1,4 @@
-"""Regions of a model computed in blocks of channels: small maps of many channels, of which a pool keeps little.
+"""Stretches of a model computed in blocks of channels: small maps of many channels, of which a pool keeps little.
 
 map |            | -> |channels 0 to 63 | -> |pool|        weights, biases and scales are cut as constants,
     | read whole | -> |channels 64 to 127| -> |pool|        so that each channel is made of the same numbers
@@ -15,9 +15,9 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import numbers
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep, joined
-from modelplan.rewriting.stripes.program import AddedValue
-from modelplan.rewriting.stripes.regions import BlockLayers, ChannelBlocks, with_ends
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.stretches import BlockLayers, ChannelBlocks, with_ends
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 
 #: Types whose channels are summed up exactly, whichever others a kernel makes beside them.
 _EXACT = frozenset({"int8", "int16"})
@@ -113,45 +113,45 @@ def _of_elements(graph: Graph, op: Op) -> ChannelOperands | str:
     return ChannelOperands(tuple(operands), constants)
 
 
-def block_layers(graph: Graph, order: Sequence[int], region: ChannelBlocks) -> BlockLayers:
-    """The operators of a region of channels; row operands are those of which a block is read.
+def block_layers(graph: Graph, order: Sequence[int], stretch: ChannelBlocks) -> BlockLayers:
+    """The operators of a stretch of channels; row operands are those of which a block is read.
 
     Raises:
-        IllegalStripeError: an operator needs all channels of what the region makes, or cuts are not those of blocks.
+        IllegalStripeError: an operator needs all channels of what the stretch makes, or cuts are not those of blocks.
     """
-    ops = tuple(order[region.first : region.last + 1])
+    ops = tuple(order[stretch.first : stretch.last + 1])
     result = graph.tensors[graph.ops[ops[-1]].outputs[0]].shape
-    if region.axis != len(result) - 1 or region.cuts[-1] != result[-1] or not 1 < region.stripes <= MOST_JOINED:
-        raise IllegalStripeError(f"cuts {list(region.cuts)} are not those of {list(result)}")
-    if any(high - low < 2 for low, high in pairwise(region.cuts)):
+    if stretch.axis != len(result) - 1 or stretch.cuts[-1] != result[-1] or not 1 < stretch.stripes <= MOST_JOINED:
+        raise IllegalStripeError(f"cuts {list(stretch.cuts)} are not those of {list(result)}")
+    if any(high - low < 2 for low, high in pairwise(stretch.cuts)):
         raise IllegalStripeError("a block has one channel")
-    layers, region_maps = dict[int, Layer](), set[int]()
+    layers, stretch_maps = dict[int, Layer](), set[int]()
     for index in ops:
         op = graph.ops[index]
         operands = channel_operands(graph, op)
         if isinstance(operands, str):
             raise IllegalStripeError(f"{graph.label(index)}: {operands}")
         channels = graph.tensors[op.outputs[0]].shape[-1]
-        if channels != result[-1] or region_maps & {t for at, t in enumerate(op.inputs) if at not in operands.maps}:
-            raise IllegalStripeError(f"{graph.label(index)}: it needs other channels of what the region makes")
-        region_maps.add(op.outputs[0])
+        if channels != result[-1] or stretch_maps & {t for at, t in enumerate(op.inputs) if at not in operands.maps}:
+            raise IllegalStripeError(f"{graph.label(index)}: it needs other channels of what the stretch makes")
+        stretch_maps.add(op.outputs[0])
         layers[index] = Layer("pointwise", operands.maps, channels, channels)
-    base = with_ends(graph, region, layers)
+    base = with_ends(graph, stretch, layers)
     if base.exits != {base.output(ops[-1])}:
-        raise IllegalStripeError("another map than the last one is read behind the region")
+        raise IllegalStripeError("another map than the last one is read behind the stretch")
     return base
 
 
 def append_channel_blocks(program: TfliteProgram, base: BlockLayers) -> None:
-    """Appends a region in blocks of channels to a program."""
+    """Appends a stretch in blocks of channels to a program."""
     result, pieces = base.output(base.ops[-1]), list[int]()
     program.place(result)
-    for low, high in pairwise(base.region.cuts):
+    for low, high in pairwise(base.stretch.cuts):
         held: dict[int, int] = {}
         for index in base.ops:
             _append_block(program, base, index, held, (low, high))
         pieces.append(held[result])
-    program.steps.append(joined(pieces, result, base.region.axis))
+    program.steps.append(joined(pieces, result, base.stretch.axis))
 
 
 def _home(program: TfliteProgram, base: BlockLayers, t: int, channels: tuple[int, int]) -> GroupOffset:

@@ -11,36 +11,36 @@ from dataclasses import replace
 from math import prod
 
 from modelplan.model import Graph, Op, Tensor
-from modelplan.rewriting.stripes.regions import UnrolledLayers, UnrolledStripes, with_ends
-from modelplan.rewriting.stripes.windows import Layer
+from modelplan.rewriting.stripes.row_windows import Layer
+from modelplan.rewriting.stripes.stretches import UnrolledLayers, UnrolledStripes, with_ends
 
 
-def padded_early(graph: Graph, region: UnrolledStripes, layers: Mapping[int, Layer]) -> UnrolledLayers:
-    """The layers of a region in which every map that operators of its `pad` read is padded as soon as it is made.
+def padded_early(graph: Graph, stretch: UnrolledStripes, layers: Mapping[int, Layer]) -> UnrolledLayers:
+    """The layers of a stretch in which every map that operators of its `pad` read is padded as soon as it is made.
 
-    The operators that pad and cut, and their tensors, stand behind those of the graph. Maps that leave the region, or
+    The operators that pad and cut, and their tensors, stand behind those of the graph. Maps that leave the stretch, or
     that are padded in more than one way, stay as they are.
     """
-    work = _EarlyPadding(graph, region, dict(layers))
+    work = _EarlyPadding(graph, stretch, dict(layers))
     for op in layers:
         work.follow(op)
     whole = replace(graph, tensors=tuple(work.tensors), ops=tuple(work.ops))
-    return with_ends(whole, region, {op: work.layers[op] for op in work.sequence}, origin=work.origin)
+    return with_ends(whole, stretch, {op: work.layers[op] for op in work.sequence}, origin=work.origin)
 
 
 class _EarlyPadding:
-    def __init__(self, graph: Graph, region: UnrolledStripes, layers: dict[int, Layer]) -> None:
-        self.graph, self.region, self.layers = graph, frozenset(layers), layers
-        self.pad, self.axis = region.pad, region.axis
+    def __init__(self, graph: Graph, stretch: UnrolledStripes, layers: dict[int, Layer]) -> None:
+        self.graph, self.stretch, self.layers = graph, frozenset(layers), layers
+        self.pad, self.axis = stretch.pad, stretch.axis
         self.tensors, self.ops = list(graph.tensors), list(graph.ops)
         self.sequence = list(layers)
         self.origin: dict[int, int] = {}
 
     def follow(self, op: int) -> None:
-        """Pads what an operator makes, if operators of the region read it padded."""
+        """Pads what an operator makes, if operators of the stretch read it padded."""
         y = self.graph.ops[op].outputs[0]
         readers = self.graph.readers[y]
-        if y in self.graph.outputs or not set(readers) <= self.region:
+        if y in self.graph.outputs or not set(readers) <= self.stretch:
             return
         margins = {self._margins(r) for r in readers if self._pads(r, y)}
         if len(margins) != 1:

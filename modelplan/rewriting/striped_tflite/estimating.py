@@ -1,4 +1,4 @@
-"""What a region in stripes costs, from its rows alone: peak bytes, work, operators. Nothing is built or packed."""
+"""What a stretch in stripes costs, from its rows alone: peak bytes, work, operators. Nothing is built or packed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.steps import JOIN, MOST_JOINED
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
 from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
-from modelplan.rewriting.stripes.regions import AnyLayers, BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
+from modelplan.rewriting.stripes.stretches import AnyLayers, BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
 from modelplan.rewriting.stripes.stripe_rows import stripe_rows
 
 #: Numbers of a begin vector.
@@ -53,7 +53,7 @@ class Cost:
 
 
 def estimate(base: UnrolledLayers, across: int, prices: Prices) -> Cost:
-    """The cost of a region in unrolled stripes; `across` are live bytes that it does not touch.
+    """The cost of a stretch in unrolled stripes; `across` are live bytes that it does not touch.
 
     The peak supposes that rows die and are born one by one, that outputs may run into operands that die, and that
     nothing is lost between groups.
@@ -62,10 +62,10 @@ def estimate(base: UnrolledLayers, across: int, prices: Prices) -> Cost:
 
 
 def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
-    """The cost of a region as a loop.
+    """The cost of a stretch as a loop.
 
     Raises:
-        IllegalStripeError: the region has no windows of one extent.
+        IllegalStripeError: the stretch has no windows of one extent.
     """
     loop_tiling = tiling(base)
     inside, macs, slices, time = _body(base, loop_tiling, prices)
@@ -78,7 +78,7 @@ def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
 
 
 def estimate_carrying(base: CarryingLayers, across: int, prices: Prices) -> Cost:
-    """The cost of a region as a loop that carries rows, whose windows stand by themselves all the time.
+    """The cost of a stretch as a loop that carries rows, whose windows stand by themselves all the time.
 
     Raises:
         IllegalStripeError: the rows of an operator cannot be carried.
@@ -87,10 +87,10 @@ def estimate_carrying(base: CarryingLayers, across: int, prices: Prices) -> Cost
 
 
 def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int, prices: Prices) -> Cost:
-    """The cost of a region in blocks of channels; `constants` are how many each operator has of them cut."""
+    """The cost of a stretch in blocks of channels; `constants` are how many each operator has of them cut."""
     graph, tensors, result = base.graph, base.graph.tensors, base.output(base.ops[-1])
-    count, channels = base.region.stripes, base.region.cuts[-1]
-    widest = max(b - a for a, b in pairwise(base.region.cuts))
+    count, channels = base.stretch.stripes, base.stretch.cuts[-1]
+    widest = max(b - a for a, b in pairwise(base.stretch.cuts))
     entries = {t for op in base.ops for t in graph.ops[op].reads if tensors[t].kind is Kind.ACTIVATION} - base.inner
     whole, kept = (sum(tensors[t].nbytes for t in entries if keep or _read_later(base, t)) for keep in (True, False))
     last = {x: op for op in base.ops for x in base.row_operands(op)}
@@ -170,7 +170,9 @@ class _CarryingEstimate:
             self.count("SLICE", copied, shape[-1], 2)
         if op not in rows.padded:
             return copied
-        wide = self.row[x] * (shape[3 - base.region.axis] + sum(base.layers[op].across)) // shape[3 - base.region.axis]
+        wide = (
+            self.row[x] * (shape[3 - base.stretch.axis] + sum(base.layers[op].across)) // shape[3 - base.stretch.axis]
+        )
         padded = (there + sum(rows.padding(base.layers[op], x, there, extent))) * wide
         self.count("PAD", padded, shape[-1], 1)
         self.count("SLICE", _RANK, 1, 2)
@@ -210,7 +212,7 @@ def _body(base: LoopLayers, loop_tiling: Tiling, prices: Prices) -> tuple[int, i
         kept = pixel * prod(axis_rows.kept[op].extent for axis_rows in loop_tiling.both_axes)
         scratch = prices.scratch(op) * computed // max(1, y.nbytes)
         worst = max(worst, sum(held.values()) + windows + computed + scratch)
-        macs += layer.row_macs * computed // max(1, y.nbytes // y.shape[base.region.axis])
+        macs += layer.row_macs * computed // max(1, y.nbytes // y.shape[base.stretch.axis])
         time += prices.time(base.graph, op) * computed / max(1, y.nbytes)
         if kept != computed:
             slices += 1
@@ -224,7 +226,7 @@ def _body(base: LoopLayers, loop_tiling: Tiling, prices: Prices) -> tuple[int, i
 
 def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
     """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed."""
-    axis, tensors = base.region.axis, base.graph.tensors
+    axis, tensors = base.stretch.axis, base.graph.tensors
     axis_rows = loop_tiling.both_axes[axis - 1]
     starts = axis_rows.result.starts
     total = np.zeros(len(starts), dtype=np.int64)
@@ -240,7 +242,7 @@ def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
         total += tensors[x].nbytes - needed * row
     result = tensors[loop_tiling.result]
     row = result.nbytes // result.shape[axis]
-    begun = axis_rows.result.extent if base.region.columns else 0  # a stripe of tiles is made in pieces
+    begun = axis_rows.result.extent if base.stretch.columns else 0  # a stripe of tiles is made in pieces
     return int((total + (np.array(starts) + begun) * row).max())
 
 
@@ -305,7 +307,7 @@ class _Estimate:
         return np.maximum(before - needed[:-1], 0), np.maximum(before - needed[1:], 0)
 
     def alive_in_stripe(self, t: int, readers: list[int]) -> tuple[IntArray, IntArray]:
-        """Rows that are made again for each stripe live from their making to their last reader there."""
+        """Rows that are recomputed for each stripe live from their making to their last reader there."""
         during, after = (np.zeros(len(self.runs), dtype=np.int64) for _ in range(2))
         for i, stripe in enumerate(self.rows):
             if t in stripe.computed:
@@ -342,7 +344,7 @@ class _Estimate:
             time += run[op] + each[op] * self.rows[i].windows[op].computed
             cost += own[op]
             self.count_around(n)
-        joins = len(base.exits) * (1 + (base.region.stripes > MOST_JOINED) * -(-base.region.stripes // MOST_JOINED))
+        joins = len(base.exits) * (1 + (base.stretch.stripes > MOST_JOINED) * -(-base.stretch.stripes // MOST_JOINED))
         for _ in range(joins):
             self.count(JOIN, 0, 1)
         return len(self.runs) - len(base.ops) + self.ops, cost + self.tail, time + self.time

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops.conditions import number
 from modelplan.ops.op_facts import TFLITE_RESHAPES
-from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.steps import JOINS
 
 #: The attribute of a join whose parts lie in their places.

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modelplan.answers.file_changes import HelpedLibrary
-from modelplan.answers.proof import Verdict
+from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
-from modelplan.formats.files import fingerprint, read_model
+from modelplan.formats.whole_files import fingerprint, read_model
 from modelplan.model import Graph, Kind
 from modelplan.ops import facts
 from modelplan.planning import pipeline
@@ -23,7 +23,7 @@ from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.packing import packed
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded, folded, with_dilations
 from modelplan.rewriting.striped_tflite.interface import (
     INTERFACES,
     ChangedInterface,
@@ -405,10 +405,10 @@ def same_scale(data: bytes) -> Callable[[int, int], bool]:
     subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
 
     def scale(t: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        quantization = subgraph.Tensors(t).Quantization()
-        if quantization is None:
+        table = subgraph.Tensors(t).Quantization()
+        if table is None:
             return (), ()
-        scales = tuple(quantization.Scale(i) for i in range(quantization.ScaleLength()))
-        return scales, tuple(quantization.ZeroPoint(i) for i in range(quantization.ZeroPointLength()))
+        scales = tuple(table.Scale(i) for i in range(table.ScaleLength()))
+        return scales, tuple(table.ZeroPoint(i) for i in range(table.ZeroPointLength()))
 
     return lambda a, b: scale(a) == scale(b)

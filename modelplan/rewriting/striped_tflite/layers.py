@@ -15,14 +15,14 @@ from modelplan.ops.macs import element_macs, op_macs
 from modelplan.ops.op_facts import RowRule
 from modelplan.rewriting.striped_tflite.early_padding import padded_early
 from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, row_spans, window_margins
-from modelplan.rewriting.stripes.regions import (
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.stretches import (
     LoopedStripes,
-    RegionLayers,
     Strategy,
+    StretchLayers,
     UnrolledStripes,
     with_ends,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
 
 #: Types that TFLM's SLICE copies.
 SLICED = frozenset({"int8", "int16", "int32", "float32", "bool"})
@@ -250,28 +250,28 @@ RULES: dict[RowRule, Callable[[Graph, Op, int], Layer | str]] = {
 }
 
 
-def region_layers(graph: Graph, order: Sequence[int], region: Strategy) -> RegionLayers[Strategy]:
-    """How the rows of each operator of a region depend on its operands, and which maps it makes and reads.
+def stretch_layers(graph: Graph, order: Sequence[int], stretch: Strategy) -> StretchLayers[Strategy]:
+    """How the rows of each operator of a stretch depend on its operands, and which maps it makes and reads.
 
     Raises:
         IllegalStripeError: an operator cannot be computed by rows, or a map would be cut along two axes; names it.
     """
-    ops = tuple(order[region.first : region.last + 1])
+    ops = tuple(order[stretch.first : stretch.last + 1])
     axes = dict[int, int]()
-    layers = _layers(graph, ops, region.axis, axes)
+    layers = _layers(graph, ops, stretch.axis, axes)
     for index in ops:
         if layers[index].places and graph.producers[graph.ops[index].inputs[0]] in layers:
-            raise IllegalStripeError(f"{graph.label(index)}: its rows lie all over a map that the region makes")
-    others = {t: axis for t, axis in axes.items() if axis != region.axis}
-    if isinstance(region, UnrolledStripes) and region.pad_early:
+            raise IllegalStripeError(f"{graph.label(index)}: its rows lie all over a map that the stretch makes")
+    others = {t: axis for t, axis in axes.items() if axis != stretch.axis}
+    if isinstance(stretch, UnrolledStripes) and stretch.pad_early:
         if others:
             raise IllegalStripeError("maps with rows along different axes are not padded early")
-        return padded_early(graph, region, layers).as_region(region)
-    tiles, column_axes = isinstance(region, LoopedStripes) and region.columns, dict[int, int]()
-    across = _layers(graph, ops, 3 - region.axis, column_axes, tiled=True) if tiles else None
-    if any(axis != 3 - region.axis for axis in column_axes.values()):
+        return padded_early(graph, stretch, layers).as_stretch(stretch)
+    tiles, column_axes = isinstance(stretch, LoopedStripes) and stretch.columns, dict[int, int]()
+    across = _layers(graph, ops, 3 - stretch.axis, column_axes, tiled=True) if tiles else None
+    if any(axis != 3 - stretch.axis for axis in column_axes.values()):
         raise IllegalStripeError("tiles need columns along the same axis of all maps")
-    return with_ends(graph, region, layers, across=across, axes=others)
+    return with_ends(graph, stretch, layers, across=across, axes=others)
 
 
 def _layers(

@@ -1,4 +1,4 @@
-"""Regions computed stripe by stripe by one body in a loop: as many operators, however fine the stripes are.
+"""Stretches computed stripe by stripe by one body in a loop: as many operators, however fine the stripes are.
 
     c -> table -> begin --> SLICE(X) -> an operator -> SLICE (cut) -> ... -> DYNAMIC_UPDATE_SLICE(Y)
     c -> next c                                         ^ begin               ^ begin, from tables
@@ -18,18 +18,18 @@ from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_anything
 from modelplan.rewriting.striped_tflite.steps import Block, GroupOffset, TfliteLoop, TfliteProgram, TfliteStep
 from modelplan.rewriting.stripes.loop_rows import IterationRows, Tiling, tiling
-from modelplan.rewriting.stripes.program import AddedValue
-from modelplan.rewriting.stripes.regions import LoopLayers
+from modelplan.rewriting.stripes.stretches import LoopLayers
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 
 #: Numbers of a begin vector, and the step of the counter: every table has one vector for an iteration.
 _RANK = 4
 
 
 def append_loop(program: TfliteProgram, base: LoopLayers) -> None:
-    """Appends a region as one loop.
+    """Appends a stretch as one loop.
 
     Raises:
-        IllegalStripeError: the region has not one map that leaves it, or no windows of one extent.
+        IllegalStripeError: the stretch has not one map that leaves it, or no windows of one extent.
     """
     _Writer(program, base, tiling(base)).write()
 
@@ -138,7 +138,7 @@ class _Writer(LoopWriter):
         return self.tiling.begins([axis_rows.result.starts for axis_rows in self.tiling.both_axes])
 
     def _operator(self, index: int) -> None:
-        """One operator of the region: its windows, itself, and the cut behind it."""
+        """One operator of the stretch: its windows, itself, and the cut behind it."""
         graph, layer = self.base.graph, self.base.layers[index]
         op, y = graph.ops[index], graph.ops[index].outputs[0]
         inputs = list(op.inputs)
@@ -159,7 +159,7 @@ class _Writer(LoopWriter):
 
     def _cut(self, computed: Sequence[int]) -> dict[int, int]:
         """Rows along the axes that are cut."""
-        return {a: n for a, n in enumerate(computed, 1) if a == self.base.region.axis or self.base.region.columns}
+        return {a: n for a, n in enumerate(computed, 1) if a == self.base.stretch.axis or self.base.stretch.columns}
 
     def _rows(
         self, t: int, source: int, runs: Sequence[IterationRows], what: str, places: tuple[int, ...] = (),

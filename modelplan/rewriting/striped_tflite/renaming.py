@@ -16,7 +16,7 @@ from modelplan.ops import facts
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 from modelplan.runtimes.tflm.file import read_tflite
 
 Shape = tuple[int, ...]

@@ -24,14 +24,14 @@ from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import added_kinds, write_striped
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.ladder import RewriteGoal, never_interrupt
-from modelplan.rewriting.stripes.regions import (
+from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     ChannelBlocks,
     HaloStripes,
     LoopedStripes,
     RecomputedHalo,
     RollingStripes,
-    StripedRegion,
+    StripedStretch,
     UnrolledStripes,
 )
 from modelplan.runtimes.tflm import TFLM, planner
@@ -66,7 +66,7 @@ UNPLANNED = frozenset({"as is", "interface"})
 class SearchEffort:
     """How much a search for stripes does, in counts, so that every machine finds the same.
 
-    `priced` regions in stripes are priced; the packer tries `glance` orders at a first look at a plan, `look` for a
+    `priced` stretches in stripes are priced; the packer tries `glance` orders at a first look at a plan, `look` for a
     promising one, `answer` for one that is written, fewer where there are many buffers; plans of more
     than `steps` executed steps are left out.
     """
@@ -106,10 +106,10 @@ class Rung:
     """One way to run the model: the file, its arena in bytes, and what it costs.
 
     `macs` are multiply-accumulates in all, `time` that of an invocation as a multiple of the model's, as it is expected
-    of the reference kernels (durations.py), `copied` bytes that its added operators copy in one run, `regions` what is
-    computed in stripes, `added` operators that the file needs and the model does not. `needs` says since when TFLM can
-    run it, `refusals` why the target's TFLM does not, and `remedies` how to get a model that it runs. Where the target
-    is one of several kernel libraries, `arenas` are those with each that runs the file, by library and ABI.
+    of the reference kernels (durations.py), `copied` bytes that its added operators copy in one run, `stretches` what
+    is computed in stripes, `added` operators that the file needs and the model does not. `needs` says since when TFLM
+    can run it, `refusals` why the target's TFLM does not, and `remedies` how to get a model that it runs. Where the
+    target is one of several kernel libraries, `arenas` are those with each that runs the file, by library and ABI.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Rung:
     macs: int
     ops: int
     copied: int = 0
-    regions: tuple[str, ...] = ()
+    stretches: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     refusals: tuple[str, ...] = ()
@@ -251,7 +251,7 @@ class ModelOnTarget:
         program: TfliteProgram,
         overlaps: placing.KernelOverlaps,
         macs: int,
-        regions: Sequence[StripedRegion] = (),
+        stretches: Sequence[StripedStretch] = (),
         packing: GroupPacking | None = None,
     ) -> Rung:
         """A program packed, unless it is, replayed and written.
@@ -271,8 +271,8 @@ class ModelOnTarget:
                 break
             changed = pack(problem(), effort.look, seed=seed + other)
             rung = min(rung, self._written(name, program, overlaps, macs, changed), key=self.preference)
-        described = tuple(_described(region) for region in regions)
-        return replace(rung, regions=described, copied=placing.copied_bytes(program), time=self.slower(program))
+        described = tuple(_described(stretch) for stretch in stretches)
+        return replace(rung, stretches=described, copied=placing.copied_bytes(program), time=self.slower(program))
 
     def _written(
         self, name: str, program: TfliteProgram, overlaps: placing.KernelOverlaps, macs: int, packing: GroupPacking
@@ -312,21 +312,21 @@ class ModelOnTarget:
         )  # fmt: skip
 
 
-def _described(region: StripedRegion) -> str:
-    labels = f"ops {region.first} to {region.last}"
-    if isinstance(region, ChannelBlocks):
-        return f"{labels}: {region.stripes} blocks of channels"
-    along = "rows" if region.axis == 1 else "columns"
-    if isinstance(region, LoopedStripes):
-        tiles = f", in tiles of {region.columns} columns" if region.columns else ""
-        return f"{labels}: one loop over {region.stripes} stripes of {along}{tiles}"
-    if isinstance(region, CarryingLoop):
-        return f"{labels}: one loop over {region.stripes} stripes of {along}, {along} that two stripes need are kept"
-    if not isinstance(region, UnrolledStripes):
+def _described(stretch: StripedStretch) -> str:
+    labels = f"ops {stretch.first} to {stretch.last}"
+    if isinstance(stretch, ChannelBlocks):
+        return f"{labels}: {stretch.stripes} blocks of channels"
+    along = "rows" if stretch.axis == 1 else "columns"
+    if isinstance(stretch, LoopedStripes):
+        tiles = f", in tiles of {stretch.columns} columns" if stretch.columns else ""
+        return f"{labels}: one loop over {stretch.stripes} stripes of {along}{tiles}"
+    if isinstance(stretch, CarryingLoop):
+        return f"{labels}: one loop over {stretch.stripes} stripes of {along}, {along} that two stripes need are kept"
+    if not isinstance(stretch, UnrolledStripes):
         return labels
-    keep = "made again" if isinstance(region, RecomputedHalo) else "kept"
-    pace = " at the pace of the first operator" * isinstance(region, RollingStripes)
-    if isinstance(region, HaloStripes) and region.backward:
+    keep = "recomputed" if isinstance(stretch, RecomputedHalo) else "kept"
+    pace = " at the pace of the first operator" * isinstance(stretch, RollingStripes)
+    if isinstance(stretch, HaloStripes) and stretch.backward:
         pace = " from the last to the first"
-    padded = f"{len(region.pad)} padded" + " once" * (region.pad_early and bool(region.pad))
-    return f"{labels}: {region.stripes} stripes of {along}{pace}, {along} that two stripes need are {keep}, {padded}"
+    padded = f"{len(stretch.pad)} padded" + " once" * (stretch.pad_early and bool(stretch.pad))
+    return f"{labels}: {stretch.stripes} stripes of {along}{pace}, {along} that two stripes need are {keep}, {padded}"

@@ -11,7 +11,7 @@ from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_tflite.layers import SLICED
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 from modelplan.runtimes.tflm.file import read_tflite
 
 

@@ -17,7 +17,7 @@ from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model import Value as Attribute
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess
-from modelplan.rewriting.stripes.program import AddedValue, StripedProgram, StripedStep
+from modelplan.rewriting.stripes.stripe_program import AddedValue, StripedProgram, StripedStep
 
 #: The operator that puts rows together, others that put their operands one behind the other, and the most operands of
 #: TFLM's kernel.

@@ -17,12 +17,13 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
 from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
-from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, executed_steps
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
-from modelplan.rewriting.stripes.regions import (
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     ChannelBlocks,
     HaloStripes,
@@ -30,15 +31,14 @@ from modelplan.rewriting.stripes.regions import (
     LoopedStripes,
     RecomputedHalo,
     RollingStripes,
-    StripedRegion,
+    StripedStretch,
     UnrolledStripes,
     as_strategy,
     even_cuts,
 )
-from modelplan.rewriting.stripes.windows import IllegalStripeError
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
-#: lowest in as many bytes as are alive at once, plans of one region.
+#: lowest in as many bytes as are alive at once, plans of one stretch.
 _BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
 #: Plans that are packed at length where each of those raises one of several libraries.
 _FOR_ALL = 16
@@ -69,7 +69,7 @@ _LARGE = 1000
 _LEAST_BUFFERS = 100
 
 
-Regions = tuple[StripedRegion, ...]
+Stretches = tuple[StripedStretch, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Point:
 class PackedPlan:
     """A plan that was built and packed at a first look: bytes of the objective, and what it costs."""
 
-    regions: Regions
+    stretches: Stretches
     packing: GroupPacking = field(repr=False)
     score: int
     point: Point
@@ -123,7 +123,7 @@ class StripeSearch:
         self.space.layers |= self.barred
         self.candidates: list[Candidate] = []
         self._priced = cache(partial(candidates.priced, self.space))
-        self.plans: dict[Regions, PackedPlan | None] = {}
+        self.plans: dict[Stretches, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
         self.least = least_bytes(self.space, self._scratch)
@@ -183,13 +183,13 @@ class StripeSearch:
         if len(others) < len(self.candidates):
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
-        sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT]]
-        self._build(workers, list(dict.fromkeys((*sweep, *self._one_region(), *self._one_loop()))))
+        sweep = [choice.stretches for choice in sorted(choices, key=self._expected)[:_BUILT]]
+        self._build(workers, list(dict.fromkeys((*sweep, *self._one_stretch(), *self._one_loop()))))
         self._improve(workers)
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
             self._improve_by_blocks(workers, blocks)
 
-    def _build(self, workers: Workers, plans: Sequence[Regions]) -> None:
+    def _build(self, workers: Workers, plans: Sequence[Stretches]) -> None:
         """Builds plans, some at a time, but those that are far from the best."""
         for at in range(0, len(plans), _TOGETHER):
             for _ in self._try_plans(workers, plans[at : at + _TOGETHER], self._worth_building()):
@@ -200,11 +200,11 @@ class StripeSearch:
         self.candidates += blocks
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         choices = candidates.plans(self.space, self.candidates, *most)
-        sweep = [choice.regions for choice in sorted(choices, key=self._expected)[:_BUILT_IN_BLOCKS]]
-        alone = [(c.region,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
+        sweep = [choice.stretches for choice in sorted(choices, key=self._expected)[:_BUILT_IN_BLOCKS]]
+        alone = [(c.stretch,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
         self._build(workers, list(dict.fromkeys((*sweep, *alone))))
-        best = (region for plan in self._ranked()[:_TOGETHER] for region in plan.regions)
-        if any(isinstance(region, ChannelBlocks) for region in best):
+        best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
+        if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + _MOST_BUFFERS // 2
             self._improve(workers)
 
@@ -217,44 +217,44 @@ class StripeSearch:
         """For each built plan its load bound in bytes."""
         return [plan.packing.load for plan in self.plans.values() if plan]
 
-    def _one_region(self) -> list[Regions]:
+    def _one_stretch(self) -> list[Stretches]:
         """For each range of operators its most promising stripes, the best ranges first."""
         best: dict[tuple[int, int], Candidate] = {}
         macs, time = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         for c in self.candidates:
-            key = c.region.first, c.region.last
+            key = c.stretch.first, c.stretch.last
             if c.macs <= macs and c.time <= time and (key not in best or self._promise(c) < self._promise(best[key])):
                 best[key] = c
-        return [(c.region,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
+        return [(c.stretch,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
 
-    def _one_loop(self) -> list[Regions]:
+    def _one_loop(self) -> list[Stretches]:
         """The best ranges of operators as one loop each: few operators, so that they meet caps on operators."""
-        ranges = self._one_region()[:_MOST_LOOPS]
-        return [(loop,) for (region,) in ranges for loop in self._loops(region)]
+        ranges = self._one_stretch()[:_MOST_LOOPS]
+        return [(loop,) for (stretch,) in ranges for loop in self._loops(stretch)]
 
     def _promise(self, candidate: Candidate) -> int:
-        """The estimated bytes of the objective with this region alone."""
+        """The estimated bytes of the objective with this stretch alone."""
         steps = range(len(self.order))
-        inside = range(candidate.region.first, candidate.region.last + 1)
+        inside = range(candidate.stretch.first, candidate.stretch.last + 1)
         peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
         return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
-    def pack_plan(self, regions: Regions) -> tuple[int, GroupPacking]:
+    def pack_plan(self, stretches: Stretches) -> tuple[int, GroupPacking]:
         """A plan packed at length, and its score."""
-        program = self._program(regions)
+        program = self._program(stretches)
         packing = self._packed(self.model.problem_of(program, self.overlaps), self.goal.effort.answer)
         return self._score(self._arena(program), packing.height), packing
 
     def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
         scored = []
-        results = workers.map("pack", [(plan.regions,) for plan in plans], self.pack_plan)
+        results = workers.map("pack", [(plan.stretches,) for plan in plans], self.pack_plan)
         for plan, (score, packing) in zip(plans, results, strict=True):
             scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
         cheap = self.goal.budget is not None
         for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: row[0]):
-            program, total = self._program(plan.regions), self.model.macs + plan.point.macs
-            rung = self.model.packed_rung("split", program, self.overlaps, total, plan.regions, packing)
+            program, total = self._program(plan.stretches), self.model.macs + plan.point.macs
+            rung = self.model.packed_rung("split", program, self.overlaps, total, plan.stretches, packing)
             yield rung
             if self.model.fits(rung):
                 return
@@ -265,13 +265,13 @@ class StripeSearch:
         if self.interrupted or self.goal.budget is not None:
             return ranked[: 1 if self.interrupted else _ANSWERS]
         hopeful = sorted(ranked, key=lambda plan: plan.score - plan.packing.height + plan.packing.load)
-        return list({plan.regions: plan for plan in (*ranked[:_ANSWERS], *hopeful[:_HOPEFUL])}.values())
+        return list({plan.stretches: plan for plan in (*ranked[:_ANSWERS], *hopeful[:_HOPEFUL])}.values())
 
     def _elsewhere(self, tried: Sequence[PackedPlan]) -> list[PackedPlan]:
         """The best plan of each set of operators in stripes that none of those has: one may raise no library."""
 
         def operators(plan: PackedPlan) -> tuple[tuple[int, int], ...]:
-            return tuple((region.first, region.last) for region in plan.regions)
+            return tuple((stretch.first, stretch.last) for stretch in plan.stretches)
 
         best: dict[tuple[tuple[int, int], ...], PackedPlan] = {}
         for plan in self._ranked():
@@ -303,27 +303,29 @@ class StripeSearch:
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
 
-    def _try_plans(self, workers: Workers, plans: Sequence[Regions], below: int | None) -> Iterator[PackedPlan | None]:
+    def _try_plans(
+        self, workers: Workers, plans: Sequence[Stretches], below: int | None
+    ) -> Iterator[PackedPlan | None]:
         """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""
-        new = [regions for regions in plans if regions and regions not in self.plans]
-        results = workers.map("try", [(regions, below) for regions in new], self.try_plan)
+        new = [stretches for stretches in plans if stretches and stretches not in self.plans]
+        results = workers.map("try", [(stretches, below) for stretches in new], self.try_plan)
         with closing(results):
-            for regions, trial in zip(new, results, strict=True):
+            for stretches, trial in zip(new, results, strict=True):
                 self.model.check()
-                self.plans[regions] = trial.plan
+                self.plans[stretches] = trial.plan
                 self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
                 yield trial.plan
 
-    def _program(self, regions: Regions) -> TfliteProgram:
-        return striped_program(self.whole.graph, self.order, regions, self.whole.file_ops)
+    def _program(self, stretches: Stretches) -> TfliteProgram:
+        return striped_program(self.whole.graph, self.order, stretches, self.whole.file_ops)
 
-    def try_plan(self, regions: Regions, below: int | None = None) -> Trial:
+    def try_plan(self, stretches: Stretches, below: int | None = None) -> Trial:
         """A plan built and packed at a first look, unless the caps or the stripes themselves forbid it.
 
         With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
         """
         try:
-            program = self._program(regions)
+            program = self._program(stretches)
         except IllegalStripeError:
             return Trial()
         arena = self._arena(program)
@@ -341,7 +343,7 @@ class StripeSearch:
             packing = _lowest(packing, self._packed(problem, self.goal.effort.look))
         macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
         point = Point(arena(packing.height), packing.height, macs, len(program.steps), time)
-        return Trial(PackedPlan(regions, packing, self._score(arena, packing.height), point), len(problem))
+        return Trial(PackedPlan(stretches, packing, self._score(arena, packing.height), point), len(problem))
 
     def _packed(self, problem: Problem, tries: int) -> GroupPacking:
         """The lowest packing that was found in so many tries, of a large problem in fewer, down to a third."""
@@ -361,9 +363,9 @@ class StripeSearch:
     def _improve(self, workers: Workers) -> None:
         """Local search from the best plan.
 
-        Then in turn from one whose regions cover other operators, the best of the other objective, and the next.
+        Then in turn from one whose stretches cover other operators, the best of the other objective, and the next.
         """
-        tried: set[Regions] = set()
+        tried: set[Stretches] = set()
         starts = 0
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         lowest = best = None
@@ -377,22 +379,22 @@ class StripeSearch:
                 lowest = ranked[0].score
                 usual = self.usual_buffers
                 self.most_buffers = min(max(usual, self.buffers + usual // 2), 2 * usual)
-            tried.add(best.regions)
+            tried.add(best.stretches)
             before = len(self.plans)
             best = self._improve_one(workers, best, left)
             left -= max(len(self.plans) - before, 1)
 
-    def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Regions], turn: int) -> PackedPlan | None:
-        """The best plan that was not tried; in turn 1 one whose regions cover what the fewest tried plans do.
+    def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Stretches], turn: int) -> PackedPlan | None:
+        """The best plan that was not tried; in turn 1 one whose stretches cover what the fewest tried plans do.
 
         In turn 2 the best of the other objective.
         """
-        new = (plan for plan in ranked if plan.regions not in tried)
+        new = (plan for plan in ranked if plan.stretches not in tried)
         if turn == 0:
             return next(new, None)
         if turn == 1:
             known = Counter(map(_spans, tried))
-            return min(new, key=lambda plan: known[_spans(plan.regions)], default=None)
+            return min(new, key=lambda plan: known[_spans(plan.stretches)], default=None)
         if self.goal.objective == "head":
             return min(new, key=lambda plan: (plan.point.arena, plan.point.head), default=None)
         return min(new, key=lambda plan: (plan.point.head, plan.point.arena), default=None)
@@ -414,10 +416,12 @@ class StripeSearch:
 
         Loops that carry rows are unrolled first; then the most promising ones and any come in turn.
         """
-        options = [regions for regions in dict.fromkeys(self._neighbours(best.regions)) if regions not in self.plans]
+        options = [
+            stretches for stretches in dict.fromkeys(self._neighbours(best.stretches)) if stretches not in self.plans
+        ]
         self.random.shuffle(options)
         promising = sorted(options, key=self._outlook)
-        in_turn = chain(self._unrolled_loops(best.regions), *zip(promising, options, strict=True))
+        in_turn = chain(self._unrolled_loops(best.stretches), *zip(promising, options, strict=True))
         options = list(dict.fromkeys(in_turn))
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
@@ -427,30 +431,30 @@ class StripeSearch:
                 break
         return None
 
-    def _outlook(self, regions: Regions) -> tuple[bool, int]:
+    def _outlook(self, stretches: Stretches) -> tuple[bool, int]:
         """Whether a plan seems to break a cap, and the bytes of the objective that it is expected to need."""
-        parts = [self._priced(region) for region in regions]
+        parts = [self._priced(stretch) for stretch in stretches]
         choice = candidates.choice_of(self.space, [part for part in parts if part])
         dear = choice.macs > self.goal.max_macs * self.model.macs or choice.time > self.goal.max_time * self.model.time
         return dear or None in parts, self._expected(choice)
 
-    def _neighbours(self, regions: Regions) -> Iterator[Regions]:
-        """Plans with one region changed or one region more."""
-        for i, region in enumerate(regions):
-            for other in (*self._variants(region), None):
-                changed = [*regions[:i], *([other] if other else []), *regions[i + 1 :]]
+    def _neighbours(self, stretches: Stretches) -> Iterator[Stretches]:
+        """Plans with one stretch changed or one stretch more."""
+        for i, stretch in enumerate(stretches):
+            for other in (*self._variants(stretch), None):
+                changed = [*stretches[:i], *([other] if other else []), *stretches[i + 1 :]]
                 if all(a.last < b.first for a, b in pairwise(changed)):
                     yield tuple(changed)
-        for region in self._singles():
-            if all(r.last < region.first or region.last < r.first for r in regions):
-                yield tuple(sorted((*regions, region), key=lambda r: r.first))
+        for stretch in self._singles():
+            if all(r.last < stretch.first or stretch.last < r.first for r in stretches):
+                yield tuple(sorted((*stretches, stretch), key=lambda r: r.first))
         for extra in self.random.sample(self.candidates, min(40, len(self.candidates))):
-            new = extra.region
-            if all(r.last < new.first or new.last < r.first for r in regions):
-                yield tuple(sorted((*regions, new), key=lambda r: r.first))
+            new = extra.stretch
+            if all(r.last < new.first or new.last < r.first for r in stretches):
+                yield tuple(sorted((*stretches, new), key=lambda r: r.first))
 
-    def _singles(self) -> Iterator[StripedRegion]:
-        """Regions of one operator, last first: their outputs may then lie above their operands."""
+    def _singles(self) -> Iterator[StripedStretch]:
+        """Stretches of one operator, last first: their outputs may then lie above their operands."""
         for step, op in enumerate(self.order):
             y = self.whole.graph.ops[op].outputs[:1]
             if isinstance(self.space.layers[op], str) or self.space.peaks[step] < max(self.space.peaks) // 2:
@@ -461,78 +465,78 @@ class StripeSearch:
                 if stripes <= height:
                     yield RecomputedHalo(step, step, axis, even_cuts(height, stripes), backward=True)
 
-    def _variants(self, region: StripedRegion) -> Iterator[StripedRegion]:
-        if isinstance(region, ChannelBlocks):
-            yield from candidates.blocks_of(self.space, region.first, region.last)
+    def _variants(self, stretch: StripedStretch) -> Iterator[StripedStretch]:
+        if isinstance(stretch, ChannelBlocks):
+            yield from candidates.blocks_of(self.space, stretch.first, stretch.last)
             return
-        height, n = region.cuts[-1], region.stripes
-        carries = isinstance(region, CarryingLoop)
+        height, n = stretch.cuts[-1], stretch.stripes
+        carries = isinstance(stretch, CarryingLoop)
         for stripes in () if carries else {n - 2, n - 1, n + 1, n + 2, n * 2}:
             if 2 <= stripes <= height:
-                yield replace(region, cuts=even_cuts(height, stripes))
-        yield from self._loops(region)
-        if isinstance(region, UnrolledStripes):
-            for cuts in _shift_cuts(region.cuts):
-                yield replace(region, cuts=cuts)
-            yield from self._other_strategies(region)
-        if carries or isinstance(region, UnrolledStripes):
-            for first, last in product(*((end - 1, end, end + 1) for end in (region.first, region.last))):
-                yield from (c.region for c in self.candidates if (c.region.first, c.region.last) == (first, last))
-        if isinstance(region, UnrolledStripes):
-            yield from self._exceptions(region)
+                yield replace(stretch, cuts=even_cuts(height, stripes))
+        yield from self._loops(stretch)
+        if isinstance(stretch, UnrolledStripes):
+            for cuts in _shift_cuts(stretch.cuts):
+                yield replace(stretch, cuts=cuts)
+            yield from self._other_strategies(stretch)
+        if carries or isinstance(stretch, UnrolledStripes):
+            for first, last in product(*((end - 1, end, end + 1) for end in (stretch.first, stretch.last))):
+                yield from (c.stretch for c in self.candidates if (c.stretch.first, c.stretch.last) == (first, last))
+        if isinstance(stretch, UnrolledStripes):
+            yield from self._exceptions(stretch)
 
-    def _unrolled_loops(self, regions: Regions) -> Iterator[Regions]:
+    def _unrolled_loops(self, stretches: Stretches) -> Iterator[Stretches]:
         """Plans for the least head with one of the loops that carry rows unrolled."""
-        loops = [at for at, region in enumerate(regions) if isinstance(region, CarryingLoop)]
+        loops = [at for at, stretch in enumerate(stretches) if isinstance(stretch, CarryingLoop)]
         for at in loops if self.goal.objective == "head" else ():
-            yield from ((*regions[:at], other, *regions[at + 1 :]) for other in self._unrolled(regions[at]))
+            yield from ((*stretches[:at], other, *stretches[at + 1 :]) for other in self._unrolled(stretches[at]))
 
-    def _unrolled(self, region: StripedRegion) -> Iterator[KeptHalo]:
+    def _unrolled(self, stretch: StripedStretch) -> Iterator[KeptHalo]:
         """A loop that carries rows as stripes that end one after the other, so that what they keep dies with them."""
-        layers = (self.space.layers[op] for op in self.order[region.first : region.last + 1])
-        ops = zip(self.order[region.first : region.last + 1], layers, strict=True)
+        layers = (self.space.layers[op] for op in self.order[stretch.first : stretch.last + 1])
+        ops = zip(self.order[stretch.first : stretch.last + 1], layers, strict=True)
         pad = frozenset(op for op, layer in ops if not isinstance(layer, str) and layer.bordered and layer.paddable)
-        for stripes in (region.cuts[-1] // 2, region.cuts[-1]):
-            yield as_strategy(region, KeptHalo, cuts=even_cuts(region.cuts[-1], stripes), pad=pad)
+        for stripes in (stretch.cuts[-1] // 2, stretch.cuts[-1]):
+            yield as_strategy(stretch, KeptHalo, cuts=even_cuts(stretch.cuts[-1], stripes), pad=pad)
 
-    def _other_strategies(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
+    def _other_strategies(self, stretch: UnrolledStripes) -> Iterator[UnrolledStripes]:
         """The same stripes with the halo kept or recomputed, with other padding, trimming or direction."""
-        if not isinstance(region, RecomputedHalo):
-            yield replace(region, pad_early=not region.pad_early)
-        if isinstance(region, KeptHalo):
-            yield as_strategy(region, RecomputedHalo)
-        elif isinstance(region, RecomputedHalo):
-            yield as_strategy(region, KeptHalo)
-        if isinstance(region, HaloStripes):
-            plain = as_strategy(region, RecomputedHalo, pad_early=False)
-            yield replace(plain, trim_late=not region.trim_late)
-            yield replace(plain, backward=not region.backward)
+        if not isinstance(stretch, RecomputedHalo):
+            yield replace(stretch, pad_early=not stretch.pad_early)
+        if isinstance(stretch, KeptHalo):
+            yield as_strategy(stretch, RecomputedHalo)
+        elif isinstance(stretch, RecomputedHalo):
+            yield as_strategy(stretch, KeptHalo)
+        if isinstance(stretch, HaloStripes):
+            plain = as_strategy(stretch, RecomputedHalo, pad_early=False)
+            yield replace(plain, trim_late=not stretch.trim_late)
+            yield replace(plain, backward=not stretch.backward)
 
-    def _exceptions(self, region: UnrolledStripes) -> Iterator[UnrolledStripes]:
-        """The region with one operator's padding, recomputing or trimming switched."""
+    def _exceptions(self, stretch: UnrolledStripes) -> Iterator[UnrolledStripes]:
+        """The stretch with one operator's padding, recomputing or trimming switched."""
         graph, layers = self.whole.graph, self.space.layers
-        ops = self.order[region.first : region.last + 1]
+        ops = self.order[stretch.first : stretch.last + 1]
         bordered = {op for op in ops if not isinstance(layer := layers[op], str) and layer.bordered}
         for op in ops:
             before = {graph.producers[t] for t in graph.ops[op].inputs if t >= 0}
             if op in bordered:
-                yield replace(region, pad=region.pad ^ {op})
-            if not isinstance(region, KeptHalo):
+                yield replace(stretch, pad=stretch.pad ^ {op})
+            if not isinstance(stretch, KeptHalo):
                 continue
             if bordered & {reader for t in graph.ops[op].outputs for reader in graph.readers[t]}:
-                yield replace(region, recomputed=region.recomputed ^ {op})
-            if op not in region.pad and before & (bordered - region.pad):
-                yield replace(region, untrimmed=region.untrimmed ^ {op})
+                yield replace(stretch, recomputed=stretch.recomputed ^ {op})
+            if op not in stretch.pad and before & (bordered - stretch.pad):
+                yield replace(stretch, untrimmed=stretch.untrimmed ^ {op})
 
-    def _loops(self, region: StripedRegion) -> Iterator[StripedRegion]:
-        """The region as a loop over stripes of some rows, and over tiles where it is one already."""
-        if isinstance(region, RollingStripes | ChannelBlocks):
+    def _loops(self, stretch: StripedStretch) -> Iterator[StripedStretch]:
+        """The stretch as a loop over stripes of some rows, and over tiles where it is one already."""
+        if isinstance(stretch, RollingStripes | ChannelBlocks):
             return
-        shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[region.last]].outputs[0]].shape
-        width = shape[2] if isinstance(region, LoopedStripes) and region.axis == 1 else 0
-        height = region.cuts[-1]
-        yield from candidates.loops_of(region, height, width)
-        yield from candidates.carrying_loops_of(region, height)
+        shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[stretch.last]].outputs[0]].shape
+        width = shape[2] if isinstance(stretch, LoopedStripes) and stretch.axis == 1 else 0
+        height = stretch.cuts[-1]
+        yield from candidates.loops_of(stretch, height, width)
+        yield from candidates.carrying_loops_of(stretch, height)
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
@@ -564,9 +568,9 @@ def _prices(bits: int, whole: Graph) -> Prices:
     return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.added_time), durations.ITERATION)
 
 
-def _spans(regions: Regions) -> tuple[tuple[int, int], ...]:
-    """The operators of each region, the first and the last."""
-    return tuple((region.first, region.last) for region in regions)
+def _spans(stretches: Stretches) -> tuple[tuple[int, int], ...]:
+    """The operators of each stretch, the first and the last."""
+    return tuple((stretch.first, stretch.last) for stretch in stretches)
 
 
 def _lowest(*packings: GroupPacking) -> GroupPacking:

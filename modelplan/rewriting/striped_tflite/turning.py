@@ -19,7 +19,7 @@ from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_tflite.layers import taken_places
 from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 from modelplan.runtimes.tflm.file import FileTensor, read_tflite
 
 #: Axis i of what is kept is axis `order[i]` of the tensor.

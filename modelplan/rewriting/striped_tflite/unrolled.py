@@ -1,8 +1,8 @@
-"""Regions of a model computed stripe by stripe, each stripe with operators of its own, in standard operators.
+"""Stretches of a model computed stripe by stripe, each stripe with operators of its own, in standard operators.
 
 row 0 |======|                   stripe 0 of a map, made from a window of its operand
       |======|----carried----.
-      |======|               v   the rows that stripe 1 needs again: kept, or made again
+      |======|               v   the rows that stripe 1 needs again: kept, or recomputed
       |      |             |======|
       |      |             |======|   stripe 1
 """
@@ -15,16 +15,16 @@ from modelplan.model import Op
 from modelplan.rewriting.striped_tflite.layers import STEERED, steering_operands
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep, joined
 from modelplan.rewriting.stripes.lowering import StripeLowering
-from modelplan.rewriting.stripes.program import AddedValue, HeldRows
-from modelplan.rewriting.stripes.regions import HaloStripes, KeptHalo, UnrolledLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow, Layer, rows_of_window
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, rows_of_window
+from modelplan.rewriting.stripes.stretches import HaloStripes, KeptHalo, UnrolledLayers
+from modelplan.rewriting.stripes.stripe_program import AddedValue, HeldRows
 
 
 def append_stripes(program: TfliteProgram, base: UnrolledLayers) -> None:
-    """Appends a region in stripes to a program.
+    """Appends a stretch in stripes to a program.
 
     Raises:
-        IllegalStripeError: the region has no stripes of this form.
+        IllegalStripeError: the stretch has no stripes of this form.
     """
     _Stripes(program, base).append()
 
@@ -32,10 +32,10 @@ def append_stripes(program: TfliteProgram, base: UnrolledLayers) -> None:
 class _Stripes(StripeLowering):
     def __init__(self, program: TfliteProgram, base: UnrolledLayers) -> None:
         super().__init__(base)
-        self.program, region = program, base.region
-        self.backward = isinstance(region, HaloStripes) and region.backward
-        self.trim_late = isinstance(region, HaloStripes) and region.trim_late
-        self.untrimmed = region.untrimmed if isinstance(region, KeptHalo) else frozenset[int]()
+        self.program, stretch = program, base.stretch
+        self.backward = isinstance(stretch, HaloStripes) and stretch.backward
+        self.trim_late = isinstance(stretch, HaloStripes) and stretch.trim_late
+        self.untrimmed = stretch.untrimmed if isinstance(stretch, KeptHalo) else frozenset[int]()
         self.targets: dict[int, tuple[GroupOffset, list[HeldRows]]] = {}
         self.uncut: dict[int, HeldRows] = {}  # what operators made of maps, rows too many included
         self.loose: set[int] = set()  # maps of which this stripe holds rows too many
@@ -51,7 +51,7 @@ class _Stripes(StripeLowering):
 
     def begin_stripe(self) -> None:
         self.targets, self.loose = {}, set()
-        if self.base.region.pad_early:  # rows that are kept move while nothing but them is there
+        if self.base.stretch.pad_early:  # rows that are kept move while nothing but them is there
             computed = [self.base.output(op) for op in self.base.ops if op in self.rows.windows]
             self.targets = {y: self._target(y) for y in computed}
 

@@ -25,7 +25,7 @@ from modelplan.model import Graph
 from modelplan.ops.conditions import number
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
-from modelplan.rewriting.stripes.program import AddedValue
+from modelplan.rewriting.stripes.stripe_program import AddedValue
 from modelplan.runtimes.tflm.metadata import MADE_FOR
 from modelplan.runtimes.tflm.planner import METADATA
 
@@ -36,7 +36,7 @@ _OPCODE, _OP_INPUTS, _OP_OUTPUTS, _OPTIONS_TYPE, _OPTIONS, _INTERMEDIATES = 0, 1
 _SHAPE, _TYPE, _BUFFER, _NAME, _QUANTIZATION, _VARIABLE, _SIGNATURE = 0, 1, 2, 3, 4, 5, 7
 _SCALES, _ZERO_POINTS = 2, 3
 #: The fields of a table of scales and zero points.
-_QUANTIZED = (0, 0, 0, 0, 1, 0, 4)
+_QUANTISED = (0, 0, 0, 0, 1, 0, 4)
 _DATA = 0
 #: Data of constants begin at multiples of so many bytes.
 _ALIGNMENT = 16
@@ -275,7 +275,7 @@ class _Writer:
         name, shape = self.front.text(added.name), self.front.numbers(added.shape)
         fields = {_SHAPE: shape, _NAME: name}
         if added.part is not None:
-            fields |= {_BUFFER: self._part_buffer(value)} | self._part_quantization(added)
+            fields |= {_BUFFER: self._part_buffer(value)} | self._part_quantisation(added)
         if added.numbers is not None:
             layout = f"<{len(added.numbers)}{'?' if added.dtype == 'bool' else 'i'}"
             fields[_BUFFER] = self._buffer(self.front.data(struct.pack(layout, *added.numbers)))
@@ -310,7 +310,7 @@ class _Writer:
         buffer = self._int(field(self.model, self.tensors[t], _BUFFER))
         return child(self.model, tables(self.model, self.root, _BUFFERS)[buffer], _DATA)
 
-    def _part_quantization(self, added: AddedValue) -> dict[int, int]:
+    def _part_quantisation(self, added: AddedValue) -> dict[int, int]:
         """The scales and zero points of a part, of a constant that has one for each index along its axis; else none."""
         old = child(self.model, self.tensors[added.tensor], _QUANTIZATION)
         axis, low, high = added.part or (0, 0, 0)
@@ -324,7 +324,7 @@ class _Writer:
             first = zeros[0]
             points = [struct.unpack_from("<q", self.model, first + 8 * i)[0] for i in range(low, high)]
             changed[_ZERO_POINTS] = self.front.long_numbers(points)
-        return {_QUANTIZATION: self.front.table(_QUANTIZED, changed, old)}
+        return {_QUANTIZATION: self.front.table(_QUANTISED, changed, old)}
 
     def _place_parts(self) -> None:
         """Puts parts of constants where constants stood that nothing reads any more, as far as they fit there."""

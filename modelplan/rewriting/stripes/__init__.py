@@ -1,1 +1,1 @@
-"""Models computed stripe by stripe: layers, regions, stripes, programs and their memory, free of file formats."""
+"""Models computed stripe by stripe: layers, stretches, stripes, programs and their memory, free of file formats."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelplan.rewriting.stripes.regions import CarryingLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.stretches import CarryingLayers
 
 #: The most iterations of a loop.
 _MOST_ITERATIONS = 512
@@ -62,10 +62,10 @@ class CarriedRows:
 
 
 def carried_rows(base: CarryingLayers) -> CarriedRows:
-    """The rows of the loop of a region.
+    """The rows of the loop of a stretch.
 
     Raises:
-        IllegalStripeError: the region has not one map that leaves it, or operators whose rows cannot be carried.
+        IllegalStripeError: the stretch has not one map that leaves it, or operators whose rows cannot be carried.
     """
     entries, result = base.ends()
     new_rows = _rows_made(base, result)
@@ -73,18 +73,18 @@ def carried_rows(base: CarryingLayers) -> CarriedRows:
     aligned = {base.output(op) for op in base.ops if set(entries) & set(base.row_operands(op))}
     ahead = _as_late_as_read(base, _rows_ahead(base, new_rows, {*aligned, result}), aligned)
     count = (base.height(result) - ahead[result]) // new_rows[result] + 1
-    if base.region.stripes < 2 or count > _MOST_ITERATIONS:
+    if base.stretch.stripes < 2 or count > _MOST_ITERATIONS:
         raise IllegalStripeError(f"a loop of {count} iterations")
     return CarriedRows(entries, result, count, new_rows, ahead, _rows_held(base, new_rows, ahead), padded)
 
 
 def _rows_made(base: CarryingLayers, result: int) -> dict[int, int]:
     """The rows that an iteration makes of each map, in proportion to its height."""
-    rows, height = base.region.cuts[1], base.height(result)
+    rows, height = base.stretch.cuts[1], base.height(result)
     new_rows = {}
     for t in base.inner:
         new_rows[t], rest = divmod(rows * base.height(t), height)
-        if rest or base.region.cuts != tuple(range(0, height + 1, rows)):
+        if rest or base.stretch.cuts != tuple(range(0, height + 1, rows)):
             raise IllegalStripeError(f"{base.height(t)} rows of a map do not go evenly with {rows} of {height}")
     return new_rows
 

@@ -14,7 +14,7 @@ from modelplan.ops.access.rows import ALIKE, RowSpan, row_span
 from modelplan.ops.access.spans import Span
 from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import OpFacts, RowRule
-from modelplan.rewriting.stripes.windows import Layer
+from modelplan.rewriting.stripes.row_windows import Layer
 
 #: What a format's rules read: a graph, or a graph with more of its file.
 Source = TypeVar("Source")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeVar
 
-from modelplan.rewriting.stripes.regions import LoopLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window, source_rows
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, input_window, rows_of_window, source_rows
+from modelplan.rewriting.stripes.stretches import LoopLayers
 
 #: How many rows more than the least a window may have, so that it is the same for all iterations.
 _SLACK = 12
@@ -80,7 +80,7 @@ def loop_rows(base: LoopLayers, layers: Mapping[int, Layer], rows: int) -> LoopR
         IllegalStripeError: no window height suits all iterations.
     """
     result = result_runs(layers[base.ops[-1]].rows_out, rows)
-    axis_rows = _uncut_chain(base, layers, result) if base.region.trim_late else _cut_each(base, layers, result)
+    axis_rows = _uncut_chain(base, layers, result) if base.stretch.trim_late else _cut_each(base, layers, result)
     axis_rows.used = _used(base, layers, result)
     return axis_rows
 
@@ -272,16 +272,16 @@ class Tiling:
 
 
 def tiling(base: LoopLayers) -> Tiling:
-    """How the loop of a region goes over its result.
+    """How the loop of a stretch goes over its result.
 
     Raises:
-        IllegalStripeError: the region has not one map of four axes that leaves it, or no windows of one extent.
+        IllegalStripeError: the stretch has not one map of four axes that leaves it, or no windows of one extent.
     """
-    region = base.region
+    stretch = base.stretch
     entries, result = base.ends()
-    along = loop_rows(base, base.layers, region.cuts[1] - region.cuts[0])
-    across = loop_rows(base, base.across, region.columns) if region.columns else undivided(base, 3 - region.axis)
-    both = (along, across) if region.axis == 1 else (across, along)
+    along = loop_rows(base, base.layers, stretch.cuts[1] - stretch.cuts[0])
+    across = loop_rows(base, base.across, stretch.columns) if stretch.columns else undivided(base, 3 - stretch.axis)
+    both = (along, across) if stretch.axis == 1 else (across, along)
     rows, columns = (range(len(axis_rows.result.starts)) for axis_rows in both)
     tiles = tuple(product(rows, columns))
     if not 2 <= len(tiles) <= _MOST_TILES:

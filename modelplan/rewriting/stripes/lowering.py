@@ -1,17 +1,17 @@
-"""The way through the stripes of a region that every format takes when it appends their operators to its program."""
+"""The way through the stripes of a stretch that every format takes when it appends their operators to its program."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from modelplan.rewriting.stripes.program import HeldRows
-from modelplan.rewriting.stripes.regions import UnrolledLayers
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow
+from modelplan.rewriting.stripes.stretches import UnrolledLayers
+from modelplan.rewriting.stripes.stripe_program import HeldRows
 from modelplan.rewriting.stripes.stripe_rows import StripeRows, stripe_rows
-from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow
 
 
 class StripeLowering(ABC):
-    """Appends the operators of a region in stripes to a program, in the order in which they run.
+    """Appends the operators of a stretch in stripes to a program, in the order in which they run.
 
     `held` are the values in which rows of maps stand that later operators and stripes read, `pieces` the stripes of
     each result. `number` and `rows` are those of the present stripe.
@@ -27,7 +27,7 @@ class StripeLowering(ABC):
         """Appends all stripes.
 
         Raises:
-            IllegalStripeError: the region has no stripes of this form.
+            IllegalStripeError: the stretch has no stripes of this form.
         """
         for number, rows in enumerate(stripe_rows(self.base)):
             self.number, self.rows = number, rows

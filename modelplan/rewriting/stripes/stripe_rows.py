@@ -1,4 +1,4 @@
-"""The rows of each map that each stripe of a region makes, reads and keeps."""
+"""The rows of each map that each stripe of a stretch makes, reads and keeps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from modelplan.rewriting.stripes.regions import HaloStripes, KeptHalo, RegionLayers, RollingStripes, UnrolledLayers
-from modelplan.rewriting.stripes.windows import IllegalStripeError, InputWindow, Layer, input_window
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, input_window
+from modelplan.rewriting.stripes.stretches import HaloStripes, KeptHalo, RollingStripes, StretchLayers, UnrolledLayers
 
 
 @dataclass
@@ -25,26 +25,26 @@ def stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
     Raises:
         IllegalStripeError: the rows do not come out in order, or a map is not made to its end.
     """
-    region = base.region
-    if isinstance(region, RollingStripes):
-        return _rolling(base.as_region(region))
-    if not isinstance(region, HaloStripes):
-        raise TypeError(f"stripes of the unknown strategy {type(region).__name__}")
+    stretch = base.stretch
+    if isinstance(stretch, RollingStripes):
+        return _rolling(base.as_stretch(stretch))
+    if not isinstance(stretch, HaloStripes):
+        raise TypeError(f"stripes of the unknown strategy {type(stretch).__name__}")
     stripes: list[StripeRows] = []
     upto = dict.fromkeys(base.inner, 0)  # how far each map has been made
-    last, total = base.graph.ops[base.ops[-1]].outputs[0], region.cuts[-1]
-    if region.backward and (isinstance(region, KeptHalo) or base.exits != {last}):
+    last, total = base.graph.ops[base.ops[-1]].outputs[0], stretch.cuts[-1]
+    if stretch.backward and (isinstance(stretch, KeptHalo) or base.exits != {last}):
         raise IllegalStripeError("stripes from the last to the first keep no rows and have one result")
-    shares = list(pairwise(region.cuts))
-    for low, high in reversed(shares) if region.backward else shares:
-        if region.backward:
+    shares = list(pairwise(stretch.cuts))
+    for low, high in reversed(shares) if stretch.backward else shares:
+        if stretch.backward:
             upto[last] = low
         rows = _one_stripe(base, (total, low, high), last, upto)
         for t, (_, end) in rows.computed.items():
             upto[t] = max(upto[t], end)
         stripes.append(rows)
-    _check_finished(base, upto, {last} if region.backward else set())
-    if not region.backward:
+    _check_finished(base, upto, {last} if stretch.backward else set())
+    if not stretch.backward:
         _keep_for_later(base, stripes)
     return stripes
 
@@ -73,7 +73,7 @@ def _one_stripe(base: UnrolledLayers, share: tuple[int, int, int], last: int, up
             rows.seen[y] = (lo, hi)
             continue
         rows.seen[y], rows.computed[y] = (lo, max(hi, start)), (start, hi)
-        window = input_window(layer, start, hi, pad=index in base.region.pad)
+        window = input_window(layer, start, hi, pad=index in base.stretch.pad)
         rows.windows[index] = window
         for position in layer.operands:
             x = base.graph.ops[index].inputs[position]
@@ -92,9 +92,9 @@ def _keep_for_later(base: UnrolledLayers, stripes: Sequence[StripeRows]) -> None
             now.seen[t] = (min(lo, later.seen[t][0]), hi)
 
 
-def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
+def _rolling(base: StretchLayers[RollingStripes]) -> list[StripeRows]:
     """Rows at the pace of the first operator: all that depends on it follows, what else is read on demand."""
-    cuts, height = base.region.cuts, base.layers[base.ops[0]].rows_out
+    cuts, height = base.stretch.cuts, base.layers[base.ops[0]].rows_out
     if cuts[-1] != height:
         raise IllegalStripeError("stripes at the pace of the first operator count its rows")
     rows_made = _as_soon_as_possible(base, (*cuts[1:], *([height] * len(base.ops))))
@@ -108,7 +108,7 @@ def _rolling(base: RegionLayers[RollingStripes]) -> list[StripeRows]:
 
 
 def _followers(base: UnrolledLayers) -> tuple[int, ...]:
-    """The first operator of a region and all that depend on it."""
+    """The first operator of a stretch and all that depend on it."""
     computed: set[int] = set()
     followers: list[int] = []
     for op in base.ops:
@@ -177,7 +177,7 @@ def _made_at_once(ends: Sequence[int]) -> list[int]:
 
 def _windows(base: UnrolledLayers, rows_made: dict[int, list[int]], op: int) -> list[InputWindow | None]:
     """The window that an operator reads in each tick, None in one in which it makes nothing."""
-    pad = op in base.region.pad
+    pad = op in base.stretch.pad
     return [input_window(base.layers[op], a, b, pad=pad) if a < b else None for a, b in pairwise((0, *rows_made[op]))]
 
 
@@ -202,7 +202,7 @@ def _one_tick(base: UnrolledLayers, rows_made: dict[int, list[int]], tick: int, 
     for op, ends in rows_made.items():
         y, end = base.output(op), ends[tick]
         if end > upto[y]:
-            rows.windows[op] = input_window(base.layers[op], upto[y], end, pad=op in base.region.pad)
+            rows.windows[op] = input_window(base.layers[op], upto[y], end, pad=op in base.stretch.pad)
             rows.computed[y] = upto[y], end
             upto[y] = end
     for op in reversed(base.ops):
@@ -233,7 +233,7 @@ def _ready(base: UnrolledLayers, op: int, upto: dict[int, int], reads: set[int],
     most = min(have, default=0)
     for end in range(limit, upto[y], -1):
         try:
-            if input_window(base.layers[op], upto[y], end, pad=op in base.region.pad).hi <= most:
+            if input_window(base.layers[op], upto[y], end, pad=op in base.stretch.pad).hi <= most:
                 return end
         except IllegalStripeError:
             continue
@@ -245,6 +245,6 @@ def _on_demand(base: UnrolledLayers, op: int, rows: StripeRows, upto: dict[int, 
     y = base.graph.ops[op].outputs[0]
     wanted = max((w.hi for r, w in rows.windows.items() if y in base.graph.ops[r].inputs), default=0)
     if wanted > upto[y]:
-        rows.windows[op] = input_window(base.layers[op], upto[y], wanted, pad=op in base.region.pad)
+        rows.windows[op] = input_window(base.layers[op], upto[y], wanted, pad=op in base.stretch.pad)
         rows.computed[y] = upto[y], wanted
         upto[y] = wanted

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from modelplan.formats.onnx.onnx_search import BEAMED, DOMAIN, SEARCHES
+from modelplan.formats.onnx.onnx_sequences import BEAMED, DOMAIN, SEARCHES
 from modelplan.model import Graph, Kind, Op
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.ort.feeding import Feeds, rule_of

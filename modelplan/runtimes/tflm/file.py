@@ -10,7 +10,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from modelplan.formats.files import read_model
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.flatbuffer_columns import DAMAGE, TableColumns
 from modelplan.formats.tflite.lut_metadata import LutMetadata, LutTensor, lut_metadata
@@ -18,13 +17,14 @@ from modelplan.formats.tflite.tflite_file import (
     UNQUANTISED,
     CodeRow,
     OperatorRow,
-    Quantization,
     TensorRow,
+    TensorScales,
     TfliteFile,
     plain_accessors,
     widest_number,
 )
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
+from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
@@ -58,7 +58,7 @@ class FileTensor:
     nbytes: int
     constant: bool
     variable: bool
-    quantization: Quantization = UNQUANTISED
+    quantization: TensorScales = UNQUANTISED
     content: tuple[int, int] = (0, 0)
     assumed: bool = False
     compressed: bool = False
@@ -270,7 +270,7 @@ class _Reader:
                 _check_indices(len(tensors), -1, named, f"{where} op {number} {op.kind}")
         return FileSubgraph(tensors, ops, inputs, outputs)
 
-    def _tensor(self, content: bytes, row: TensorRow, scales: Quantization, where: str) -> FileTensor:
+    def _tensor(self, content: bytes, row: TensorRow, scales: TensorScales, where: str) -> FileTensor:
         name, shape = content.decode(errors="replace"), row.shape
         dtype = DTYPES.get(row.type)
         if dtype is None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TypeAlias, cast
 
-from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.formats.tflite.tflite_file import TensorScales
 from modelplan.formats.tflite.tflite_options import attributes
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.errors import ModelError
@@ -158,7 +158,7 @@ class _Alike:
         number: int,
         shape: tuple[int, ...],
         constant: bool,  # noqa: FBT001 - a field of the tensor
-        quantization: Quantization | None,
+        quantization: TensorScales | None,
         variable: bool,  # noqa: FBT001
         content: bytes | None,
         compressed: bool,  # noqa: FBT001

@@ -39,10 +39,10 @@ from modelplan import Graph, load
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError, RequestError
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.folding import Folded, folded, with_dilations
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded, folded, with_dilations
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import CarryingLoop, KeptHalo, LoopedStripes, RecomputedHalo
+from modelplan.rewriting.stripes.stretches import CarryingLoop, KeptHalo, LoopedStripes, RecomputedHalo
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.file import read_tflite
@@ -50,8 +50,8 @@ from modelplan.runtimes.tflm.file import read_tflite
 WAYS: dict[str, dict[str, Any]] = {
     "kept and trimmed": {"strategy": KeptHalo},
     "kept and padded": {"strategy": KeptHalo, "pad": frozenset({0, 1})},
-    "made again": {"strategy": RecomputedHalo},
-    "made again and padded": {"strategy": RecomputedHalo, "pad": frozenset({0, 1})},
+    "recomputed": {"strategy": RecomputedHalo},
+    "recomputed and padded": {"strategy": RecomputedHalo, "pad": frozenset({0, 1})},
     "passed on": {"strategy": RecomputedHalo, "trim_late": True},
     "backwards": {"strategy": RecomputedHalo, "backward": True},
     "uneven": {"strategy": KeptHalo, "cuts": (0, 1, 2, 9, 12)},
@@ -117,7 +117,7 @@ def test_a_loop_says_how_often_it_ran(make: Callable[[str], Striped]) -> None:
     assert "1 loop with one address for each value" in memory.details
 
 
-@pytest.mark.parametrize("way", ["made again", "made again and padded", "passed on", "backwards", "kept and trimmed"])
+@pytest.mark.parametrize("way", ["recomputed", "recomputed and padded", "passed on", "backwards", "kept and trimmed"])
 @pytest.mark.parametrize("rows", [-1, 1])
 def test_a_window_off_by_one(make: Callable[[str], Striped], way: str, rows: int) -> None:
     made = make(way)
@@ -132,7 +132,7 @@ def test_a_window_off_by_one(make: Callable[[str], Striped], way: str, rows: int
 
 
 def test_a_window_of_the_wrong_parity(make: Callable[[str], Striped]) -> None:
-    made = make("made again")
+    made = make("recomputed")
     reader = [i for i, s in enumerate(made.program.steps) if s.kind == "DEPTHWISE_CONV_2D"][1]
     window = made.program.steps[reader].inputs[0]
     cut = next(i for i, s in enumerate(made.program.steps) if s.outputs == (window,))
@@ -181,7 +181,7 @@ def test_kept_rows_off_by_one(make: Callable[[str], Striped], way: str) -> None:
     assert "op " in refused(made, lambda program: shift_slice(program, faults[0], -1))
 
 
-@pytest.mark.parametrize("way", ["kept and trimmed", "made again", "backwards"])
+@pytest.mark.parametrize("way", ["kept and trimmed", "recomputed", "backwards"])
 def test_stripes_in_the_wrong_order(make: Callable[[str], Striped], way: str, tmp_path: Path) -> None:
     made = striped(three_convolutions(), tmp_path, **(WAYS[way] | {"cuts": (0, 4, 8, 12)}))
     last = step_at(made.program, "CONCATENATION", -1)
@@ -194,7 +194,7 @@ def test_stripes_in_the_wrong_order(make: Callable[[str], Striped], way: str, tm
     assert made.program.steps[last].outputs == made.program.graph.outputs
 
 
-@pytest.mark.parametrize("way", ["made again", "kept and padded", "backwards", "passed on"])
+@pytest.mark.parametrize("way", ["recomputed", "kept and padded", "backwards", "passed on"])
 def test_a_stripe_that_reads_a_row_that_is_overwritten(make: Callable[[str], Striped], way: str) -> None:
     made = make(way)
     first = next(s for s in made.program.steps if s.kind == "CONV_2D")
@@ -351,7 +351,7 @@ def test_maps_that_vector_kernels_cannot_read_where_they_lie(make: Callable[[str
         prove_rewrite(made.data, data, "esp-nn")
 
 
-@pytest.mark.parametrize("way", ["made again", "kept and trimmed"])
+@pytest.mark.parametrize("way", ["recomputed", "kept and trimmed"])
 def test_a_cut_that_leaves_out_the_last_row(make: Callable[[str], Striped], way: str) -> None:
     made = make(way)
     whole = {s.outputs[0] for s in made.program.steps if s.kind == "CONV_2D"}
@@ -361,7 +361,7 @@ def test_a_cut_that_leaves_out_the_last_row(make: Callable[[str], Striped], way:
 
 
 def test_a_result_without_its_last_row(make: Callable[[str], Striped]) -> None:
-    made = make("made again")
+    made = make("recomputed")
     last = step_at(made.program, "CONCATENATION", -1)
 
     def shorten(program: TfliteProgram) -> None:
@@ -372,7 +372,7 @@ def test_a_result_without_its_last_row(make: Callable[[str], Striped]) -> None:
 
 
 def test_other_weights(make: Callable[[str], Striped]) -> None:
-    made = make("made again")
+    made = make("recomputed")
     data = bytearray(made.file())
     weights = next(t for t in read_tflite(bytes(data), "striped").tensors if t.constant and t.type == 9)
     data[weights.content[0]] ^= 1
@@ -384,7 +384,7 @@ def test_another_model_is_no_rewrite(make: Callable[[str], Striped]) -> None:
         prove_rewrite(make("loop").data, random_cnn(0))
 
 
-@pytest.mark.parametrize("way", ["made again", "loop"])
+@pytest.mark.parametrize("way", ["recomputed", "loop"])
 def test_swapped_files(make: Callable[[str], Striped], way: str) -> None:
     made = make(way)
     with pytest.raises(RequestError, match="were the two files swapped"):
@@ -408,7 +408,7 @@ def test_damaged_files_are_refused_or_equal(make: Callable[[str], Striped], seed
 
 
 def test_a_tensor_that_is_too_large_to_follow(make: Callable[[str], Striped]) -> None:
-    made = make("made again")
+    made = make("recomputed")
     data = bytearray(made.data)
     shape = struct.pack("<5i", 4, 1, 24, 10, 3)
     at = bytes(data).index(shape)

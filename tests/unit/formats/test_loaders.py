@@ -13,7 +13,7 @@ import pytest
 from modelplan import BrokenPlanError, Graph, Kind, ModelError, Options, Problem, load, plan
 from modelplan.formats import problem_csv
 from modelplan.formats.buffer_table import read_buffer_plan
-from modelplan.formats.files import read_bytes, read_text
+from modelplan.formats.whole_files import read_bytes, read_text
 from modelplan.outputs.exchange.buffers_csv import write
 
 

@@ -12,7 +12,7 @@ from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.writing import newer_operators, write_striped
-from modelplan.rewriting.stripes.regions import KeptHalo
+from modelplan.rewriting.stripes.stretches import KeptHalo
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from commands import run
 
 from modelplan.formats import load_model
-from modelplan.formats.files import read_model
+from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError
 
 _PROGRAM = (sys.executable, "-P", "-m", "modelplan")

@@ -52,7 +52,7 @@ def test_a_problem_refuses_sizes_that_could_overflow() -> None:
         graphs.problem([(2**80, 0, 1)])
 
 
-def test_a_problem_refuses_facts_about_strangers() -> None:
+def test_a_problem_refuses_facts_about_buffers_that_it_does_not_have() -> None:
     with pytest.raises(ValueError, match="outside"):
         graphs.problem([(1, 0, 1)], conflicts=[(0, 1)])
     with pytest.raises(ValueError, match="negative bytes"):

@@ -120,4 +120,4 @@ def test_where_the_linker_cannot_be_asked_the_error_says_what_to_add(kws: FileMo
 @pytest.mark.parametrize("kernels", sorted(KERNELS))
 def test_a_model_without_kernels_of_a_library_needs_no_symbol(kernels: str) -> None:
     guard = guard_of(kernels, {"RESHAPE", "TANH"})
-    assert (guard.needed, guard.foreign, guard.symbols(), guard.check("return 1;")) == ((), (), "", "")
+    assert (guard.needed, guard.forbidden, guard.symbols(), guard.check("return 1;")) == ((), (), "", "")

@@ -266,7 +266,7 @@ def test_other_kernels_are_not_trusted(kernels: str) -> None:
     assert not plan(chain(), Options("tflm", "file", "max", kernels=kernels)).overlaps
 
 
-def quantized_under(library: str) -> int | None:
+def quantised_under(library: str) -> int | None:
     """By how many bytes the verifier has a QUANTIZE of bytes write ahead with a library whose order planning knows."""
     program = replace(walked(one("QUANTIZE", [(2, 3)], (2, 3))), plain_loops=False, library=library)
     return least_lead(program, program.steps[0], 0, 0)
@@ -275,8 +275,8 @@ def quantized_under(library: str) -> int | None:
 def test_the_verifier_knows_each_library_by_name_and_refuses_others() -> None:
     known = {library.name for row in RUNTIMES.values() for library in row.libraries if library.sequential}
     assert {"reference", "portable", "cmsis-nn", "cmsis-mve", "esp-nn", "esp-nn-generic"} <= known
-    assert {name: quantized_under(name) for name in known} == dict.fromkeys(known, 0)
-    assert quantized_under("cmsis-mve@0") is quantized_under("esp-nn@1.2.1") is None
+    assert {name: quantised_under(name) for name in known} == dict.fromkeys(known, 0)
+    assert quantised_under("cmsis-mve@0") is quantised_under("esp-nn@1.2.1") is None
 
 
 # -- CMSIS-NN ----------------------------------------------------------------------------------------------------------

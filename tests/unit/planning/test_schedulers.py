@@ -13,7 +13,7 @@ from modelplan.checking.referee import check_flow
 from modelplan.model import Budget, OrderProblem, Overwrite, Schedule, Storage, Transfer, Witness
 from modelplan.planning import schedulers
 from modelplan.planning.schedulers.order_core import Effort, solve
-from modelplan.planning.schedulers.problem import has_side_effects, order_problem, precedences
+from modelplan.planning.schedulers.ordering_problem import has_side_effects, order_problem, precedences
 
 GENERIC = runtimes.runtime("generic", "tflite")
 

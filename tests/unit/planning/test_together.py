@@ -30,7 +30,7 @@ from modelplan.answers.drawing import of_shared
 from modelplan.answers.shared_plan import ModelPart, SharedPlan, TflmArenas
 from modelplan.outputs import render
 from modelplan.outputs.firmware.shared_header import shared_header
-from modelplan.planning.together.placing import planned_together
+from modelplan.planning.together.joint_placing import planned_together
 from modelplan.planning.together.relating import related
 from modelplan.rewriting.shared_plan_files import planned_files
 from modelplan.runtimes.generic import GENERIC

@@ -215,7 +215,7 @@ def test_figures_of_zero_are_read_and_negative_ones_are_not() -> None:
         ('{"modelplan_baseline": 1, "models": [{"model": [], "arena": 1, "head": 1, "flash": 1}]}', "has no figure"),
     ],
 )
-def test_an_old_or_foreign_baseline_has_no_figures(text: str, reason: str) -> None:
+def test_a_baseline_that_is_old_or_of_another_program_has_no_figures(text: str, reason: str) -> None:
     found = read_baseline(text, "old.json").earlier("models/net.tflite", SETTING)
     assert found.figures is None
     assert reason in found.reason

@@ -17,7 +17,7 @@ from versions import NETWORK, Layer, Layers, renamed_onnx, renamed_tflite, writt
 
 from modelplan.answers.model_difference import Bytes, Change, Difference
 from modelplan.formats import load_model, read_contents
-from modelplan.formats.contents import known_contents
+from modelplan.formats.model_contents import known_contents
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model.model_file import Target
 from modelplan.planning import pipeline
@@ -25,7 +25,7 @@ from modelplan.planning.matching.labelling import Structure
 from modelplan.planning.matching.matching import common, matched_ops, rising
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.alternatives import load_file
-from modelplan.questions.differences.comparing import difference
+from modelplan.questions.differences.side_difference import difference
 from modelplan.questions.differences.sides import Side, planned_side, side_of
 from modelplan.runtimes import RUNTIMES, runtime, with_kernels
 

@@ -13,13 +13,13 @@ from modelplan.answers.sweep_summary import SweepChange
 from modelplan.outputs.report import plain
 from modelplan.outputs.reports import sweep_report
 from modelplan.primitives.errors import ModelError, RequestError
-from modelplan.questions.sweeps import running
+from modelplan.questions.sweeps import measured_runs
 from modelplan.questions.sweeps.isolation import run_from
-from modelplan.questions.sweeps.rows import COLUMNS, SweepRow, row_of
+from modelplan.questions.sweeps.measured_runs import Memo, measured
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, SweepRun, runs_of
-from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.sweeps.summing import summarized
 from modelplan.questions.sweeps.sweep_file import read_inputs, read_sweep, table_of
+from modelplan.questions.sweeps.sweep_rows import COLUMNS, SweepRow, row_of
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = str(ROOT / "models" / "ds_cnn_kws.tflite")
@@ -72,8 +72,8 @@ def test_a_row_says_what_the_commands_say() -> None:
 
 
 def test_runs_of_one_model_share_what_does_not_depend_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    planned, plan = [], running._planned
-    monkeypatch.setattr(running, "_planned", lambda *rest: planned.append(rest) or plan(*rest))  # type: ignore[func-returns-value]
+    planned, plan = [], measured_runs._planned
+    monkeypatch.setattr(measured_runs, "_planned", lambda *rest: planned.append(rest) or plan(*rest))  # type: ignore[func-returns-value]
     memo, first = Memo(), run_of()
     one, other = measured(first, memo), measured(replace(first, target="other", target_bytes=1), memo)
     assert len(planned) == 1
@@ -98,7 +98,7 @@ def test_a_mistake_of_modelplan_is_a_row(monkeypatch: pytest.MonkeyPatch) -> Non
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by\nzero")
 
-    monkeypatch.setattr(running, "graph_macs", broken)
+    monkeypatch.setattr(measured_runs, "graph_macs", broken)
     found = measured(run_of(), Memo())
     assert (found.status, found.error) == ("failed", "ZeroDivisionError: by zero")
 

@@ -18,8 +18,8 @@ from modelplan.outputs.figures import axes
 from modelplan.outputs.page.columns import columns_of
 from modelplan.primitives.units import human
 from modelplan.questions.analyzing import AnalyzeRequest, analysis_page, analyze
+from modelplan.questions.sweeps.measured_runs import Memo, measured
 from modelplan.questions.sweeps.run_table import RunTable, runs_of
-from modelplan.questions.sweeps.running import Memo, measured
 
 MODELS = [
     "ds_cnn_kws",

@@ -20,7 +20,7 @@ from modelplan.checking.recomputation_replay import check_repeated
 from modelplan.formats import load_model
 from modelplan.planning.pipeline import Options
 from modelplan.planning.recomputing.curves import curve_of
-from modelplan.planning.recomputing.units import repeated
+from modelplan.planning.recomputing.op_units import repeated
 
 ROOT = Path(__file__).resolve().parents[3]
 

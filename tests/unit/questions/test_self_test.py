@@ -15,7 +15,7 @@ import pytest
 from tflm_models import T, ints, single
 
 from modelplan import ModelError, RequestError, SelfTest, SelfTestRequest, render, self_test
-from modelplan.answers.proof import ExpectedOutput
+from modelplan.answers.proof_outcomes import ExpectedOutput
 from modelplan.questions.self_testing import expected_runs
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite

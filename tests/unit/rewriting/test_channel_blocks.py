@@ -19,8 +19,8 @@ from modelplan.rewriting.striped_tflite.ladder import climb
 from modelplan.rewriting.striped_tflite.rungs import Goal
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import ChannelBlocks, LoopedStripes
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import ChannelBlocks, LoopedStripes
 from modelplan.runtimes.tflm.file import read_tflite
 
 DEEP = 96
@@ -95,8 +95,8 @@ def test_constants_that_a_loop_reads_too_stay_where_they_are(net: Network, tmp_p
     y = net.operator("MEAN", [last, net.numbers((1, 2))], net.tensor((1, DEEP)), (1,), (0,))
     model = net.file(x, y)
     graph = graph_of(model, tmp_path)
-    regions = [LoopedStripes(0, 0, 1, (0, 3, 6, 9)), ChannelBlocks(1, 2, 1, (0, 48, DEEP))]
-    written, _ = write_striped(model, striped_program(graph, range(3), regions))
+    stretches = [LoopedStripes(0, 0, 1, (0, 3, 6, 9)), ChannelBlocks(1, 2, 1, (0, 48, DEEP))]
+    written, _ = write_striped(model, striped_program(graph, range(3), stretches))
     assert [verdict.outcome for verdict in prove_rewrite(model, written)] == ["ok", "ok"]
 
 
@@ -145,6 +145,6 @@ def test_fit_takes_blocks_of_channels_where_they_need_less(net: Network, tmp_pat
     path.write_bytes(late_stage(net))
     ladder = climb(str(path), Goal(objective="head"), proved=False)
     best = min(ladder.rungs, key=lambda rung: rung.head)
-    assert any("blocks of channels" in region for region in best.regions)
+    assert any("blocks of channels" in stretch for stretch in best.stretches)
     assert best.macs == ladder.macs
     assert best.head < 2_000

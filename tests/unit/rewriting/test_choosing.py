@@ -16,10 +16,10 @@ from modelplan.rewriting.striped_tflite import candidates, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
-from modelplan.rewriting.striped_tflite.folding import Folded, with_dilations
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded, with_dilations
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.stripe_search import StripeSearch
-from modelplan.rewriting.stripes.regions import LoopedStripes, RecomputedHalo, even_cuts
+from modelplan.rewriting.stripes.stretches import LoopedStripes, RecomputedHalo, even_cuts
 
 PRICES = Prices(
     lambda kind, channels, tensors: len(kind) + channels + tensors,
@@ -56,7 +56,7 @@ def test_working_buffers_are_those_of_the_program_whatever_was_sized_before(mode
     assert others[0] > first == others[1]
 
 
-def test_regions_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stretches_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "_FEW_OPS", 0)  # so that loops are among the candidates
     monkeypatch.setattr(candidates, "_MUCH", 1000)  # and tiles are tried in all of them
     space = padded_by_an_operator(tmp_path)
@@ -64,7 +64,7 @@ def test_regions_that_no_tile_suits_are_offered_in_stripes(tmp_path: Path, monke
     ranges = candidates.promising_ranges(space, ceiling, 0, 1800)
     found = [candidate for run in ranges for candidate in candidates.striped_candidates(space, *run, ceiling)]
     assert found
-    assert not any(isinstance(c.region, LoopedStripes) and c.region.columns for c in found)
+    assert not any(isinstance(c.stretch, LoopedStripes) and c.stretch.columns for c in found)
 
 
 @pytest.mark.parametrize("stripes", [4, 8, 16])
@@ -74,28 +74,28 @@ def test_rows_of_a_plane_that_were_read_make_room_for_what_a_loop_makes(stripes:
     image = net.tensor((1, 3, 64, 64))
     x = net.window(net.turned(image), "CONV_2D", 8, (3, 2))
     graph = graph_of(net.file(image, net.window(x, "DEPTHWISE_CONV_2D", 0, (3, 2))), tmp_path)
-    region = LoopedStripes(0, 2, 1, even_cuts(16, stripes))
-    price = candidates.priced(Space(graph, (0, 1, 2), placing.no_overlaps, PRICES), region)
-    program = striped_program(graph, (0, 1, 2), (region,))
+    stretch = LoopedStripes(0, 2, 1, even_cuts(16, stripes))
+    price = candidates.priced(Space(graph, (0, 1, 2), placing.no_overlaps, PRICES), stretch)
+    program = striped_program(graph, (0, 1, 2), (stretch,))
     load = bounds.load_bound(placing.problem_of(program, placing.no_overlaps, 16))
     assert price is not None
     assert load <= price.peak < 1.06 * load
 
 
-def test_the_sweep_goes_on_below_the_region_that_needs_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sweep_goes_on_below_the_stretch_that_needs_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may need less than it is priced at; then the next ones matter."""
     monkeypatch.setattr(candidates, "_MANY_OPS", 2)
     space = Space(graph_of(three_convolutions(), tmp_path), (0, 1, 2), placing.no_overlaps, PRICES)
     space.peaks = [50, 120, 95]
     high, next_one = (
-        candidates.Candidate(region=RecomputedHalo(op, op, 1, even_cuts(12, 2)), peak=peak)
+        candidates.Candidate(stretch=RecomputedHalo(op, op, 1, even_cuts(12, 2)), peak=peak)
         for op, peak in ((1, 100), (2, 88))
     )
     choices = candidates.plans(space, [high, next_one], 1e9, 1e9)
-    assert [choice.regions for choice in choices] == [(high.region, next_one.region), (high.region,), ()]
+    assert [choice.stretches for choice in choices] == [(high.stretch, next_one.stretch), (high.stretch,), ()]
 
 
-def test_rows_are_recomputed_in_regions_of_few_windows_however_long(tmp_path: Path) -> None:
+def test_rows_are_recomputed_in_stretches_of_few_windows_however_long(tmp_path: Path) -> None:
     """Operators that go row by row add no rows to compute again."""
     net = Network(np.random.default_rng(3))
     x = net.tensor((1, 24, 24, 4))
@@ -105,18 +105,18 @@ def test_rows_are_recomputed_in_regions_of_few_windows_however_long(tmp_path: Pa
     pooled = net.operator("MAX_POOL_2D", [deep], net.tensor((1, 11, 11, 4)), (1, 4, 4, 4, 4, 1), (1, 2, 2, 3, 3, 0))
     space = Space(graph_of(net.file(x, pooled), tmp_path), tuple(range(6)), placing.no_overlaps, PRICES)
     found = candidates.striped_candidates(space, 0, 5, 2 * max(space.peaks))
-    assert any(isinstance(c.region, RecomputedHalo) and c.region.first == 0 for c in found)
+    assert any(isinstance(c.stretch, RecomputedHalo) and c.stretch.first == 0 for c in found)
 
 
-def test_the_neighbours_of_a_plan_are_in_order_apart_and_of_one_region_more_or_fewer(tmp_path: Path) -> None:
+def test_the_neighbours_of_a_plan_are_in_order_apart_and_of_one_stretch_more_or_fewer(tmp_path: Path) -> None:
     data = three_convolutions()
     graph = graph_of(data, tmp_path)
     search = StripeSearch(ModelOnTarget(data, graph, "three", Goal()), Folded(graph, (0, 1, 2)), (0, 1, 2))
     last = RecomputedHalo(2, 2, 1, even_cuts(12, 3))
     search.candidates = [
-        candidates.Candidate(region=region) for region in (RecomputedHalo(0, 1, 1, even_cuts(12, 2)), last)
+        candidates.Candidate(stretch=stretch) for stretch in (RecomputedHalo(0, 1, 1, even_cuts(12, 2)), last)
     ]
     found = list(search._neighbours((last,)))
-    assert {len(regions) for regions in found} == {0, 1, 2}
-    assert all(a.last < b.first for regions in found for a, b in pairwise(regions))
-    assert (search.candidates[0].region, last) in found
+    assert {len(stretches) for stretches in found} == {0, 1, 2}
+    assert all(a.last < b.first for stretches in found for a, b in pairwise(stretches))
+    assert (search.candidates[0].stretch, last) in found

@@ -10,7 +10,7 @@ from striped_files import graph_of, striped, three_convolutions
 from modelplan.ops.macs import op_macs
 from modelplan.rewriting.striped_tflite import durations
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.stripes.regions import KeptHalo, LoopedStripes, RecomputedHalo
+from modelplan.rewriting.stripes.stretches import KeptHalo, LoopedStripes, RecomputedHalo
 
 
 def test_positions_outside_of_the_map_are_not_counted(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from modelplan import BrokenPlanError
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats.tflite.flatbuffer_tables import OPTIONS
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.folding import Folded
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.joining import joined_parts, with_joins
 from modelplan.rewriting.striped_tflite.ladder import climb
 from modelplan.rewriting.striped_tflite.placing import no_overlaps
@@ -24,7 +24,7 @@ from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import CarryingLoop, KeptHalo
+from modelplan.rewriting.stripes.stretches import CarryingLoop, KeptHalo
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 

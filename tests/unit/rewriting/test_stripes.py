@@ -13,24 +13,24 @@ from modelplan.ops.tflite import OPERATORS
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite import costs, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
+from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, block_runs
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.carried_rows import carried_rows
 from modelplan.rewriting.stripes.group_packing import GroupPacking, apart_from_scratch, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
-from modelplan.rewriting.stripes.regions import (
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, input_window, rows_of_window
+from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     KeptHalo,
     LoopedStripes,
     RecomputedHalo,
     RollingStripes,
-    StripedRegion,
+    StripedStretch,
     as_strategy,
 )
 from modelplan.rewriting.stripes.stripe_rows import stripe_rows
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer, input_window, rows_of_window
 from modelplan.runtimes import runtime
 
 
@@ -96,7 +96,7 @@ def test_padding_comes_at_true_borders_only() -> None:
 @pytest.mark.parametrize("late", [True, False])
 def test_every_iteration_of_a_loop_makes_rows_that_are_right(*, late: bool) -> None:
     graph = two_convolutions()
-    base = region_layers(graph, (0, 1), LoopedStripes(0, 1, 1, (0, 3, 6, 9, 12), trim_late=late))
+    base = stretch_layers(graph, (0, 1), LoopedStripes(0, 1, 1, (0, 3, 6, 9, 12), trim_late=late))
     found = loop_rows(base, base.layers, 3)
     assert found.result.starts[-1] + 3 == 12
     taken = found.taken[0, 0]
@@ -106,8 +106,8 @@ def test_every_iteration_of_a_loop_makes_rows_that_are_right(*, late: bool) -> N
 
 def test_a_loop_of_tiles_makes_every_element_once_in_order() -> None:
     graph = two_convolutions()
-    region = LoopedStripes(0, 1, 1, (0, 6, 12), columns=2)
-    found = tiling(region_layers(graph, (0, 1), region))
+    stretch = LoopedStripes(0, 1, 1, (0, 6, 12), columns=2)
+    found = tiling(stretch_layers(graph, (0, 1), stretch))
     starts = [axis_rows.result.starts for axis_rows in found.both_axes]
     assert found.begins(starts) == tuple((0, row, column, 0) for row in (0, 6) for column in (0, 2, 4))
 
@@ -179,18 +179,18 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("region", WAYS)
-def test_stripes_are_packed_so_that_the_replay_holds(region: StripedRegion) -> None:
-    program = striped_program(two_convolutions(), (0, 1), [region])
-    overlaps = placing.no_overlaps if not isinstance(region, CarryingLoop) else OVERLAPS
+@pytest.mark.parametrize("stretch", WAYS)
+def test_stripes_are_packed_so_that_the_replay_holds(stretch: StripedStretch) -> None:
+    program = striped_program(two_convolutions(), (0, 1), [stretch])
+    overlaps = placing.no_overlaps if not isinstance(stretch, CarryingLoop) else OVERLAPS
     packing = pack(placing.problem_of(program, overlaps, 16), 300)
     replay_steps(program, packing, overlaps)
     assert packing.height >= packing.load >= two_convolutions().tensors[2].nbytes
 
 
-@pytest.mark.parametrize("region", WAYS)
-def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_needs(region: StripedRegion) -> None:
-    program = striped_program(two_convolutions(), (0, 1), [region])
+@pytest.mark.parametrize("stretch", WAYS)
+def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_needs(stretch: StripedStretch) -> None:
+    program = striped_program(two_convolutions(), (0, 1), [stretch])
     asked: list[int] = []
 
     def worth(needed: int) -> bool:
@@ -227,7 +227,7 @@ def two_branches() -> Graph:
 def test_the_branch_of_shorter_windows_waits_for_the_sum() -> None:
     """Rows of its operand are kept for the other branch anyway; the first convolution waits for nothing."""
     rolling = RollingStripes(0, 4, 1, tuple(range(13)))
-    stripes = stripe_rows(region_layers(two_branches(), tuple(range(5)), rolling))
+    stripes = stripe_rows(stretch_layers(two_branches(), tuple(range(5)), rolling))
     first, near, wide, total = ([rows.computed.get(t) for rows in stripes] for t in (1, 5, 6, 9))
     assert near == wide == total == [None, *((row, row + 1) for row in range(12))]
     assert first == [*((row, row + 1) for row in range(12)), None]
@@ -235,13 +235,13 @@ def test_the_branch_of_shorter_windows_waits_for_the_sum() -> None:
 
 
 def carried_program(rows: int) -> TfliteProgram:
-    region = CarryingLoop(0, 1, 1, tuple(range(0, 13, rows)))
-    return striped_program(two_convolutions(), (0, 1), [region])
+    stretch = CarryingLoop(0, 1, 1, tuple(range(0, 13, rows)))
+    return striped_program(two_convolutions(), (0, 1), [stretch])
 
 
 def test_rows_are_carried_behind_each_other() -> None:
     graph = two_convolutions()
-    base = region_layers(graph, (0, 1), CarryingLoop(0, 1, 1, (0, 4, 8, 12)))
+    base = stretch_layers(graph, (0, 1), CarryingLoop(0, 1, 1, (0, 4, 8, 12)))
     found = carried_rows(base)
     assert (found.new_rows, found.padded, found.iterations) == ({1: 4, 2: 4}, frozenset({0, 1}), 4)
     assert (found.ahead, found.held) == ({1: 4, 2: 0}, {1: 9, 2: 4})
@@ -257,14 +257,14 @@ def test_one_row_of_padding_serves_all_windows() -> None:
     loop = program.steps[0].loop
     assert loop is not None
     padded = [program.shape(step.outputs[0])[1] for step in loop.body if step.kind == "PAD"]
-    rows = carried_rows(region_layers(two_convolutions(), (0, 1), CarryingLoop(0, 1, 1, tuple(range(0, 13, 2)))))
+    rows = carried_rows(stretch_layers(two_convolutions(), (0, 1), CarryingLoop(0, 1, 1, tuple(range(0, 13, 2)))))
     assert padded == [1 + 4 + 1, rows.held[1] + 1]  # above the map from outside of the loop there are no rows
 
 
 @pytest.mark.parametrize(("cuts", "reason"), [((0, 5, 10, 12), "do not go evenly"), ((0, 12), "a loop of")])
 def test_rows_that_cannot_be_carried(cuts: tuple[int, ...], reason: str) -> None:
     graph = two_convolutions()
-    base = region_layers(graph, (0, 1), CarryingLoop(0, 1, 1, cuts))
+    base = stretch_layers(graph, (0, 1), CarryingLoop(0, 1, 1, cuts))
     with pytest.raises(IllegalStripeError, match=reason):
         carried_rows(base)
 
@@ -338,7 +338,7 @@ def test_what_is_not_split_says_why(kind: str) -> None:
     assert isinstance(found, Layer) or len(found.split()) > 3
 
 
-def test_a_region_in_another_strategy_keeps_what_both_state() -> None:
+def test_a_stretch_in_another_strategy_keeps_what_both_state() -> None:
     kept = replace(STRIPES, pad=frozenset({1}), recomputed=frozenset({0}))
     again = as_strategy(kept, RecomputedHalo)
     assert again == RecomputedHalo(0, 1, 1, STRIPES.cuts, pad=frozenset({1}))

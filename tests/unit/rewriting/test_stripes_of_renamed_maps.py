@@ -17,10 +17,10 @@ from modelplan.model import Graph
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.layers import layer_of, region_layers
+from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.writing import write_striped
-from modelplan.rewriting.stripes.regions import LoopedStripes, RecomputedHalo
-from modelplan.rewriting.stripes.windows import IllegalStripeError
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import LoopedStripes, RecomputedHalo
 
 
 def network(shapes: list[tuple[int, ...]], folder: Path) -> tuple[bytes, Graph]:
@@ -41,8 +41,8 @@ def test_rows_stand_along_another_axis_behind_a_rename(tmp_path: Path) -> None:
     _, graph = network(SEQUENCE, tmp_path)
     layers = [layer_of(graph, index, axis) for index, axis in ((0, 1), (2, 1), (4, 2))]
     assert [layer if isinstance(layer, str) else layer.axes for layer in layers] == [(2,), (), (1,)]
-    region = RecomputedHalo(0, 5, 2, (0, 1, 5, 12))
-    base = region_layers(graph, range(6), region)
+    stretch = RecomputedHalo(0, 5, 2, (0, 1, 5, 12))
+    base = stretch_layers(graph, range(6), stretch)
     assert [base.axis_of(t) for t in base.graph.inputs] == [2]
     assert [base.axis_of(base.output(op)) for op in base.ops] == [1, 1, 1, 1, 2, 2]
     assert {base.height(base.output(op)) for op in base.ops} == {12}

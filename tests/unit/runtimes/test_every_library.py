@@ -19,8 +19,8 @@ from modelplan.formats.tflite.flatbuffer import set_metadata
 from modelplan.model import Requirement
 from modelplan.questions.alternatives import load_file
 from modelplan.questions.model_request import ModelRequest, model_plan, on_target
+from modelplan.questions.sweeps.measured_runs import Memo, measured
 from modelplan.questions.sweeps.run_table import RunBlock, RunTable, runs_of
-from modelplan.questions.sweeps.running import Memo, measured
 from modelplan.questions.together.shared_memory import tflm_arenas
 from modelplan.rewriting.shared_plan_files import planned_files
 from modelplan.runtimes.tflm import TFLM

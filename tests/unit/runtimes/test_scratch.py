@@ -10,7 +10,7 @@ from shares import share
 
 from modelplan import Graph, Options
 from modelplan.formats import load_model
-from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.formats.tflite.tflite_file import TensorScales
 from modelplan.planning.pipeline import configured_runtime
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.runtimes.tflm.declaration import required_arena
@@ -140,7 +140,7 @@ def test_scales_of_a_filter_are_counted(kind: str) -> None:
     """One or one for each of 4 channels; a transposed convolution reads as many zero points."""
 
     def outcome(scales: int, zero_points: int, axis: int = 0) -> str:
-        known = Quantization(scales, 0.1, zero_points, axis=axis)
+        known = TensorScales(scales, 0.1, zero_points, axis=axis)
         weights = Operand("int8", (4, 2, 2, 8), constant=True, quantization=known)
         result, source = operand("int8", 1, 10, 10, 4), operand("int8", 1, 10, 10, 8)
         inputs = (operand("int32", 4), weights, source) if kind == "TRANSPOSE_CONV" else (source, weights)

@@ -3,7 +3,7 @@
 An operator that computes gives a *base*: one map for each way of computing (kind, options, weights, operands' bases).
 A base has, along each axis, one coordinate for each *window*: what this row reads of the operands' rows. Two files
 that compute the same row in the same way thus get the same coordinate, whatever stripes the row is made in.
-A window that the first file does not have gets a coordinate of its own in the second, and is *foreign*: such a row may
+A window that the first file does not have gets a coordinate of its own in the second, and is *new*: such a row may
 be made, but never be kept.
 """
 
@@ -106,7 +106,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Where a foreign row was made: base, axis, the operator, its output, the place in it, what it was made of."""
+    """Where a new row was made: base, axis, the operator, its output, the place in it, what it was made of."""
 
     base: int
     axis: int
@@ -169,7 +169,7 @@ def matched_axes(before: Sequence[int], behind: Sequence[int]) -> tuple[int, ...
 
 
 class Catalogue:
-    """All maps that either file computes; after `close`, maps and rows that are added count as foreign."""
+    """All maps that either file computes; after `close`, maps and rows that are added count as new."""
 
     def __init__(self) -> None:
         self.bases: list[Base] = []
@@ -182,7 +182,7 @@ class Catalogue:
         self.renamed_from: dict[int, Renamed] = {}
 
     def close(self) -> None:
-        """Marks all maps and rows so far as computed by the first file; later ones are foreign."""
+        """Marks all maps and rows so far as computed by the first file; later ones are new."""
         self.closed = len(self.bases)
         for base in self.bases:
             base.known = [len(windows) for windows in base.windows]
@@ -311,20 +311,20 @@ class Catalogue:
         known = self.bases[base].windows[axis]
         return tuple(known.setdefault(window, len(known)) for window in windows)
 
-    def is_foreign(self, base: int, axis: int, symbol: int) -> bool:
-        """Whether the first file computes no such row of this map; rows of constants are never foreign."""
+    def is_new_row(self, base: int, axis: int, symbol: int) -> bool:
+        """Whether the first file computes no such row of this map; rows of constants are never new."""
         if symbol == UNWRITTEN:
             return True
         if self.bases[base].kind == "constant":
             return False
-        return symbol >= 0 and not self.is_foreign_base(base) and symbol >= self.bases[base].known[axis]
+        return symbol >= 0 and not self.is_new_map(base) and symbol >= self.bases[base].known[axis]
 
-    def is_foreign_base(self, base: int) -> bool:
+    def is_new_map(self, base: int) -> bool:
         """Whether the first file computes no such map."""
         if base in self.renamed_from:
-            return self.is_foreign_base(self.renamed_from[base].base)
+            return self.is_new_map(self.renamed_from[base].base)
         root = self.unturned(base)[0]
-        return self.closed is not None and root >= self.closed if root == base else self.is_foreign_base(root)
+        return self.closed is not None and root >= self.closed if root == base else self.is_new_map(root)
 
     def explain(self, label: str, content: Content) -> tuple[Cause, ...] | str | None:
         """Why a tensor holds rows that the first file does not have: where they were made first, and what read those.
@@ -341,24 +341,24 @@ class Catalogue:
             for local, symbol in enumerate(symbols):
                 if symbol == UNWRITTEN:
                     return f"{row_words(axis, [local])} of {label} hold what nothing wrote"
-                if symbol >= 0 and self.is_foreign(content.base, axis, symbol):
+                if symbol >= 0 and self.is_new_row(content.base, axis, symbol):
                     return tuple(self._causes(content.base, axis, symbol))
         return None
 
     def _causes(self, base: int, axis: int, symbol: int) -> Iterator[Cause]:
-        """Where a foreign row was made, those that it was made of before it."""
+        """Where a new row was made, those that it was made of before it."""
         cause = self.bases[base].causes.get((axis, symbol))
         if cause is None:
             return
         for reader in cause.readers:
             content = reader.content
-            foreign = (
+            new_rows = (
                 (a, s)
                 for a, symbols in enumerate(content.axes)
                 for s in symbols
-                if s >= 0 and s in cause.window and self.is_foreign(content.base, a, s)
+                if s >= 0 and s in cause.window and self.is_new_row(content.base, a, s)
             )
-            row = next(foreign, None)
+            row = next(new_rows, None)
             if row is not None:
                 yield from self._causes(content.base, *row)
                 break

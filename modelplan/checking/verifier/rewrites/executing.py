@@ -1,4 +1,4 @@
-"""Both files on real runtimes, whole and cut off at the end of each region, on random and on extreme inputs."""
+"""Both files on real runtimes, whole and cut off at the end of each stretch, on random and on extreme inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
 from modelplan.checking.verifier.rewrites.interface import CODES, Array, HostConversion, HostSide
 from modelplan.checking.verifier.rewrites.memory import replay_memory
 from modelplan.checking.verifier.rewrites.reading import Cell, Source, read_source
-from modelplan.checking.verifier.rewrites.truncating import cut_off, region_ends
+from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm import planner
@@ -179,7 +179,7 @@ def _given_to_litert(data: bytes, feeds: Feeds) -> list[list[Array]]:
 def _compare(original: Source, rewritten: Source, compared: Compared, runs: Runs, effort: ExecutionEffort) -> str:
     began = time.monotonic()
     count = _equal_runs("the outputs", original.model.data, rewritten.model.data, runs)
-    cuts = region_ends(original, rewritten, compared)
+    cuts = stretch_ends(original, rewritten, compared)
     done = 0
     for cut in cuts:
         if effort.seconds is not None and time.monotonic() - began > effort.seconds:
@@ -188,7 +188,7 @@ def _compare(original: Source, rewritten: Source, compared: Compared, runs: Runs
         count += _equal_runs(f"the map {cut.name!r}", *ends, runs)
         done += 1
     left = f" of {len(cuts)}, the rest left out after {effort.seconds:g} seconds" if done < len(cuts) else ""
-    ends_said = f", cut off at the end of {done} regions too{left}" if cuts else ""
+    ends_said = f", cut off at the end of {done} stretches too{left}" if cuts else ""
     return f"{count} runs bit-equal{ends_said}"
 
 

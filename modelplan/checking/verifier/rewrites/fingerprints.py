@@ -48,7 +48,7 @@ class Fingerprints:
             for shift, factor in ((30, _MIX[1]), (27, _MIX[2]), (31, _MIX[0])):
                 mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
             self.prints[key] = mixed ^ (mixed >> np.uint64(29))
-            wanted = [not self.catalogue.is_foreign(base, axis, s) and s != UNWRITTEN for s in symbols]
+            wanted = [not self.catalogue.is_new_row(base, axis, s) and s != UNWRITTEN for s in symbols]
             self.needed[key] = np.array(wanted, dtype=np.bool_)
         return self.prints[key]
 

@@ -207,14 +207,14 @@ def _cell(model: FileModel, tensor: FileTensor, number: int, raw: Any) -> Cell:
     return Cell(tensor.name, tensor.shape, _coding(tensor, raw.Quantization()), number, tensor.variable, data)
 
 
-def _coding(tensor: FileTensor, quantization: Any) -> Coding:
+def _coding(tensor: FileTensor, table: Any) -> Coding:
     dtype = DTYPES[tensor.type]
-    if quantization is None or not quantization.ScaleLength():
+    if table is None or not table.ScaleLength():
         return Coding(dtype)
-    scales = tuple(float(v) for v in quantization.ScaleAsNumpy())
-    zeros = tuple(int(v) for v in quantization.ZeroPointAsNumpy()) if quantization.ZeroPointLength() else ()
-    axis = quantization.QuantizedDimension() if len(scales) > 1 else 0
-    return Coding(dtype, scales, zeros, axis, quantization.DetailsType())
+    scales = tuple(float(v) for v in table.ScaleAsNumpy())
+    zeros = tuple(int(v) for v in table.ZeroPointAsNumpy()) if table.ZeroPointLength() else ()
+    axis = table.QuantizedDimension() if len(scales) > 1 else 0
+    return Coding(dtype, scales, zeros, axis, table.DetailsType())
 
 
 def _operation(subgraph: int, number: int, op: FileOp, raw: Any) -> Operation:

@@ -442,14 +442,14 @@ class _Runner:
         options = [(f"option {name}", value) for name, value in same_in_both(op)]
         fields = [*options, *spread.rest, ("output's coding", output.coding), ("output", position)]
         base = self.catalogue.base(op.kind, fields, len(spread.axes), where, output.name)
-        if self.catalogue.is_foreign_base(base):
-            raise self._stranger(op, where, given, base)
+        if self.catalogue.is_new_map(base):
+            raise self._no_such_operator(op, where, given, base)
         self.catalogue.bases[base].uses += 1
         axes = tuple(self.catalogue.coordinates(base, a, windows) for a, windows in enumerate(spread.axes))
-        self._note_foreign(base, axes, spread.axes, where, output, given)
+        self._note_causes(base, axes, spread.axes, where, output, given)
         return Content(base, axes)
 
-    def _note_foreign(
+    def _note_causes(
         self,
         base: int,
         axes: Sequence[tuple[int, ...]],
@@ -529,26 +529,26 @@ class _Runner:
         for i, cell in enumerate(outputs):
             whole = [*fields, ("output", i), ("output's coding", cell.coding)]
             content = self.catalogue.whole(op.kind, whole, cell.shape, where, cell.name)
-            if self.catalogue.is_foreign_base(content.base):
-                raise self._stranger(op, where, given, content.base)
+            if self.catalogue.is_new_map(content.base):
+                raise self._no_such_operator(op, where, given, content.base)
             contents.append(content)
         return tuple(contents)
 
-    def _stranger(self, op: Operation, where: str, given: Sequence[Given | None], base: int) -> Fault:
+    def _no_such_operator(self, op: Operation, where: str, given: Sequence[Given | None], base: int) -> Fault:
         """Why the first file has no such operator: a wrong row in an operand, or the field that differs."""
         for x in given:
             reason = self.catalogue.explain(x.cell.label, x.content) if x is not None else None
             if reason is not None:
                 return fault_of(self.catalogue, where, reason, "")
-        foreign_map = self.catalogue.bases[base]
+        new_map = self.catalogue.bases[base]
         closed = self.catalogue.closed or 0
         alike = [other for other in self.catalogue.bases[:closed] if other.kind == op.kind]
         if not alike and is_moving(op.kind):
             return Fault(where, "puts together what is not one map of the model, or changes its type or quantisation")
         if not alike:
             raise unproved(op, "the model has no such operator")
-        nearest = max(alike, key=lambda other: len(set(other.fields) & set(foreign_map.fields)))
-        differing = [name for name, value in foreign_map.fields if (name, value) not in nearest.fields]
+        nearest = max(alike, key=lambda other: len(set(other.fields) & set(new_map.fields)))
+        differing = [name for name, value in new_map.fields if (name, value) not in nearest.fields]
         there = f"{nearest.made_by}, which makes {nearest.name!r}"
         return Fault(where, f"differs from the model's in {self._differences(differing, given)}; nearest is {there}")
 

@@ -16,7 +16,7 @@ from modelplan.checking.verifier.semantics import CONCATENATIONS
 
 #: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
 _OUTPUTS, _OPERATORS = 8, 10
-#: Operators that end a region: they put a map together.
+#: Operators that end a stretch: they put a map together.
 _ENDS = CONCATENATIONS | {"WHILE", "DYNAMIC_UPDATE_SLICE"}
 
 
@@ -29,7 +29,7 @@ class TruncatedModel:
     rewritten: tuple[int, int]
 
 
-def region_ends(original: Source, rewritten: Source, compared: Compared) -> list[TruncatedModel]:
+def stretch_ends(original: Source, rewritten: Source, compared: Compared) -> list[TruncatedModel]:
     """The maps that the second file puts together out of stripes and the first computes in one piece."""
     known = {}
     for op in original.parts[0].ops:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from modelplan.model import Budget, Placement, Problem
-from modelplan.planning.allocators.table import Allocator, Records
+from modelplan.planning.allocators.allocator_rows import Allocator, Records
 from modelplan.primitives.errors import RequestError
 
 GRANULE = 256

@@ -21,8 +21,15 @@ from dataclasses import replace
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
+from modelplan.planning.allocators.allocator_rows import (
+    EQUAL_SIZES,
+    GAP_FIT_TO_LOAD,
+    Allocator,
+    Objects,
+    Records,
+    sharing,
+)
 from modelplan.planning.allocators.greedy import GapRule, by_start, in_order, sizes_rounded
-from modelplan.planning.allocators.table import EQUAL_SIZES, GAP_FIT_TO_LOAD, Allocator, Objects, Records, sharing
 from modelplan.primitives import _core
 
 

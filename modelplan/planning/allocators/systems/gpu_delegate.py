@@ -16,8 +16,16 @@ from dataclasses import replace
 import numpy as np
 
 from modelplan.model import Budget, Placement, Problem
+from modelplan.planning.allocators.allocator_rows import (
+    EQUAL_SIZES,
+    GAP_FIT,
+    Allocator,
+    Objects,
+    Records,
+    baseline,
+    sharing,
+)
 from modelplan.planning.allocators.greedy import GapRule, by_size, end_to_end, in_order
-from modelplan.planning.allocators.table import EQUAL_SIZES, GAP_FIT, Allocator, Objects, Records, baseline, sharing
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 

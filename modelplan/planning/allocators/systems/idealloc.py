@@ -9,7 +9,7 @@ import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import narrowing
-from modelplan.planning.allocators.table import Allocator
+from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.primitives import _core
 
 #: Boxings when the caller sets no budget: the original's "lives".

@@ -7,8 +7,8 @@ from functools import partial
 
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators import narrowing
+from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.planning.allocators.narrowing import Decision
-from modelplan.planning.allocators.table import Allocator
 from modelplan.primitives import _core
 
 #: Preorders that take turns. Keys, all descending: Area, seCtions, Lower, Overlaps, Total, Upper, Width, siZe.

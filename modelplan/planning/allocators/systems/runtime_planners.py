@@ -21,9 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.greedy import GapRule, by_start, end_to_end, in_order
-from modelplan.planning.allocators.systems.gpu_delegate import share_equal
-from modelplan.planning.allocators.table import (
+from modelplan.planning.allocators.allocator_rows import (
     EQUAL_SIZES,
     GAP_FIT,
     GAP_FIT_TO_LOAD,
@@ -33,6 +31,8 @@ from modelplan.planning.allocators.table import (
     baseline,
     sharing,
 )
+from modelplan.planning.allocators.greedy import GapRule, by_start, end_to_end, in_order
+from modelplan.planning.allocators.systems.gpu_delegate import share_equal
 from modelplan.primitives import _core
 
 

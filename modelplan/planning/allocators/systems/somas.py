@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.table import Allocator
+from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
+from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.planning.allocators.narrowing import Decision
-from modelplan.planning.allocators.table import Allocator
 from modelplan.primitives import _core
 
 #: Placements for a whole minimisation when the caller sets no budget.

@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from modelplan.model import Budget, Problem
-from modelplan.planning.allocators.table import Objects, sharing
+from modelplan.planning.allocators.allocator_rows import Objects, sharing
 
 #: A free token serves sizes from a sixteenth of its own to sixteen times that.
 WINDOW = 16

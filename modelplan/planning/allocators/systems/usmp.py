@@ -11,7 +11,7 @@ import numpy as np
 from modelplan.checking import referee
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
-from modelplan.planning.allocators.table import Allocator, Kind
+from modelplan.planning.allocators.allocator_rows import Allocator, Kind
 from modelplan.primitives import _core
 
 #: Placements that the original tries.

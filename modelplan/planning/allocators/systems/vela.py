@@ -12,8 +12,8 @@ import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
+from modelplan.planning.allocators.allocator_rows import GAP_FIT_TO_LOAD, Allocator, baseline
 from modelplan.planning.allocators.greedy import GapRule, end_to_end, in_order, sizes_rounded
-from modelplan.planning.allocators.table import GAP_FIT_TO_LOAD, Allocator, baseline
 from modelplan.primitives import _core
 
 #: Pairs of buffers that one run of the hill climb may look at: about two seconds. Models stay far below it.

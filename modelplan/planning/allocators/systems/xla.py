@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem, bounds
-from modelplan.planning.allocators.table import GAP_FIT, Allocator
+from modelplan.planning.allocators.allocator_rows import GAP_FIT, Allocator
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 

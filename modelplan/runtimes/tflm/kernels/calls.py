@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.formats.tflite.tflite_file import TensorScales
 
 
 class Refusal(Exception):  # noqa: N818 - an answer that travels, caught where an operator is prepared
@@ -44,7 +44,7 @@ class Operand:
     dtype: str
     shape: tuple[int, ...]
     constant: bool = False
-    quantization: Quantization | None = None
+    quantization: TensorScales | None = None
     variable: bool = False
     content: bytes | memoryview | None = field(default=None, repr=False, compare=False)
     compressed: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from modelplan.formats.tflite.tflite_file import Quantization
+from modelplan.formats.tflite.tflite_file import TensorScales
 from modelplan.ops.access.spans import same_padding
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand
 from modelplan.runtimes.tflm.kernels.preparation import Preparation
@@ -43,7 +43,7 @@ def same_shape(p: Preparation, operand: Operand, other: Operand) -> None:
     )
 
 
-def scaled(p: Preparation, operand: Operand, what: str) -> Quantization | None:
+def scaled(p: Preparation, operand: Operand, what: str) -> TensorScales | None:
     """Requires scales and zero points; None where they are not known."""
     known = operand.quantization
     p.require(known is None or known.scales > 0, f"{what} is {operand.dtype} without scales and zero points")

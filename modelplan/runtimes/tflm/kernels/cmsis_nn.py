@@ -200,7 +200,7 @@ def _batch_matmul(p: Preparation, path: Path) -> None:
     weighted.reshape_product(p, left, right, result)
     if left.dtype == "float32":
         return
-    p.keep_struct(weighted.MATMUL_QUANTIZATION)
+    p.keep_struct(weighted.MATMUL_QUANTISATION)
     if left.dtype == "int16":
         zero_points(p, left, right, result)
     elif path.mve:

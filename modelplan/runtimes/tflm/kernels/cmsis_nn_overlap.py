@@ -208,16 +208,16 @@ def _row_blocks(x: Tensor, y: Tensor, kernel: int, pad: int, stride: int) -> _Bl
 
 
 def _repeated(y: Tensor, pixels: int, block: int, *, after: int) -> _Blocks:
-    """Blocks of `block` pixels and what is left over, the same in every stretch of `pixels` pixels."""
+    """Blocks of `block` pixels and what is left over, the same in every `pixels` pixels."""
     ends = np.append(np.arange(block, pixels, block, dtype=np.int64), pixels)
     return _tiled(y, pixels, ends, np.full(len(ends), after, dtype=np.int64))
 
 
 def _tiled(y: Tensor, pixels: int, ends: IntArray, after: IntArray) -> _Blocks:
-    """The blocks of one stretch of `pixels` pixels, repeated over the whole output."""
-    stretches = prod(y.shape[:3]) // pixels
-    begin = np.arange(stretches, dtype=np.int64)[:, None] * pixels
-    return _Blocks((begin + ends).reshape(-1), np.tile(after, stretches))
+    """The blocks of `pixels` pixels, repeated over the whole output."""
+    times = prod(y.shape[:3]) // pixels
+    begin = np.arange(times, dtype=np.int64)[:, None] * pixels
+    return _Blocks((begin + ends).reshape(-1), np.tile(after, times))
 
 
 def _lead(first: IntArray, blocks: _Blocks, x: Tensor, y: Tensor) -> int | None:

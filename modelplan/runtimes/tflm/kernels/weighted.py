@@ -27,7 +27,7 @@ _TRANSPOSE_DATA = (CONV_PARAMS, "int", "compressed*2", "int", "pointer*2")
 POOL_DATA = (("int*4",), "int32*2", "float*2")
 _POOL_OPTIONS = ("enum", "int*4", "enum", (("int*4",),))
 MATMUL_DATA = ("pointer*3", "bool*3")
-MATMUL_QUANTIZATION = ("int32", "int", "int32*5")
+MATMUL_QUANTISATION = ("int32", "int", "int32*5")
 SVDF_DATA = ("int32*2", "int*7")
 
 _FC_PARAMS = ("int32*4", "int", "int32*2", "float*2", "bool*2", "int8")
@@ -240,7 +240,7 @@ def _batch_matmul(p: Preparation) -> None:
     rank_between(p, left, "input 0", 2, 5)
     rank_between(p, right, "input 1", 2, 5)
     if left.dtype in QUANTISED:
-        p.keep_struct(MATMUL_QUANTIZATION)
+        p.keep_struct(MATMUL_QUANTISATION)
     keep_turned(p, left, right)
     if left.dtype == "int16":
         zero_points(p, left, right, result)

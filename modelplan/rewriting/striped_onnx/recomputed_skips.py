@@ -1,4 +1,4 @@
-"""Skips made again: a value that is read once more much later is computed a second time for that reader.
+"""Skips recomputed: a value that is read once more much later is computed a second time for that reader.
 
 The map that a U-Net's decoder joins is then not alive while all between is computed, and the nodes that make it again
 go in stripes with those that read it. A part of the model's work is done twice.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Operators between two readers of a value from which on the second one counts as late.
 _FAR = 12
-#: Operators that are made again for one value at most.
+#: Operators that are recomputed for one value at most.
 _MOST_OPS = 24
 
 
@@ -37,7 +37,7 @@ class Skip:
 def late_skips(reading: Reading, share: float) -> list[Skip]:
     """The values that can be recomputed for late readers, the largest first.
 
-    What such a value is made of is kept where it is at most this share of its bytes, else it is made again too.
+    What such a value is made of is kept where it is at most this share of its bytes, else it is recomputed too.
     """
     return _skips(reading, share, lambda _, order: [k for k, (a, b) in enumerate(pairwise(order)) if b - a >= _FAR])
 

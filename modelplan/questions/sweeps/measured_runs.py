@@ -21,8 +21,8 @@ from modelplan.primitives.errors import ModelError, ModelPlanError
 from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.model_request import unnamed_kernels
 from modelplan.questions.session_needs import require_host
-from modelplan.questions.sweeps.rows import SweepRow, row_of
 from modelplan.questions.sweeps.run_table import USUAL, SweepRun
+from modelplan.questions.sweeps.sweep_rows import SweepRow, row_of
 from modelplan.runtimes import runtime as runtime_named
 
 Answer = TypeVar("Answer")

@@ -1,7 +1,7 @@
-"""Regions of a model that are computed in stripes, a type for each strategy, and how their operators go by rows.
+"""Stretches of a model that are computed in stripes, a type for each strategy, and how their operators go by rows.
 
 Neighbouring stripes both need some rows of the maps between their operators, the *halo*. Unrolled stripes keep it or
-compute it again; a loop computes it again in each iteration.
+recompute it; a loop recomputes it in each iteration.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
-from modelplan.rewriting.stripes.windows import IllegalStripeError, Layer
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 
 
 @dataclass(frozen=True, slots=True)
-class StripedRegion:
+class StripedStretch:
     """Operators at positions [first, last] of an order, computed in stripes along `axis`.
 
     `cuts` are the borders of the stripes in rows of the last operator's output, from 0 to its height.
@@ -38,7 +38,7 @@ class StripedRegion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnrolledStripes(StripedRegion):
+class UnrolledStripes(StripedStretch):
     """Each stripe has operators of its own.
 
     `pad` lists the operators whose input windows are padded explicitly; the others make rows too many. With `pad_early`
@@ -63,7 +63,7 @@ class HaloStripes(UnrolledStripes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecomputedHalo(HaloStripes):
-    """Rows that two stripes need are computed again for the second one."""
+    """Rows that two stripes need are recomputed for the second one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class RollingStripes(UnrolledStripes):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopedStripes(StripedRegion):
+class LoopedStripes(StripedStretch):
     """The body of a loop makes one stripe after the other, all as high as the first.
 
     Where `columns` is not 0 it makes tiles of so many columns. `trim_late` as in unrolled stripes.
@@ -105,7 +105,7 @@ class LoopedStripes(StripedRegion):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarryingLoop(StripedRegion):
+class CarryingLoop(StripedStretch):
     """The body of a loop makes stripes of one height, and keeps rows of the maps inside for the next iteration.
 
     Each operator follows the one before as closely as its window allows; nothing is made twice but at the map's end.
@@ -113,16 +113,16 @@ class CarryingLoop(StripedRegion):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelBlocks(StripedRegion):
+class ChannelBlocks(StripedStretch):
     """All operators make some of their channels, then the next ones: `axis` is the last one, `cuts` are channels.
 
-    The region begins with operators that read maps whole. All others make a channel of the same one of their operands,
+    The stretch begins with operators that read maps whole. All others make a channel of the same one of their operands,
     so that nothing is made twice.
     """
 
 
-Strategy = TypeVar("Strategy", bound=StripedRegion)
-StrategyT = TypeVar("StrategyT", bound=StripedRegion, covariant=True)
+Strategy = TypeVar("Strategy", bound=StripedStretch)
+StrategyT = TypeVar("StrategyT", bound=StripedStretch, covariant=True)
 
 
 def even_cuts(height: int, stripes: int) -> tuple[int, ...]:
@@ -130,26 +130,26 @@ def even_cuts(height: int, stripes: int) -> tuple[int, ...]:
     return tuple(height * i // stripes for i in range(stripes + 1))
 
 
-def as_strategy(region: StripedRegion, strategy: type[Strategy], **changes: object) -> Strategy:
-    """The operators and cuts of a region in another strategy, with all that both strategies state."""
-    stated = {f.name for f in fields(region)} & {f.name for f in fields(strategy)}
-    return strategy(**{name: getattr(region, name) for name in stated} | changes)
+def as_strategy(stretch: StripedStretch, strategy: type[Strategy], **changes: object) -> Strategy:
+    """The operators and cuts of a stretch in another strategy, with all that both strategies state."""
+    stated = {f.name for f in fields(stretch)} & {f.name for f in fields(strategy)}
+    return strategy(**{name: getattr(stretch, name) for name in stated} | changes)
 
 
 @dataclass(frozen=True)
-class RegionLayers(Generic[StrategyT]):
-    """A region with how the rows of its operators depend on each other: its operators, their layers, its results.
+class StretchLayers(Generic[StrategyT]):
+    """A stretch with how the rows of its operators depend on each other: its operators, their layers, its results.
 
-    `inner` are the maps that the region makes, `exits` those of them that are read behind it. `across` are the layers
+    `inner` are the maps that the stretch makes, `exits` those of them that are read behind it. `across` are the layers
     along the other axis, where that is cut too. `axes` are the axes of the rows of the values that are not cut along
-    the region's.
+    the stretch's.
 
     Where maps are padded early the graph has tensors and operators of its own behind those of the model; `origin` maps
     those tensors to the maps whose type they have.
     """
 
     graph: Graph
-    region: StrategyT
+    stretch: StrategyT
     ops: tuple[int, ...]
     layers: dict[int, Layer]
     inner: frozenset[int]
@@ -160,13 +160,13 @@ class RegionLayers(Generic[StrategyT]):
 
     @cached_property
     def kept(self) -> frozenset[int]:
-        """The maps of the region whose rows are kept for the next stripe, as those of its results are."""
+        """The maps of the stretch whose rows are kept for the next stripe, as those of its results are."""
         producers = {t: self.graph.producers[self.origin.get(t, t)] for t in self.inner}
-        return self.exits | {t for t, op in producers.items() if self.region.keeps_rows_of(op)}
+        return self.exits | {t for t, op in producers.items() if self.stretch.keeps_rows_of(op)}
 
     def axis_of(self, t: int) -> int:
         """The axis of the rows of a value."""
-        return self.axes.get(t, self.region.axis)
+        return self.axes.get(t, self.stretch.axis)
 
     def height(self, t: int) -> int:
         """How many rows a value has."""
@@ -185,7 +185,7 @@ class RegionLayers(Generic[StrategyT]):
         return self.graph.ops[op].outputs[0]
 
     def ends(self) -> tuple[tuple[int, ...], int]:
-        """The maps that enter a region which a loop computes, and the one that leaves it.
+        """The maps that enter a stretch which a loop computes, and the one that leaves it.
 
         Raises:
             IllegalStripeError: no map enters it, not one map leaves it, or maps have not four axes and rows along one.
@@ -204,30 +204,30 @@ class RegionLayers(Generic[StrategyT]):
         """Bytes of a row of a value."""
         return self.graph.tensors[t].nbytes // self.height(t)
 
-    def as_region(self, region: Strategy) -> RegionLayers[Strategy]:
+    def as_stretch(self, stretch: Strategy) -> StretchLayers[Strategy]:
         """The same operators and layers with another way to cut them."""
-        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "region"}
-        return RegionLayers(region=region, **known)
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "stretch"}
+        return StretchLayers(stretch=stretch, **known)
 
 
-AnyLayers = RegionLayers[StripedRegion]
-UnrolledLayers = RegionLayers[UnrolledStripes]
-LoopLayers = RegionLayers[LoopedStripes]
-CarryingLayers = RegionLayers[CarryingLoop]
-BlockLayers = RegionLayers[ChannelBlocks]
+AnyLayers = StretchLayers[StripedStretch]
+UnrolledLayers = StretchLayers[UnrolledStripes]
+LoopLayers = StretchLayers[LoopedStripes]
+CarryingLayers = StretchLayers[CarryingLoop]
+BlockLayers = StretchLayers[ChannelBlocks]
 
 
 def with_ends(
     graph: Graph,
-    region: Strategy,
+    stretch: Strategy,
     layers: Mapping[int, Layer],
     *,
     origin: Mapping[int, int] | None = None,
     across: Mapping[int, Layer] | None = None,
     axes: Mapping[int, int] | None = None,
-) -> RegionLayers[Strategy]:
-    """The layers of a region, in their order, with the maps that it makes and those that leave it."""
+) -> StretchLayers[Strategy]:
+    """The layers of a stretch, in their order, with the maps that it makes and those that leave it."""
     computed = frozenset(graph.ops[op].outputs[0] for op in layers)
     exits = frozenset(t for t in computed if t in graph.outputs or not layers.keys() >= set(graph.readers[t]))
     more = dict(origin or {}), dict(across or {}), dict(axes or {})
-    return RegionLayers(graph, region, tuple(layers), dict(layers), computed, exits, *more)
+    return StretchLayers(graph, stretch, tuple(layers), dict(layers), computed, exits, *more)

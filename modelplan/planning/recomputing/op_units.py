@@ -13,7 +13,7 @@ from math import prod
 from modelplan.model import Graph, Kind, Op, Runtime, Tensor, present
 from modelplan.ops.macs import op_macs
 from modelplan.planning import aliasing
-from modelplan.planning.schedulers.problem import has_side_effects
+from modelplan.planning.schedulers.ordering_problem import has_side_effects
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Orders in which what belongs into one region stands together: large values late, small results early."""
+"""Orders in which what belongs into one stretch stands together: large values late, small results early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skips of ONNX models that are made again where they are read late."""
+"""Skips of ONNX models that are recomputed where they are read late."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
 
-from modelplan.rewriting.striped_onnx.comparing import compare_outputs
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
-from modelplan.rewriting.striped_onnx.remaking import late_skips, with_copies
+from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
+from modelplan.rewriting.striped_onnx.recomputed_skips import late_skips, with_copies
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure
 

@@ -24,17 +24,20 @@ class IllegalStripeError(ValueError):
 class Layer:
     """How the output rows of an operator depend on the rows of its operands.
 
-    `operands` are the positions of the operands that have rows. A "window" reads `reach` rows, `stride` rows further on
-    for each output row, from `above` rows above the map on. `own` says that the operator pads by itself, and `across`
-    by how much it then pads the other axis, before and behind. A "pad" puts `above` rows above the map and some below;
-    a "cut" takes them off again (`above` is then negative). A "grow" makes `stride` rows of each row, and row i has a
-    part in the rows from i * stride - `above` on, `reach` of them; without `own` it makes `reach` rows of the last one.
-    `axes` are the axes of the rows in these operands, empty where they are that of the output; `places` all axes of an
-    operand that become the axes of the output, empty where they are the same.
+    Of every kind: `operands` are the positions of the operands that have rows, `rows_in` of theirs become `rows_out`,
+    each by `row_macs` multiply-accumulates. `axes` are the axes of the rows in these operands, empty where they are
+    that of the output; `places` all axes of an operand that become the axes of the output, empty where they are the
+    same. What a kind does not use of the rest stays as it is by default:
 
-    A window of `blocks` has a multiple of `stride` rows.
-
-    `products` of floats are summed up for each of the `columns` that a row of a convolution has, where that matters.
+    * "pointwise" reads the row of the same number: nothing of it.
+    * "window" reads `reach` rows, `stride` rows further on for each output row, from `above` rows above the map on.
+      `own`: the operator pads by itself, and the other axis by `across`, before and behind; `paddable`: it may be
+      padded explicitly in its place; `blocks`: it is given a multiple of `stride` rows. `products` of floats are summed
+      up for each of the `columns` that a row of a convolution has, where that matters.
+    * "pad" puts `above` rows above the map and the rest of `rows_out` below it.
+    * "cut" takes them off again; `above` is negative.
+    * "grow" makes `stride` rows of each row, which has a part in `reach` rows from row * `stride` - `above` on. Without
+      `own` it makes `reach` rows of the last one.
     """
 
     kind: Literal["window", "pointwise", "pad", "cut", "grow"]

@@ -18,7 +18,7 @@ from modelplan.answers.shared_plan import ModelPart, Relation, SharedPlan
 from modelplan.checking import referee
 from modelplan.model import BoolArray, Budget, IntArray, Placement, bounds
 from modelplan.planning import allocators
-from modelplan.planning.together.joining import Joined, joined
+from modelplan.planning.together.joint_problem import Joined, joined
 from modelplan.planning.together.relating import all_in_turn
 from modelplan.primitives.version import __version__
 
