@@ -294,7 +294,7 @@ def _as_tflm(folder: Path, content: bytes, *fed: Any) -> None:
 def test_infinite_numbers_are_handed_on_and_may_be_constants(kind: str, tmp_path: Path) -> None:
     slopes, shape = [1.0, 0.5, -2.0, 0.0] if kind == "PRELU" else [-np.inf, np.inf, 1.0, -np.inf], (1, 1, 3, 4)
     constant, result = T("float32", (4,), slopes), T("float32", shape)
-    options = {"FusedActivationFunction": 0} if kind == "ADD" else {}
+    options: dict[str, Any] = {"FusedActivationFunction": 0} if kind == "ADD" else {}
     content = single(kind, [result, constant], [result], "AddOptions" if options else "", **options)
     _as_tflm(tmp_path, content, np.array([*[np.inf] * 4, *[-np.inf] * 3, 1.0, *[-2.5] * 4], np.float32))
 
@@ -364,7 +364,9 @@ def test_a_slice_is_updated_in_place_or_a_little_before(itself: bool, tmp_path: 
         Op("CONV_2D", (5, 6, 7), (8,), {**conv, "FusedActivationFunction": 0}, "Conv2DOptions"),
     )
     (tmp_path / "net.tflite").write_bytes(build(S(tensors, ops, (0, 1), (3, 4, 8))))
-    assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
+    asked = ["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]
+    assert main([*asked, "--kernels", "cmsis-nn"]) == 0
+    assert main(asked) == 0
     assert main(["verify", str(tmp_path / "net.tflite"), "--against", str(tmp_path / "net.c")]) == 0
 
 

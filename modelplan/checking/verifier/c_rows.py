@@ -38,6 +38,8 @@ from modelplan.primitives.number_types import nbytes
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 #: Operands that no kernel reads, as the file says the extents of the result.
 _UNREAD = {"TRANSPOSE_CONV": (0,), "SHAPE": (0,)}
+#: Operators whose results may lie on an operand, whatever the library: no kernel of one computes them otherwise.
+_IN_PLACE = {*POINTWISE, "DYNAMIC_UPDATE_SLICE"}
 _NOTHING = -1
 #: Kernels keep 32-bit numbers in their working memory.
 _SCRATCH_ALIGNMENT = 4
@@ -212,7 +214,7 @@ class _RowReplay:
             raise self._broken("results of different rows")
         if any(w.rows < 1 for w in call.writes):
             raise self._broken("results without rows")
-        library = self.program.kernels != "portable" and op.kind not in POINTWISE
+        library = self.program.kernels != "portable" and op.kind not in _IN_PLACE
         if count > 1 and (library or several_kernels(op, self._operands(op), [self.cells[t] for t in results])):
             self._check_apart(op, call)
         self._use_scratch(call)
