@@ -370,6 +370,14 @@ def test_a_slice_is_updated_in_place_or_a_little_before(itself: bool, tmp_path: 
     assert main(["verify", str(tmp_path / "net.tflite"), "--against", str(tmp_path / "net.c")]) == 0
 
 
+def test_a_network_without_inputs_is_verified(tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    tensors = T("float32", (2,), [1.5, float("inf")]), T("float32", (2,))
+    (tmp_path / "net.tflite").write_bytes(build(S(tensors, (Op("NEG", (0,), (1,)),), (), (1,))))
+    assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
+    assert main(["verify", str(tmp_path / "net.tflite"), "--against", str(tmp_path / "net.c")]) == 0
+
+
 def test_the_shape_of_a_padded_map_may_be_asked_for(tmp_path: Path) -> None:
     padded, pads = T("int8", (1, 6, 4, 2)), T("int32", (4, 2), [0, 0, 1, 1, 0, 0, 0, 0])
     tensors = T("int8", (1, 4, 4, 2)), pads, padded, T("int32", (4,)), padded
