@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from documented import ROOT
 from mobilenet_v2 import mobilenet_v2
 from shares import sample
 from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
-from tflm_models import Op, S, T, build, single
+from tflm_models import Op, S, T, build, ints, single
 
 from modelplan import FitCRequest, fit_c
 from modelplan.checking.verifier.c_execution import execute_c
@@ -279,6 +280,111 @@ def test_halves_zeros_and_what_is_no_number_come_out_as_tflm_s(kind: str, tmp_pa
     (arrays, _), *_ = tflm_values(content, [[fed]])
     (values,) = CNetwork(tmp_path, content).run([[fed]])
     assert values[1] == arrays[0].tobytes()
+
+
+def _as_tflm(folder: Path, content: bytes, *fed: Any) -> None:
+    """Checks that plain C computes the first output of a model of one input, the last tensor, as TFLM does."""
+    runs = [[np.asarray(numbers).tobytes()] for numbers in fed]
+    wanted, found = tflm_values(content, runs), CNetwork(folder, content).run(runs)
+    for (arrays, _), values in zip(wanted, found, strict=True):
+        assert values[max(values)] == arrays[0].tobytes()
+
+
+@pytest.mark.parametrize("kind", ["ADD", "MAXIMUM", "MINIMUM", "PRELU"])
+def test_infinite_numbers_are_handed_on_and_may_be_constants(kind: str, tmp_path: Path) -> None:
+    slopes, shape = [1.0, 0.5, -2.0, 0.0] if kind == "PRELU" else [-np.inf, np.inf, 1.0, -np.inf], (1, 1, 3, 4)
+    constant, result = T("float32", (4,), slopes), T("float32", shape)
+    options: dict[str, Any] = {"FusedActivationFunction": 0} if kind == "ADD" else {}
+    content = single(kind, [result, constant], [result], "AddOptions" if options else "", **options)
+    _as_tflm(tmp_path, content, np.array([*[np.inf] * 4, *[-np.inf] * 3, 1.0, *[-2.5] * 4], np.float32))
+
+
+@pytest.mark.parametrize("places", [((2, 0), (1, 1)), ((1,), (2,))])
+def test_constant_places_may_be_others_in_each_batch(places: tuple[tuple[int, ...], ...], tmp_path: Path) -> None:
+    names = ints(*(place for line in places for place in line))
+    names = replace(names, shape=(2, len(places[0])))
+    source, result = T("int8", (2, 3, 5)), T("int8", (2, len(places[0]), 5))
+    content = single("GATHER", [source, names], [result], "GatherOptions", Axis=1, BatchDims=1)
+    _as_tflm(tmp_path, content, np.arange(30, dtype=np.int8))
+
+
+#: Operators on a map of one row of 8 places and 8 channels, by kind.
+ON_MAPS: dict[str, tuple[tuple[T, ...], tuple[int, ...], str, dict[str, Any]]] = {
+    "ABS": ((), (2, 4, 4, 8), "", {}),
+    "RESHAPE": ((ints(2, 128),), (2, 128), "ReshapeOptions", {}),
+    "CUMSUM": ((T("int32", (), [1]),), (2, 4, 4, 8), "CumsumOptions", {"Exclusive": False, "Reverse": False}),
+    "REDUCE_MAX": ((ints(1, 2),), (2, 8), "ReducerOptions", {"KeepDims": False}),
+    "RESIZE_NEAREST_NEIGHBOR": ((ints(3, 5),), (2, 3, 5, 8), "ResizeNearestNeighborOptions", {}),
+    "AVERAGE_POOL_2D": (
+        (), (2, 2, 2, 8), "Pool2DOptions",
+        {"Padding": 0, "StrideH": 2, "StrideW": 2, "FilterHeight": 3, "FilterWidth": 3, "FusedActivationFunction": 0},
+    ),
+    "DEPTH_TO_SPACE": ((), (2, 8, 8, 2), "DepthToSpaceOptions", {"BlockSize": 2}),
+    "PAD": ((T("int32", (4, 2), [0, 0, 1, 0, 0, 1, 0, 0]),), (2, 5, 5, 8), "PadOptions", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("kind", ON_MAPS)
+def test_an_operator_may_read_constants_alone(kind: str, batches: int, tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    more, shape, table, options = ON_MAPS[kind]
+    if batches == 1:
+        more = tuple(replace(t, values=[1, 128]) if kind == "RESHAPE" else t for t in more)
+    source, fed = (
+        T("int8", (batches, 4, 4, 8), np.arange(-batches * 64, batches * 64).astype("i1").tobytes()),
+        T("int8", (4,)),
+    )
+    result = T("int8", (batches, *shape[1:]))
+    tensors, read = (fed, fed, source, *more, result), range(2, 3 + len(more))
+    ops = Op("RELU", (0,), (1,)), Op(kind, tuple(read), (read[-1] + 1,), options, table)
+    (tmp_path / "net.tflite").write_bytes(build(S(tensors, ops, (0,), (1, read[-1] + 1))))
+    for rung in ("rows,parts,overlaps", "maps,overlaps,parts"):
+        asked = ["--runtime", "c", "--without", rung, "-o", str(tmp_path / "net.c")]
+        assert main(["fit", str(tmp_path / "net.tflite"), *asked]) == 0
+        assert main(["verify", str(tmp_path / "net.tflite"), "--against", str(tmp_path / "net.c")]) == 0
+
+
+@pytest.mark.parametrize("itself", [False, True])
+def test_a_slice_is_updated_in_place_or_a_little_before(itself: bool, tmp_path: Path) -> None:
+    """The part is a pooled map that is read again, or all of the map."""
+    pytest.importorskip("tflite_micro")
+    x, pooled, y = T("int16", (1, 6, 4, 8)), T("int16", (1, 3, 2, 8)), T("int16", (1, 6, 4, 4))
+    weights = T("int8", (4, 2, 2, 8), bytes(range(128)), scales=(0.01,), zero=0)
+    bias = T("int64", (4,), [1, 2, 3, 4])
+    floats = T("float32", pooled.shape)
+    tensors = x, T("int32", (4,)), pooled, floats, x, x, weights, bias, y
+    pool = {"Padding": 0, "StrideH": 2, "StrideW": 2, "FilterHeight": 2, "FilterWidth": 2, "FusedActivationFunction": 0}
+    conv = {"Padding": 0, "StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+    ops = (
+        Op("AVERAGE_POOL_2D", (0,), (2,), pool, "Pool2DOptions"),
+        Op("DEQUANTIZE", (2,), (3,), {}, "DequantizeOptions"),
+        Op("MUL", (0, 0), (4,), {"FusedActivationFunction": 0}, "MulOptions"),
+        Op("DYNAMIC_UPDATE_SLICE", (0, 0 if itself else 2, 1), (5,)),
+        Op("CONV_2D", (5, 6, 7), (8,), {**conv, "FusedActivationFunction": 0}, "Conv2DOptions"),
+    )
+    (tmp_path / "net.tflite").write_bytes(build(S(tensors, ops, (0, 1), (3, 4, 8))))
+    asked = ["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]
+    assert main([*asked, "--kernels", "cmsis-nn"]) == 0
+    assert main(asked) == 0
+    assert main(["verify", str(tmp_path / "net.tflite"), "--against", str(tmp_path / "net.c")]) == 0
+
+
+def test_a_network_without_inputs_is_verified(tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    tensors = T("float32", (2,), [1.5, float("inf")]), T("float32", (2,))
+    (tmp_path / "net.tflite").write_bytes(build(S(tensors, (Op("NEG", (0,), (1,)),), (), (1,))))
+    assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
+    assert main(["verify", str(tmp_path / "net.tflite"), "--against", str(tmp_path / "net.c")]) == 0
+
+
+def test_the_shape_of_a_padded_map_may_be_asked_for(tmp_path: Path) -> None:
+    padded, pads = T("int8", (1, 6, 4, 2)), T("int32", (4, 2), [0, 0, 1, 1, 0, 0, 0, 0])
+    tensors = T("int8", (1, 4, 4, 2)), pads, padded, T("int32", (4,)), padded
+    ops = Op("PAD", (0, 1), (2,), {}, "PadOptions"), Op("SHAPE", (2,), (3,), {"OutType": 2}, "ShapeOptions")
+    content = build(S(tensors, (*ops, Op("RELU", (2,), (4,))), (0,), (3, 4)))
+    (tmp_path / "net.tflite").write_bytes(content)
+    assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
 
 
 def test_an_operator_that_has_a_kernel_for_floats_alone_says_so() -> None:

@@ -124,7 +124,7 @@ def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
     wanted = [
         b"".join(output.tobytes() for output in outputs) for outputs, _ in tflm_values(without_plan(model.data), feeds)
     ]
-    done = _run(compiler, path, interface, b"".join(b"".join(feed) for feed in feeds), more)
+    done = _run(compiler, path, interface, feeds, more)
     if done.returncode:
         raise BrokenPlanError(f"{path}: stops with {done.stderr.decode(errors='replace')[:400]}")
     if done.stdout != b"".join(wanted):
@@ -147,23 +147,23 @@ def _extreme(model: FileModel) -> Iterator[list[bytes]]:
 
 
 def _run(
-    compiler: str, path: Path, interface: CInterface, inputs: bytes, library: Sequence[str]
+    compiler: str, path: Path, interface: CInterface, feeds: Sequence[Sequence[bytes]], library: Sequence[str]
 ) -> subprocess.CompletedProcess[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         main, program = Path(folder) / "main.c", Path(folder) / "net"
-        main.write_text("\n".join(_main(path.with_suffix(".h").name, interface)))
+        main.write_text("\n".join(_main(path.with_suffix(".h").name, interface, len(feeds))))
         command = [compiler, *_FLAGS, f"-I{path.parent}", str(main), str(path), *library, "-lm", "-o", str(program)]
         built = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
         if built.returncode:
             raise RequestError(f"{path} does not compile: {built.stderr[:400]}")
-        run = [str(program)]
+        run, inputs = [str(program)], b"".join(b"".join(feed) for feed in feeds)
         return subprocess.run(run, input=inputs, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603
 
 
-def _main(header: str, interface: CInterface) -> Iterator[str]:
+def _main(header: str, interface: CInterface, runs: int) -> Iterator[str]:
     """A program that reads inputs and writes outputs, run after run."""
     name, macro = interface.prefix, interface.prefix.upper()
-    yield f'#include <stdio.h>\n#include "{header}"\nint main(void)\n{{\n    for (;;) {{'
+    yield f'#include <stdio.h>\n#include "{header}"\nint main(void)\n{{\n    for (int run = 0; run < {runs}; run++) {{'
     if interface.pushed:
         yield f"        static unsigned char in[{macro}_INPUT_BYTES];"
         yield "        int done = 0;\n        if (fread(in, 1, sizeof in, stdin) != sizeof in) { return 0; }"

@@ -38,6 +38,8 @@ from modelplan.primitives.number_types import nbytes
 _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
 #: Operands that no kernel reads, as the file says the extents of the result.
 _UNREAD = {"TRANSPOSE_CONV": (0,), "SHAPE": (0,)}
+#: Operators whose results may lie on an operand, whatever the library: no kernel of one computes them otherwise.
+_IN_PLACE = {*POINTWISE, "DYNAMIC_UPDATE_SLICE"}
 _NOTHING = -1
 #: Kernels keep 32-bit numbers in their working memory.
 _SCRATCH_ALIGNMENT = 4
@@ -109,7 +111,11 @@ class _RowReplay:
         return map_rows(self.cells[tensor], self._size(tensor))
 
     def _made(self, call: KernelCall, tensor: int) -> MapRows:
-        return made_rows(self.source.parts[0].ops[call.operator], self.cells[tensor], self._size(tensor))
+        """The rows of a result that are made at a time; those of its map where nothing is read but constants."""
+        op = self.source.parts[0].ops[call.operator]
+        if not any(t >= 0 and self._is_computed(t) for t in op.inputs):
+            return self._map(tensor)
+        return made_rows(op, self.cells[tensor], self._size(tensor))
 
     def _broken(self, why: str) -> BrokenPlanError:
         return BrokenPlanError(f"{self.place}: {why}" if self.place else why)
@@ -208,7 +214,7 @@ class _RowReplay:
             raise self._broken("results of different rows")
         if any(w.rows < 1 for w in call.writes):
             raise self._broken("results without rows")
-        library = self.program.kernels != "portable" and op.kind not in POINTWISE
+        library = self.program.kernels != "portable" and op.kind not in _IN_PLACE
         if count > 1 and (library or several_kernels(op, self._operands(op), [self.cells[t] for t in results])):
             self._check_apart(op, call)
         self._use_scratch(call)
@@ -386,8 +392,10 @@ class _RowReplay:
             for r in call.reads
             if self._size(r.tensor) == size and r.address <= read[0] <= read[1] <= r.address + size
         ]
-        if op.kind == "DYNAMIC_UPDATE_SLICE":  # which leaves operand 0 as it is but for the part
-            return (read[0], read[1] - read[0]) == (call.reads[0].address, size) == result
+        if op.kind == "DYNAMIC_UPDATE_SLICE":  # which moves all of operand 0 before it reads the part
+            whole, *others = call.reads
+            first = whole.tensor == op.inputs[0] and all(r.address != whole.address for r in others)
+            return first and result[0] <= read[0] and (read[0], read[1] - read[0]) == (whole.address, size)
         return op.kind in POINTWISE and len(same) > 0 and result[0] <= read[0] and read[1] - read[0] == result[1]
 
     def _window(self, call: KernelCall, operand: RowsRead, rule: RowReads, row: int) -> Iterator[tuple[int, int, int]]:

@@ -20,10 +20,14 @@ Operators = Mapping[int, COperator]
 
 
 def library_operators(model: FileModel, operators: Operators, kernels: str) -> tuple[Operators, Operators]:
-    """The operators with calls of a library, and those that are faster where there is memory to spare."""
+    """The operators with calls of a library, and those that are faster where there is memory to spare.
+
+    What reads constants alone stays as it is.
+    """
+    reading = {index: operator for index, operator in operators.items() if operator.operands}
     if kernels in CMSIS_PATHS:
-        return cmsis_operators(model, operators, kernels), faster_operators(model, operators, kernels)
-    return (esp_operators(model, operators) if kernels == ESP_NN else operators), {}
+        return {**operators, **cmsis_operators(model, reading, kernels)}, faster_operators(model, reading, kernels)
+    return {**operators, **(esp_operators(model, reading) if kernels == ESP_NN else {})}, {}
 
 
 def library_includes(kernels: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import prod
 
 import numpy as np
@@ -30,6 +31,7 @@ _OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "PRELU": 4}
 
 
 def _limits(activation: int) -> Parameters:
+    """The bounds of results; without an activation those of finite numbers, as TFLM has it."""
     low, high = ACTIVATIONS[activation]
     return {"least": -_MOST if low is None else float(low), "most": _MOST if high is None else float(high)}
 
@@ -107,8 +109,9 @@ def float_pool(r: OperatorReader) -> COperator:
 
 def float_binary(r: OperatorReader) -> COperator:
     """Sums, differences, products and quotients of two maps, and PRELU."""
-    activation = r.activation() if r.op.kind in ("ADD", "SUB", "MUL", "DIV") else 0
-    parameters: Parameters = {"operation": _OPERATIONS[r.op.kind], **_limits(activation)}
+    unbound: Parameters = {"least": -math.inf, "most": math.inf}
+    limits = unbound if r.op.kind == "PRELU" else _limits(r.activation())
+    parameters: Parameters = {"operation": _OPERATIONS[r.op.kind], **limits}
     return binary_operator(r, "float_binary", "float", parameters)
 
 

@@ -33,8 +33,10 @@ def _folded(pad: COperator, reader: COperator) -> COperator | None:
     if len(reader.kernels) != 1:
         return None
     kernel, padding = reader.kernels[0], pad.kernels[0]
+    if kernel.source not in _CONVOLUTIONS or not (pad.by_rows and reader.by_rows):
+        return None
     above, window = pad.operands[0].window, reader.operands[0].window
-    if kernel.source not in _CONVOLUTIONS or not (pad.by_rows and reader.by_rows) or above is None or window is None:
+    if above is None or window is None:
         return None
     if padding.number("front") or padding.number("back") or padding.parameters["value"] != kernel.number("in_zero"):
         return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from modelplan.ops.op_facts import TFLITE_RESHAPES
-from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.kernel_records import C_TYPES, CKernel, ConstTable, COperator, const_table
 from modelplan.plain_c.operator_calls.elementwise import (
     binary,
     dequantise,
@@ -113,6 +114,38 @@ C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS, *EXPRESSIONS))
 def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
     """Operator `index` of a subgraph as calls of kernels."""
     reader = OperatorReader(model, index, subgraph)
+    return _with_tables(reader, _written(reader))
+
+
+def _with_tables(r: OperatorReader, operator: COperator) -> COperator:
+    """The operator with a table for each operand that is a constant; with one it is computed as a whole."""
+    held = [o for o in operator.operands if not r.tensor(o.tensor).constant]
+    if len(held) == len(operator.operands):
+        return operator
+    sources = [held.index(o) if o in held else _table(r, o.tensor) for o in operator.operands]
+    kernels = [
+        replace(k, operands=tuple(sources[o] if isinstance(o, int) else o for o in k.operands))
+        for k in (_whole(operator, kernel) for kernel in operator.kernels)
+    ]
+    in_place = tuple(s for s in (sources[i] for i in operator.in_place) if isinstance(s, int))
+    whole = replace(operator, by_rows=False, by_columns=False, view=False, parts=())
+    return replace(whole, operands=tuple(held), kernels=tuple(kernels), in_place=in_place)
+
+
+def _table(r: OperatorReader, tensor: int) -> ConstTable:
+    """A constant operand."""
+    return const_table("constant", C_TYPES[r.dtype(r.tensor(tensor))], r.constant(r.op.inputs.index(tensor)))
+
+
+def _whole(operator: COperator, kernel: CKernel) -> CKernel:
+    """The kernel as it computes all rows of an operator at once."""
+    operand, window = operator.operands[0], operator.operands[0].window
+    above = window.before if window else 0
+    return replace(kernel, whole=(operand.rows, above, operator.results[0].rows)) if operator.by_rows else kernel
+
+
+def _written(reader: OperatorReader) -> COperator:
+    """What the function of its kind makes of an operator."""
     if reader.op.kind in EXPRESSIONS and (operator := expressed(reader)):
         return operator
     floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32"

@@ -23,12 +23,12 @@ from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 
 def gather(r: OperatorReader) -> COperator:
-    """GATHER: at constant places a copy of runs, else of what operand 1 names in each run."""
-    if r.is_constant(1):
-        return moved(r)
+    """GATHER: at constant places that are those of all batches a copy of runs, else of what operand 1 names."""
     shape, names = r.input(0).shape, r.input(1).shape
     axis, batches = int(r.option("Axis")) % max(len(shape), 1), int(r.option("BatchDims"))
     batches += len(names) * (batches < 0)
+    if r.is_constant(1) and batches == 0:
+        return moved(r)
     r.require(holds=batches <= min(axis, len(names)) and len(shape) > 0, why=f"axis {axis} and {batches} batches")
     return _picked(r, 0, 1, batches=prod(shape[:batches]), outer=prod(shape[batches:axis]), axes=(axis,))
 

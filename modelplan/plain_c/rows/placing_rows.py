@@ -178,10 +178,12 @@ class TickTrace:
             read, write = call.reads[position], call.writes[0]
             distance = read.address - write.address - offset
             self.overlaps.append(AllowedOverlap(read.value, write.value, self.ticks, distance, exact=True))
-        for position in self.graph.rows.operators[call.operator].in_place:
+        in_place = self.graph.rows.operators[call.operator].in_place
+        read_otherwise = {read.value for position, read in enumerate(call.reads) if position not in in_place}
+        for position in in_place:
             write = call.writes[0]
             read, shape = call.reads[position], uses[position].shape
-            if read.value != write.value:
+            if read.value not in {write.value, *read_otherwise}:
                 most = read.address + left * shape.column_bytes - write.address
                 self.overlaps.append(AllowedOverlap(read.value, write.value, self.ticks, most, exact=False))
 

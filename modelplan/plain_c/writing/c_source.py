@@ -24,7 +24,7 @@ from modelplan.plain_c.libraries.kernel_libraries import library_includes
 from modelplan.plain_c.operator_calls.reading import numbers_of
 from modelplan.plain_c.operator_calls.state_layout import StateLayout, state_layout
 from modelplan.plain_c.rows.row_graph import element_count
-from modelplan.plain_c.writing.c_text import aligned_columns, check_finite, comment, number, table_text
+from modelplan.plain_c.writing.c_text import aligned_columns, check_numbers, comment, number, table_text
 from modelplan.plain_c.writing.plan_data import plan_comment
 from modelplan.plain_c.writing.stage_writing import StageText
 from modelplan.plain_c.writing.state_writing import reset_function, state_memory, state_pointer
@@ -145,7 +145,7 @@ class _Writer:
             self._ctype(tensor)
         for argument in self._arguments():
             if isinstance(argument, (float, ConstTable)):
-                check_finite(argument.numbers if isinstance(argument, ConstTable) else argument)
+                check_numbers(argument.numbers if isinstance(argument, ConstTable) else argument)
 
     @cached_property
     def state(self) -> StateLayout:
@@ -200,7 +200,8 @@ class _Writer:
 
     def _beginning(self) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
-        uses_floats = "float" in {self._ctype(t) for value in self.program.values for t in value.tensors}
+        held = {self._ctype(t) for value in self.program.values for t in value.tensors}
+        uses_floats = "float" in held | {table.ctype for table in self._constants.values()}
         lines = [
             f"/* {name} as plain C, written by modelplan {__version__}.",
             " *",
@@ -461,7 +462,8 @@ class _Writer:
     ) -> str:
         """What a kernel is given for an operand: a table, the state, or the map of the batch that it reads."""
         if isinstance(operand, ConstTable):
-            return self._table(operator.index, operand)
+            name, size = self._table(operator.index, operand), operand.numbers.size // kernel.repeats
+            return name if kernel.repeats == 1 else f"{name} + n * {size}"
         if isinstance(operand, StateReference):
             return state_pointer(operand)
         return self._of_batch(reads[operand], operator.operands[operand].tensor, kernel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -19,8 +20,8 @@ _LEAST = {"int32_t": "(-2147483647 - 1)", "int64_t": "(-INT64_C(9223372036854775
 def number(value: float, ctype: str) -> str:
     """A number of a C type as a literal.
 
-    >>> number(-128, "int8_t"), number(0.1, "float"), number(-2**31, "int32_t")
-    ('-128', '0.100000001f', '(-2147483647 - 1)')
+    >>> number(-128, "int8_t"), number(0.1, "float"), number(-2**31, "int32_t"), number(-math.inf, "float")
+    ('-128', '0.100000001f', '(-2147483647 - 1)', '-INFINITY')
     """
     if ctype == "float":
         return _float(float(value))
@@ -33,15 +34,17 @@ def number(value: float, ctype: str) -> str:
     return str(whole)
 
 
-def check_finite(numbers: npt.ArrayLike) -> None:
-    """Checks that C has a literal for each of the numbers."""
-    odd = np.ravel(numbers)[~np.isfinite(np.ravel(numbers))]
+def check_numbers(numbers: npt.ArrayLike) -> None:
+    """Checks that C has a literal for each of the numbers, whose bits that of a NaN would leave open."""
+    odd = np.ravel(numbers)[np.isnan(np.ravel(numbers))]
     if odd.size:
         raise ModelError(f"a constant is {odd[0]}, which C has no literal for")
 
 
 def _float(value: float) -> str:
-    check_finite(value)
+    check_numbers(value)
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
     text = f"{value:.9g}"
     return f"{text}f" if re.search(r"[.e]", text) else f"{text}.0f"
 
