@@ -374,7 +374,11 @@ def test_a_network_without_inputs_is_verified(tmp_path: Path) -> None:
     pytest.importorskip("tflite_micro")
     tensors = T("float32", (2,), [1.5, float("inf")]), T("float32", (2,))
     (tmp_path / "net.tflite").write_bytes(build(S(tensors, (Op("NEG", (0,), (1,)),), (), (1,))))
-    assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
+    test = tmp_path / "test.c"
+    asked = ["--runtime", "c", "-o", str(tmp_path / "net.c"), "--self-test", str(test)]
+    assert main(["fit", str(tmp_path / "net.tflite"), *asked]) == 0
+    subprocess.run(["cc", *WARNINGS, test, "-o", tmp_path / "test", "-lm"], check=True)
+    assert "PASS" in subprocess.run([tmp_path / "test"], capture_output=True, text=True, check=True).stdout
     assert main(["verify", str(tmp_path / "net.tflite"), "--against", str(tmp_path / "net.c")]) == 0
 
 

@@ -158,7 +158,8 @@ def c_self_test(
                 f"{model.name}: no self-test, for input {main.tensors[t].name!r} has no generated values"
             )
     source = c_files(model, operators, program, replace(names, traced=True)).source
-    parts = [_SEEN % len(main.tensors), source, _NUMBERS, _CHECK, "\n".join(_fills(model, program))]
+    fills = [_NUMBERS, "\n".join(_fills(model, program))] if main.inputs else []
+    parts = [_SEEN % len(main.tensors), source, _CHECK, *fills]
     return "\n".join([*parts, "\n".join(_main(model, names, runs, seed, pushed=program.pushed))]) + "\n"
 
 
