@@ -33,7 +33,6 @@ def parser_of(command: str) -> argparse.ArgumentParser:
 #: Reports that nobody has made anew since models/ or the allocators changed; a line goes when its report is new.
 OLDER = {
     ("agreement.md", "models"),
-    ("explain.md", "models"),
     ("field.md", "allocators"),
     ("networks.md", "allocators"),
     ("properties.md", "allocators"),
