@@ -391,6 +391,12 @@ def test_the_shape_of_a_padded_map_may_be_asked_for(tmp_path: Path) -> None:
     assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
 
 
+def test_sums_of_more_than_two_maps_are_refused() -> None:
+    maps = [T("float32", (4,))] * 3
+    with pytest.raises(MissingKernelError, match="ADD_N: 3 operands, there is a kernel for 2"):
+        c_operator(read_tflite(single("ADD_N", maps, maps[:1]), "sum.tflite"), 0)
+
+
 def test_an_operator_that_has_a_kernel_for_floats_alone_says_so() -> None:
     model = read_tflite(single("NEG", [T("int8", (4,))], [T("int8", (4,))]), "waves.tflite")
     with pytest.raises(MissingKernelError, match=r"NEG: type int8; there is a kernel for float32: op 0"):

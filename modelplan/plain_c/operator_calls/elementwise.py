@@ -50,7 +50,7 @@ def expressed(r: OperatorReader) -> COperator | None:
         known = result == (expression.result or dtype)
     count = len(r.op.inputs)
     r.require(holds=known, why=f"types {dtype} and {result}")
-    r.require(holds=count <= len(_EXPRESSED), why=f"{count} operands")
+    r.require(holds=count == expression.operands, why=f"{count} operands, there is a kernel for {expression.operands}")
     if r.op.kind in ("ADD", "SUB", "MUL"):
         r.require(holds=r.activation() == 0, why=f"a fused activation of {dtype}")
     variant = f"{r.op.kind.lower()}_of_{dtype}" + (f"_to_{result}" if result != dtype else "")

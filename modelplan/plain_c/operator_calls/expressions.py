@@ -5,6 +5,7 @@ Source: the kernels of tflite-micro (2026-08), whose order of operations is kept
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from modelplan.plain_c.operator_calls.function_tables import UNARY
@@ -21,9 +22,14 @@ class Expression(NamedTuple):
     result: str = ""
     scaled: bool = False
 
+    @property
+    def operands(self) -> int:
+        """How many operands it is of."""
+        return len(set(re.findall(r"\b[xyz]\b", self.text)))
+
 
 _LEAST_AND_MOST = "float int8 int16 int32 int64"
-#: x - y, or 0 where that is of the other sign than y, as Python's remainder is.
+#: What is left of x over y, of the sign of y.
 _REMAINDER = "fmodf(x, y) != 0.0f && (y < 0.0f) != (fmodf(x, y) < 0.0f) ? fmodf(x, y) + y : fmodf(x, y)"
 _SQUARED = "clamp(requantise((x - y) * (x - y), p->multiplier, p->shift) + p->out_zero, ELEMENT_MIN, ELEMENT_MAX)"
 
