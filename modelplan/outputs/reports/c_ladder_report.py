@@ -59,7 +59,10 @@ def c_verdict(ladder: CLadder, goal: CGoal, compiled: CompiledNetwork | None = N
         what = "nothing keeps the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
         return [Section("", (f"{what}; the least RAM of any rung is {human(least)}",))]
     rung, program = ladder.chosen, ladder.chosen.program
-    lines = [f"RAM            {human(rung.ram)}, all static; {_scratch(rung)}"]
+    ram = (
+        human(rung.ram) if rung.ram >= 1024 else f"{rung.ram / 1024:.2f} KiB ({rung.ram:,} B)"
+    )  # scripts read the bytes
+    lines = [f"RAM            {ram}, all static; {_scratch(rung)}"]
     gap = program.nbytes - program.bound
     placed = (
         "proven: no placement of these rows is lower" if not gap else f"{gap:,} bytes above the bound of these rows"
