@@ -4,8 +4,9 @@
 
 Generated models of many operators of one kind are timed on the tflite-micro wheel (extra `tflm`). The terms are those
 of the least squares of relative errors with none below 0, fitted to two thirds of the models. The page shows how far
-they are off on the rest, beside the terms that `modelplan/rewriting/striped_tflite/durations.py` works with, and what rewritten models
-are expected to take beside what they take. Times are those of the thread, the least of many invocations.
+they are off on the rest, beside the terms that `modelplan/rewriting/striped_tflite/durations.py` works with, and what
+rewritten models are expected to take beside what they take. Times are those of the thread, the least of many
+invocations.
 """
 
 from __future__ import annotations
