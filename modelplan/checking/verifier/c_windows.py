@@ -10,21 +10,18 @@ from math import prod
 import numpy as np
 
 from modelplan.checking.verifier.moves import Run, run_of
-from modelplan.checking.verifier.places import OperandPlaces, Places, places_read, taken_elements
+from modelplan.checking.verifier.places import MOVERS, OperandPlaces, Places, places_read, taken_elements
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, integers_of, use_of_operation
-from modelplan.checking.verifier.semantics import JOINS, PADS, POINTWISE, SLICES, SPLITS
+from modelplan.checking.verifier.semantics import PADS, POINTWISE, RESHAPES
 
 Windows = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"}
 _BY_ROWS = {
     *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN",
 }  # fmt: skip
-#: Operators all of whose results are elements of operands.
-_MOVING = {
-    *JOINS, *SPLITS, *SLICES, "TRANSPOSE", "REVERSE_V2", "BROADCAST_TO", "GATHER", "MIRROR_PAD", "SPACE_TO_DEPTH",
-    "DEPTH_TO_SPACE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND",
-}  # fmt: skip
+#: Operators all of whose results are elements of operands, in other places.
+_MOVING = MOVERS - PADS - RESHAPES - POINTWISE
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
 
 

@@ -689,7 +689,8 @@ _RULES: dict[str, _Rule] = {
     "BATCH_MATMUL": _multiplied,
 }
 #: Operators whose results are elements of operands, one place each, where a reduction only drops axes of one place.
-MOVING = frozenset(_MOVING) | _REDUCING
+MOVERS = frozenset(_MOVING)
+MOVING = MOVERS | _REDUCING
 #: Operands that only say which places are read.
 STEERING = {
     "RESHAPE": {1}, "SQUEEZE": set[int](), "EXPAND_DIMS": {1}, "TRANSPOSE": {1}, "TRANSPOSE_CONV": {0}, "SLICE": {1, 2},

@@ -82,7 +82,7 @@ def float_product(r: OperatorReader) -> COperator:
 
 
 def float_transposed(r: OperatorReader) -> COperator:
-    """TRANSPOSE_CONV."""
+    """A transposed convolution."""
     types = {r.dtype(r.input(i)) for i in (1, 2, 3) if r.has(i)}
     r.require(holds=types == {"float32"}, why=f"types {', '.join(sorted(types))}")
     channels = r.input(1).shape[0]

@@ -252,11 +252,15 @@ def pad(r: OperatorReader) -> COperator:
 
 def _filled_around(r: OperatorReader) -> COperator:
     """A padding of any axes: the result is filled, then the operand is copied into it."""
-    result, dtype = r.output(), r.dtype(r.output())
-    table = const_table("padding", C_TYPES[dtype], [_padding_value(r)])
-    fill = CKernel("fill", "bytes", {"element": ELEMENT_BYTES[dtype], "count": result.elements}, (table,))
+    table = const_table("padding", C_TYPES[r.dtype(r.output())], [_padding_value(r)])
     copies = [_copy(r, move, 0, None) for reads in _reads(r, 0) for move in _moves(reads, 0)]
-    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (fill, *copies))
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (fill(r, table), *copies))
+
+
+def fill(r: OperatorReader, source: int | ConstTable) -> CKernel:
+    """The call that makes all elements of the result one number, which stands in an operand or a table."""
+    element = ELEMENT_BYTES[r.dtype(r.output())]
+    return CKernel("fill", "bytes", {"element": element, "count": r.output().elements}, (source,))
 
 
 def _three(shape: tuple[int, ...], pads: Array) -> tuple[tuple[int, int, int], Array]:

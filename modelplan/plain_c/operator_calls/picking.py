@@ -17,7 +17,7 @@ from modelplan.plain_c.kernel_records import (
     RowOperand,
     const_table,
 )
-from modelplan.plain_c.operator_calls.moving import moved
+from modelplan.plain_c.operator_calls.moving import fill, moved
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
@@ -82,15 +82,10 @@ def _sources(
 
 def filled(r: OperatorReader) -> COperator:
     """FILL: one number everywhere."""
-    width = ELEMENT_BYTES[r.dtype(r.output())]
     types = r.dtype(r.input(1)), r.dtype(r.output())
     r.require(holds=types[0] == types[1], why=f"types {', '.join(types)}")
     sources, operands = _sources(r, (1,))
-    return COperator(r.index, r.op.kind, operands, r.row_results(), (_fill(width, r.output().elements, sources),))
-
-
-def _fill(width: int, count: int, sources: tuple[int | ConstTable, ...]) -> CKernel:
-    return CKernel("fill", "bytes", {"element": width, "count": count}, sources)
+    return COperator(r.index, r.op.kind, operands, r.row_results(), (fill(r, sources[0]),))
 
 
 def shape_of(r: OperatorReader) -> COperator:

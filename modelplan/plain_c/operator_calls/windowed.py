@@ -270,7 +270,7 @@ def pool(r: OperatorReader) -> COperator:
 
 
 def transposed_convolution(r: OperatorReader) -> COperator:
-    """TRANSPOSE_CONV, whose operand 2 is the map."""
+    """A transposed convolution, whose operand 2 is the map."""
     types = tuple(r.dtype(t) for t in (r.input(2), r.input(1), r.output()))
     known = types in (("int8", "int8", "int8"), ("int16", "int8", "int16"))
     r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8, int16 and float32")
@@ -304,7 +304,7 @@ def transposed_operator(r: OperatorReader, source_name: str, variant: str, more:
 
 
 def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sums: bool) -> Parameters:
-    """Weights, bias and multipliers of a TRANSPOSE_CONV."""
+    """Weights, bias and multipliers of a transposed convolution."""
     channels = weights.shape[0]
     bias = r.constant(3).astype(np.int64).ravel() if r.has(3) else np.zeros(channels, np.int64)
     multiplier, shift = channel_multipliers(r, 0, 2)
@@ -317,7 +317,7 @@ def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sum
 
 
 def _transposed_ranges(r: OperatorReader, result_type: str) -> Parameters:
-    """Zero points of a TRANSPOSE_CONV, and the codes to which its activation clamps."""
+    """Zero points of a transposed convolution, and the codes to which its activation clamps."""
     (_, in_zero), (scale, out_zero) = r.quantised(r.input(2)), r.quantised(r.output())
     activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
     low, most = activation_range(activation, result_type, scale, out_zero)

@@ -118,7 +118,7 @@ def _resized(graph: Graph, op: Op, axis: int) -> Layer | str:
 
 
 def _spread(graph: Graph, op: Op, axis: int) -> Layer | str:
-    """A TRANSPOSE_CONV: each row of the operand has a part in some rows of the output."""
+    """A transposed convolution: each row of the operand has a part in some rows of the output."""
     layer = layer_by_map(graph, op, axis)
     if len(op.inputs) < 3 or any(graph.tensors[t].kind is not Kind.CONSTANT for t in op.reads if t != op.inputs[2]):
         return "its weights or its shape are not constant"
@@ -159,7 +159,7 @@ def steering_operands(graph: Graph, op: Op, computed: Mapping[int, int]) -> dict
     shape = [computed.get(axis, extent) for axis, extent in enumerate(graph.tensors[op.outputs[0]].shape)]
     if op.kind in SLICES:
         wanted = _slicing_operands(graph, op, computed)
-    elif op.kind == "TRANSPOSE_CONV":
+    elif facts("tflite", op.kind).rows == "spread":
         wanted = {0: tuple(shape)}
     elif op.kind.startswith("RESIZE"):
         wanted = {1: tuple(shape[1:3])}
