@@ -40,7 +40,7 @@ _INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
 def _words(variant: str) -> dict[str, str]:
     """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results.
 
-    Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
+    Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so; "_even" ones are scaled as float32 does it.
     """
     if variant in _ESP_PRODUCTS:
         return _ESP_PRODUCTS[variant]
@@ -51,12 +51,14 @@ def _words(variant: str) -> dict[str, str]:
         words = _words(types)
         return {**words, "EXPRESSION": _with_words(expression.text, words)}
     whole, _, out = variant.partition("_to_")
-    element = whole.removesuffix("_short")
+    element = whole.removesuffix("_short").removesuffix("_even")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
     words |= _type_words("out_t", "OUT", out or element) if words else {}
     wide = whole == "int16"
     sums = {"sum_t": "int64_t" if wide else "int32_t", "sum_of": "long_sum" if wide else "wrapped_sum"}
     scale = {"requantise_sum": "requantise_wide" if wide else "requantise"}
+    if whole.endswith("_even"):
+        scale = dict.fromkeys(("requantise", "requantise_sum"), "rescale_even")
     if element == "float":
         return {**words, "weight_t": "float", "product_t": "float", "sum_t": "float"}
     return {**words, **sums, **scale, "weight_t": "int8_t", "product_t": "int32_t"}

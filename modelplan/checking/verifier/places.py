@@ -192,13 +192,20 @@ def _broadcast(use: Use) -> Iterator[OperandPlaces]:
 
 # Windows over maps
 
+#: Places in front of a map and the number of windows, where a network states them.
+Stated = tuple[int, int] | None
+
 
 @lru_cache(maxsize=4096)
-def _window(extent: int, taps: int, stride: int, apart: int, same: bool) -> tuple[Places, ...]:  # noqa: FBT001
-    """SAME has an index for each stride of the operand, VALID for each at which all taps lie inside."""
+def _window(extent: int, taps: int, stride: int, apart: int, same: bool, stated: Stated = None) -> tuple[Places, ...]:  # noqa: FBT001
+    """SAME has an index for each stride of the operand, VALID for each at which all taps lie inside.
+
+    Where the places in front of a map and the number of indices are stated, these count.
+    """
     reach = (taps - 1) * apart + 1
     count = len(range(0, extent if same else extent - reach + 1, stride))
     before = max((count - 1) * stride + reach - extent, 0) // 2 if same else 0
+    before, count = stated or (before, count)
     firsts = range(-before, (taps - 1) * apart - before + 1, apart)
     if taps > _MOST_LISTED:  # those that lie beside the map for all indices
         firsts = firsts[max(before - count * stride, 0) // apart :][: extent + count * stride]
@@ -212,14 +219,21 @@ def _steps(use: Use, letter: str) -> tuple[int, int]:
     return stride, apart
 
 
+def _stated(use: Use, axis: int) -> Stated:
+    """The padding (top, left, bottom, right) that a network states, and how many results there are."""
+    pads = use.option("pads")
+    return (int(pads[axis - 1]), use.result[axis]) if isinstance(pads, tuple) else None
+
+
 def _over_map(use: Use, kernel: Sequence[int], channels: _Rows) -> OperandPlaces:
     shape, same = use.shape(0), use.option("padding") == "SAME"
     _need(len(shape) == len(use.result) == 4 and min(kernel) > 0)
     windows = {3: channels}
     for axis, letter in ((1, "h"), (2, "w")):
         stride, apart = _steps(use, letter)
-        taps = _window(shape[axis], kernel[axis - 1], stride, apart, same)
-        _need(len(taps[0]) > 0 and (same or (kernel[axis - 1] - 1) * apart < shape[axis]))
+        stated = _stated(use, axis)
+        taps = _window(shape[axis], kernel[axis - 1], stride, apart, same, stated)
+        _need(len(taps[0]) > 0 and (same or stated is not None or (kernel[axis - 1] - 1) * apart < shape[axis]))
         windows[axis] = (Along(axis, taps),)
     return OperandPlaces(0, shape, _with(shape, windows))
 
@@ -246,13 +260,13 @@ def _depthwise(use: Use) -> Iterator[OperandPlaces]:
 
 
 @lru_cache(maxsize=4096)
-def _scattered(extent: int, taps: int, stride: int, count: int, same: bool) -> tuple[Places, ...]:  # noqa: FBT001
+def _scattered(extent: int, taps: int, stride: int, count: int, same: bool, stated: Stated) -> tuple[Places, ...]:  # noqa: FBT001
     """Index x of the operand adds by tap k to index x * stride + k - before of the result.
 
     Source: tflite-micro's transpose_conv: the padding is that of a convolution from the result back to the operand.
     """
     outside = len(range(0, count if same else count - taps + 1, stride))
-    before = max((outside - 1) * stride + taps - count, 0) // 2
+    before = stated[0] if stated else max((outside - 1) * stride + taps - count, 0) // 2
     places = [[-1] * count for _ in range(taps)]
     for x, k in product(range(extent), range(taps)):
         if 0 <= (at := x * stride + k - before) < count:
@@ -267,7 +281,7 @@ def _transposed_convolution(use: Use) -> Iterator[OperandPlaces]:
     same, windows = use.option("padding") == "SAME", {3: WHOLE}
     for axis, letter in ((1, "h"), (2, "w")):
         stride, _ = _steps(use, letter)
-        windows[axis] = (Along(axis, _scattered(shape[axis], weights[axis], stride, result[axis], same)),)
+        windows[axis] = (Along(axis, _scattered(shape[axis], weights[axis], stride, result[axis], same, _stated(use, axis))),)
     yield OperandPlaces(2, shape, _with(shape, windows))
 
 

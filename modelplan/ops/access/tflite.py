@@ -28,9 +28,17 @@ def _windows(node: ShapedOp, kernel: Sequence[int], data: int = 0) -> list[Windo
         if min(reach, stride, apart) < 1:
             return None
         padding = same_padding(shape[axis], result[axis], (reach - 1) * apart + 1, stride)
-        before = padding // 2 if node.op.attribute("padding") == "SAME" else 0
+        before = _before(node, axis, padding // 2)
         windows.append(Window(reach, stride, before, apart))
     return windows
+
+
+def _before(node: ShapedOp, axis: int, same: int) -> int:
+    """The places in front of a map: stated ones (top, left, ...), those of SAME, or none."""
+    pads = node.op.attribute("pads")
+    if isinstance(pads, tuple):
+        return int(str(pads[axis - 1]))
+    return same if node.op.attribute("padding") == "SAME" else 0
 
 
 def _kernel(node: ShapedOp) -> Shape:
@@ -67,7 +75,7 @@ def transposed_convolution(node: ShapedOp) -> AccessMap | None:
         if min(stride, reach) < 1:
             return None
         padding = same_padding(result[axis], shape[axis], reach, stride)
-        windows.append(Window(reach, stride, padding // 2 if node.op.attribute("padding") == "SAME" else 0))
+        windows.append(Window(reach, stride, _before(node, axis, padding // 2)))
     return builders.transposed_convolution(node, windows, _FILTER, data=2, bias=3, last=True)
 
 

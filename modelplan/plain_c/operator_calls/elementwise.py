@@ -40,7 +40,7 @@ def expressed(r: OperatorReader) -> COperator | None:
     """An operator that is one expression of the elements at the same place; None where it is none, for these types."""
     data = r.op.inputs[-1:] if r.op.kind == "SELECT_V2" else r.op.inputs[:1]
     dtype = r.dtype(r.tensor(data[0])).replace("float32", "float") if data and data[0] >= 0 else ""
-    expression = expression_of(r.op.kind, dtype)
+    expression = expression_of(r.function, dtype)
     if expression is None or not r.op.writes:
         return None
     result = r.dtype(r.output()).replace("float32", "float")
@@ -53,7 +53,7 @@ def expressed(r: OperatorReader) -> COperator | None:
     r.require(holds=count == expression.operands, why=f"{count} operands, there is a kernel for {expression.operands}")
     if r.op.kind in ("ADD", "SUB", "MUL"):
         r.require(holds=r.activation() == 0, why=f"a fused activation of {dtype}")
-    variant = f"{r.op.kind.lower()}_of_{dtype}" + (f"_to_{result}" if result != dtype else "")
+    variant = f"{r.function.lower()}_of_{dtype}" + (f"_to_{result}" if result != dtype else "")
     if r.op.kind == "LEAKY_RELU":
         return one_operand(r, "slope", variant, {"slope": float(r.option("Alpha")), "elements": row_elements(r)})
     if count == 1:
@@ -137,7 +137,7 @@ def _binary_parameters(r: OperatorReader) -> Parameters:
         identity, identity_shift = quantized_multiplier(a / out)
         fields = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
         return {**fields, "identity_multiplier": identity, "identity_shift": identity_shift}
-    low, high = r.output_range(r.activation())
+    low, high = r.output_range()
     zeros = {"a_zero": a_zero, "b_zero": b_zero, "out_zero": out_zero}
     return {**zeros, "multiplier": multiplier, "shift": shift, "least": low, "most": high}
 
@@ -185,7 +185,7 @@ def _sum_parameters(r: OperatorReader) -> Parameters:
         multiplier, shift = quantized_multiplier(value)
         r.require(holds=0 < value < 1, why=f"scales {a}, {b} and {out}, which TFLM's kernel does not take")
         parameters |= {f"{name}_multiplier": multiplier, f"{name}_shift": shift}
-    low, high = r.output_range(r.activation())
+    low, high = r.output_range()
     return {**parameters, "least": low, "most": high}
 
 

@@ -76,6 +76,18 @@ EXPRESSIONS: dict[str, tuple[Expression, ...]] = {
 }
 
 
+#: What an operator may compute that TFLM has no kernel for, by the names of functions that networks state.
+FUNCTIONS = {
+    "erf": "erff(x)",
+    "gelu": "0.5f * x * (1.0f + erff(x * 0.70710678118654752f))",
+    "softplus": "(x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)))",
+    "mish": "x * tanhf((x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x))))",
+    "swish": "x / (1.0f + expf(-x))",
+}
+
+
 def expression_of(kind: str, dtype: str) -> Expression | None:
     """What a kind of operator computes of operands of a type; None where it is no expression of C."""
+    if kind.lower() in FUNCTIONS:
+        return Expression(FUNCTIONS[kind.lower()], "float") if dtype == "float" else None
     return next((e for e in EXPRESSIONS.get(kind, ()) if dtype in e.types.split()), None)

@@ -11,6 +11,8 @@ import numpy as np
 
 #: The least and the largest number of each integer type.
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "int32": (-(2**31), 2**31 - 1)}
+#: The largest finite float of 32 bits.
+LARGEST_FLOAT = float(np.finfo(np.float32).max)
 #: The numbers of fused activations: none, RELU, RELU_N1_TO_1, RELU6; and the bounds of each.
 ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {0: (None, None), 1: (0, None), 2: (-1, 1), 3: (0, 6)}
 #: From which kernels of 16 bits interpolate 1 / (1 + exp(-x)) and tanh: 65,536 times the function at x = n / 24, about.
@@ -54,6 +56,16 @@ def quantized_multiplier(value: float) -> tuple[int, int]:
     if fixed == 2**31:
         fixed, shift = fixed // 2, shift + 1
     return (0, 0) if shift < -31 else (fixed, shift)
+
+
+def single_multiplier(value: float) -> tuple[int, int]:
+    """A positive float of 32 bits as multiplier * 2 ** shift, the multiplier of 24 bits.
+
+    >>> single_multiplier(0.75), single_multiplier(0.0)
+    ((12582912, -24), (0, 0))
+    """
+    fraction, exponent = math.frexp(value)
+    return (int(fraction * 2**24), exponent - 24) if value else (0, 0)
 
 
 def high_product(a: int, b: int) -> int:

@@ -13,7 +13,6 @@ from modelplan.plain_c.operator_calls.elementwise import (
     rows_columns,
     softmax_operator,
 )
-from modelplan.plain_c.operator_calls.fixed_point import ACTIVATIONS
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 from modelplan.plain_c.operator_calls.resampling import reduced_block
 from modelplan.plain_c.operator_calls.windowed import (
@@ -26,14 +25,13 @@ from modelplan.plain_c.operator_calls.windowed import (
     windows_of,
 )
 
-_MOST = float(np.finfo(np.float32).max)
 _OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "PRELU": 4}
 
 
-def _limits(activation: int) -> Parameters:
-    """The bounds of results; without an activation those of finite numbers, as TFLM has it."""
-    low, high = ACTIVATIONS[activation]
-    return {"least": -_MOST if low is None else float(low), "most": _MOST if high is None else float(high)}
+def _limits(r: OperatorReader) -> Parameters:
+    """The bounds of results."""
+    low, high = r.float_range()
+    return {"least": low, "most": high}
 
 
 def _constants(r: OperatorReader, channels: int) -> Parameters:
@@ -62,7 +60,7 @@ def float_convolution(r: OperatorReader) -> COperator:
         "out_channels": channels,
         **dilations(axes),
         "groups": groups,
-        **_limits(r.activation()),
+        **_limits(r),
     }
     return windowed_operator(r, "float_convolution", "float", axes, parameters)
 
@@ -76,7 +74,7 @@ def float_product(r: OperatorReader) -> COperator:
         **_constants(r, channels),
         "in_channels": depth,
         "out_channels": channels,
-        **_limits(r.activation()),
+        **_limits(r),
     }
     return product_operator(r, "float_product", "float", lines, parameters)
 
@@ -88,11 +86,10 @@ def float_transposed(r: OperatorReader) -> COperator:
     channels = r.input(1).shape[0]
     bias = r.constant(3).ravel() if r.has(3) else np.zeros(channels, np.float32)
     r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
-    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
     parameters: Parameters = {
         "weights": const_table("weights", "float", r.constant(1)),
         "bias": const_table("bias", "float", bias),
-        **_limits(activation),
+        **_limits(r),
     }
     return transposed_operator(r, "float_transpose_conv", "float", parameters)
 
@@ -101,7 +98,7 @@ def float_pool(r: OperatorReader) -> COperator:
     """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
     four_dimensional(r)
     axes = windows_of(r)
-    parameters = {**windowed_geometry(r, axes), **_limits(r.activation())}
+    parameters = {**windowed_geometry(r, axes), **_limits(r)}
     parameters["channels"] = parameters.pop("in_channels")
     parameters["takes"] = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D").index(r.op.kind)
     return windowed_operator(r, "float_pool", "float", axes, parameters)
@@ -110,7 +107,7 @@ def float_pool(r: OperatorReader) -> COperator:
 def float_binary(r: OperatorReader) -> COperator:
     """Sums, differences, products and quotients of two maps, and PRELU."""
     unbound: Parameters = {"least": -math.inf, "most": math.inf}
-    limits = unbound if r.op.kind == "PRELU" else _limits(r.activation())
+    limits = unbound if r.op.kind == "PRELU" else _limits(r)
     parameters: Parameters = {"operation": _OPERATIONS[r.op.kind], **limits}
     return binary_operator(r, "float_binary", "float", parameters)
 

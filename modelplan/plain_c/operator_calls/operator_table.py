@@ -17,6 +17,16 @@ from modelplan.plain_c.operator_calls.elementwise import (
     softmax,
     unary,
 )
+from modelplan.plain_c.operator_calls.even_rounding import (
+    FUNCTIONS,
+    even_function,
+    even_mean,
+    even_pool,
+    even_product,
+    even_quantised,
+    even_softmax,
+    even_sum,
+)
 from modelplan.plain_c.operator_calls.expressions import EXPRESSIONS
 from modelplan.plain_c.operator_calls.floating import (
     float_binary,
@@ -31,7 +41,7 @@ from modelplan.plain_c.operator_calls.function_tables import UNARY
 from modelplan.plain_c.operator_calls.matrices import batch_product
 from modelplan.plain_c.operator_calls.moving import moved, pad, view
 from modelplan.plain_c.operator_calls.picking import embedded, filled, gather, gather_slices, shape_of, updated
-from modelplan.plain_c.operator_calls.reading import OperatorReader
+from modelplan.plain_c.operator_calls.reading import NetworkReader, OperatorReader, reader_of
 from modelplan.plain_c.operator_calls.recurrent import float_lstm, lstm
 from modelplan.plain_c.operator_calls.resampling import (
     extreme,
@@ -107,13 +117,23 @@ _FLOAT_ROWS = _by_kind({
     float_lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     float_mean: "MEAN SUM",
 })  # fmt: skip
+#: Those that compute codes otherwise where these round as float32 does.
+_EVEN_ROWS: dict[str, Callable[[NetworkReader], COperator]] = {
+    **dict.fromkeys(FUNCTIONS, even_function),
+    "ADD": even_sum,
+    "MUL": even_product,
+    "QUANTIZE": even_quantised,
+    "MEAN": even_mean,
+    "AVERAGE_POOL_2D": even_pool,
+    "SOFTMAX": even_softmax,
+}
 #: The kinds of operators that can become C.
 C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS, *EXPRESSIONS))
 
 
 def c_operator(model: FileModel, index: int, subgraph: int = 0) -> COperator:
     """Operator `index` of a subgraph as calls of kernels."""
-    reader = OperatorReader(model, index, subgraph)
+    reader = reader_of(model, index, subgraph)
     return _with_tables(reader, _written(reader))
 
 
@@ -146,7 +166,9 @@ def _whole(operator: COperator, kernel: CKernel) -> CKernel:
 
 def _written(reader: OperatorReader) -> COperator:
     """What the function of its kind makes of an operator."""
-    if reader.op.kind in EXPRESSIONS and (operator := expressed(reader)):
+    if isinstance(reader, NetworkReader) and reader.computes_codes and reader.op.kind in _EVEN_ROWS:
+        return _EVEN_ROWS[reader.op.kind](reader)
+    if (reader.op.kind in EXPRESSIONS or reader.function != reader.op.kind) and (operator := expressed(reader)):
         return operator
     floats = bool(reader.op.writes) and reader.dtype(reader.output()) == "float32"
     rows = _FLOAT_ROWS if floats and reader.op.kind in _FLOAT_ROWS else _ROWS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
 from modelplan.formats.tflite.tflite_options import attributes
 from modelplan.formats.tflite.tflite_schema import DTYPES
-from modelplan.model import Op
+from modelplan.model import Op, Value
 from modelplan.ops import facts
 from modelplan.ops.access import AccessMap
 from modelplan.ops.access.builders import ShapedOp
@@ -26,7 +27,15 @@ from modelplan.plain_c.kernel_records import (
     row_axis,
     rows_of,
 )
-from modelplan.plain_c.operator_calls.fixed_point import ACTIVATIONS, activation_range
+from modelplan.plain_c.onnx_networks.network import Network, StatedOptions
+from modelplan.plain_c.operator_calls.fixed_point import (
+    ACTIVATIONS,
+    LARGEST_FLOAT,
+    LIMITS,
+    activation_range,
+    quantized_multiplier,
+    single_multiplier,
+)
 from modelplan.primitives.number_types import nbytes
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
 
@@ -43,6 +52,11 @@ class OperatorReader:
     def op(self) -> FileOp:
         """The operator's row in the file."""
         return self.model.subgraphs[self.subgraph].ops[self.index]
+
+    @property
+    def function(self) -> str:
+        """What is computed of each element."""
+        return self.op.kind
 
     def refuse(self, why: str) -> MissingKernelError:
         """An error that names the operator, its result and the reason."""
@@ -88,10 +102,14 @@ class OperatorReader:
         row, op = facts("tflite", self.op.kind), self.op
         named = [at for at in row.operands if self.is_constant(at) and self.dtype(self.input(at)) in ("int32", "int64")]
         numbers = tuple((f"operand {at}", tuple(int(n) for n in self.constant(at).ravel())) for at in named)
-        as_stated = Op("", op.kind, op.inputs, op.outputs, (*attributes(op.options), *numbers))
+        as_stated = Op("", op.kind, op.inputs, op.outputs, (*self.attributes(), *numbers))
         shapes = tuple(self.tensor(t).shape if t >= 0 else None for t in op.inputs)
         results = tuple(self.tensor(t).shape if t >= 0 else () for t in op.outputs)
         return row.access(ShapedOp(as_stated, shapes, results, output)) if row.access else None
+
+    def attributes(self) -> tuple[tuple[str, Value], ...]:
+        """The options that an access map asks for."""
+        return attributes(self.op.options)
 
     def constant(self, position: int) -> npt.NDArray[Any]:
         """The values of operand `position`.
@@ -133,13 +151,28 @@ class OperatorReader:
         Raises:
             MissingKernelError: one that TFLM's kernels do not have.
         """
+        if self.op.kind == "TRANSPOSE_CONV" and not hasattr(self.op.options, "FusedActivationFunction"):
+            return 0  # which older files do not state
         number = int(self.option("FusedActivationFunction"))
         self.require(holds=number in ACTIVATIONS, why=f"fused activation {number} is none of TFLM's kernels")
         return number
 
-    def output_range(self, activation: int) -> tuple[int, int]:
+    def float_range(self) -> tuple[float, float]:
+        """The least and the largest float of result 0; without an activation those of finite numbers, as TFLM has it."""
+        low, high = ACTIVATIONS[self.activation()]
+        return -LARGEST_FLOAT if low is None else float(low), LARGEST_FLOAT if high is None else float(high)
+
+    def output_range(self) -> tuple[int, int]:
         """The least and the largest number of result 0."""
-        return activation_range(activation, self.dtype(self.output()), *self.quantised(self.output()))
+        return activation_range(self.activation(), self.dtype(self.output()), *self.quantised(self.output()))
+
+    def rounded(self, variant: str) -> str:
+        """The variant of a kernel by how it rounds."""
+        return variant
+
+    def product_multiplier(self, operand: float, weights: float, result: float) -> tuple[int, int]:
+        """By what sums of products of codes become codes of the result: a multiplier and a shift, from their scales."""
+        return quantized_multiplier(float(operand) * float(weights) / float(result))
 
     def row_span(self, position: int, output: int = 0, rows: int = 0) -> RowSpan | None:
         """Which places of operand `position` a row of a result reads; None where these do not follow run after run.
@@ -170,6 +203,72 @@ class OperatorReader:
         """All results with their rows, or as so many `rows`."""
         tensors = [(t, self.tensor(t)) for t in self.op.writes]
         return tuple(RowResult(t, *((rows, x.nbytes // rows) if rows else _rows(x))) for t, x in tensors)
+
+
+@dataclass(frozen=True)
+class NetworkReader(OperatorReader):
+    """An operator of a network that no .tflite file holds, whose codes round as float32 does, halves to even."""
+
+    model: Network
+
+    def attributes(self) -> tuple[tuple[str, Value], ...]:
+        """The options that an access map asks for."""
+        options: StatedOptions = self.op.options
+        return options.attributes
+
+    def option(self, name: str) -> Any:
+        """An option by name."""
+        if name not in self.op.options.values:
+            raise self.refuse(f"nothing is said about {name}")
+        return self.op.options.values[name]
+
+    def stated(self, name: str, default: Any) -> Any:
+        """An option by name, or what it is where nothing is said."""
+        return self.op.options.values.get(name, default)
+
+    def scales(self, number: int) -> npt.NDArray[np.float32]:
+        """All scales of tensor `number`."""
+        return np.array(self.model.scales[number].scales if number in self.model.scales else (), np.float32)
+
+    def activation(self) -> int:
+        """The number of the fused activation: none, as limits say more."""
+        return 0
+
+    @property
+    def function(self) -> str:
+        """What is computed of each element: a function that is stated, or that of the operator's kind."""
+        return str(self.stated("Function", self.op.kind))
+
+    @property
+    def computes_codes(self) -> bool:
+        """Whether an end of the operator is codes."""
+        return any(self.dtype(t) in ("int8", "uint8") for t in (self.input(0), self.output()))
+
+    def float_range(self) -> tuple[float, float]:
+        """The least and the largest float of result 0."""
+        least, most = self.stated("Limits", (-math.inf, math.inf))
+        return float(least), float(most)
+
+    def output_range(self) -> tuple[int, int]:
+        """The least and the largest code of result 0."""
+        (least, most), (scale, zero) = LIMITS[self.dtype(self.output())], self.quantised(self.output())
+        ends = (float(np.rint(np.float32(end) / np.float32(scale))) + zero for end in self.float_range())
+        low, high = ends
+        return int(min(max(low, least), most)), int(max(min(high, most), least))
+
+    def rounded(self, variant: str) -> str:
+        """The variant of a kernel by how it rounds."""
+        return f"{variant}_even" if variant == "int8" else variant
+
+    def product_multiplier(self, operand: float, weights: float, result: float) -> tuple[int, int]:
+        """By what sums of products become codes of the result: the product of scales in float32, as 24 bits."""
+        f32 = np.float32
+        return single_multiplier(float(f32(f32(operand) * f32(weights)) / f32(result)))
+
+
+def reader_of(model: FileModel, index: int, subgraph: int = 0) -> OperatorReader:
+    """An operator of a file, or of a network that no file holds."""
+    return NetworkReader(model, index) if isinstance(model, Network) else OperatorReader(model, index, subgraph)
 
 
 def _rows(tensor: FileTensor) -> tuple[int, int]:

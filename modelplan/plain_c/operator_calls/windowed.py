@@ -113,7 +113,7 @@ def channel_multipliers(r: OperatorReader, axis: int, operand: int = 0) -> tuple
         named = weights.quantization.axis
         r.require(holds=weights.shape[named] == channels, why=f"scales along axis {named}")
     (source, _), (result, _) = r.quantised(r.input(operand)), r.quantised(r.output())
-    pairs = [quantized_multiplier(float(source) * float(s) / float(result)) for s in scales]
+    pairs = [r.product_multiplier(source, float(s), result) for s in scales]
     pairs = pairs * channels if len(pairs) == 1 else pairs
     return const_table("multiplier", "int32_t", [m for m, _ in pairs]), const_table(
         "shift", "int8_t", [s for _, s in pairs]
@@ -142,7 +142,7 @@ def wrapped_bias(name: str, values: npt.NDArray[np.int64]) -> ConstTable:
 
 def _rescaling(r: OperatorReader) -> Parameters:
     """Zero points and the range of the result."""
-    low, high = r.output_range(r.activation())
+    low, high = r.output_range()
     zeros = {"in_zero": r.quantised(r.input(0))[1], "out_zero": r.quantised(r.output())[1]}
     return {**zeros, "least": low, "most": high}
 
@@ -173,7 +173,7 @@ def convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     axes = windows_of(r)
     parameters = _convolved(r, weights, 0, variant, axes) | {"out_channels": channels, "groups": groups}
-    return windowed_operator(r, "conv_2d", variant, axes, parameters)
+    return windowed_operator(r, "conv_2d", r.rounded(variant), axes, parameters)
 
 
 def depthwise_convolution(r: OperatorReader) -> COperator:
@@ -186,7 +186,7 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     axes = windows_of(r)
     parameters = _convolved(r, weights, 3, variant, axes) | {"depth_multiplier": factor}
-    return windowed_operator(r, "depthwise_conv_2d", variant, axes, parameters)
+    return windowed_operator(r, "depthwise_conv_2d", r.rounded(variant), axes, parameters)
 
 
 def _convolved(
@@ -225,7 +225,7 @@ def fully_connected(r: OperatorReader) -> COperator:
         "by_channel": int(multiplier.numbers.size > 1),
         **{key: value for key, value in _rescaling(r).items() if key != "in_zero"},
     }
-    return product_operator(r, "fully_connected", variant, lines, parameters)
+    return product_operator(r, "fully_connected", r.rounded(variant), lines, parameters)
 
 
 def product_operator(r: OperatorReader, source: str, variant: str, lines: int, parameters: Parameters) -> COperator:
@@ -247,11 +247,11 @@ def _product_multipliers(r: OperatorReader) -> tuple[ConstTable, ConstTable]:
         return channel_multipliers(r, 0)
     (source, _), (result, _) = r.quantised(r.input(0)), r.quantised(r.output())
     product = float(source) * float(scales[0])
-    if r.has(2):
+    if r.has(2) and r.input(2).quantization.scales:
         bias = r.input(2).quantization.scale
         off = abs(product - bias) / float(result)
         r.require(holds=off <= 0.02, why=f"a bias of scale {bias}, which is not that of the products")
-    multiplier, shift = quantized_multiplier(product / float(result))
+    multiplier, shift = r.product_multiplier(source, float(scales[0]), result)
     return const_table("multiplier", "int32_t", [multiplier]), const_table("shift", "int8_t", [shift])
 
 
@@ -263,7 +263,7 @@ def pool(r: OperatorReader) -> COperator:
         holds=r.quantised(r.input(0)) == r.quantised(r.output()), why="a result of another scale than the operand"
     )
     axes = windows_of(r)
-    low, most = r.output_range(r.activation())
+    low, most = r.output_range()
     parameters = {**windowed_geometry(r, axes), "least": low, "most": most}
     parameters["channels"] = parameters.pop("in_channels")
     return windowed_operator(r, r.op.kind.lower(), variant, axes, parameters)
@@ -319,6 +319,5 @@ def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sum
 def _transposed_ranges(r: OperatorReader, result_type: str) -> Parameters:
     """Zero points of a transposed convolution, and the codes to which its activation clamps."""
     (_, in_zero), (scale, out_zero) = r.quantised(r.input(2)), r.quantised(r.output())
-    activation = r.activation() if hasattr(r.op.options, "FusedActivationFunction") else 0
-    low, most = activation_range(activation, result_type, scale, out_zero)
+    low, most = activation_range(r.activation(), result_type, scale, out_zero)
     return {"in_zero": in_zero, "out_zero": out_zero, "least": low, "most": most}

@@ -21,6 +21,7 @@ from modelplan.plain_c.kernel_records import (
 )
 from modelplan.plain_c.kernel_sources import all_sources, kernel_name, parameter_names, takes_scratch
 from modelplan.plain_c.libraries.kernel_libraries import library_includes
+from modelplan.plain_c.onnx_networks.network import Network
 from modelplan.plain_c.operator_calls.reading import numbers_of
 from modelplan.plain_c.operator_calls.state_layout import StateLayout, state_layout
 from modelplan.plain_c.rows.row_graph import element_count
@@ -160,6 +161,7 @@ class _Writer:
     def source(self) -> str:
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         used = [(k.source, k.variant) for _, _, k in self._numbered()]
+        used += [("turned", self._turn_variant(t)) for t in self._turned]
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
         interface = list(self._interface())
         parts = [
@@ -500,6 +502,7 @@ class _Writer:
             for i, stage in enumerate(self.program.stages)
             if self._runs(stage) and not (self.program.pushed and not i)
         ]
+        calls = [*self._turns("input"), *calls, *self._turns("output")]
         if self.state.nbytes:
             yield reset_function(self.state, self.names.prefix)
         if self.program.pushed:
@@ -509,6 +512,26 @@ class _Writer:
             calls = ["if (is_set == 0u) {", f"    {self.names.prefix}_reset();", "}", *calls]
         body = "\n".join(f"    {call}" for call in calls)
         yield f"void {self.names.prefix}_invoke(void)\n{{\n{body}\n}}"
+
+    @property
+    def _turned(self) -> frozenset[int]:
+        """The ends whose channels stand first where the caller writes and reads them."""
+        return self.model.turned if isinstance(self.model, Network) else frozenset()
+
+    def _turns(self, side: str) -> Iterator[str]:
+        """Calls that bring the inputs to the order in which they are read, or outputs to that of the caller."""
+        for name, tensor, value, _ in self._ends():
+            if tensor in self._turned and name.startswith(side) and value >= 0:
+                batches, *places, channels = self.tensors[tensor].shape
+                lines, columns = (channels, prod(places)) if side == "input" else (prod(places), channels)
+                place = self._typed(tensor, value, self.program.values[value].offset)
+                call = f"{kernel_name('turned', self._turn_variant(tensor))}({place}, {lines}, {columns});"
+                if batches > 1:
+                    raise ModelError(f"{self.model.name}: {self._title(tensor)} has several maps; see --layout nhwc")
+                yield call
+
+    def _turn_variant(self, tensor: int) -> str:
+        return DTYPES[self.tensors[tensor].type].removesuffix("32")
 
     def _pushing(self, calls: Sequence[str]) -> Iterator[str]:
         """The functions that take the input row by row."""

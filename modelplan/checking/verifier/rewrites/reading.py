@@ -12,6 +12,7 @@ import numpy as np
 
 from modelplan.checking.verifier.places import Use
 from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
+from modelplan.plain_c.onnx_networks.network import Network
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.runtimes.tflm.metadata import MADE_FOR
@@ -81,7 +82,8 @@ class Operation:
     def label(self) -> str:
         """The operator in messages."""
         where = f" of subgraph {self.subgraph}" if self.subgraph else ""
-        return f"op {self.number} {self.kind}{where} (byte {self.place} of the file)"
+        place = f" (byte {self.place} of the file)" if self.place >= 0 else ""
+        return f"op {self.number} {self.kind}{where}{place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,8 @@ def read_source(model: FileModel) -> Source:
     Raises:
         ModelError: it has no subgraph or operator, a tensor is too large, or data lie where they cannot be compared.
     """
+    if isinstance(model, Network):
+        return Source(model.name, (_network_part(model),), model)
     import tflite
 
     if model.compressed:
@@ -157,6 +161,23 @@ def _parts(model: FileModel, table: Any) -> Iterator[SubgraphPart]:
         cells = tuple(_cell(model, t, base + i, raw.Tensors(i)) for i, t in enumerate(subgraph.tensors))
         ops = tuple(_operation(number, i, op, raw.Operators(i)) for i, op in enumerate(subgraph.ops))
         yield SubgraphPart(cells, ops, subgraph.inputs, subgraph.outputs)
+
+
+def _network_part(network: Network) -> SubgraphPart:
+    """What a network that no .tflite file holds states of itself."""
+    main, cells = network.subgraphs[0], []
+    for number, tensor in enumerate(main.tensors):
+        start, length = tensor.content
+        coded = network.scales.get(number)
+        dtype = DTYPES[tensor.type]
+        coding = Coding(dtype, coded.scales, (coded.zero,), coded.axis) if coded else Coding(dtype)
+        data = network.data[start : start + length] if tensor.constant else None
+        cells.append(Cell(tensor.name, tensor.shape, coding, number, variable=False, data=data))
+    ops = (
+        Operation(0, i, op.kind, op.inputs, op.outputs, tuple(op.options.values.items()), (), -1, custom=False)
+        for i, op in enumerate(main.ops)
+    )
+    return SubgraphPart(tuple(cells), tuple(ops), main.inputs, main.outputs)
 
 
 def digest_of(data: bytes) -> str:

@@ -1,0 +1,22 @@
+/* uses: clamp */
+/* Sums of quantised numbers, in float32: offset + a * a_factor + b * b_factor, halves to even numbers. */
+struct even_add_VARIANT_params {
+#include "pair_fields.part"
+    int32_t code; /* the file's own codes are larger by so much */
+    float offset;
+    float a_factor;
+    float b_factor;
+    int32_t least;
+    int32_t most;
+};
+
+static void even_add_VARIANT(const struct even_add_VARIANT_params *p, const element_t *a, const element_t *b, int32_t rows,
+                             int32_t above, int32_t out_rows, element_t *out)
+#include "pair_loops.part"
+                /* volatile: each product is rounded by itself, whatever the compiler fuses */
+                volatile float part = (float)(*i + p->code) * p->a_factor;
+                volatile float sum = p->offset + part;
+                part = (float)(*j + p->code) * p->b_factor;
+                sum = sum + part;
+                *out = (element_t)clamp((int32_t)lrintf(sum) - p->code, p->least, p->most);
+#include "pair_ends.part"

@@ -1,0 +1,35 @@
+/* x / 2^bits, halves to even numbers. */
+static uint64_t halved_even(uint64_t x, int32_t bits)
+{
+    if (bits <= 0) {
+        return x;
+    }
+    return bits > 63 ? 0u : (x + (((uint64_t)1 << (bits - 1)) - 1u) + ((x >> bits) & 1u)) >> bits;
+}
+
+/* How many bits a number has. */
+static int32_t bits_of(uint64_t x)
+{
+    int32_t bits = 0;
+    for (int32_t step = 32; step > 0; step /= 2) {
+        if (x >> step != 0u) {
+            x >>= step;
+            bits += step;
+        }
+    }
+    return bits + (x != 0u ? 1 : 0);
+}
+
+/* The whole number that is nearest to x * multiplier * 2^shift as float32 computes it, halves to even numbers: x and */
+/* the product are rounded to 24 bits. The multiplier has 24 bits or is 0. */
+static int32_t rescale_even(int32_t x, int32_t multiplier, int32_t shift)
+{
+    const uint32_t size = x < 0 ? 0u - (uint32_t)x : (uint32_t)x;
+    const int32_t over = size > 0xFFFFFFu ? bits_of(size) - 24 : 0;
+    const uint64_t product = halved_even(size, over) * (uint32_t)multiplier;
+    const int32_t rest = bits_of(product) - 24;
+    const uint64_t single = halved_even(product, rest);
+    const int32_t exponent = shift + over + (rest > 0 ? rest : 0);
+    const uint64_t whole = exponent < 0 ? halved_even(single, -exponent) : single << (exponent < 8 ? exponent : 8);
+    return x < 0 ? -(int32_t)whole : (int32_t)whole;
+}

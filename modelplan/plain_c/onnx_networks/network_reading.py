@@ -1,0 +1,174 @@
+"""An .onnx model as a network of plain C: a rule for each kind of node, its ends in the layout that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from modelplan.plain_c.onnx_networks import map_nodes as maps
+from modelplan.plain_c.onnx_networks import value_nodes as nodes
+from modelplan.plain_c.onnx_networks.emitting import (
+    Emitter,
+    Held,
+    RefusedNodeError,
+    nodes_to_emit,
+    placed_last,
+    refusals,
+)
+from modelplan.plain_c.onnx_networks.onnx_nodes import Node, read_onnx
+from modelplan.primitives.errors import ModelError, RequestError
+
+if TYPE_CHECKING:
+    from modelplan.model import Graph
+    from modelplan.plain_c.onnx_networks.network import Network
+
+#: Nodes that read maps whose channels stand last, and those behind which such a node may stand.
+_ON_MAPS = {
+    "Conv", "QLinearConv", "ConvTranspose", "MaxPool", "AveragePool", "QLinearAveragePool", "GlobalAveragePool",
+    "QLinearGlobalAveragePool", "GlobalMaxPool", "Resize", "Upsample", "BatchNormalization", "DepthToSpace",
+    "SpaceToDepth",
+}  # fmt: skip
+_BETWEEN = {
+    "QuantizeLinear", "DequantizeLinear", "Add", "Sub", "Mul", "Div", "Clip", "Relu", "Sigmoid", "Pad", "Concat",
+    "Slice", "Cast", "QLinearAdd", "QLinearConcat",
+}  # fmt: skip
+Rule = Callable[[Emitter, Node], None]
+#: Orders of the axes of inputs and outputs: as the model says, or as cameras deliver, channels last.
+LAYOUTS = ("nchw", "nhwc")
+
+
+def _by_kind(rules: Mapping[Rule, str]) -> dict[str, Rule]:
+    return {kind: rule for rule, kinds in rules.items() for kind in kinds.split()}
+
+
+#: The rule of each kind of node.
+NODE_RULES = _by_kind({
+    maps.convolution: "Conv",
+    maps.coded_convolution: "QLinearConv",
+    maps.transposed_convolution: "ConvTranspose",
+    maps.greatest_of_windows: "MaxPool",
+    maps.mean_of_windows: "AveragePool",
+    maps.coded_pool: "QLinearAveragePool",
+    maps.coded_mean: "QLinearGlobalAveragePool",
+    maps.global_pool: "GlobalAveragePool GlobalMaxPool",
+    maps.reduction: "ReduceMean ReduceSum ReduceMax ReduceMin",
+    maps.resized: "Resize Upsample",
+    maps.normalised_by_channel: "BatchNormalization",
+    maps.blocks_to_space: "DepthToSpace",
+    maps.space_to_blocks: "SpaceToDepth",
+    nodes.binary: "Add Sub Mul Div Max Min",
+    nodes.coded_binary: "QLinearAdd QLinearMul",
+    nodes.unary: "Sigmoid Tanh Relu HardSwish Abs Exp Log Sqrt Neg Floor Ceil Sin Cos LeakyRelu Elu Round",
+    nodes.coded_unary: "QLinearSigmoid QLinearLeakyRelu",
+    nodes.clipped: "Clip",
+    nodes.composed: "HardSigmoid Reciprocal Pow Gelu Erf Softplus Mish Swish",
+    nodes.sloped: "PRelu",
+    nodes.quantised: "QuantizeLinear",
+    nodes.dequantised: "DequantizeLinear",
+    nodes.general_product: "Gemm",
+    nodes.coded_product: "QGemm QLinearMatMul",
+    nodes.matrix_product: "MatMul",
+    nodes.softmax: "Softmax",
+    nodes.coded_softmax: "QLinearSoftmax",
+    nodes.normalised_along: "LayerNormalization",
+    nodes.reshaped: "Reshape Flatten Squeeze Unsqueeze",
+    nodes.transposed: "Transpose",
+    nodes.joined: "Concat",
+    nodes.coded_join: "QLinearConcat",
+    nodes.sliced: "Slice",
+    nodes.split: "Split",
+    nodes.picked: "Gather",
+    nodes.padded: "Pad",
+    nodes.cast: "Cast",
+    nodes.refuse_quantised_integers: "MatMulInteger ConvInteger DynamicQuantizeLinear",
+})  # fmt: skip
+
+
+def network_of(path: str, graph: Graph, layout: str = LAYOUTS[0], interface: str = "as-is") -> Network:
+    """An .onnx file, whose graph was read with all extents bound, as a network.
+
+    Args:
+        path: the file.
+        graph: what `load_model` makes of it.
+        layout: the order of the axes of inputs and outputs that are maps.
+        interface: the type of inputs and outputs, "int8" where the outer QuantizeLinear and DequantizeLinear go.
+
+    Raises:
+        ModelError: the file cannot be read, or ends of it are constants.
+        MissingKernelError: nodes have no plain C; names all of them.
+        RequestError: there are no such ends.
+    """
+    emitter = Emitter(read_onnx(path, graph))
+    inputs = [_fed(emitter, name) for name in emitter.model.inputs]
+    refused: list[tuple[Node, str]] = []
+    broken: set[str] = set()
+    for node in nodes_to_emit(emitter):
+        if broken & {*node.inputs} and node.kind in NODE_RULES:
+            broken |= {*node.outputs}
+            continue
+        try:
+            _rule(node)(emitter, node)
+        except RefusedNodeError as problem:
+            refused.append((node, str(problem)))
+            broken |= {*node.outputs}
+    if refused:
+        raise refusals(emitter.model, refused)
+    outputs = [_given(emitter, name) for name in emitter.model.outputs]
+    _with_interface(emitter, inputs, outputs, interface)
+    turned = _turned(emitter, [*inputs, *outputs]) if layout == LAYOUTS[0] else frozenset()
+    return emitter.built.network(emitter.model.name, inputs, outputs, turned)
+
+
+def _rule(node: Node) -> Rule:
+    if node.kind not in NODE_RULES:
+        raise RefusedNodeError("no plain C for this kind of node")
+    return NODE_RULES[node.kind]
+
+
+def _fed(e: Emitter, name: str) -> int:
+    """An input, a map with its channels last."""
+    shape, dtype = e.model.types[name]
+    last = len(shape) in (3, 4) and _is_map(e, name)
+    tensor = e.built.tensor(name, placed_last(shape) if last else shape, dtype)
+    e.values[name] = Held(tensor, last, shape)
+    return tensor
+
+
+def _is_map(e: Emitter, name: str) -> bool:
+    """Whether operators on maps read a value, behind operators that take each element by itself."""
+    for reader in e.readers.get(name, ()):
+        if reader.kind in _ON_MAPS or (reader.kind in _BETWEEN and _is_map(e, reader.outputs[0])):
+            return True
+    return False
+
+
+def _given(e: Emitter, name: str) -> int:
+    """The tensor of an output; a map stays with its channels last."""
+    if name in e.model.constants:
+        raise ModelError(f"{e.model.name}: output {name!r} is known before the model runs")
+    held = e.floats(name)
+    return e.in_order(held, last=held.last and not held.flat)
+
+
+def _turned(e: Emitter, ends: list[int]) -> frozenset[int]:
+    """The ends whose channels stand last where the model has them first, and the bytes are not the same."""
+    last = {held.tensor for held in e.values.values() if held.last and not held.flat}
+    shapes = {t: e.built.tensors[t].shape for t in ends if t in last}
+    return frozenset(t for t, (_, h, w, c) in shapes.items() if h * w > 1 and c > 1)
+
+
+def _with_interface(e: Emitter, inputs: list[int], outputs: list[int], interface: str) -> None:
+    """Takes the outer conversions away, so that the ends are codes."""
+    if interface not in ("as-is", "int8"):
+        raise RequestError(f"--interface {interface}: an .onnx model has as-is and int8")
+    if interface == "as-is":
+        return
+    for side, kind, forwards in ((inputs, "QUANTIZE", True), (outputs, "DEQUANTIZE", False)):
+        for position, tensor in enumerate(side):
+            outer = [op for op in e.built.ops if tensor in (op.inputs if forwards else op.outputs)]
+            if len(outer) == 1 and outer[0].kind == kind:
+                side[position] = (outer[0].outputs if forwards else outer[0].inputs)[0]
+                e.built.ops.remove(outer[0])
+            elif tensor not in e.built.scales:
+                name = e.built.tensors[tensor].name
+                raise RequestError(f"--interface int8: no conversion of {name!r} stands at the model's end")

@@ -1,0 +1,657 @@
+"""Nodes that compute element by element, products of matrices, and those that only move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from modelplan.plain_c.onnx_networks.emitting import (
+    Array,
+    Emitter,
+    Held,
+    RefusedNodeError,
+    Target,
+    last_axis,
+    placed_last,
+    require,
+)
+from modelplan.plain_c.onnx_networks.map_nodes import (
+    bias_codes,
+    moved_operand,
+    pass_codes_on,
+    signed,
+    stated_constant,
+    weights_and_scales,
+)
+from modelplan.plain_c.onnx_networks.network import Scales
+from modelplan.plain_c.onnx_networks.onnx_nodes import Node, Shape
+
+_BINARY = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV", "Max": "MAXIMUM", "Min": "MINIMUM"}
+_CODED_BINARY = {"Add": "ADD", "Mul": "MUL"}
+#: Functions of one number that an operator has.
+_UNARY = {
+    "Sigmoid": "LOGISTIC", "Tanh": "TANH", "Relu": "RELU", "HardSwish": "HARD_SWISH", "Abs": "ABS", "Exp": "EXP",
+    "Log": "LOG", "Sqrt": "SQRT", "Neg": "NEG", "Floor": "FLOOR", "Ceil": "CEIL", "Sin": "SIN", "Cos": "COS",
+    "LeakyRelu": "LEAKY_RELU", "Elu": "ELU", "Round": "ROUND",
+}  # fmt: skip
+#: Those of codes, whose values are a table.
+_TABLES = {
+    "Sigmoid": "LOGISTIC", "Tanh": "TANH", "Relu": "RELU", "HardSwish": "HARD_SWISH", "LeakyRelu": "LEAKY_RELU",
+    "Elu": "ELU", "Abs": "ABS", "Neg": "NEG", "Exp": "EXP", "Sqrt": "SQRT",
+}  # fmt: skip
+
+
+# Element by element
+
+
+def binary(e: Emitter, node: Node) -> None:
+    """Add, Sub, Mul, Div, Max and Min of two values."""
+    require(len(node.inputs) == 2, f"{len(node.inputs)} operands, there are kernels for 2")
+    coded = [e.codes_of(name) for name in node.inputs]
+    kind = _BINARY[node.kind]
+    target = e.target(node, coded=None not in coded and node.kind in _CODED_BINARY, limited=kind not in ("MAXIMUM", "MINIMUM"))
+    if target.scales:
+        operands = [(held, None) for held in coded if held]
+    else:
+        operands = [(None, c) if (c := e.constant(n)) is not None else (e.floats(n), None) for n in node.inputs]
+    _emit_binary(e, kind, operands, target)
+
+
+def coded_binary(e: Emitter, node: Node) -> None:
+    """QLinearAdd and QLinearMul."""
+    operands: list[tuple[Held | None, Array | None]] = []
+    for position in (0, 3):
+        scales, code = e.scales(node, position + 1)
+        known = e.known(node, position)
+        if known is not None:
+            tensor = e.built.constant(node.inputs[position], signed(known), scales)
+            operands.append((Held(tensor, last=False, shape=known.shape, scales=scales, code=code), None))
+        else:
+            operands.append((e.values[node.inputs[position]], None))
+    out, code = e.scales(node, 6)
+    kind = {"QLinearAdd": "ADD", "QLinearMul": "MUL"}[node.kind]
+    _emit_binary(e, kind, operands, Target(node.outputs[0], scales=out, code=code))
+
+
+def _emit_binary(e: Emitter, kind: str, operands: list[tuple[Held | None, Array | None]], target: Target) -> None:
+    rank = len(e.shape(target.name))
+    held = [h for h, _ in operands if h]
+    require(bool(held), "constants alone")
+    alike = rank in (3, 4) and all(len(h.shape) == rank or prod(h.shape) == 1 for h in held)
+    last = alike and any(h.last for h in held)
+    tensors = []
+    for value, constant in operands:
+        if constant is not None:
+            require(constant.ndim <= rank, "a constant of more dimensions than the result")
+            numbers = e.spread_constant(constant, rank, last=last)
+            tensors.append(e.built.constant(f"{target.name} operand", np.asarray(numbers, np.float32)))
+        elif value is not None:
+            whole = prod(value.shape) == 1 and len(value.shape) != rank
+            tensors.append(value.tensor if whole else e.in_order(value, last=last))
+    e.built.op(kind, tensors, [e.result(target, last=last)], **e.options(target))
+
+
+def unary(e: Emitter, node: Node) -> None:
+    """A function of each element, of floats, or of codes between a DequantizeLinear and a QuantizeLinear."""
+    if node.kind == "Elu":
+        require(abs(node.number("alpha", 1.0) - 1.0) < 1e-9, "an Elu of another slope")
+    source = e.codes_of(node.inputs[0])
+    reader = e.only_reader(node.outputs[0])
+    table = source is not None and node.kind in _TABLES and reader is not None and reader.kind == "QuantizeLinear"
+    if table and source:
+        target = e.target(node, coded=True, limited=False)
+        _emit_unary(e, _TABLES[node.kind], source, target, node)
+        return
+    _emit_unary(e, _UNARY[node.kind], e.floats(node.inputs[0]), Target(node.outputs[0]), node)
+
+
+def coded_unary(e: Emitter, node: Node) -> None:
+    """QLinearSigmoid and QLinearLeakyRelu."""
+    scales, code = e.scales(node, 3)
+    kind = {"QLinearSigmoid": "LOGISTIC", "QLinearLeakyRelu": "LEAKY_RELU"}[node.kind]
+    _emit_unary(e, kind, e.values[node.inputs[0]], Target(node.outputs[0], scales=scales, code=code), node)
+
+
+def _emit_unary(e: Emitter, kind: str, held: Held, target: Target, node: Node) -> None:
+    alpha = {"Alpha": float(node.number("alpha", 0.01))} if kind == "LEAKY_RELU" else {}
+    if held.flat:
+        held = Held(e.in_order(held, last=False), last=False, shape=held.shape, scales=held.scales, code=held.code)
+    e.built.op(kind, [held.tensor], [e.result(target, last=held.last)], **alpha, **e.options(target))
+
+
+def clipped(e: Emitter, node: Node) -> None:
+    """Clip where no operator before it does it."""
+    limits = e.limits_of(node)
+    require(limits is not None, "bounds that are computed")
+    assert limits is not None
+    held = e.floats(node.inputs[0])
+    require(len(held.shape) > 0, "a scalar")
+    neutral = e.built.constant(f"{node.outputs[0]} one", np.ones((1,) * len(held.shape), np.float32))
+    target = Target(node.outputs[0], limits=limits)
+    e.built.op("MUL", [_unflat(e, held).tensor, neutral], [e.result(target, last=held.last and not held.flat)], **e.options(target))
+
+
+def _unflat(e: Emitter, held: Held) -> Held:
+    if not held.flat:
+        return held
+    return Held(e.in_order(held, last=False), last=False, shape=held.shape, scales=held.scales, code=held.code)
+
+
+def composed(e: Emitter, node: Node) -> None:
+    """Functions that several operators make: HardSigmoid, Reciprocal, Pow, Gelu, Mish, Softplus, Erf, PRelu, HardSwish."""
+    held = _unflat(e, e.floats(node.inputs[0]))
+    steps = _Steps(e, held, node.outputs[0])
+    _COMPOSED[node.kind](steps, e, node)
+    steps.end()
+
+
+class _Steps:
+    """Operators one after the other on values of one shape; the last one makes the node's result."""
+
+    def __init__(self, e: Emitter, held: Held, name: str) -> None:
+        self.e, self.held, self.name = e, held, name
+        self.x = held.tensor
+
+    def op(self, kind: str, *operands: int | float, **options: object) -> int:
+        """One more operator, of tensors and of numbers; its result."""
+        inputs = [o if isinstance(o, int) else self._number(o) for o in operands]
+        tensor = self.e.built.tensor(f"{self.name} step", self.e.built.tensors[self.x].shape, "float32")
+        self.e.built.op(kind, inputs, [tensor], FusedActivationFunction=0, **options)
+        return tensor
+
+    def function(self, name: str) -> int:
+        """A function of each element for which TFLM has no kernel."""
+        return self.op("GELU", self.x, Function=name)
+
+    def _number(self, value: float) -> int:
+        rank = len(self.e.built.tensors[self.x].shape)
+        return self.e.built.constant(f"{self.name} number", np.full((1,) * max(rank, 1), value, np.float32))
+
+    def end(self) -> None:
+        """The result of the last operator is that of the node."""
+        target = self.e.result(Target(self.name), last=self.held.last)
+        ops = self.e.built.ops
+        ops[-1] = type(ops[-1])(ops[-1].kind, ops[-1].inputs, (target,), options=ops[-1].options)
+
+
+def _hard_sigmoid(s: _Steps, e: Emitter, node: Node) -> None:
+    moved = s.op("MUL", s.x, float(node.number("alpha", 0.2)))
+    s.op("ADD", moved, float(node.number("beta", 0.5)), Limits=(0.0, 1.0))
+
+
+def _power(s: _Steps, e: Emitter, node: Node) -> None:
+    exponent = e.needed(node, 1, "an exponent")
+    require(exponent.size == 1, "several exponents")
+    value = float(exponent.ravel()[0])
+    require(value in (2.0, 0.5, 3.0, -1.0, 1.0), f"exponent {value}")
+    if value == 0.5:
+        s.op("SQRT", s.x)
+    elif value == -1.0:
+        s.op("DIV", 1.0, s.x)
+    else:
+        product = s.op("MUL", s.x, s.x if value != 1.0 else 1.0)
+        if value == 3.0:
+            s.op("MUL", product, s.x)
+
+
+def _gelu(s: _Steps, e: Emitter, node: Node) -> None:
+    if node.text("approximate", "none") != "tanh":
+        s.function("gelu")
+        return
+    cube = s.op("MUL", s.op("MUL", s.x, s.x), s.x)
+    inner = s.op("MUL", s.op("ADD", s.op("MUL", cube, 0.044715), s.x), float(np.sqrt(2 / np.pi)))
+    s.op("MUL", s.op("MUL", s.x, 0.5), s.op("ADD", s.op("TANH", inner), 1.0))
+
+
+_COMPOSED: dict[str, Callable[[_Steps, Emitter, Node], object]] = {
+    "HardSigmoid": _hard_sigmoid,
+    "Reciprocal": lambda s, e, n: s.op("DIV", 1.0, s.x),
+    "Pow": _power,
+    "Gelu": _gelu,
+    "Erf": lambda s, e, n: s.function("erf"),
+    "Softplus": lambda s, e, n: s.function("softplus"),
+    "Mish": lambda s, e, n: s.function("mish"),
+    "Swish": lambda s, e, n: s.function("swish"),
+}
+
+
+def sloped(e: Emitter, node: Node) -> None:
+    """PRelu with constant slopes."""
+    slopes = e.needed(node, 1, "slopes")
+    held = _unflat(e, e.floats(node.inputs[0]))
+    rank = len(held.shape)
+    require(slopes.ndim <= rank, "slopes of more dimensions")
+    numbers = e.spread_constant(slopes, rank, last=held.last)
+    table = e.built.constant(f"{node.outputs[0]} slopes", np.asarray(numbers, np.float32))
+    e.built.op("PRELU", [held.tensor, table], [e.result(Target(node.outputs[0]), last=held.last)])
+
+
+# Codes
+
+
+def quantised(e: Emitter, node: Node) -> None:
+    """QuantizeLinear, of floats or of numbers that codes of another scale stand for."""
+    scales, code = e.scales(node, 1)
+    source = e.codes_of(node.inputs[0])
+    target = Target(node.outputs[0], scales=scales, code=code)
+    if source and source.scales == scales and not source.flat:
+        e.values[node.outputs[0]] = source
+        return
+    held = source or e.floats(node.inputs[0])
+    if held.flat:
+        tensor = e.built.tensor(target.name, held.shape, "int8", scales)
+        e.values[target.name] = Held(tensor, False, held.shape, scales, code, held.flat)  # noqa: FBT003
+    else:
+        tensor = e.result(target, last=held.last)
+    e.built.op("QUANTIZE", [held.tensor], [tensor], **e.options(target))
+
+
+def dequantised(e: Emitter, node: Node) -> None:
+    """DequantizeLinear, which makes no map: its readers take the codes, or what they need of them."""
+    constant = stated_constant(e, node)
+    if constant:
+        e.constant_codes[node.outputs[0]] = constant
+        return
+    scales, code = e.scales(node, 1)
+    held = e.values[node.inputs[0]]
+    if held.scales is None:  # an input of the model
+        held = coded_input(e, node.inputs[0], scales, code)
+    require(held.scales == scales, "codes that are read by another scale than they were made for")
+    e.codes[node.outputs[0]] = node.inputs[0]
+
+
+def coded_input(e: Emitter, name: str, scales: Scales, code: int) -> Held:
+    """An input of codes with the scale by which it is read; codes without a sign are moved."""
+    held = e.values[name]
+    if held.scales == scales:
+        return held
+    require(held.scales is None, f"input {name!r} is read by several scales")
+    tensor = e.built.tensors[held.tensor]
+    own = Scales(scales.scales, scales.zero + code)
+    e.built.scales[held.tensor] = own
+    coded = tensor.quantization._replace(scales=1, scale=own.scale, zero_points=1, zero_point=own.zero)
+    e.built.tensors[held.tensor] = type(tensor)(
+        tensor.name, tensor.type, tensor.shape, tensor.nbytes, tensor.constant, tensor.variable, coded, tensor.content
+    )
+    if not code:
+        e.values[name] = Held(held.tensor, held.last, held.shape, scales, code)
+        return e.values[name]
+    moved = e.built.tensor(name, tensor.shape, "int8", scales)
+    e.built.op("QUANTIZE", [held.tensor], [moved])
+    e.values[name] = Held(moved, held.last, held.shape, scales, code)
+    return e.values[name]
+
+
+# Products with a matrix
+
+
+def general_product(e: Emitter, node: Node) -> None:
+    """Gemm with constant weights."""
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    require(not int(node.number("transA")), "a first operand that is transposed")
+    matrix, scales = weights_and_scales(e, node.inputs[1])
+    weights = matrix if int(node.number("transB")) else matrix.T
+    source = e.codes_of(node.inputs[0])
+    plain = alpha == 1.0 and (beta == 1.0 or not node.has(2))
+    target = e.target(node, coded=source is not None and scales is not None and plain)
+    if target.scales and source and scales and source.scales:
+        bias = bias_codes(e, node.inputs[2], source.scales, scales).ravel() if node.has(2) else None
+        _emit_product(e, source, weights, scales, bias, target)
+        return
+    numbers = e.needed(node, 1, "a matrix")
+    weights = (numbers if int(node.number("transB")) else numbers.T) * np.float32(alpha)
+    added = e.known(node, 2)
+    require(added is not None or not node.has(2), "a bias that is computed")
+    bias = None
+    if added is not None:
+        require(added.size in (1, len(weights)), "a bias for each element")
+        bias = np.broadcast_to(added.ravel() * np.float32(beta), len(weights))
+    _emit_product(e, e.floats(node.inputs[0]), weights, None, bias, target)
+
+
+def coded_product(e: Emitter, node: Node) -> None:
+    """QGemm and QLinearMatMul."""
+    general = node.kind == "QGemm"
+    require(node.number("alpha", 1.0) == 1.0 and not int(node.number("transA")), "a factor, or a transposed operand")
+    scales, _ = e.scales(node, 4, weights=True)
+    matrix = signed(e.needed(node, 3, "a matrix"))
+    out, code = e.scales(node, 7 if general else 6)
+    weights = matrix if general and int(node.number("transB")) else matrix.T
+    bias = e.known(node, 6) if general else None
+    _emit_product(
+        e, e.values[node.inputs[0]], weights, scales, bias, Target(node.outputs[0], scales=out, code=code)
+    )
+
+
+def _emit_product(
+    e: Emitter, held: Held, weights: Array, scales: Scales | None, bias: Array | None, target: Target
+) -> None:
+    """Lines of the operand with the rows of a matrix; of a flattened map the columns are in its order."""
+    require(weights.ndim == 2, "a matrix of more than 2 dimensions")
+    require(scales is None or scales.zero == 0, "weights whose zero point is not 0")
+    source = held.tensor
+    if held.flat:
+        channels, places = held.flat
+        weights = weights.reshape(len(weights), channels, places).transpose(0, 2, 1).reshape(len(weights), -1)
+    else:
+        source = e.in_order(held, last=False)
+    stated = scales and Scales(scales.scales, 0, 0)
+    tables = [e.built.constant(f"{target.name} weights", weights, stated)]
+    if bias is not None:
+        tables.append(e.built.constant(f"{target.name} bias", np.ascontiguousarray(bias.ravel())))
+    e.built.op(
+        "FULLY_CONNECTED", [source, *tables], [e.result(target, last=False)], WeightsFormat=0, **e.options(target)
+    )
+
+
+def matrix_product(e: Emitter, node: Node) -> None:
+    """MatMul with constant weights, and a sum with a constant behind it; or of two values."""
+    matrix, scales = (None, None)
+    if e.constant(node.inputs[1]) is not None:
+        matrix, scales = weights_and_scales(e, node.inputs[1])
+    if matrix is None:
+        _product_of_values(e, node)
+        return
+    require(matrix.ndim == 2, f"weights of {matrix.ndim} dimensions")
+    source = e.codes_of(node.inputs[0])
+    name, added = _added_bias(e, node, matrix.shape[1])
+    seen = Node(node.name, node.kind, node.inputs, (name,), node.attributes)
+    target = e.target(seen, coded=source is not None and scales is not None)
+    if target.scales and source and scales and source.scales:
+        bias = None
+        if added:
+            bias = bias_codes(e, added, source.scales, scales)
+        _emit_product(e, source, matrix.T, scales, bias, target)
+        return
+    weights = e.needed(node, 1, "a matrix")
+    bias = e.constant(added) if added else None
+    _emit_product(e, e.floats(node.inputs[0]), weights.T, None, bias, target)
+
+
+def _added_bias(e: Emitter, node: Node, channels: int) -> tuple[str, str]:
+    """The name of a product behind a sum with a constant for each channel, and that of the constant."""
+    reader = e.only_reader(node.outputs[0])
+    if reader and reader.kind == "Add":
+        other = next((n for n in reader.inputs if n != node.outputs[0]), "")
+        values = e.constant(other) if other else None
+        if values is not None and values.size == channels == (values.shape[-1] if values.ndim else 0):
+            e.absorbed.add(reader.outputs[0])
+            return reader.outputs[0], other
+    return node.outputs[0], ""
+
+
+def _product_of_values(e: Emitter, node: Node) -> None:
+    a, b = e.native(node.inputs[0]), e.native(node.inputs[1])
+    ranks = len(e.shape(node.inputs[0])), len(e.shape(node.inputs[1]))
+    require(min(ranks) > 1, "a product with a vector")
+    e.built.op("BATCH_MATMUL", [a, b], [e.result(Target(node.outputs[0]), last=False)], AdjX=0, AdjY=0)
+
+
+# Along an axis
+
+
+def softmax(e: Emitter, node: Node) -> None:
+    """Softmax along the last axis, or along the channels of a map."""
+    shape = e.shape(node.inputs[0])
+    axis = int(node.number("axis", 1 if e.model.opset < 13 else -1)) % max(len(shape), 1)
+    if e.model.opset < 13:
+        require(prod(shape[axis + 1 :]) == 1 or axis == len(shape) - 1, "several axes as one")
+    source, reader = e.codes_of(node.inputs[0]), e.only_reader(node.outputs[0])
+    coded = source is not None and reader is not None and reader.kind == "QuantizeLinear"
+    target = e.target(node, coded=coded, limited=False) if coded else Target(node.outputs[0])
+    _emit_softmax(e, source if target.scales and source else e.floats(node.inputs[0]), axis, target)
+
+
+def coded_softmax(e: Emitter, node: Node) -> None:
+    """QLinearSoftmax."""
+    scales, code = e.scales(node, 3)
+    shape = e.shape(node.outputs[0])
+    axis = int(node.number("axis", -1)) % len(shape)
+    _emit_softmax(e, e.values[node.inputs[0]], axis, Target(node.outputs[0], scales=scales, code=code))
+
+
+def _emit_softmax(e: Emitter, held: Held, axis: int, target: Target) -> None:
+    rank = len(held.shape)
+    if axis == 1 and rank in (3, 4) and (held.last or rank == 4):
+        e.built.op("SOFTMAX", [e.in_order(held, last=True)], [e.result(target, last=True)], Beta=1.0)
+        return
+    if axis == rank - 1:
+        e.built.op("SOFTMAX", [e.in_order(held, last=False)], [e.result(target, last=False)], Beta=1.0)
+        return
+    require(prod(held.shape[axis + 1 :]) == 1, f"axis {axis} of {list(held.shape)}")
+    stored = (*held.shape[:axis], held.shape[axis])
+    flat = e.viewed(_native(e, held), target.name, stored, stored=stored, last=False)
+    middle = e.built.tensor(target.name, stored, "int8" if target.scales else "float32", target.scales)
+    e.built.op("SOFTMAX", [flat.tensor], [middle], Beta=1.0)
+    made = e.viewed(Held(middle, False, stored, target.scales, target.code), target.name, held.shape, stored=held.shape, last=False)  # noqa: FBT003
+    e.values[target.name] = made
+
+
+def _native(e: Emitter, held: Held) -> Held:
+    tensor = e.in_order(held, last=False)
+    return Held(tensor, last=False, shape=held.shape, scales=held.scales, code=held.code)
+
+
+def normalised_along(e: Emitter, node: Node) -> None:
+    """LayerNormalization along the last axis, as the operators of which it is made."""
+    shape = e.shape(node.inputs[0])
+    axis = int(node.number("axis", -1)) % len(shape)
+    require(axis == len(shape) - 1, "several axes")
+    require(len([o for o in node.outputs if o]) == 1, "mean and deviation as results")
+    held = _native(e, e.floats(node.inputs[0]))
+    steps, name = _Steps(e, held, node.outputs[0]), node.outputs[0]
+    lines = (*shape[:-1], 1)
+
+    def mean(of: int) -> int:
+        tensor = e.built.tensor(f"{name} mean", lines, "float32")
+        e.built.op("MEAN", [of, e.integers("axes", (len(shape) - 1,))], [tensor], KeepDims=1)
+        return tensor
+
+    centred = steps.op("SUB", steps.x, mean(steps.x))
+    spread = mean(steps.op("MUL", centred, centred))
+    epsilon = e.built.constant(f"{name} epsilon", np.full((1,) * len(shape), node.number("epsilon", 1e-5), np.float32))
+    moved, root = (e.built.tensor(f"{name} deviation", lines, "float32") for _ in range(2))
+    e.built.op("ADD", [spread, epsilon], [moved], FusedActivationFunction=0)
+    e.built.op("SQRT", [moved], [root])
+    result = steps.op("DIV", centred, root)
+    for position, kind in ((1, "MUL"), (2, "ADD")):
+        values = e.known(node, position)
+        require(values is not None or not node.has(position), "scales that are computed")
+        if values is not None:
+            result = steps.op(kind, result, e.built.constant(f"{name} {kind}", values.astype(np.float32)))
+    steps.end()
+
+
+# Moves
+
+
+def reshaped(e: Emitter, node: Node) -> None:
+    """Reshape and its like, which move nothing where channels may stay last."""
+    held, result = moved_operand(e, node), e.shape(node.outputs[0])
+    e.values[node.outputs[0]] = _reshaped(e, held, node.outputs[0], result)
+    pass_codes_on(e, node)
+
+
+def _reshaped(e: Emitter, held: Held, name: str, result: Shape) -> Held:
+    shape = held.shape
+    if held.last and not held.flat:
+        n, c, places = shape[0], shape[1], prod(shape[2:])
+        if c == 1 or places == 1:
+            return e.viewed(held, name, result, stored=result, last=False)
+        if result == (n, c * places):
+            stored = e.viewed(held, name, result, stored=result, last=False)
+            return Held(stored.tensor, False, result, held.scales, held.code, flat=(c, places))  # noqa: FBT003
+        if len(result) in (3, 4) and result[:2] == (n, c):
+            return e.viewed(held, name, result, stored=placed_last(result), last=True)
+    return e.viewed(_native(e, held), name, result, stored=result, last=False)
+
+
+def transposed(e: Emitter, node: Node) -> None:
+    """Transpose, which moves nothing where it undoes an order."""
+    held, result = moved_operand(e, node), e.shape(node.outputs[0])
+    rank = len(held.shape)
+    order = node.numbers("perm", tuple(range(rank))[::-1])
+    name = node.outputs[0]
+    if held.last and not held.flat and order == ((0, 2, 3, 1) if rank == 4 else (0, 2, 1)):
+        e.values[name] = e.viewed(held, name, result, stored=result, last=False)
+    elif not held.last and not held.flat and rank in (3, 4) and order == ((0, 3, 1, 2) if rank == 4 else (0, 2, 1)):
+        e.values[name] = e.viewed(held, name, result, stored=placed_last(result), last=True)
+    else:
+        e.values[name] = e.transposed(_native(e, held), name, result, order)
+    pass_codes_on(e, node)
+
+
+def joined(e: Emitter, node: Node) -> None:
+    """Concat of floats, or of codes, which are brought to one scale where a QuantizeLinear follows."""
+    coded = [e.codes_of(name) for name in node.inputs]
+    target = e.target(node, coded=True, limited=False) if None not in coded else Target(node.outputs[0])
+    if target.scales is None:
+        _emit_join(e, [e.floats(name) for name in node.inputs], int(node.number("axis")), target)
+        return
+    _emit_join(e, [held for held in coded if held], int(node.number("axis")), target)
+
+
+def coded_join(e: Emitter, node: Node) -> None:
+    """QLinearConcat."""
+    scales, code = e.scales(node, 0)
+    operands = [e.values[name] for name in node.inputs[2::3]]
+    _emit_join(e, operands, int(node.number("axis")), Target(node.outputs[0], scales=scales, code=code))
+
+
+def _emit_join(e: Emitter, operands: list[Held], axis: int, target: Target) -> None:
+    rank = len(operands[0].shape)
+    last = rank in (3, 4) and any(held.last for held in operands)
+    tensors = []
+    for held in operands:
+        tensor = e.in_order(held, last=last)
+        if target.scales and held.scales != target.scales:
+            moved = e.built.tensor(f"{target.name} part", e.built.tensors[tensor].shape, "int8", target.scales)
+            e.built.op("QUANTIZE", [tensor], [moved])
+            tensor = moved
+        tensors.append(tensor)
+    place = last_axis(axis, rank) if last else axis % rank
+    e.built.op(
+        "CONCATENATION", tensors, [e.result(target, last=last)], Axis=place, FusedActivationFunction=0
+    )
+
+
+def sliced(e: Emitter, node: Node) -> None:
+    """Slice with constant ends and steps of 1."""
+    shape, result = e.shape(node.inputs[0]), e.shape(node.outputs[0])
+    if node.has(1):
+        starts, axes, steps = (e.known(node, i) for i in (1, 3, 4))
+        require(starts is not None, "ends that are computed")
+        assert starts is not None
+        begin = [int(v) for v in starts.ravel()]
+    else:
+        begin, axes, steps = list(node.numbers("starts")), None, None
+    stated = node.numbers("axes", tuple(range(len(begin)))) if axes is None else tuple(int(a) for a in axes.ravel())
+    strides = [int(s) for s in steps.ravel()] if steps is not None else [1] * len(begin)
+    places, apart = [0] * len(shape), [1] * len(shape)
+    for at, axis, step in zip(begin, stated, strides, strict=True):
+        extent = shape[axis % len(shape)]
+        low, high = (0, extent) if step > 0 else (-1, extent - 1)
+        places[axis % len(shape)] = min(max(at + extent * (at < 0), low), high)
+        apart[axis % len(shape)] = step
+    require(min(apart) > 0, "steps below 0")
+    _emit_slice(e, moved_operand(e, node), node.outputs[0], result, places, apart)
+    pass_codes_on(e, node)
+
+
+def _emit_slice(
+    e: Emitter, held: Held, name: str, result: Shape, begin: list[int], steps: list[int]
+) -> None:
+    """Places of all axes from a first one on."""
+    rank = len(held.shape)
+    last = held.last and not held.flat
+    if last:
+        placed, apart = [0] * 4, [1] * 4
+        for axis in range(rank):
+            placed[last_axis(axis, rank)], apart[last_axis(axis, rank)] = begin[axis], steps[axis]
+        begin, steps = placed, apart
+    source = e.in_order(held, last=last)
+    tensor = e.result(Target(name, scales=held.scales, code=held.code), last=last)
+    size = e.built.tensors[tensor].shape
+    if max(steps) == 1:
+        e.built.op("SLICE", [source, e.integers("begin", begin), e.integers("size", size)], [tensor])
+        return
+    ends = [b + (n - 1) * s + 1 for b, n, s in zip(begin, size, steps, strict=True)]
+    tables = [e.integers(w, v) for w, v in (("begin", begin), ("end", ends), ("strides", steps))]
+    masks = dict.fromkeys(("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask"), 0)
+    e.built.op("STRIDED_SLICE", [source, *tables], [tensor], **masks)
+
+
+def split(e: Emitter, node: Node) -> None:
+    """Split: a slice for each result that is read."""
+    held = moved_operand(e, node)
+    axis, at = int(node.number("axis")) % len(held.shape), 0
+    for name in node.outputs:
+        extent = e.shape(name)[axis] if name else 0
+        if name and (name in e.readers or name in e.model.outputs):
+            begin = [at if k == axis else 0 for k in range(len(held.shape))]
+            _emit_slice(e, held, name, e.shape(name), begin, [1] * len(begin))
+            pass_codes_on(e, Node(node.name, node.kind, node.inputs, (name,), node.attributes))
+        require(bool(name), "results that are absent")
+        at += extent
+
+
+def picked(e: Emitter, node: Node) -> None:
+    """Gather at constant places of an axis."""
+    places = e.needed(node, 1, "places")
+    held = _native(e, moved_operand(e, node))
+    axis = int(node.number("axis")) % len(held.shape)
+    extent = held.shape[axis]
+    numbers = np.where(places < 0, places + extent, places).astype(np.int32)
+    target = Target(node.outputs[0], scales=held.scales, code=held.code)
+    table = e.built.constant("places", numbers)
+    e.built.op("GATHER", [held.tensor, table], [e.result(target, last=False)], Axis=axis, BatchDims=0)
+    pass_codes_on(e, node)
+
+
+def padded(e: Emitter, node: Node) -> None:
+    """Pad with a constant, or by reflection."""
+    held, mode = moved_operand(e, node), node.text("mode", "constant")
+    rank = len(held.shape)
+    pads = e.known(node, 1)
+    stated = list(node.numbers("pads")) if pads is None else [int(p) for p in pads.ravel()]
+    axes = e.known(node, 3)
+    named = [int(a) % rank for a in axes.ravel()] if axes is not None else list(range(rank))
+    amounts = [(0, 0)] * rank
+    for k, axis in enumerate(named):
+        amounts[axis] = stated[k], stated[len(named) + k]
+    require(min(min(pair) for pair in amounts) >= 0, "paddings below 0")
+    require(mode in ("constant", "reflect"), f"mode {mode}")
+    value = e.known(node, 2)
+    number = float(value.ravel()[0]) if value is not None and value.size else float(node.number("value", 0.0))
+    last = held.last and not held.flat
+    if last:
+        placed = [(0, 0)] * 4
+        for axis in range(rank):
+            placed[last_axis(axis, rank)] = amounts[axis]
+        amounts = placed
+    source = e.in_order(held, last=last)
+    table = e.built.constant("paddings", np.array(amounts, np.int32))
+    tensor = e.result(Target(node.outputs[0], scales=held.scales, code=held.code), last=last)
+    if mode == "reflect":
+        e.built.op("MIRROR_PAD", [source, table], [tensor], Mode=0)
+    elif held.scales:
+        require(number == 0.0, "codes that are padded by another number than 0")
+        e.built.op("PAD", [source, table], [tensor])
+    else:
+        filled = e.built.constant("padding", np.array([number], np.float32))
+        e.built.op("PADV2", [source, table, filled], [tensor])
+    pass_codes_on(e, node)
+
+
+def cast(e: Emitter, node: Node) -> None:
+    """Cast between floats, which stays what it is."""
+    source, target = e.model.types[node.inputs[0]][1], e.model.types[node.outputs[0]][1]
+    require(source == target == "float32", f"types {source} and {target}")
+    e.values[node.outputs[0]] = e.floats(node.inputs[0])
+
+
+def refuse_quantised_integers(e: Emitter, node: Node) -> None:
+    """Products of integers without scales, which a float behind them scales."""
+    raise RefusedNodeError("dynamic quantisation: scales that are computed while it runs; quantise statically")

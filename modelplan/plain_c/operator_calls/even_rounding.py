@@ -1,0 +1,155 @@
+"""Operators on codes whose arithmetic is that of ONNX's QLinear operators: float32, halves to even numbers.
+
+Source: ONNX's definitions, and where these leave it open the kernels of ONNX Runtime 1.32 for x86 (`mlas/lib/qladd.cpp`,
+`qlmul.cpp`, `qlgavgpool.cpp`; `contrib_ops/cpu/quantization/`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, const_table
+from modelplan.plain_c.operator_calls.elementwise import (
+    binary_operator,
+    one_operand,
+    row_elements,
+    rows_columns,
+    softmax_operator,
+)
+from modelplan.plain_c.operator_calls.fixed_point import LIMITS, single_multiplier
+from modelplan.plain_c.operator_calls.reading import NetworkReader
+from modelplan.plain_c.operator_calls.resampling import reduced_block
+from modelplan.plain_c.operator_calls.windowed import (
+    four_dimensional,
+    windowed_geometry,
+    windowed_operator,
+    windows_of,
+)
+
+_F32 = np.float32
+_LOW, _HIGH = LIMITS["int8"]
+
+
+def even_sum(r: NetworkReader) -> COperator:
+    """ADD: an offset and two products, one after the other in float32 and in the file's own codes."""
+    (a, a_zero), (b, b_zero), (out, zero) = (r.quantised(t) for t in (r.input(0), r.input(1), r.output()))
+    code = int(r.stated("CodeOffset", 0))
+    a_factor, b_factor = _F32(a) / _F32(out), _F32(b) / _F32(out)
+    offset = _F32(zero + code) - (a_factor * _F32(a_zero + code) + b_factor * _F32(b_zero + code))
+    low, high = r.output_range()
+    parameters: Parameters = {"code": code, "offset": float(offset), "least": low, "most": high}
+    parameters |= {"a_factor": float(a_factor), "b_factor": float(b_factor)}
+    return binary_operator(r, "even_add", _only_int8(r), parameters)
+
+
+def even_product(r: NetworkReader) -> COperator:
+    """MUL."""
+    (a, a_zero), (b, b_zero), (out, zero) = (r.quantised(t) for t in (r.input(0), r.input(1), r.output()))
+    code, (low, high) = int(r.stated("CodeOffset", 0)), r.output_range()
+    factor = _F32(a) * _F32(b) / _F32(out)
+    parameters: Parameters = {"a_zero": a_zero, "b_zero": b_zero, "code": code, "factor": float(factor)}
+    return binary_operator(
+        r, "even_multiply", _only_int8(r), {**parameters, "zero": float(zero + code), "least": low, "most": high}
+    )
+
+
+def _only_int8(r: NetworkReader) -> str:
+    return r.variant("int8")
+
+
+def even_quantised(r: NetworkReader) -> COperator:
+    """QUANTIZE: from floats, or from codes of another scale."""
+    (scale, zero), (low, high) = r.quantised(r.output()), r.output_range()
+    if r.dtype(r.input(0)) == "float32":
+        parameters: Parameters = {"scale": float(scale), "zero": zero, "least": low, "most": high}
+        return one_operand(r, "even_quantise", "float_to_int8", {**parameters, "elements": row_elements(r)})
+    return even_function(r)
+
+
+def even_function(r: NetworkReader) -> COperator:
+    """A function of codes as a table of all of its values, each computed in float32 from the number it stands for."""
+    source = r.dtype(r.input(0))
+    r.require(holds={source, r.dtype(r.output())} <= {"int8", "uint8"}, why=f"type {source}")
+    (scale, zero), (out, out_zero), (low, high) = r.quantised(r.input(0)), r.quantised(r.output()), r.output_range()
+    least, most = LIMITS[source]
+    numbers = (np.arange(least, most + 1).astype(_F32) - _F32(zero)) * _F32(scale)
+    with np.errstate(all="ignore"):
+        values = FUNCTIONS[r.op.kind](r, numbers).astype(_F32)
+    codes = np.clip(np.rint(np.clip(values / _F32(out), -1e6, 1e6)) + out_zero, low, high)
+    result = r.dtype(r.output())
+    parameters: Parameters = {
+        "values": const_table("function", f"{result}_t", codes.astype(np.int64)),
+        "least": least,
+        "elements": row_elements(r),
+    }
+    return one_operand(r, "look_up", source if source == result else f"{source}_to_{result}", parameters)
+
+
+Function = Callable[[NetworkReader, np.ndarray], np.ndarray]  # type: ignore[type-arg]
+
+
+def _logistic(x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    return _F32(1) / (_F32(1) + np.exp(-x))
+
+
+#: What operators compute of one number.
+FUNCTIONS: dict[str, Function] = {
+    "QUANTIZE": lambda _, x: x,
+    "LOGISTIC": lambda _, x: _logistic(x),
+    "TANH": lambda _, x: np.tanh(x),
+    "RELU": lambda _, x: np.maximum(x, 0),
+    "LEAKY_RELU": lambda r, x: np.where(x >= 0, x, x * _F32(r.option("Alpha"))),
+    "ELU": lambda _, x: np.where(x >= 0, x, np.expm1(x)),
+    "HARD_SWISH": lambda _, x: x * np.clip(x * _F32(1 / 6) + _F32(0.5), 0, 1),
+    "ABS": lambda _, x: np.abs(x),
+    "NEG": lambda _, x: -x,
+    "EXP": lambda _, x: np.exp(x),
+    "SQRT": lambda _, x: np.sqrt(x),
+}
+
+
+def even_mean(r: NetworkReader) -> COperator:
+    """MEAN of codes over axes that are neighbours: as floats, or as codes of another scale."""
+    outer, reduced, inner = reduced_block(r)
+    block: Parameters = {"outer": outer, "reduced": reduced, "inner": inner}
+    source, zero = r.quantised(r.input(0))
+    if r.dtype(r.output()) == "float32":
+        more: Parameters = {"zero": zero, "scale": float(source), "count": float(reduced)}
+        kernel = CKernel("mean_of_codes", "int8_to_float", {**block, **more})
+    else:
+        out, out_zero = r.quantised(r.output())
+        multiplier, shift = single_multiplier(float(_F32(source) / (_F32(out) * _F32(reduced))))
+        more = {"in_zero": zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
+        kernel = CKernel("mean", "int8_even", {**block, **more})
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
+
+
+def even_pool(r: NetworkReader) -> COperator:
+    """AVERAGE_POOL_2D of codes."""
+    four_dimensional(r)
+    axes = windows_of(r)
+    (source, zero), (out, out_zero), (low, high) = r.quantised(r.input(0)), r.quantised(r.output()), r.output_range()
+    parameters = {**windowed_geometry(r, axes), "in_zero": zero, "out_zero": out_zero, "least": low, "most": high}
+    parameters |= {"in_scale": float(source), "out_scale": float(out)}
+    parameters["whole"] = int(r.stated("Whole", 0)) * axes[0].reach * axes[1].reach
+    parameters["channels"] = parameters.pop("in_channels")
+    return windowed_operator(r, "even_pool", "int8", axes, parameters)
+
+
+def even_softmax(r: NetworkReader) -> COperator:
+    """SOFTMAX along the last axis."""
+    _, columns, channels = rows_columns(r.input(0).shape)
+    scale, (out, zero) = r.quantised(r.input(0))[0], r.quantised(r.output())
+    room = max(0.0, math.log(float(np.finfo(_F32).max) / channels) - 5) / float(_F32(scale))
+    exponentials = np.exp((room - np.arange(256, dtype=np.float64)) * float(_F32(scale))).astype(_F32)
+    parameters: Parameters = {
+        "exponentials": const_table("exponentials", "float", exponentials),
+        "steps": math.floor(float(_F32(1) / _F32(out))) * 1.0,
+        "lines": columns,
+        "channels": channels,
+        "zero": zero,
+    }
+    return softmax_operator(r, "even_softmax", "int8", parameters)
