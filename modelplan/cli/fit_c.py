@@ -1,4 +1,4 @@
-"""`fit --runtime c`: a .tflite file becomes a C source and its header."""
+"""`fit --runtime c`: a .tflite or .onnx model becomes a C source and its header."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.output_options import figures_asked, write_figures
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
+from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
 from modelplan.questions.c_fitting import FitCRequest, compiled_rung, drawn_rung, fit_c, fitted_self_test
@@ -32,13 +33,16 @@ def configure(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("plain C (--runtime c)")
     group.add_argument("--runtime", choices=(TFLM.name, C.name), help="c: OUT is a C source, and a header beside it")
     group.add_argument("--input", choices=("held", "rows"), help="rows: the input comes row by row (default: held)")
+    group.add_argument(
+        "--layout", choices=LAYOUTS, help="order of an .onnx model's maps at its ends (default: nchw, as the model says)"
+    )
     group.add_argument("--name", metavar="PREFIX", help="what public names begin with (default: the name of OUT)")
     group.add_argument("--section", metavar="NAME", help="the linker section of the buffer")
 
 
 def check_runtime(arguments: Namespace) -> None:
     """Refuses options of plain C for other outputs."""
-    for name in ("input", "name", "section"):
+    for name in ("input", "layout", "name", "section"):
         if getattr(arguments, name):
             raise RequestError(f"--{name} is for --runtime c")
 
@@ -116,4 +120,7 @@ def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float])
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
         seed=arguments.seed,
+        layout=arguments.layout or "",
+        dims=tuple(arguments.dim),
+        shapes=tuple(arguments.shape),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,13 @@ from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
+from modelplan.plain_c.onnx_networks.network import Network
+from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS, NetworkRequest, network_of
 from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
 from modelplan.plain_c.writing.c_text import identifier
-from modelplan.primitives.errors import ModelError, RefusedModelError
+from modelplan.plain_c.writing.plan_data import stated_request
+from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
@@ -41,7 +44,7 @@ _OTHER_WAYS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitCRequest(CGoal):
-    """Asks for a .tflite file as plain C, and what every rung of the ladder needs.
+    """Asks for a .tflite or .onnx file as plain C, and what every rung of the ladder needs.
 
     Args:
         path: the file.
@@ -50,7 +53,10 @@ class FitCRequest(CGoal):
         name: what all public names begin with; empty: the output's.
         section: of the buffer, for the linker; empty: none.
         interface: the type of inputs and outputs, "int8" or "uint8", where the program converts in place of the model's
-            outer QUANTIZE and DEQUANTIZE; or "as-is".
+            outer QUANTIZE and DEQUANTIZE; or "as-is". An .onnx model has "int8" and "as-is".
+        layout: of an .onnx model's inputs and outputs that are maps: "nchw", as it says, or "nhwc", channels last.
+        dims: extents that an .onnx file leaves open, each SYMBOL=N.
+        shapes: shapes of inputs with open extents, each INPUT=N,N,...
         kernels: who computes: "portable" kernels in the file, or a library where it can: "esp-nn", or CMSIS-NN as
             "cmsis-c", "cmsis-dsp", "cmsis-mve", or "cmsis-nn" for any of them.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
@@ -68,10 +74,13 @@ class FitCRequest(CGoal):
     section: str = ""
     kernels: str = "portable"
     interface: str = INTERFACES[0]
+    layout: str = ""
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
 
 
 def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
-    """A .tflite file as plain C: the rungs with what they need, and the chosen one proved row by row.
+    """A model as plain C: the rungs with what they need, and the chosen one proved row by row.
 
     Args:
         request: the file, the memory there is, and what the C is called.
@@ -146,11 +155,26 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     """
     from modelplan.plain_c.stated_plan import stated_verdict
 
+    if is_onnx(path):
+        return stated_verdict(_network_model(stated_network(path, source), stated_kernels(source)), source, header)
     interface = stated_interface(load_tflite(path), header)
     verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)
     if interface == INTERFACES[0] or verdict.outcome != "ok":
         return verdict
     return replace(verdict, details=f"{verdict.details}; the program converts its ends to {interface}")
+
+
+def stated_network(path: str, source: str) -> Network:
+    """An .onnx file as the network of which a C source was written.
+
+    Raises:
+        ModelError: the file cannot be read, or nodes in it cannot become C; names all of them.
+        RequestError: the source states none, or none of this model.
+    """
+    asked = stated_request(source)
+    if asked.keys() != {field.name for field in fields(NetworkRequest)}:
+        raise RequestError(f"the C source was not written of an .onnx model; write it of {path} with `fit`")
+    return network_of(path, NetworkRequest(**asked))
 
 
 def stated_interface(file: FileModel, header: str) -> str:
@@ -170,7 +194,31 @@ def with_stated_interface(file: FileModel, path: str, header: str) -> FileModel:
 
 
 def _model(request: FitCRequest) -> CModel:
+    if is_onnx(request.path):
+        if request.layout not in ("", *LAYOUTS):
+            raise RequestError(f"no layout {request.layout!r}; there are: {', '.join(LAYOUTS)}")
+        asked = NetworkRequest(request.layout or LAYOUTS[0], request.interface, request.dims, request.shapes)
+        network = network_of(request.path, asked)
+        if request.pushed and set(network.subgraphs[0].inputs) & network.turned:
+            raise RequestError(
+                f"{request.path}: rows are handed over with their channels last; --layout nhwc says that yours are"
+            )
+        return _network_model(network, request.kernels)
+    for option, given in (("layout", request.layout), ("dim", request.dims), ("shape", request.shapes)):
+        if given:
+            raise RequestError(f"--{option} is for .onnx models, and {request.path} is none")
     return _loaded(request.path, request.interface, request.kernels)
+
+
+def is_onnx(path: str) -> bool:
+    """Whether a file is an .onnx model by its name."""
+    return path.lower().endswith(".onnx")
+
+
+def _network_model(network: Network, kernels: str) -> CModel:
+    if kernels != "portable":
+        raise RequestError(f"{network.name}: {kernels} rounds otherwise than ONNX says; there are portable kernels")
+    return CModel(network.graph, network)
 
 
 def _loaded(path: str, interface: str, kernels: str) -> CModel:
@@ -200,7 +248,17 @@ class CForm:
 
 def rows_of_c(file: ModelFile, kernels: str) -> int:
     """The rows that a search for plain C of a file tries, which its time goes by."""
-    return rows_tried(_c_model(file.graph, read_tflite(file.content, file.path), INTERFACES[0], kernels).rows)
+    return rows_tried(_of_file(file, CForm(kernels)).rows)
+
+
+def _of_file(file: ModelFile, form: CForm) -> CModel:
+    """A model file as plain C is written of it."""
+    if file.graph.format != "onnx":
+        return _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
+    layout = LAYOUTS[1] if form.pushed else LAYOUTS[0]
+    return _network_model(
+        network_of(file.path, NetworkRequest(layout, form.interface), file.graph), form.kernels
+    )
 
 
 def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_stages: int | None = None) -> CRung:
@@ -213,7 +271,7 @@ def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_s
         RequestError: it has no ends of that type, or no rows to hand over.
         BrokenPlanError: the plan is not right; never to be seen.
     """
-    model = _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
+    model = _of_file(file, form)
     if most_rows is None or rows_tried(model.rows) <= most_rows:
         goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}), pushed=form.pushed)
         with suppress(TooManyStagesError):

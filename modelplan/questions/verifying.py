@@ -10,7 +10,8 @@ from pathlib import Path
 from modelplan.answers.proof_outcomes import Proof, Verdict
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.c_execution import LEVEL as C_LEVEL
-from modelplan.checking.verifier.c_execution import execute_c, interface_of
+from modelplan.checking.verifier.c_execution import ONNX_LEVEL as ONNX_C_LEVEL
+from modelplan.checking.verifier.c_execution import execute_c, execute_network, interface_of
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
@@ -141,18 +142,21 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
 
 def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
     """Proves the plan that a network in plain C states, and compares what it computes with what TFLM does."""
-    from modelplan.questions.c_fitting import source_verdict, with_stated_interface  # here, since few files are C
+    from modelplan.questions.c_fitting import is_onnx, source_verdict, with_stated_interface  # here, since few are C
 
-    model, path = load_tflite(request.path), Path(against)
+    path, onnx = Path(against), is_onnx(request.path)
+    model = None if onnx else load_tflite(request.path)
     source, header = read_text(path), read_text(path.with_suffix(".h"))
     interface_of(header, str(path.with_suffix(".h")))
-    verdicts = [source_verdict(request.path, source, header)]
+    verdicts, level = [source_verdict(request.path, source, header)], ONNX_C_LEVEL if onnx else C_LEVEL
     if verdicts[0].outcome != "broken":
-        stated = with_stated_interface(model, request.path, header)
+        stated = model and with_stated_interface(model, request.path, header)
         if request.quick:
-            verdicts.append(Verdict(C_LEVEL, "skipped", "--quick: no kernel was run"))
+            verdicts.append(Verdict(level, "skipped", "--quick: no kernel was run"))
+        elif stated:
+            verdicts.append(verdict_of(level, lambda: execute_c(stated, path, request.seed)))
         else:
-            verdicts.append(verdict_of(C_LEVEL, lambda: execute_c(stated, path, request.seed)))
+            verdicts.append(verdict_of(level, lambda: execute_network(request.path, path, request.seed)))
     words = {"broken": "does not compute what {} does", "unproved": "is not proved equal to {}"}
     failed = [v for outcome in words for v in verdicts if v.outcome == outcome]
     fault = f"{against} {words[failed[0].outcome].format(request.path)}: {failed[0].details}" if failed else ""

@@ -20,7 +20,7 @@ from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.planner import without_plan
 from modelplan.runtimes.tflm.runner import INSTALL, installed, tflm_values
 
-LEVEL = "C beside TFLM"
+LEVEL, ONNX_LEVEL = "C beside TFLM", "C beside ONNX Runtime"
 _RUNS = 6
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -111,9 +111,7 @@ def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
         RequestError: the header is missing, or the file does not compile.
         Skipped: there is no compiler, or no TFLM to compare with.
     """
-    compiler = next((name for name in _COMPILERS if shutil.which(name)), None)
-    if compiler is None:
-        raise Skipped(f"no C compiler: {', '.join(_COMPILERS)}")
+    compiler = _compiler()
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     interface = interface_of(read_text(path.with_suffix(".h")), str(path.with_suffix(".h")))
@@ -135,6 +133,44 @@ def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
     return Executed(
         f"outputs of {len(feeds)} runs are equal, with sanitizers", f"{kernels} by {compiler}", planned=True
     )
+
+
+def _compiler() -> str:
+    """A C compiler of this machine."""
+    compiler = next((name for name in _COMPILERS if shutil.which(name)), None)
+    if compiler is None:
+        raise Skipped(f"no C compiler: {', '.join(_COMPILERS)}")
+    return compiler
+
+
+def execute_network(onnx_path: str, path: Path, seed: int = 0) -> Executed:
+    """Compiles the C file of an .onnx model and compares its outputs with those of ONNX Runtime sessions.
+
+    Codes, and floats that are made of codes, have to be equal; other floats to lie within four times what sessions with
+    and without optimisation differ by, and a millionth of the largest.
+
+    Raises:
+        BrokenPlanError: outputs differ, or a sanitizer stops the program.
+        RequestError: the header is missing, or the file does not compile.
+        Skipped: there is no compiler, no ONNX Runtime, or this machine's kernels saturate.
+    """
+    from modelplan.checking.verifier.session_outputs import session_runs
+
+    compiler = _compiler()
+    header, source = read_text(path.with_suffix(".h")), read_text(path)
+    interface = interface_of(header, str(path.with_suffix(".h")))
+    runs = session_runs(onnx_path, source, seed, _RUNS)
+    done = _run(compiler, path, interface, [run.feeds for run in runs], [])
+    if done.returncode:
+        raise BrokenPlanError(f"{path}: stops with {done.stderr.decode(errors='replace')[:400]}")
+    size, worst = len(done.stdout) // len(runs), 0.0
+    for number, run in enumerate(runs):
+        fault, off = run.compared(done.stdout[number * size : (number + 1) * size])
+        if fault:
+            raise BrokenPlanError(f"{path}: outputs of run {number} differ from ONNX Runtime's: {fault}")
+        worst = max(worst, off)
+    same = "are equal" if worst == 0 else f"lie within the bound for floats, {worst:.2g} apart at most"
+    return Executed(f"outputs of {len(runs)} runs {same}, with sanitizers", f"portable kernels by {compiler}", planned=True)
 
 
 def _extreme(model: FileModel) -> Iterator[list[bytes]]:

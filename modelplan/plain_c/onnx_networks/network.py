@@ -66,11 +66,12 @@ class Network(FileModel):
     """A network with one subgraph; `data` are the bytes of its constants, one after the other.
 
     `scales` are those of its tensors by number. `turned` are inputs and outputs whose channels stand first where the
-    caller writes and reads them; they are turned in their places.
+    caller writes and reads them; they are turned in their places. `asked` is what the network was asked for, by name.
     """
 
     scales: Mapping[int, Scales] = field(default_factory=dict)
     turned: frozenset[int] = frozenset()
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> Graph:
@@ -133,9 +134,7 @@ class NetworkBuilder:
         """An operator with its options."""
         self.ops.append(FileOp(kind, tuple(inputs), tuple(outputs), options=StatedOptions(options)))
 
-    def network(
-        self, name: str, inputs: Sequence[int], outputs: Sequence[int], turned: frozenset[int] = frozenset()
-    ) -> Network:
+    def network(self, name: str, inputs: Sequence[int], outputs: Sequence[int]) -> Network:
         """All of it."""
         main = FileSubgraph(tuple(self.tensors), tuple(self.ops), tuple(inputs), tuple(outputs))
-        return Network(name, b"".join(self.chunks), (main,), scales=self.scales, turned=turned)
+        return Network(name, b"".join(self.chunks), (main,), scales=self.scales)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
+
+from modelplan.formats import load_model
 
 from modelplan.plain_c.onnx_networks import map_nodes as maps
 from modelplan.plain_c.onnx_networks import value_nodes as nodes
@@ -84,20 +87,38 @@ NODE_RULES = _by_kind({
 })  # fmt: skip
 
 
-def network_of(path: str, graph: Graph, layout: str = LAYOUTS[0], interface: str = "as-is") -> Network:
-    """An .onnx file, whose graph was read with all extents bound, as a network.
+@dataclass(frozen=True, slots=True)
+class NetworkRequest:
+    """How an .onnx model becomes a network.
+
+    Args:
+        layout: the order of the axes of inputs and outputs that are maps: "nchw" as the model says, or "nhwc", channels
+            last, as cameras deliver and rows need.
+        interface: the type of inputs and outputs, "int8" where the outer QuantizeLinear and DequantizeLinear go.
+        dims: extents that the file leaves open, each SYMBOL=N.
+        shapes: shapes of inputs with open extents, each INPUT=N,N,...
+    """
+
+    layout: str = LAYOUTS[0]
+    interface: str = "as-is"
+    dims: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+
+def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Graph | None = None) -> Network:
+    """An .onnx file as a network.
 
     Args:
         path: the file.
-        graph: what `load_model` makes of it.
-        layout: the order of the axes of inputs and outputs that are maps.
-        interface: the type of inputs and outputs, "int8" where the outer QuantizeLinear and DequantizeLinear go.
+        request: its layout, its ends, and what it leaves open.
+        graph: what `load_model` makes of it, where that is known.
 
     Raises:
-        ModelError: the file cannot be read, or ends of it are constants.
+        ModelError: the file cannot be read, extents stay open, or ends of it are constants.
         MissingKernelError: nodes have no plain C; names all of them.
         RequestError: there are no such ends.
     """
+    graph = graph or load_model(path, request.dims, request.shapes)
     emitter = Emitter(read_onnx(path, graph))
     inputs = [_fed(emitter, name) for name in emitter.model.inputs]
     refused: list[tuple[Node, str]] = []
@@ -114,9 +135,10 @@ def network_of(path: str, graph: Graph, layout: str = LAYOUTS[0], interface: str
     if refused:
         raise refusals(emitter.model, refused)
     outputs = [_given(emitter, name) for name in emitter.model.outputs]
-    _with_interface(emitter, inputs, outputs, interface)
-    turned = _turned(emitter, [*inputs, *outputs]) if layout == LAYOUTS[0] else frozenset()
-    return emitter.built.network(emitter.model.name, inputs, outputs, turned)
+    _with_interface(emitter, inputs, outputs, request.interface)
+    turned = _turned(emitter, [*inputs, *outputs]) if request.layout == LAYOUTS[0] else frozenset()
+    network = emitter.built.network(emitter.model.name, inputs, outputs)
+    return replace(network, turned=turned, asked=asdict(request))
 
 
 def _rule(node: Node) -> Rule:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, Stage, Step, ValueShift
@@ -174,7 +175,7 @@ class _Writer:
             *parameters,
             *stages,
             *interface,
-            *filter(None, [plan_comment(self.program)]),
+            *filter(None, [plan_comment(self.program, self._asked)]),
         ]
         return "\n\n".join(parts) + "\n"
 
@@ -514,6 +515,11 @@ class _Writer:
         yield f"void {self.names.prefix}_invoke(void)\n{{\n{body}\n}}"
 
     @property
+    def _asked(self) -> Mapping[str, Any]:
+        """What the network was asked for, where no .tflite file holds it."""
+        return self.model.asked if isinstance(self.model, Network) else {}
+
+    @property
     def _turned(self) -> frozenset[int]:
         """The ends whose channels stand first where the caller writes and reads them."""
         return self.model.turned if isinstance(self.model, Network) else frozenset()
@@ -599,7 +605,7 @@ class _Writer:
         prefix, macro = self.names.prefix, self.names.macro
         constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
         for name, tensor, _, const in self._ends():
-            constants += ["", f"/* {self._title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
+            constants += ["", *self._order(tensor), f"/* {self._end_title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
             end, scaling = f"{macro}_{name.upper()}", self.tensors[tensor].quantization
             constants.append(f"#define {end}_BYTES {self.tensors[tensor].nbytes}")
             if scaling.scales:
@@ -619,6 +625,22 @@ class _Writer:
             constants.insert(1, f"#define {macro}_STATE_BYTES {self.state.nbytes}")
             functions += ["/* Forgets what was kept from earlier runs. */", f"void {prefix}_reset(void);"]
         return constants, functions
+
+    def _end_title(self, tensor: int) -> str:
+        """An end with its extents as the caller sees them."""
+        t = self.tensors[tensor]
+        if tensor not in self._turned:
+            return self._title(tensor)
+        *outer, channels = t.shape
+        return comment(f"{tensor} {t.name} [{', '.join(map(str, (outer[0], channels, *outer[1:])))}]")
+
+    def _order(self, tensor: int) -> list[str]:
+        """In which order the elements of a map stand, where a model may have another one."""
+        if not self._asked or len(self.tensors[tensor].shape) != 4:
+            return []
+        if tensor in self._turned:
+            return ["/* The channels come first: all of the first one, then all of the second. */"]
+        return ["/* The channels come last: all of the first place, then all of the next one in its row. */"]
 
     def _usage(self) -> Sequence[str]:
         prefix = self.names.prefix

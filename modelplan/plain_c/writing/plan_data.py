@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from textwrap import wrap
+from typing import Any
 
 from modelplan.model.c_program import CProgram, PlanChoices, StageChoice, TileChain
 
@@ -16,8 +18,8 @@ class UnreadPlanError(Exception):
     """A source states no plan, or not as this release does: says what is wrong."""
 
 
-def plan_comment(program: CProgram) -> str:
-    """The choices of a plan as a comment; empty where it was made from none."""
+def plan_comment(program: CProgram, asked: Mapping[str, Any] | None = None) -> str:
+    """The choices of a plan as a comment, with what its network was `asked` for; empty where it was made from none."""
     if program.choices is None:
         return ""
     choices = program.choices
@@ -29,6 +31,7 @@ def plan_comment(program: CProgram) -> str:
         "bases": list(choices.bases),
         "spare": [list(place) for place in choices.spare],
     }
+    data |= {"network": dict(asked)} if asked else {}
     return "\n".join([f"/* {_TITLE}", *(f" * {line}" for line in wrap(json.dumps(data), 110)), " */"])
 
 
@@ -53,6 +56,20 @@ def stated_choices(source: str) -> tuple[PlanChoices, int, bool]:
         return choices, _count(data["bytes"]), bool(_count(data["pushed"]))
     except (ValueError, TypeError, LookupError, RecursionError) as problem:
         raise UnreadPlanError(f"its plan cannot be read: {problem}") from problem
+
+
+def stated_request(source: str) -> dict[str, Any]:
+    """What the network of a source was asked for, by name; empty where it states nothing, or nothing that is text.
+
+    Texts and lists of texts are taken, nothing else.
+    """
+    block = _DATA.search(source)
+    try:
+        asked = json.loads(block[1].replace("*", " ")).get("network", {}) if block else {}
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    lists = {k: tuple(v) for k, v in asked.items() if isinstance(v, list) and all(isinstance(x, str) for x in v)}
+    return {**{k: v for k, v in asked.items() if isinstance(v, str)}, **lists}
 
 
 def _count(value: object) -> int:

@@ -1,0 +1,144 @@
+"""What ONNX Runtime computes on random inputs, as a network in plain C takes and gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.plain_c.writing.plan_data import stated_request
+from modelplan.primitives.errors import ModelError
+
+Array = npt.NDArray[Any]
+#: Float outputs may differ by so many times what two sessions do, and by a share of the largest.
+_TIMES, _SHARE = 4.0, 1e-6
+_INSTALL = "pip install 'modelplan[verify]'"
+#: Instructions whose products of codes do not saturate.
+_EXACT = ("avx512_vnni", "avx_vnni", "asimd")
+_NAMES = {
+    "tensor(float)": np.float32, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8, "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64, "tensor(bool)": np.bool_,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SessionRun:
+    """The bytes that are fed, and the outputs of a session with all optimisations and of one with none.
+
+    `coded`: there are codes between, so that the outputs have to be equal.
+    """
+
+    feeds: Sequence[bytes]
+    optimised: Sequence[Array]
+    plain: Sequence[Array]
+    coded: bool
+
+    def compared(self, content: bytes) -> tuple[str, float]:
+        """What is wrong with the bytes of all outputs, empty where nothing is, and how far floats are apart."""
+        if len(content) != sum(y.nbytes for y in self.optimised):
+            return f"{len(content):,} bytes of outputs, expected {sum(y.nbytes for y in self.optimised):,}", 0.0
+        at, worst = 0, 0.0
+        for number, (wanted, other) in enumerate(zip(self.optimised, self.plain, strict=True)):
+            found = np.frombuffer(content, wanted.dtype, wanted.size, at).reshape(wanted.shape)
+            at += wanted.nbytes
+            differs = ~((found == wanted) | (found != found) & (wanted != wanted))
+            if not differs.any():
+                continue
+            off = np.abs(found.astype(np.float64) - wanted)
+            where = f"output {number}: {int(differs.sum()):,} of {wanted.size:,} differ, by {float(off.max()):.3g} at most"
+            if self.coded or wanted.dtype.kind != "f":
+                return where, 0.0
+            spread = float(np.abs(wanted.astype(np.float64) - other).max())
+            if not float(off.max()) <= _TIMES * spread + _SHARE * float(np.abs(wanted).max()):
+                return where, 0.0
+            worst = max(worst, float(off.max()))
+        return "", worst
+
+
+def session_runs(path: str, source: str, seed: int, count: int) -> list[SessionRun]:
+    """What an .onnx file gives, in the order of axes and with the ends that a C source of it states.
+
+    Raises:
+        ModelError: ONNX Runtime does not run the model.
+        Skipped: it is not installed, this machine's kernels saturate, or the ends of the source are codes.
+    """
+    try:
+        import onnxruntime as ort
+    except ImportError:
+        raise Skipped(f"onnxruntime is not installed; {_INSTALL}") from None
+    import onnx
+
+    asked = stated_request(source)
+    if asked.get("interface", "as-is") != "as-is":
+        raise Skipped("the ends of the source are codes; write it without --interface to compare values")
+    nodes = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
+    coded = any(kind.startswith(("QLinear", "Quantize", "QGemm")) for kind in nodes)
+    if coded and not _multiplies_exactly():
+        raise Skipped("this machine's kernels for codes saturate between products, so that they give other results")
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    sessions = []
+    for level in (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_DISABLE_ALL):
+        options.graph_optimization_level = level
+        try:
+            sessions.append(ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
+        except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
+            raise ModelError(f"{path}: ONNX Runtime does not run it: {' '.join(str(problem).split())[:300]}") from None
+    return list(_runs(sessions, source, asked, np.random.default_rng(seed), count, coded=coded))
+
+
+def _runs(
+    sessions: Sequence[Any], source: str, asked: dict[str, Any], draw: np.random.Generator, count: int, *, coded: bool
+) -> Iterator[SessionRun]:
+    last = asked.get("layout") == "nhwc"
+    shapes = _shapes(sessions[0], asked)
+    for _ in range(count):
+        feeds = {i.name: _drawn(draw, shapes[i.name], _NAMES[i.type]) for i in sessions[0].get_inputs()}
+        both = [session.run(None, feeds) for session in sessions]
+        fed = [_ordered(feeds[i.name], last=last).tobytes() for i in sessions[0].get_inputs()]
+        first, second = ([_ordered(np.asarray(y), last=last) for y in outputs] for outputs in both)
+        yield SessionRun(fed, first, second, coded)
+
+
+def _shapes(session: Any, asked: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs, with what is bound of them."""
+    bound = dict(pair.split("=", 1) for pair in asked.get("dims", ()))
+    stated = dict(pair.split("=", 1) for pair in asked.get("shapes", ()))
+    shapes = {}
+    for end in session.get_inputs():
+        if end.name in stated:
+            shapes[end.name] = tuple(int(n) for n in stated[end.name].split(","))
+        else:
+            shapes[end.name] = tuple(int(bound.get(n, 1)) if isinstance(n, str) else int(n or 1) for n in end.shape)
+    return shapes
+
+
+def _drawn(draw: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:
+    if np.dtype(dtype).kind == "f":
+        return draw.standard_normal(shape).astype(dtype)
+    if np.dtype(dtype).itemsize == 1 and dtype is not np.bool_:
+        limits = np.iinfo(dtype)
+        return draw.integers(limits.min, limits.max + 1, shape).astype(dtype)
+    return draw.integers(0, 2, shape).astype(dtype)
+
+
+def _ordered(values: Array, *, last: bool) -> Array:
+    """Maps with their channels last where the source has them so."""
+    if last and values.ndim == 4:
+        return np.ascontiguousarray(values.transpose(0, 2, 3, 1))
+    return np.ascontiguousarray(values.transpose(0, 2, 1) if last and values.ndim == 3 else values)
+
+
+def _multiplies_exactly() -> bool:
+    """Whether products of codes are added up without saturation here: on ARM, and on x86 with VNNI."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return True
+    return any(name in flags for name in _EXACT) or "avx" not in flags
