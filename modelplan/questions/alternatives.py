@@ -127,7 +127,7 @@ def _prove_carried(model: FileModel, runtime: Runtime) -> None:
 def with_proved_plan(file: ModelFile, target: Target) -> Requirement:
     """What the runtime needs to run a file whose plan is already proved, or that carries none."""
     runtime = target.runtime
-    if runtime.name == C.name and file.graph.format == "tflite":
+    if runtime.name == C.name:
         return c_requirement(file, runtime.kernels)
     if runtime.requires is None or file.graph.format != runtime.default_for:
         return planned_by_itself(file.graph, runtime)

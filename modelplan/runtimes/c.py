@@ -45,5 +45,5 @@ C = Runtime(
         *(replace(library, sequential=False, leads={}) for library in TFLM.libraries if "cmsis" in library.name),
         KernelLibrary(_ESP_NN, "ESP-NN's kernels in C, which every chip has, without scratch"),
     ),
-    runs=("tflite",),
+    runs=("tflite", "onnx"),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
+from urllib.parse import quote, unquote
 
 from modelplan.model.c_program import CProgram, PlanChoices, StageChoice, TileChain
 
@@ -23,7 +24,7 @@ def plan_comment(program: CProgram, asked: Mapping[str, Any] | None = None) -> s
     if program.choices is None:
         return ""
     choices = program.choices
-    data = {
+    data: dict[str, Any] = {
         "bytes": program.nbytes,
         "pushed": int(program.pushed),
         "stages": [[s.first, s.end, s.parts, int(s.backward)] for s in choices.stages],
@@ -31,8 +32,15 @@ def plan_comment(program: CProgram, asked: Mapping[str, Any] | None = None) -> s
         "bases": list(choices.bases),
         "spare": [list(place) for place in choices.spare],
     }
-    data |= {"network": dict(asked)} if asked else {}
-    return "\n".join([f"/* {_TITLE}", *(f" * {line}" for line in wrap(json.dumps(data), 110)), " */"])
+    if asked:
+        data["network"] = {name: _quoted(value) for name, value in asked.items()}
+    text = wrap(json.dumps(data), 110, break_on_hyphens=False, break_long_words=False)
+    return "\n".join([f"/* {_TITLE}", *(f" * {line}" for line in text), " */"])
+
+
+def _quoted(value: str | Sequence[str]) -> str | list[str]:
+    """Texts without blanks, at which lines end, and asterisks, which end comments."""
+    return quote(value, "=,") if isinstance(value, str) else [quote(text, "=,") for text in value]
 
 
 def stated_choices(source: str) -> tuple[PlanChoices, int, bool]:
@@ -68,8 +76,12 @@ def stated_request(source: str) -> dict[str, Any]:
         asked = json.loads(block[1].replace("*", " ")).get("network", {}) if block else {}
     except (ValueError, AttributeError, RecursionError):
         return {}
-    lists = {k: tuple(v) for k, v in asked.items() if isinstance(v, list) and all(isinstance(x, str) for x in v)}
-    return {**{k: v for k, v in asked.items() if isinstance(v, str)}, **lists}
+    lists = {k: tuple(map(unquote, v)) for k, v in asked.items() if isinstance(v, list) and _texts(v)}
+    return {**{k: unquote(v) for k, v in asked.items() if isinstance(v, str)}, **lists}
+
+
+def _texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _count(value: object) -> int:
