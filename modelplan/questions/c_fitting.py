@@ -172,9 +172,10 @@ def stated_network(path: str, source: str) -> Network:
         RequestError: the source states none, or none of this model.
     """
     asked = stated_request(source)
-    if asked.keys() != {field.name for field in fields(NetworkRequest)}:
+    names = {field.name for field in fields(NetworkRequest)}
+    if not names <= asked.keys():
         raise RequestError(f"the C source was not written of an .onnx model; write it of {path} with `fit`")
-    return network_of(path, NetworkRequest(**asked))
+    return network_of(path, NetworkRequest(**{name: asked[name] for name in names}))
 
 
 def stated_interface(file: FileModel, header: str) -> str:

@@ -96,13 +96,19 @@ def session_runs(path: str, source: str, seed: int, count: int) -> list[SessionR
 def _runs(
     sessions: Sequence[Any], source: str, asked: dict[str, Any], draw: np.random.Generator, count: int, *, coded: bool
 ) -> Iterator[SessionRun]:
-    last = asked.get("layout") == "nhwc"
+    last = set(asked.get("last", ()))
     shapes = _shapes(sessions[0], asked)
     for _ in range(count):
         feeds = {i.name: _drawn(draw, shapes[i.name], _NAMES[i.type]) for i in sessions[0].get_inputs()}
-        both = [session.run(None, feeds) for session in sessions]
-        fed = [_ordered(feeds[i.name], last=last).tobytes() for i in sessions[0].get_inputs()]
-        first, second = ([_ordered(np.asarray(y), last=last) for y in outputs] for outputs in both)
+        try:
+            both = [session.run(None, feeds) for session in sessions]
+        except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
+            raise ModelError(f"ONNX Runtime does not run the model: {' '.join(str(problem).split())[:300]}") from None
+        fed = [_ordered(feeds[i.name], last=i.name in last).tobytes() for i in sessions[0].get_inputs()]
+        names = [o.name in last for o in sessions[0].get_outputs()]
+        first, second = (
+            [_ordered(np.asarray(y), last=at) for y, at in zip(outputs, names, strict=True)] for outputs in both
+        )
         yield SessionRun(fed, first, second, coded)
 
 
@@ -129,10 +135,9 @@ def _drawn(draw: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Arr
 
 
 def _ordered(values: Array, *, last: bool) -> Array:
-    """Maps with their channels last where the source has them so."""
-    if last and values.ndim == 4:
-        return np.ascontiguousarray(values.transpose(0, 2, 3, 1))
-    return np.ascontiguousarray(values.transpose(0, 2, 1) if last and values.ndim == 3 else values)
+    """A map with its channels last where the source has it so."""
+    order = (0, *range(2, values.ndim), 1)
+    return np.ascontiguousarray(values.transpose(order) if last else values)
 
 
 def _multiplies_exactly() -> bool:

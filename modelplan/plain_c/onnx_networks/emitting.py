@@ -244,6 +244,12 @@ class Emitter:
         """A constant of whole numbers."""
         return self.built.constant(name, np.array(values, np.int32))
 
+    def stands_last(self, tensor: int) -> bool:
+        """Whether a tensor has its channels last where the model has them first."""
+        others = (other for (_, last), other in self._others.items() if last)
+        held = (h.tensor for h in self.values.values() if h.last and not h.flat)
+        return tensor in {*others, *held}
+
     def last(self, name: str) -> int:
         """The tensor of a map whose channels stand last."""
         return self.in_order(self.floats(name), last=True)

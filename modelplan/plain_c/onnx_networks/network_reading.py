@@ -120,7 +120,7 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
     """
     graph = graph or load_model(path, request.dims, request.shapes)
     emitter = Emitter(read_onnx(path, graph))
-    inputs = [_fed(emitter, name) for name in emitter.model.inputs]
+    inputs = [_fed(emitter, name, request.layout) for name in emitter.model.inputs]
     refused: list[tuple[Node, str]] = []
     broken: set[str] = set()
     for node in nodes_to_emit(emitter):
@@ -134,11 +134,14 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
             broken |= {*node.outputs}
     if refused:
         raise refusals(emitter.model, refused)
-    outputs = [_given(emitter, name) for name in emitter.model.outputs]
+    outputs = [_given(emitter, name, request.layout) for name in emitter.model.outputs]
     _with_interface(emitter, inputs, outputs, request.interface)
-    turned = _turned(emitter, [*inputs, *outputs]) if request.layout == LAYOUTS[0] else frozenset()
+    ends = [*inputs, *outputs]
+    turned = _turned(emitter, ends) if request.layout == LAYOUTS[0] else frozenset()
     network = emitter.built.network(emitter.model.name, inputs, outputs)
-    return replace(network, turned=turned, asked=asdict(request))
+    names = [*emitter.model.inputs, *emitter.model.outputs]
+    last = tuple(n for n, tensor in zip(names, ends, strict=True) if emitter.stands_last(tensor) and tensor not in turned)
+    return replace(network, turned=turned, asked={**asdict(request), "last": last})
 
 
 def _rule(node: Node) -> Rule:
@@ -147,10 +150,10 @@ def _rule(node: Node) -> Rule:
     return NODE_RULES[node.kind]
 
 
-def _fed(e: Emitter, name: str) -> int:
-    """An input, a map with its channels last."""
+def _fed(e: Emitter, name: str, layout: str) -> int:
+    """An input, with its channels last where operators on maps read it or the caller has them there."""
     shape, dtype = e.model.types[name]
-    last = len(shape) in (3, 4) and _is_map(e, name)
+    last = len(shape) in (3, 4) and ((layout == LAYOUTS[1] and len(shape) == 4) or _is_map(e, name))
     tensor = e.built.tensor(name, placed_last(shape) if last else shape, dtype)
     e.values[name] = Held(tensor, last, shape)
     return tensor
@@ -164,18 +167,18 @@ def _is_map(e: Emitter, name: str) -> bool:
     return False
 
 
-def _given(e: Emitter, name: str) -> int:
-    """The tensor of an output; a map stays with its channels last."""
+def _given(e: Emitter, name: str, layout: str) -> int:
+    """The tensor of an output; a map stays with its channels last, and has them there in a layout that says so."""
     if name in e.model.constants:
         raise ModelError(f"{e.model.name}: output {name!r} is known before the model runs")
     held = e.floats(name)
-    return e.in_order(held, last=held.last and not held.flat)
+    last = (held.last and not held.flat) or (layout == LAYOUTS[1] and len(held.shape) == 4)
+    return e.in_order(held, last=last)
 
 
 def _turned(e: Emitter, ends: list[int]) -> frozenset[int]:
     """The ends whose channels stand last where the model has them first, and the bytes are not the same."""
-    last = {held.tensor for held in e.values.values() if held.last and not held.flat}
-    shapes = {t: e.built.tensors[t].shape for t in ends if t in last}
+    shapes = {t: e.built.tensors[t].shape for t in ends if e.stands_last(t)}
     return frozenset(t for t, (_, h, w, c) in shapes.items() if h * w > 1 and c > 1)
 
 

@@ -134,7 +134,7 @@ def even_pool(r: NetworkReader) -> COperator:
     (source, zero), (out, out_zero), (low, high) = r.quantised(r.input(0)), r.quantised(r.output()), r.output_range()
     parameters = {**windowed_geometry(r, axes), "in_zero": zero, "out_zero": out_zero, "least": low, "most": high}
     parameters |= {"in_scale": float(source), "out_scale": float(out)}
-    parameters["whole"] = int(r.stated("Whole", 0)) * axes[0].reach * axes[1].reach
+    parameters["whole"] = r.counted_places * axes[0].reach * axes[1].reach
     parameters["channels"] = parameters.pop("in_channels")
     return windowed_operator(r, "even_pool", "int8", axes, parameters)
 

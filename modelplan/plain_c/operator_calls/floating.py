@@ -100,6 +100,7 @@ def float_pool(r: OperatorReader) -> COperator:
     axes = windows_of(r)
     parameters = {**windowed_geometry(r, axes), **_limits(r)}
     parameters["channels"] = parameters.pop("in_channels")
+    parameters["whole"] = r.counted_places * axes[0].reach * axes[1].reach
     parameters["takes"] = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D").index(r.op.kind)
     return windowed_operator(r, "float_pool", "float", axes, parameters)
 

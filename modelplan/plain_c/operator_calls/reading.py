@@ -170,6 +170,11 @@ class OperatorReader:
         """The variant of a kernel by how it rounds."""
         return variant
 
+    @property
+    def counted_places(self) -> int:
+        """1 where a mean counts the places of its window beside the map, else 0."""
+        return 0
+
     def product_multiplier(self, operand: float, weights: float, result: float) -> tuple[int, int]:
         """By what sums of products of codes become codes of the result: a multiplier and a shift, from their scales."""
         return quantized_multiplier(float(operand) * float(weights) / float(result))
@@ -243,6 +248,11 @@ class NetworkReader(OperatorReader):
     def computes_codes(self) -> bool:
         """Whether an end of the operator is codes."""
         return any(self.dtype(t) in ("int8", "uint8") for t in (self.input(0), self.output()))
+
+    @property
+    def counted_places(self) -> int:
+        """1 where a mean counts the places of its window beside the map, else 0."""
+        return int(self.stated("Whole", 0))
 
     def float_range(self) -> tuple[float, float]:
         """The least and the largest float of result 0."""

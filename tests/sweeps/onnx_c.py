@@ -1,0 +1,394 @@
+"""Drawn .onnx models as plain C, whole or by rows, beside ONNX Runtime: single nodes of each kind, and small networks.
+
+python tests/sweeps/onnx_c.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. "Codes" are
+the same nodes quantised by ONNX Runtime's tools, as QLinear operators or between QuantizeLinear and DequantizeLinear.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.primitives.errors import BrokenPlanError, ModelError
+from modelplan.questions.c_fitting import FitCRequest, fit_c
+
+
+class Drawn(random.Random):
+    """Models of which the last value is the output."""
+
+    def start(self, shape: Sequence[int]) -> None:
+        self.nodes: list[Any] = []
+        self.tables: list[Any] = []
+        self.input = tuple(shape)
+        self.last = "x"
+
+    def values(self, *shape: int, least: float = -1.0) -> np.ndarray[Any, Any]:
+        return np.random.default_rng(self.getrandbits(32)).uniform(least, 1.0, shape).astype(np.float32)
+
+    def table(self, values: Any) -> str:
+        name = f"t{len(self.tables)}"
+        self.tables.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, first: str | None = None, **attributes: Any) -> str:
+        result = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, [first or self.last, *inputs], [result], **attributes))
+        self.last = result
+        return result
+
+    def map(self, least: int = 3, most: int = 12) -> tuple[int, int, int, int]:
+        return 1, self.randint(1, 8), self.randint(least, most), self.randint(least, most)
+
+    def channels(self) -> int:
+        return self.shape()[1]
+
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the last value."""
+        found = self.model().graph.output[0].type.tensor_type.shape.dim
+        return tuple(d.dim_value for d in found)
+
+    def model(self, opset: int = 17) -> onnx.ModelProto:
+        """The model so far."""
+        given = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.input)
+        output = helper.make_tensor_value_info(self.last, TensorProto.FLOAT, None)
+        graph = helper.make_graph(self.nodes, "drawn", [given], [output], self.tables)
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+        inferred = onnx.shape_inference.infer_shapes(made)
+        if self.last == "x":
+            inferred.graph.output[0].CopyFrom(given)
+        return inferred
+
+
+def _windows(d: Drawn, taps: Sequence[int], extents: Sequence[int], *, apart: bool = True) -> dict[str, Any]:
+    """Strides, paddings and dilations with which windows fit."""
+    given: dict[str, Any] = {"kernel_shape": list(taps), "strides": [d.randint(1, 3) for _ in taps]}
+    reach = list(taps)
+    padded = d.random() < 0.8
+    if apart and padded and d.random() < 0.2:
+        given["dilations"] = [d.randint(1, 2) for _ in taps]
+        reach = [(t - 1) * a + 1 for t, a in zip(taps, given["dilations"], strict=True)]
+    if not padded:
+        given["auto_pad"] = d.choice(("SAME_UPPER", "SAME_LOWER", "VALID"))
+    else:
+        given["pads"] = [d.randint(0, t - 1) for t in [*taps, *taps]]
+    before = given.get("pads", [0] * 2 * len(taps))
+    for axis, extent in enumerate(extents):
+        if given.get("auto_pad", "").startswith("SAME"):
+            continue  # windows always fit
+        if extent + before[axis] + before[len(taps) + axis] < reach[axis]:
+            return _windows(d, [1] * len(taps), extents, apart=apart)
+    return given
+
+
+def convolution(d: Drawn) -> None:
+    if d.random() < 0.15:
+        d.start((1, d.randint(1, 6), d.randint(4, 20)))
+    else:
+        d.start(d.map())
+    _, c, *extents = d.input
+    taps = [d.randint(1, min(5, e)) for e in extents]
+    groups = d.choice([g for g in (1, c, *range(2, c)) if c % g == 0])
+    outs = groups * d.randint(1, 4)
+    more = [d.table(d.values(outs))] if d.random() < 0.7 else []
+    d.node("Conv", d.table(d.values(outs, c // groups, *taps)), *more, group=groups, **_windows(d, taps, extents))
+    if d.random() < 0.4:
+        d.node(*(("Relu",) if d.random() < 0.5 else ("Clip", d.table(np.float32(-0.5)), d.table(np.float32(0.75)))))
+
+
+def transposed(d: Drawn) -> None:
+    d.start(d.map(2, 7))
+    _, c, *_ = d.input
+    outs, taps, strides = d.randint(1, 5), [d.randint(1, 4) for _ in "hw"], [d.randint(1, 3) for _ in "hw"]
+    pads = [d.randint(0, t - 1) for t in taps]
+    more = [d.randint(0, s - 1) for s in strides]
+    bias = [d.table(d.values(outs))] if d.random() < 0.5 else []
+    d.node(
+        "ConvTranspose", d.table(d.values(c, outs, *taps)), *bias, strides=strides, pads=[*pads, *pads],
+        output_padding=more, kernel_shape=taps,
+    )  # fmt: skip
+
+
+def pool(d: Drawn) -> None:
+    d.start(d.map())
+    taps = [d.randint(1, min(4, e)) for e in d.input[2:]]
+    if d.random() < 0.5:
+        d.node("MaxPool", **_windows(d, taps, d.input[2:], apart=False))
+    else:
+        d.node("AveragePool", count_include_pad=d.randint(0, 1), **_windows(d, taps, d.input[2:], apart=False))
+
+
+def mean(d: Drawn) -> None:
+    d.start(d.map())
+    kind = d.choice(("GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax"))
+    if kind.startswith("Global"):
+        d.node(kind)
+    else:
+        d.node(kind, axes=d.choice(([2, 3], [1], [3], [-1], [1, 2, 3])), keepdims=d.randint(0, 1))
+
+
+def product(d: Drawn) -> None:
+    lines, deep, outs = d.randint(1, 4), d.randint(1, 30), d.randint(1, 12)
+    d.start((lines, deep))
+    if d.random() < 0.5:
+        turned = d.randint(0, 1)
+        shape = (outs, deep) if turned else (deep, outs)
+        more = [d.table(d.values(outs))] if d.random() < 0.7 else []
+        factors = {"alpha": 0.5, "beta": 2.0} if d.random() < 0.2 else {}
+        d.node("Gemm", d.table(d.values(*shape)), *more, transB=turned, **factors)
+    else:
+        d.node("MatMul", d.table(d.values(deep, outs)))
+        if d.random() < 0.5:
+            d.node("Add", d.table(d.values(outs)))
+
+
+def flattened(d: Drawn) -> None:
+    d.start(d.map(2, 6))
+    convolved(d)
+    d.node("Flatten") if d.random() < 0.5 else d.node("Reshape", d.table(np.array([1, -1], np.int64)))
+    size = int(np.prod(d.shape()))
+    d.node("Gemm", d.table(d.values(5, size)), d.table(d.values(5)), transB=1)
+
+
+def convolved(d: Drawn) -> None:
+    """A convolution, so that channels stand last."""
+    c, outs = d.channels() if d.last != "x" else d.input[1], d.randint(1, 6)
+    d.node("Conv", d.table(d.values(outs, c, 3, 3)), pads=[1, 1, 1, 1])
+
+
+def element_wise(d: Drawn) -> None:
+    d.start(d.choice((d.map(), (d.randint(1, 3), d.randint(1, 9)))))
+    if len(d.input) == 4:
+        convolved(d)
+    shape = d.shape() if d.nodes else d.input
+    kind = d.choice(("Add", "Sub", "Mul", "Div", "Max", "Min"))
+    other = tuple(n if d.random() < 0.6 else 1 for n in shape)[d.randint(0, 1) if d.random() < 0.3 else 0 :]
+    d.node(kind, d.table(d.values(*other, least=0.25)))
+
+
+def residual(d: Drawn) -> None:
+    d.start(d.map())
+    convolved(d)
+    skip, outs = d.last, d.channels()
+    d.node("Conv", d.table(d.values(outs, outs, 3, 3)), pads=[1, 1, 1, 1])
+    d.node(d.choice(("Add", "Mul")), skip)
+    if d.random() < 0.5:
+        d.node("Relu")
+
+
+def unary(d: Drawn) -> None:
+    d.start(d.map())
+    if d.random() < 0.5:
+        convolved(d)
+    kind = d.choice(
+        ("Sigmoid", "Tanh", "Relu", "LeakyRelu", "Elu", "HardSwish", "HardSigmoid", "Abs", "Exp", "Neg", "Softplus",
+         "Erf", "Clip", "PRelu", "Floor", "Ceil")
+    )  # fmt: skip
+    if kind == "PRelu":
+        d.node(kind, d.table(d.values(d.channels() if d.nodes else d.input[1], 1, 1)))
+    elif kind == "Clip":
+        d.node(kind, d.table(np.float32(-0.25)), d.table(np.float32(0.5)))
+    else:
+        d.node(kind)
+
+
+def softmax(d: Drawn) -> None:
+    d.start(d.choice((d.map(), (d.randint(1, 3), d.randint(1, 9)))))
+    if len(d.input) == 4:
+        convolved(d)
+        d.node("Softmax", axis=d.choice((1, -1, 3)))
+    else:
+        d.node("Softmax", axis=-1)
+
+
+def moved(d: Drawn) -> None:
+    d.start(d.map(4, 8))
+    convolved(d)
+    c, h, w = d.shape()[1:]
+    kind = d.choice(("Transpose", "Reshape", "Slice", "Pad", "Split", "Gather", "Squeeze", "Concat", "Flatten"))
+    if kind == "Transpose":
+        order = d.sample(range(4), 4)
+        d.node(kind, perm=order)
+    elif kind == "Reshape":
+        d.node(kind, d.table(np.array(d.choice(((1, c, h * w), (1, -1), (1, c * h, w), (c, h, w))), np.int64)))
+    elif kind == "Slice":
+        axis = d.randint(1, 3)
+        extent = (1, c, h, w)[axis]
+        first = d.randint(0, extent - 1)
+        tables = ([first], [d.randint(first + 1, extent)], [axis], [d.choice((1, 1, 2))])
+        d.node(kind, *(d.table(np.array(v, np.int64)) for v in tables))
+    elif kind == "Pad":
+        pads = np.array([0, d.randint(0, 1), d.randint(0, 2), 1, 0, 0, 1, d.randint(0, 2)], np.int64)
+        d.node(kind, d.table(pads), mode=d.choice(("constant", "reflect")) if c > 1 else "constant")
+    elif kind == "Split":
+        axis = d.choice([a for a, n in ((1, c), (2, h), (3, w)) if n > 1])
+        extent = (1, c, h, w)[axis]
+        sizes = np.array([1, extent - 1], np.int64)
+        names = [f"s{k}" for k in range(2)]
+        d.nodes.append(helper.make_node(kind, [d.last, d.table(sizes)], names, axis=axis))
+        d.last = names[d.randint(0, 1)]
+        d.node("Relu")
+    elif kind == "Gather":
+        axis = d.randint(1, 3)
+        extent = (1, c, h, w)[axis]
+        d.node(kind, d.table(np.array([d.randint(0, extent - 1) for _ in range(3)], np.int64)), axis=axis)
+    elif kind == "Squeeze":
+        d.node(kind, d.table(np.array([0], np.int64)))
+    elif kind == "Concat":
+        other = d.node("Relu", first="v0")
+        d.node(kind, "v0", first=other, axis=d.randint(1, 3))
+    else:
+        d.node(kind)
+
+
+def resized(d: Drawn) -> None:
+    d.start(d.map(2, 6))
+    c, h, w = d.input[1:]
+    size = np.array([1, c, h * d.randint(1, 3), w * d.randint(1, 3)], np.int64)
+    modes = (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("linear", "asymmetric"))
+    mode, place = d.choice(modes)
+    more = {"nearest_mode": "floor"} if mode == "nearest" else {}
+    d.node("Resize", "", "", d.table(size), mode=mode, coordinate_transformation_mode=place, **more)
+
+
+def blocks(d: Drawn) -> None:
+    size = d.randint(2, 3)
+    if d.random() < 0.5:
+        d.start((1, size * size * d.randint(1, 3), d.randint(2, 5), d.randint(2, 5)))
+        d.node("DepthToSpace", blocksize=size, mode=d.choice(("DCR", "CRD")))
+    else:
+        d.start((1, d.randint(1, 3), size * d.randint(1, 4), size * d.randint(1, 4)))
+        d.node("SpaceToDepth", blocksize=size)
+
+
+def normalised(d: Drawn) -> None:
+    if d.random() < 0.5:
+        d.start(d.map())
+        c = d.input[1]
+        d.node("BatchNormalization", *(d.table(d.values(c, least=0.1)) for _ in range(4)))
+    else:
+        d.start((1, d.randint(1, 6), d.randint(2, 16)))
+        deep = d.input[-1]
+        d.node("LayerNormalization", d.table(d.values(deep)), d.table(d.values(deep)), axis=-1)
+
+
+def network(d: Drawn) -> None:
+    """Some convolutions, pools, sums and joins, then a head."""
+    d.start((1, d.randint(1, 4), d.randint(10, 24), d.randint(10, 24)))
+    for _ in range(d.randint(2, 5)):
+        c, before = d.channels() if d.last != "x" else d.input[1], d.last
+        h, w = (d.shape() if d.last != "x" else d.input)[2:]
+        choice = d.random()
+        if choice < 0.45 or min(h, w) < 4:
+            d.node("Conv", d.table(d.values(d.randint(2, 8), c, 3, 3)), pads=[1, 1, 1, 1])
+            d.node("Relu")
+        elif choice < 0.6:
+            d.node("Conv", d.table(d.values(c, 1, 3, 3)), pads=[1, 1, 1, 1], group=c)
+            d.node("Add", before)
+        elif choice < 0.75:
+            d.node("MaxPool", kernel_shape=[2, 2], strides=[2, 2])
+        elif choice < 0.9:
+            d.node("Conv", d.table(d.values(d.randint(2, 8), c, 3, 3)), pads=[1, 1, 1, 1], strides=[2, 2])
+        else:
+            one = d.node("Conv", d.table(d.values(3, c, 1, 1)))
+            d.node("Conv", d.table(d.values(2, c, 3, 3)), pads=[1, 1, 1, 1], first=before)
+            d.node("Concat", one, axis=1)
+    if d.random() < 0.6:
+        d.node("GlobalAveragePool")
+        d.node("Flatten")
+        d.node("Gemm", d.table(d.values(4, d.shape()[1])), d.table(d.values(4)), transB=1)
+        if d.random() < 0.5:
+            d.node("Softmax", axis=-1)
+
+
+DRAWS: dict[str, Callable[[Drawn], None]] = {
+    draw.__name__: draw
+    for draw in (
+        convolution, transposed, pool, mean, product, flattened, element_wise, residual, unary, softmax, moved, resized,
+        blocks, normalised, network,
+    )
+}  # fmt: skip
+#: Those whose quantised nodes are compared byte for byte.
+CODED = ("convolution", "product", "flattened", "residual", "network")
+
+
+def quantised(path: Path, target: Path, seed: int) -> None:
+    """The model of a file, quantised by ONNX Runtime's own tools in one of four ways."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    model, draw = onnx.load(path), np.random.default_rng(seed)
+    shape = tuple(d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim)
+
+    class Reader(CalibrationDataReader):  # type: ignore[misc]
+        left = 4
+
+        def get_next(self) -> dict[str, Any] | None:
+            self.left -= 1
+            return {"x": draw.standard_normal(shape).astype(np.float32)} if self.left >= 0 else None
+
+    logging.disable(logging.CRITICAL)
+    kinds = QuantType.QInt8 if seed % 2 else QuantType.QUInt8
+    made = QuantFormat.QOperator if seed % 4 < 2 else QuantFormat.QDQ
+    quantize_static(
+        str(path), str(target), Reader(), quant_format=made, per_channel=seed % 8 < 4, activation_type=kinds,
+        weight_type=QuantType.QInt8,
+    )  # fmt: skip
+
+
+def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
+    """What happened to a drawn model: "equal", "refused: ..." or "DIFFERS: ..."."""
+    d = Drawn(f"{kind} {seed}")
+    DRAWS[kind](d)
+    path, source = folder / "drawn.onnx", folder / "net.c"
+    onnx.save(d.model(), path)
+    if coded:
+        quantised(path, folder / "coded.onnx", seed)
+        path = folder / "coded.onnx"
+    pushed = d.random() < 0.4 and len(d.input) == 4
+    layout = "nhwc" if pushed or d.random() < 0.3 else "nchw"
+    try:
+        ladder = fit_c(FitCRequest(str(path), output=str(source), layout=layout, pushed=pushed))
+    except ModelError as problem:
+        return f"refused: {problem}"
+    chosen = ladder.chosen
+    assert chosen is not None
+    source.write_text(chosen.files.source)
+    source.with_suffix(".h").write_text(chosen.files.header)
+    try:
+        execute_network(str(path), source, seed)
+    except BrokenPlanError as problem:
+        return f"DIFFERS: {problem}"
+    except ModelError as problem:  # which ONNX Runtime itself does not run
+        return f"not run: {problem}"
+    return "equal"
+
+
+def main(arguments: Sequence[str]) -> int:
+    count, kinds = int(arguments[0]), arguments[1:] or [*DRAWS, *(f"coded_{kind}" for kind in CODED)]
+    wrong = 0
+    with tempfile.TemporaryDirectory() as name:
+        for kind in kinds:
+            found: dict[str, int] = {}
+            for seed in range(count):
+                coded = kind.startswith("coded_")
+                said = compare(kind.removeprefix("coded_"), seed, Path(name), coded=coded)
+                word = said.partition(":")[0]
+                found[word] = found.get(word, 0) + 1
+                if word != "equal":
+                    print(f"  {kind} {seed}: {said[:300]}")
+                wrong += word == "DIFFERS"
+            print(f"{kind}: {', '.join(f'{n} {word}' for word, n in sorted(found.items()))}", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
