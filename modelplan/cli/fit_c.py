@@ -34,7 +34,9 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument("--runtime", choices=(TFLM.name, C.name), help="c: OUT is a C source, and a header beside it")
     group.add_argument("--input", choices=("held", "rows"), help="rows: the input comes row by row (default: held)")
     group.add_argument(
-        "--layout", choices=LAYOUTS, help="order of an .onnx model's maps at its ends (default: nchw, as the model says)"
+        "--layout",
+        choices=LAYOUTS,
+        help="order of an .onnx model's maps at its ends (default: nchw, as the model says)",
     )
     group.add_argument("--name", metavar="PREFIX", help="what public names begin with (default: the name of OUT)")
     group.add_argument("--section", metavar="NAME", help="the linker section of the buffer")

@@ -16,7 +16,6 @@ from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
-from modelplan.plain_c.onnx_networks.network import Network
 from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS, NetworkRequest, network_of
 from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
@@ -27,6 +26,7 @@ from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
+from modelplan.runtimes.tflm.stated_network import StatedNetwork
 
 if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
@@ -156,7 +156,7 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     from modelplan.plain_c.stated_plan import stated_verdict
 
     if is_onnx(path):
-        return stated_verdict(_network_model(stated_network(path, source), stated_kernels(source)), source, header)
+        return stated_verdict(_network_model(network_of_source(path, source), stated_kernels(source)), source, header)
     interface = stated_interface(load_tflite(path), header)
     verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)
     if interface == INTERFACES[0] or verdict.outcome != "ok":
@@ -164,7 +164,7 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
     return replace(verdict, details=f"{verdict.details}; the program converts its ends to {interface}")
 
 
-def stated_network(path: str, source: str) -> Network:
+def network_of_source(path: str, source: str) -> StatedNetwork:
     """An .onnx file as the network of which a C source was written.
 
     Raises:
@@ -216,7 +216,7 @@ def is_onnx(path: str) -> bool:
     return path.lower().endswith(".onnx")
 
 
-def _network_model(network: Network, kernels: str) -> CModel:
+def _network_model(network: StatedNetwork, kernels: str) -> CModel:
     if kernels != "portable":
         raise RequestError(f"{network.name}: {kernels} rounds otherwise than ONNX says; there are portable kernels")
     return CModel(network.graph, network)
@@ -257,9 +257,7 @@ def _of_file(file: ModelFile, form: CForm) -> CModel:
     if file.graph.format != "onnx":
         return _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
     layout = LAYOUTS[1] if form.pushed else LAYOUTS[0]
-    return _network_model(
-        network_of(file.path, NetworkRequest(layout, form.interface), file.graph), form.kernels
-    )
+    return _network_model(network_of(file.path, NetworkRequest(layout, form.interface), file.graph), form.kernels)
 
 
 def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_stages: int | None = None) -> CRung:

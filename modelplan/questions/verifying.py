@@ -142,6 +142,7 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
 
 def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
     """Proves the plan that a network in plain C states, and compares what it computes with what TFLM does."""
+    from modelplan.plain_c.writing.plan_data import stated_request
     from modelplan.questions.c_fitting import is_onnx, source_verdict, with_stated_interface  # here, since few are C
 
     path, onnx = Path(against), is_onnx(request.path)
@@ -156,7 +157,9 @@ def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
         elif stated:
             verdicts.append(verdict_of(level, lambda: execute_c(stated, path, request.seed)))
         else:
-            verdicts.append(verdict_of(level, lambda: execute_network(request.path, path, request.seed)))
+            verdicts.append(
+                verdict_of(level, lambda: execute_network(request.path, stated_request(source), path, request.seed))
+            )
     words = {"broken": "does not compute what {} does", "unproved": "is not proved equal to {}"}
     failed = [v for outcome in words for v in verdicts if v.outcome == outcome]
     fault = f"{against} {words[failed[0].outcome].format(request.path)}: {failed[0].details}" if failed else ""

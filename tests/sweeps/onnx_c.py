@@ -1,7 +1,7 @@
 """Drawn .onnx models as plain C, whole or by rows, beside ONNX Runtime: single nodes of each kind, and small networks.
 
-python tests/sweeps/onnx_c.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. "Codes" are
-the same nodes quantised by ONNX Runtime's tools, as QLinear operators or between QuantizeLinear and DequantizeLinear.
+python tests/sweeps/onnx_c.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. Kinds that
+begin with coded_ are the same nodes quantised by ONNX Runtime's tools, in its two formats.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 from modelplan.questions.c_fitting import FitCRequest, fit_c
 
@@ -54,8 +55,8 @@ class Drawn(random.Random):
 
     def shape(self) -> tuple[int, ...]:
         """The extents of the last value."""
-        found = self.model().graph.output[0].type.tensor_type.shape.dim
-        return tuple(d.dim_value for d in found)
+        extents = self.model().graph.output[0].type.tensor_type.shape.dim
+        return tuple(d.dim_value for d in extents)
 
     def model(self, opset: int = 17) -> onnx.ModelProto:
         """The model so far."""
@@ -143,7 +144,7 @@ def product(d: Drawn) -> None:
         turned = d.randint(0, 1)
         shape = (outs, deep) if turned else (deep, outs)
         more = [d.table(d.values(outs))] if d.random() < 0.7 else []
-        factors = {"alpha": 0.5, "beta": 2.0} if d.random() < 0.2 else {}
+        factors: dict[str, Any] = {"alpha": 0.5, "beta": 2.0} if d.random() < 0.2 else {}
         d.node("Gemm", d.table(d.values(*shape)), *more, transB=turned, **factors)
     else:
         d.node("MatMul", d.table(d.values(deep, outs)))
@@ -364,7 +365,7 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     source.write_text(chosen.files.source)
     source.with_suffix(".h").write_text(chosen.files.header)
     try:
-        execute_network(str(path), source, seed)
+        execute_network(str(path), stated_request(source.read_text()), source, seed)
     except BrokenPlanError as problem:
         return f"DIFFERS: {problem}"
     except ModelError as problem:  # which ONNX Runtime itself does not run

@@ -7,9 +7,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.formats.tflite.tflite_schema import DTYPES
@@ -143,8 +144,8 @@ def _compiler() -> str:
     return compiler
 
 
-def execute_network(onnx_path: str, path: Path, seed: int = 0) -> Executed:
-    """Compiles the C file of an .onnx model and compares its outputs with those of ONNX Runtime sessions.
+def execute_network(onnx_path: str, asked: Mapping[str, Any], path: Path, seed: int = 0) -> Executed:
+    """Compiles the C file of an .onnx model, `asked` for so, and compares its outputs with those of ONNX Runtime.
 
     Codes, and floats that are made of codes, have to be equal; other floats to lie within four times what sessions with
     and without optimisation differ by, and a millionth of the largest.
@@ -157,9 +158,9 @@ def execute_network(onnx_path: str, path: Path, seed: int = 0) -> Executed:
     from modelplan.checking.verifier.session_outputs import session_runs
 
     compiler = _compiler()
-    header, source = read_text(path.with_suffix(".h")), read_text(path)
+    header = read_text(path.with_suffix(".h"))
     interface = interface_of(header, str(path.with_suffix(".h")))
-    runs = session_runs(onnx_path, source, seed, _RUNS)
+    runs = session_runs(onnx_path, asked, seed, _RUNS)
     done = _run(compiler, path, interface, [run.feeds for run in runs], [])
     if done.returncode:
         raise BrokenPlanError(f"{path}: stops with {done.stderr.decode(errors='replace')[:400]}")
@@ -170,7 +171,9 @@ def execute_network(onnx_path: str, path: Path, seed: int = 0) -> Executed:
             raise BrokenPlanError(f"{path}: outputs of run {number} differ from ONNX Runtime's: {fault}")
         worst = max(worst, off)
     same = "are equal" if worst == 0 else f"lie within the bound for floats, {worst:.2g} apart at most"
-    return Executed(f"outputs of {len(runs)} runs {same}, with sanitizers", f"portable kernels by {compiler}", planned=True)
+    return Executed(
+        f"outputs of {len(runs)} runs {same}, with sanitizers", f"portable kernels by {compiler}", planned=True
+    )
 
 
 def _extreme(model: FileModel) -> Iterator[list[bytes]]:

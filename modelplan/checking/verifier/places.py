@@ -281,7 +281,9 @@ def _transposed_convolution(use: Use) -> Iterator[OperandPlaces]:
     same, windows = use.option("padding") == "SAME", {3: WHOLE}
     for axis, letter in ((1, "h"), (2, "w")):
         stride, _ = _steps(use, letter)
-        windows[axis] = (Along(axis, _scattered(shape[axis], weights[axis], stride, result[axis], same, _stated(use, axis))),)
+        windows[axis] = (
+            Along(axis, _scattered(shape[axis], weights[axis], stride, result[axis], same, _stated(use, axis))),
+        )
     yield OperandPlaces(2, shape, _with(shape, windows))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.checking.verifier.verdicts import Skipped
-from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import ModelError
 
 Array = npt.NDArray[Any]
@@ -30,13 +29,15 @@ _NAMES = {
 class SessionRun:
     """The bytes that are fed, and the outputs of a session with all optimisations and of one with none.
 
-    `coded`: there are codes between, so that the outputs have to be equal.
+    `coded`: there are codes between, so that the outputs have to be equal. `largest` is the size of the largest number
+    of each output in all runs.
     """
 
     feeds: Sequence[bytes]
     optimised: Sequence[Array]
     plain: Sequence[Array]
     coded: bool
+    largest: Sequence[float] = ()
 
     def compared(self, content: bytes) -> tuple[str, float]:
         """What is wrong with the bytes of all outputs, empty where nothing is, and how far floats are apart."""
@@ -44,24 +45,26 @@ class SessionRun:
             return f"{len(content):,} bytes of outputs, expected {sum(y.nbytes for y in self.optimised):,}", 0.0
         at, worst = 0, 0.0
         for number, (wanted, other) in enumerate(zip(self.optimised, self.plain, strict=True)):
-            found = np.frombuffer(content, wanted.dtype, wanted.size, at).reshape(wanted.shape)
+            computed = np.frombuffer(content, wanted.dtype, wanted.size, at).reshape(wanted.shape)
             at += wanted.nbytes
-            differs = ~((found == wanted) | (found != found) & (wanted != wanted))
+            differs = ~((computed == wanted) | (computed != computed) & (wanted != wanted))
             if not differs.any():
                 continue
-            off = np.abs(found.astype(np.float64) - wanted)
-            where = f"output {number}: {int(differs.sum()):,} of {wanted.size:,} differ, by {float(off.max()):.3g} at most"
+            off = np.abs(computed.astype(np.float64) - wanted)
+            where = (
+                f"output {number}: {int(differs.sum()):,} of {wanted.size:,} differ, by {float(off.max()):.3g} at most"
+            )
             if self.coded or wanted.dtype.kind != "f":
                 return where, 0.0
             spread = float(np.abs(wanted.astype(np.float64) - other).max())
-            if not float(off.max()) <= _TIMES * spread + _SHARE * float(np.abs(wanted).max()):
+            if not float(off.max()) <= _TIMES * spread + _SHARE * self.largest[number]:
                 return where, 0.0
             worst = max(worst, float(off.max()))
         return "", worst
 
 
-def session_runs(path: str, source: str, seed: int, count: int) -> list[SessionRun]:
-    """What an .onnx file gives, in the order of axes and with the ends that a C source of it states.
+def session_runs(path: str, asked: Mapping[str, Any], seed: int, count: int) -> list[SessionRun]:
+    """What an .onnx file gives to a C source that was `asked` for so: interface, extents, and ends with channels last.
 
     Raises:
         ModelError: ONNX Runtime does not run the model.
@@ -73,7 +76,6 @@ def session_runs(path: str, source: str, seed: int, count: int) -> list[SessionR
         raise Skipped(f"onnxruntime is not installed; {_INSTALL}") from None
     import onnx
 
-    asked = stated_request(source)
     if asked.get("interface", "as-is") != "as-is":
         raise Skipped("the ends of the source are codes; write it without --interface to compare values")
     nodes = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
@@ -90,11 +92,14 @@ def session_runs(path: str, source: str, seed: int, count: int) -> list[SessionR
             sessions.append(ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
         except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
             raise ModelError(f"{path}: ONNX Runtime does not run it: {' '.join(str(problem).split())[:300]}") from None
-    return list(_runs(sessions, source, asked, np.random.default_rng(seed), count, coded=coded))
+    runs = list(_runs(sessions, asked, np.random.default_rng(seed), count, coded=coded))
+    outputs = zip(*(run.optimised for run in runs), strict=True)
+    largest = tuple(max(float(np.abs(y).max(initial=0)) for y in of_runs) for of_runs in outputs)
+    return [replace(run, largest=largest) for run in runs]
 
 
 def _runs(
-    sessions: Sequence[Any], source: str, asked: dict[str, Any], draw: np.random.Generator, count: int, *, coded: bool
+    sessions: Sequence[Any], asked: Mapping[str, Any], draw: np.random.Generator, count: int, *, coded: bool
 ) -> Iterator[SessionRun]:
     last = set(asked.get("last", ()))
     shapes = _shapes(sessions[0], asked)
@@ -112,7 +117,7 @@ def _runs(
         yield SessionRun(fed, first, second, coded)
 
 
-def _shapes(session: Any, asked: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def _shapes(session: Any, asked: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """The shapes of inputs, with what is bound of them."""
     bound = dict(pair.split("=", 1) for pair in asked.get("dims", ()))
     stated = dict(pair.split("=", 1) for pair in asked.get("shapes", ()))

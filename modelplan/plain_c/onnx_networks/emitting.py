@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from modelplan.plain_c.kernel_records import MissingKernelError
-from modelplan.plain_c.onnx_networks.network import NetworkBuilder, Scales
-from modelplan.plain_c.onnx_networks.onnx_nodes import Array, Node, OnnxModel, Shape
+from modelplan.plain_c.onnx_networks.network_builder import NetworkBuilder
+from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxModel, OnnxNode, Shape
+from modelplan.runtimes.tflm.stated_network import CodeScales
 
 #: What is added to the file's codes of 8 bits without a sign.
 _UNSIGNED = 128
@@ -36,7 +37,7 @@ class Held:
     tensor: int
     last: bool
     shape: Shape
-    scales: Scales | None = None
+    scales: CodeScales | None = None
     code: int = 0
     flat: tuple[int, int] | None = None
 
@@ -46,7 +47,7 @@ class ConstantCodes:
     """Constants as codes with their scales; those without a sign are moved to where they have one."""
 
     codes: Array
-    scales: Scales
+    scales: CodeScales
 
     @property
     def numbers(self) -> Array:
@@ -59,12 +60,12 @@ class ConstantCodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NodeResult:
     """What becomes of the result of a node: its name behind activations, their limits, and its codes if it has some."""
 
     name: str
     limits: Limits = UNLIMITED
-    scales: Scales | None = None
+    scales: CodeScales | None = None
     code: int = 0
 
 
@@ -111,7 +112,7 @@ class Emitter:
     _others: dict[tuple[str, bool], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.readers: dict[str, list[Node]] = {}
+        self.readers: dict[str, list[OnnxNode]] = {}
         for node in self.model.nodes:
             for name in dict.fromkeys(node.inputs):
                 self.readers.setdefault(name, []).append(node)
@@ -129,11 +130,11 @@ class Emitter:
             return self.constant_codes[name].numbers
         return self.model.constants.get(name)
 
-    def known(self, node: Node, position: int) -> Array | None:
+    def known(self, node: OnnxNode, position: int) -> Array | None:
         """The same of an operand, None also where it is absent."""
         return self.constant(node.inputs[position]) if node.has(position) else None
 
-    def needed(self, node: Node, position: int, what: str) -> Array:
+    def needed(self, node: OnnxNode, position: int, what: str) -> Array:
         """A constant operand."""
         values = self.known(node, position)
         require(values is not None, f"{what} that is computed")
@@ -144,12 +145,12 @@ class Emitter:
         """The codes of which a value is the numbers, where there are some."""
         return self.values[self.codes[name]] if name in self.codes else None
 
-    def only_reader(self, name: str) -> Node | None:
+    def only_reader(self, name: str) -> OnnxNode | None:
         """The node that alone reads a value which is no output of the model."""
         readers = self.readers.get(name, [])
         return readers[0] if len(readers) == 1 and name not in self.model.outputs else None
 
-    def scales(self, node: Node, first: int, *, weights: bool = False) -> tuple[Scales, int]:
+    def scales(self, node: OnnxNode, first: int, *, weights: bool = False) -> tuple[CodeScales, int]:
         """The scales that two operands state from `first` on, and by how much the file's codes are larger."""
         scale = self.needed(node, first, "a scale").astype(np.float32).ravel()
         zero = self.known(node, first + 1)
@@ -163,7 +164,7 @@ class Emitter:
         require(bool(np.all(np.isfinite(scale) & (scale > 0))), "a scale that is not positive")
         code = _UNSIGNED if dtype == "uint8" else 0
         scales = tuple(float(s) for s in scale)
-        return Scales(scales, zeros.pop() - code, int(node.number("axis", 1)) if len(scales) > 1 else 0), code
+        return CodeScales(scales, zeros.pop() - code, int(node.number("axis", 1)) if len(scales) > 1 else 0), code
 
     # Values on their way to operators
 
@@ -174,7 +175,7 @@ class Emitter:
         if name in self.codes:
             source = self.codes_of(name)
             assert source is not None
-            self.values[name] = self._made(name, source, "float32")
+            self.values[name] = self._like(name, source, "float32")
             self.built.op("DEQUANTIZE", [source.tensor], [self.values[name].tensor])
             return self.values[name]
         values = self.constant(name)
@@ -183,7 +184,7 @@ class Emitter:
         self.values[name] = Held(self.built.constant(name, _in_c(values)), last=False, shape=values.shape)
         return self.values[name]
 
-    def _made(self, name: str, like: Held, dtype: str, scales: Scales | None = None, code: int = 0) -> Held:
+    def _like(self, name: str, like: Held, dtype: str, scales: CodeScales | None = None, code: int = 0) -> Held:
         """A new value in the place and order of another one."""
         shape = self.built.tensors[like.tensor].shape
         return replace(like, tensor=self.built.tensor(name, shape, dtype, scales), scales=scales, code=code)
@@ -211,7 +212,7 @@ class Emitter:
             self._transpose(held.tensor, target, (0, 2, 3, 1) if last else (0, 3, 1, 2))
         else:
             n, c, length = held.shape
-            between = (n, length, c) if last else (n, length, c)
+            between = (n, length, c)
             middle = self.built.tensor(tensor.name, between, _dtype(tensor.type), held.scales)
             if last:
                 self._transpose(held.tensor, middle, (0, 2, 1))
@@ -273,25 +274,25 @@ class Emitter:
 
     # Results
 
-    def target(self, node: Node, *, coded: bool, limited: bool = True) -> Target:
+    def target(self, node: OnnxNode, *, coded: bool, limited: bool = True) -> NodeResult:
         """What becomes of the first result of a node; activations and codes behind it need no node of their own."""
-        found = Target(node.outputs[0])
-        while reader := self.only_reader(found.name):
+        target = NodeResult(node.outputs[0])
+        while reader := self.only_reader(target.name):
             limits = self.limits_of(reader) if limited else None
             if limits is not None:
-                (low, high), (least, most) = limits, found.limits
+                (low, high), (least, most) = limits, target.limits
                 bounds = max(min(least, high), low), max(min(most, high), low)
-                found = replace(found, name=reader.outputs[0], limits=bounds)
+                target = replace(target, name=reader.outputs[0], limits=bounds)
                 self.absorbed.add(reader.outputs[0])
                 continue
             if coded and reader.kind == "QuantizeLinear":
                 scales, code = self.scales(reader, 1)
                 self.absorbed.add(reader.outputs[0])
-                return replace(found, name=reader.outputs[0], scales=scales, code=code)
+                return replace(target, name=reader.outputs[0], scales=scales, code=code)
             break
-        return found
+        return target
 
-    def limits_of(self, node: Node) -> Limits | None:
+    def limits_of(self, node: OnnxNode) -> Limits | None:
         """The bounds that an activation sets; None of any other node."""
         if node.kind == "Relu":
             return 0.0, math.inf
@@ -307,7 +308,7 @@ class Emitter:
         low, high = ends
         return -math.inf if low is None else float(low), math.inf if high is None else float(high)
 
-    def result(self, target: Target, *, last: bool, dtype: str = "float32") -> int:
+    def result(self, target: NodeResult, *, last: bool, dtype: str = "float32") -> int:
         """A new tensor for a result."""
         shape = self.shape(target.name)
         stored = placed_last(shape) if last else shape
@@ -316,7 +317,7 @@ class Emitter:
         self.values[target.name] = Held(tensor, last, shape, target.scales, target.code)
         return tensor
 
-    def options(self, target: Target) -> dict[str, Any]:
+    def options(self, target: NodeResult) -> dict[str, Any]:
         """What an operator has to know of its result."""
         options: dict[str, Any] = {"FusedActivationFunction": 0}
         if target.limits != UNLIMITED:
@@ -347,12 +348,12 @@ def _dtype(code: int) -> str:
     return DTYPES[code]
 
 
-def refusals(model: OnnxModel, refused: Sequence[tuple[Node, str]]) -> MissingKernelError:
+def refusals(model: OnnxModel, refused: Sequence[tuple[OnnxNode, str]]) -> MissingKernelError:
     """All nodes that have no plain C in one error."""
     return MissingKernelError(model.name, [(node.kind, why, node.label) for node, why in refused])
 
 
-def nodes_to_emit(emitter: Emitter) -> Iterator[Node]:
+def nodes_to_emit(emitter: Emitter) -> Iterator[OnnxNode]:
     """The nodes that no other one does too."""
     for node in emitter.model.nodes:
         if node.outputs[0] not in emitter.absorbed:

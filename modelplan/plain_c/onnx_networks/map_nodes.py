@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 
 from modelplan.plain_c.onnx_networks.emitting import (
-    Array,
     ConstantCodes,
     Emitter,
     Held,
-    Target,
+    NodeResult,
     require,
 )
-from modelplan.plain_c.onnx_networks.network import Scales
-from modelplan.plain_c.onnx_networks.onnx_nodes import Node, Shape
+from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxNode, Shape
+from modelplan.runtimes.tflm.stated_network import CodeScales
 
 Pair = tuple[int, int]
 
 
-def _windows(node: Node, extents: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
+def _windows(node: OnnxNode, extents: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
     """Strides, distances and paddings along both axes; a sequence has a second axis of one place."""
     axes = len(extents)
     strides, apart = node.numbers("strides", (1,) * axes), node.numbers("dilations", (1,) * axes)
@@ -50,7 +49,7 @@ def _spatial(shape: Shape) -> Shape:
     return shape[2:]
 
 
-def _weights(e: Emitter, name: str) -> tuple[Array, Scales | None]:
+def _weights(e: Emitter, name: str) -> tuple[Array, CodeScales | None]:
     """Weights, and their scales where they are codes."""
     coded = e.constant_codes.get(name)
     if coded:
@@ -61,7 +60,7 @@ def _weights(e: Emitter, name: str) -> tuple[Array, Scales | None]:
     return values, None
 
 
-def bias_codes(e: Emitter, name: str, source: Scales, weights: Scales) -> Array:
+def bias_codes(e: Emitter, name: str, source: CodeScales, weights: CodeScales) -> Array:
     """Biases as whole numbers, in units of the products of codes."""
     coded = e.constant_codes.get(name)
     if coded and coded.codes.dtype == np.int32:
@@ -75,7 +74,7 @@ def bias_codes(e: Emitter, name: str, source: Scales, weights: Scales) -> Array:
     return np.rint(values.astype(np.float32) / scale).astype(np.int32)
 
 
-def convolution(e: Emitter, node: Node) -> None:
+def convolution(e: Emitter, node: OnnxNode) -> None:
     """Conv, of floats or of codes."""
     source, (weights, scales) = e.codes_of(node.inputs[0]), _weights(e, node.inputs[1])
     target = e.target(node, coded=source is not None and scales is not None)
@@ -88,14 +87,14 @@ def convolution(e: Emitter, node: Node) -> None:
     _emit_convolution(e, node, e.in_order(source, last=True), weights, scales, bias, target)
 
 
-def coded_convolution(e: Emitter, node: Node) -> None:
+def coded_convolution(e: Emitter, node: OnnxNode) -> None:
     """QLinearConv."""
     source = e.values[node.inputs[0]]
     scales, _ = e.scales(node, 4, weights=True)
     weights = signed(e.needed(node, 3, "weights"))
     out, code = e.scales(node, 6)
-    target = Target(node.outputs[0], scales=out, code=code)
-    scales = Scales(scales.scales, scales.zero, 0)
+    target = NodeResult(node.outputs[0], scales=out, code=code)
+    scales = CodeScales(scales.scales, scales.zero, 0)
     _emit_convolution(e, node, e.in_order(source, last=True), weights, scales, e.known(node, 8), target)
 
 
@@ -105,7 +104,13 @@ def signed(codes: Array) -> Array:
 
 
 def _emit_convolution(
-    e: Emitter, node: Node, source: int, weights: Array, scales: Scales | None, bias: Array | None, target: Target
+    e: Emitter,
+    node: OnnxNode,
+    source: int,
+    weights: Array,
+    scales: CodeScales | None,
+    bias: Array | None,
+    target: NodeResult,
 ) -> None:
     shape, groups = e.built.tensors[source].shape, int(node.number("group", 1))
     extents = shape[1:3] if weights.ndim == 4 else shape[1:2]
@@ -117,14 +122,14 @@ def _emit_convolution(
     order, kind = ((1, 2, 3, 0), "DEPTHWISE_CONV_2D") if by_channel else ((0, 2, 3, 1), "CONV_2D")
     if by_channel:
         options["DepthMultiplier"] = filters.shape[0] // groups
-    stated = scales and Scales(scales.scales, 0, 3 if by_channel else 0)
+    stated = scales and CodeScales(scales.scales, 0, 3 if by_channel else 0)
     tables = [e.built.constant(f"{target.name} weights", filters.transpose(order), stated)]
     if bias is not None:
         tables.append(e.built.constant(f"{target.name} bias", bias))
     e.built.op(kind, [source, *tables], [e.result(target, last=True)], **options)
 
 
-def transposed_convolution(e: Emitter, node: Node) -> None:
+def transposed_convolution(e: Emitter, node: OnnxNode) -> None:
     """ConvTranspose, of floats or of codes."""
     source, (weights, scales) = e.codes_of(node.inputs[0]), _weights(e, node.inputs[1])
     coded = source is not None and scales is not None
@@ -154,7 +159,7 @@ def transposed_convolution(e: Emitter, node: Node) -> None:
     ones, zeros = (1,) * (2 - axes), (0,) * (2 - axes)
     (h, w), (top, left) = (*strides, *ones), (*before, *zeros)
     filters = weights if weights.ndim == 4 else weights[..., None]
-    stated_scales = scales and Scales(scales.scales, 0, 0)
+    stated_scales = scales and CodeScales(scales.scales, 0, 0)
     tables = [e.built.constant(f"{target.name} weights", filters.transpose(1, 2, 3, 0), stated_scales)]
     result_tensor = e.result(target, last=True)
     extents = e.integers("shape", e.built.tensors[result_tensor].shape)
@@ -163,7 +168,7 @@ def transposed_convolution(e: Emitter, node: Node) -> None:
     e.built.op("TRANSPOSE_CONV", [extents, *tables, held, *biases], [result_tensor], **options)
 
 
-def _pooled(e: Emitter, node: Node, source: int, target: Target, kind: str) -> None:
+def _pooled(e: Emitter, node: OnnxNode, source: int, target: NodeResult, kind: str) -> None:
     shape, taps = e.built.tensors[source].shape, node.numbers("kernel_shape")
     extents = shape[1:3] if len(taps) == 2 else shape[1:2]
     require(len(taps) in (1, 2), f"windows of {len(taps)} dimensions")
@@ -173,26 +178,26 @@ def _pooled(e: Emitter, node: Node, source: int, target: Target, kind: str) -> N
     above = options["Pads"]
     result = e.result(target, last=True)
     counted = kind == "AVERAGE_POOL_2D" and int(node.number("count_include_pad")) and max(above) > 0
-    made = e.built.tensors[result].shape
+    stored = e.built.tensors[result].shape
     for axis, (stride, reach) in enumerate(((options["StrideH"], high), (options["StrideW"], wide))):
-        end = (made[1 + axis] - 1) * stride - above[axis] + reach
+        end = (stored[1 + axis] - 1) * stride - above[axis] + reach
         beyond = end - shape[1 + axis] > above[2 + axis]
         require(not (counted and beyond), "windows that end behind the padding of a mean that counts it")
-        require((made[1 + axis] - 1) * stride - above[axis] < shape[1 + axis], "windows beside the map")
+        require((stored[1 + axis] - 1) * stride - above[axis] < shape[1 + axis], "windows beside the map")
     whole = {"Whole": 1} if counted else {}
     e.built.op(kind, [source], [result], FilterHeight=high, FilterWidth=wide, **options, **e.options(target), **whole)
 
 
-def greatest_of_windows(e: Emitter, node: Node) -> None:
+def greatest_of_windows(e: Emitter, node: OnnxNode) -> None:
     """MaxPool, of floats or of codes, which it keeps."""
     require(len(node.outputs) < 2 or not node.outputs[1], "the places of the greatest")
     held = moved_operand(e, node)
-    target = Target(node.outputs[0], scales=held.scales, code=held.code)
+    target = NodeResult(node.outputs[0], scales=held.scales, code=held.code)
     _pooled(e, node, e.in_order(held, last=True), target, "MAX_POOL_2D")
     pass_codes_on(e, node)
 
 
-def mean_of_windows(e: Emitter, node: Node) -> None:
+def mean_of_windows(e: Emitter, node: OnnxNode) -> None:
     """AveragePool, of floats or from codes to codes."""
     source = e.codes_of(node.inputs[0])
     target = e.target(node, coded=source is not None)
@@ -200,22 +205,22 @@ def mean_of_windows(e: Emitter, node: Node) -> None:
     _pooled(e, node, e.in_order(held, last=True), target, "AVERAGE_POOL_2D")
 
 
-def coded_pool(e: Emitter, node: Node) -> None:
+def coded_pool(e: Emitter, node: OnnxNode) -> None:
     """QLinearAveragePool."""
     scales, code = e.scales(node, 3)
     require(not int(node.number("channels_last")), "channels that stand last")
-    target = Target(node.outputs[0], scales=scales, code=code)
+    target = NodeResult(node.outputs[0], scales=scales, code=code)
     _pooled(e, node, e.in_order(e.values[node.inputs[0]], last=True), target, "AVERAGE_POOL_2D")
 
 
-def coded_mean(e: Emitter, node: Node) -> None:
+def coded_mean(e: Emitter, node: OnnxNode) -> None:
     """QLinearGlobalAveragePool."""
     scales, code = e.scales(node, 3)
     require(not int(node.number("channels_last")), "channels that stand last")
-    _reduced(e, e.values[node.inputs[0]], Target(node.outputs[0], scales=scales, code=code), "MEAN", keep=True)
+    _reduced(e, e.values[node.inputs[0]], NodeResult(node.outputs[0], scales=scales, code=code), "MEAN", keep=True)
 
 
-def global_pool(e: Emitter, node: Node) -> None:
+def global_pool(e: Emitter, node: OnnxNode) -> None:
     """GlobalAveragePool and GlobalMaxPool."""
     kind = "MEAN" if node.kind == "GlobalAveragePool" else "REDUCE_MAX"
     source = e.codes_of(node.inputs[0])
@@ -224,7 +229,7 @@ def global_pool(e: Emitter, node: Node) -> None:
     _reduced(e, held, target, kind, keep=True)
 
 
-def _reduced(e: Emitter, held: Held, target: Target, kind: str, *, keep: bool) -> None:
+def _reduced(e: Emitter, held: Held, target: NodeResult, kind: str, *, keep: bool) -> None:
     """A mean or an extreme over all places of a map."""
     source = e.in_order(held, last=True)
     result = e.result(target, last=keep)
@@ -234,7 +239,7 @@ def _reduced(e: Emitter, held: Held, target: Target, kind: str, *, keep: bool) -
 _REDUCTIONS = {"ReduceMean": "MEAN", "ReduceSum": "SUM", "ReduceMax": "REDUCE_MAX", "ReduceMin": "REDUCE_MIN"}
 
 
-def reduction(e: Emitter, node: Node) -> None:
+def reduction(e: Emitter, node: OnnxNode) -> None:
     """ReduceMean and its like along constant axes, a mean also of codes."""
     shape, kind = e.shape(node.inputs[0]), _REDUCTIONS[node.kind]
     axes = e.known(node, 1)
@@ -244,7 +249,7 @@ def reduction(e: Emitter, node: Node) -> None:
     keep = bool(int(node.number("keepdims", 1)))
     source = e.codes_of(node.inputs[0]) if kind == "MEAN" else None
     held = source or e.floats(node.inputs[0])
-    target = Target(node.outputs[0])
+    target = NodeResult(node.outputs[0])
     if held.last and not held.flat and gone == tuple(range(2, len(shape))):
         _reduced(e, held, target, kind, keep=keep)
         return
@@ -257,12 +262,12 @@ def reduction(e: Emitter, node: Node) -> None:
     )
 
 
-def moved_operand(e: Emitter, node: Node, position: int = 0) -> Held:
+def moved_operand(e: Emitter, node: OnnxNode, position: int = 0) -> Held:
     """An operand that is only moved: its codes where it has some."""
     return e.codes_of(node.inputs[position]) or e.floats(node.inputs[position])
 
 
-def pass_codes_on(e: Emitter, node: Node) -> None:
+def pass_codes_on(e: Emitter, node: OnnxNode) -> None:
     """States that the result of a move of codes are codes too, where the node moved the numbers that they stand for."""
     name = node.outputs[0]
     if node.inputs[0] in e.codes:
@@ -271,7 +276,7 @@ def pass_codes_on(e: Emitter, node: Node) -> None:
         e.codes[name] = f"{name} codes"
 
 
-def resized(e: Emitter, node: Node) -> None:
+def resized(e: Emitter, node: OnnxNode) -> None:
     """Resize and Upsample along height and width."""
     shape, result = e.shape(node.inputs[0]), e.shape(node.outputs[0])
     _spatial(shape)
@@ -298,7 +303,7 @@ def resized(e: Emitter, node: Node) -> None:
         kind = "RESIZE_BILINEAR"
     held = moved_operand(e, node) if mode == "nearest" else e.floats(node.inputs[0])
     source = e.in_order(held, last=True)
-    target = Target(node.outputs[0], scales=held.scales, code=held.code)
+    target = NodeResult(node.outputs[0], scales=held.scales, code=held.code)
     tensor = e.result(target, last=True)
     extents = e.integers("size", e.built.tensors[tensor].shape[1:3])
     e.built.op(kind, [source, extents], [tensor], **options)
@@ -306,7 +311,7 @@ def resized(e: Emitter, node: Node) -> None:
         pass_codes_on(e, node)
 
 
-def normalised_by_channel(e: Emitter, node: Node) -> None:
+def normalised_by_channel(e: Emitter, node: OnnxNode) -> None:
     """BatchNormalization: a product and a sum for each channel, or none where a convolution before has them."""
     require(not int(node.number("training_mode")), "training")
     scale, shift, mean, variance = (e.needed(node, i, "statistics").astype(np.float64) for i in range(1, 5))
@@ -317,17 +322,20 @@ def normalised_by_channel(e: Emitter, node: Node) -> None:
     source = e.in_order(held, last=last)
     target = e.target(node, coded=False)
     middle = e.built.tensor(f"{target.name} product", e.built.tensors[source].shape, "float32")
-    tables = [e.built.constant(f"{target.name} {w}", v.astype(np.float32)) for w, v in (("factor", factor), ("offset", offset))]
+    tables = [
+        e.built.constant(f"{target.name} {w}", v.astype(np.float32))
+        for w, v in (("factor", factor), ("offset", offset))
+    ]
     require(last or rank == 2, f"{rank} dimensions")
     e.built.op("MUL", [source, tables[0]], [middle], FusedActivationFunction=0)
     e.built.op("ADD", [middle, tables[1]], [e.result(target, last=last)], **e.options(target))
 
 
-def blocks_to_space(e: Emitter, node: Node) -> None:
+def blocks_to_space(e: Emitter, node: OnnxNode) -> None:
     """DepthToSpace, by rows of blocks or by channels first."""
     size, shape, result = int(node.number("blocksize")), e.shape(node.inputs[0]), e.shape(node.outputs[0])
     held = moved_operand(e, node)
-    target = Target(node.outputs[0], scales=held.scales, code=held.code)
+    target = NodeResult(node.outputs[0], scales=held.scales, code=held.code)
     source = e.in_order(held, last=True)
     if node.text("mode", "DCR") == "CRD":
         n, h, w, _ = e.built.tensors[source].shape
@@ -337,7 +345,7 @@ def blocks_to_space(e: Emitter, node: Node) -> None:
     pass_codes_on(e, node)
 
 
-def _as(e: Emitter, source: int, shape: Shape, scales: Scales | None) -> int:
+def _as(e: Emitter, source: int, shape: Shape, scales: CodeScales | None) -> int:
     """A view of a tensor."""
     tensor = e.built.tensors[source]
     require(prod(shape) == tensor.elements, "other extents")
@@ -345,28 +353,28 @@ def _as(e: Emitter, source: int, shape: Shape, scales: Scales | None) -> int:
     return e.viewed(held, tensor.name, shape, stored=shape, last=False).tensor
 
 
-def _channels_regrouped(e: Emitter, source: int, shape: Shape, scales: Scales | None) -> int:
+def _channels_regrouped(e: Emitter, source: int, shape: Shape, scales: CodeScales | None) -> int:
     """The last two axes of a view in the other order."""
     held = Held(_as(e, source, shape, scales), last=False, shape=shape, scales=scales)
     turned = (shape[0], shape[2], shape[1])
     return e.transposed(held, e.built.tensors[source].name, turned, (0, 2, 1)).tensor
 
 
-def space_to_blocks(e: Emitter, node: Node) -> None:
+def space_to_blocks(e: Emitter, node: OnnxNode) -> None:
     """SpaceToDepth."""
     held = moved_operand(e, node)
-    target = Target(node.outputs[0], scales=held.scales, code=held.code)
+    target = NodeResult(node.outputs[0], scales=held.scales, code=held.code)
     source = e.in_order(held, last=True)
     e.built.op("SPACE_TO_DEPTH", [source], [e.result(target, last=True)], BlockSize=int(node.number("blocksize")))
     pass_codes_on(e, node)
 
 
-def weights_and_scales(e: Emitter, name: str) -> tuple[Array, Scales | None]:
+def weights_and_scales(e: Emitter, name: str) -> tuple[Array, CodeScales | None]:
     """Weights of a product, and their scales where they are codes."""
     return _weights(e, name)
 
 
-def stated_constant(e: Emitter, node: Node) -> ConstantCodes | None:
+def stated_constant(e: Emitter, node: OnnxNode) -> ConstantCodes | None:
     """Constants behind a DequantizeLinear."""
     values = e.model.constants.get(node.inputs[0])
     if values is None:
@@ -379,5 +387,7 @@ def stated_constant(e: Emitter, node: Node) -> ConstantCodes | None:
     require(not int(node.number("block_size")), "scales by blocks")
     unsigned = values.dtype == np.uint8
     axis = int(node.number("axis", 1)) % max(values.ndim, 1)
-    scales = Scales(tuple(float(s) for s in scale), int(zeros[0]) - (128 if unsigned else 0), axis if len(scale) > 1 else 0)
+    scales = CodeScales(
+        tuple(float(s) for s in scale), int(zeros[0]) - (128 if unsigned else 0), axis if len(scale) > 1 else 0
+    )
     return ConstantCodes(signed(values), scales)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
-
 from modelplan.plain_c.onnx_networks import map_nodes as maps
 from modelplan.plain_c.onnx_networks import value_nodes as nodes
 from modelplan.plain_c.onnx_networks.emitting import (
@@ -18,12 +17,12 @@ from modelplan.plain_c.onnx_networks.emitting import (
     placed_last,
     refusals,
 )
-from modelplan.plain_c.onnx_networks.onnx_nodes import Node, read_onnx
+from modelplan.plain_c.onnx_networks.onnx_nodes import OnnxNode, read_onnx
 from modelplan.primitives.errors import ModelError, RequestError
 
 if TYPE_CHECKING:
     from modelplan.model import Graph
-    from modelplan.plain_c.onnx_networks.network import Network
+    from modelplan.runtimes.tflm.stated_network import StatedNetwork
 
 #: Nodes that read maps whose channels stand last, and those behind which such a node may stand.
 _ON_MAPS = {
@@ -35,7 +34,7 @@ _BETWEEN = {
     "QuantizeLinear", "DequantizeLinear", "Add", "Sub", "Mul", "Div", "Clip", "Relu", "Sigmoid", "Pad", "Concat",
     "Slice", "Cast", "QLinearAdd", "QLinearConcat",
 }  # fmt: skip
-Rule = Callable[[Emitter, Node], None]
+Rule = Callable[[Emitter, OnnxNode], None]
 #: Orders of the axes of inputs and outputs: as the model says, or as cameras deliver, channels last.
 LAYOUTS = ("nchw", "nhwc")
 
@@ -83,7 +82,7 @@ NODE_RULES = _by_kind({
     nodes.picked: "Gather",
     nodes.padded: "Pad",
     nodes.cast: "Cast",
-    nodes.refuse_quantised_integers: "MatMulInteger ConvInteger DynamicQuantizeLinear",
+    nodes.refused_dynamic: "MatMulInteger ConvInteger DynamicQuantizeLinear",
 })  # fmt: skip
 
 
@@ -105,7 +104,7 @@ class NetworkRequest:
     shapes: tuple[str, ...] = ()
 
 
-def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Graph | None = None) -> Network:
+def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Graph | None = None) -> StatedNetwork:
     """An .onnx file as a network.
 
     Args:
@@ -121,7 +120,7 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
     graph = graph or load_model(path, request.dims, request.shapes)
     emitter = Emitter(read_onnx(path, graph))
     inputs = [_fed(emitter, name, request.layout) for name in emitter.model.inputs]
-    refused: list[tuple[Node, str]] = []
+    refused: list[tuple[OnnxNode, str]] = []
     broken: set[str] = set()
     for node in nodes_to_emit(emitter):
         if broken & {*node.inputs} and node.kind in NODE_RULES:
@@ -140,11 +139,13 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
     turned = _turned(emitter, ends) if request.layout == LAYOUTS[0] else frozenset()
     network = emitter.built.network(emitter.model.name, inputs, outputs)
     names = [*emitter.model.inputs, *emitter.model.outputs]
-    last = tuple(n for n, tensor in zip(names, ends, strict=True) if emitter.stands_last(tensor) and tensor not in turned)
+    last = tuple(
+        n for n, tensor in zip(names, ends, strict=True) if emitter.stands_last(tensor) and tensor not in turned
+    )
     return replace(network, turned=turned, asked={**asdict(request), "last": last})
 
 
-def _rule(node: Node) -> Rule:
+def _rule(node: OnnxNode) -> Rule:
     if node.kind not in NODE_RULES:
         raise RefusedNodeError("no plain C for this kind of node")
     return NODE_RULES[node.kind]

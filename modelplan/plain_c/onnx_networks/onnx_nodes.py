@@ -28,7 +28,7 @@ _MOST_INLINED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class OnnxNode:
     """A node: `inputs` and `outputs` are names of values, "" an absent one."""
 
     name: str
@@ -65,7 +65,7 @@ class OnnxModel:
     """Nodes in the order in which they run; `types` are shape and element type of each value."""
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[OnnxNode, ...]
     constants: Mapping[str, Array]
     types: Mapping[str, tuple[Shape, str]]
     inputs: tuple[str, ...]
@@ -113,16 +113,14 @@ class _Folding:
             self.types.setdefault(name, self.types.get(source, ((), "float32")))
         inputs = tuple(i.name for i in self.proto.graph.input if i.name not in self.constants)
         outputs = tuple(self._root(o.name) for o in self.proto.graph.output)
-        return OnnxModel(
-            self.name, tuple(nodes), self.constants, self.types, inputs, outputs, self.opsets.get("", 1)
-        )
+        return OnnxModel(self.name, tuple(nodes), self.constants, self.types, inputs, outputs, self.opsets.get("", 1))
 
     def _root(self, name: str) -> str:
         while name in self.same:
             name = self.same[name]
         return name
 
-    def _node(self, proto: NodeProto) -> Node | None:
+    def _node(self, proto: NodeProto) -> OnnxNode | None:
         """The node; None where its results are known, or what it reads."""
         inputs = tuple(self._root(name) for name in proto.input)
         attributes = {a.name: _value(a) for a in proto.attribute}
@@ -141,7 +139,7 @@ class _Folding:
             if values is not None and all(v is not None for v in values):
                 self.constants |= {n: v for n, v in zip(proto.output, values, strict=True) if n and v is not None}
                 return None
-        return Node(proto.name, proto.op_type, inputs, tuple(proto.output), attributes)
+        return OnnxNode(proto.name, proto.op_type, inputs, tuple(proto.output), attributes)
 
     def _trains(self, proto: NodeProto, inputs: tuple[str, ...]) -> bool:
         mode = self.constants.get(inputs[2]) if proto.op_type == "Dropout" and len(inputs) > 2 else None

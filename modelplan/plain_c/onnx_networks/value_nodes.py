@@ -8,11 +8,10 @@ from math import prod
 import numpy as np
 
 from modelplan.plain_c.onnx_networks.emitting import (
-    Array,
     Emitter,
     Held,
+    NodeResult,
     RefusedNodeError,
-    Target,
     last_axis,
     placed_last,
     require,
@@ -25,9 +24,11 @@ from modelplan.plain_c.onnx_networks.map_nodes import (
     stated_constant,
     weights_and_scales,
 )
-from modelplan.plain_c.onnx_networks.network import Scales
-from modelplan.plain_c.onnx_networks.onnx_nodes import Node, Shape
+from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxNode, Shape
+from modelplan.runtimes.tflm.stated_network import CodeScales
 
+#: A value, or a constant.
+_Operand = tuple[Held | None, Array | None]
 _BINARY = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV", "Max": "MAXIMUM", "Min": "MINIMUM"}
 _CODED_BINARY = {"Add": "ADD", "Mul": "MUL"}
 #: Functions of one number that an operator has.
@@ -46,22 +47,24 @@ _TABLES = {
 # Element by element
 
 
-def binary(e: Emitter, node: Node) -> None:
+def binary(e: Emitter, node: OnnxNode) -> None:
     """Add, Sub, Mul, Div, Max and Min of two values."""
     require(len(node.inputs) == 2, f"{len(node.inputs)} operands, there are kernels for 2")
     coded = [e.codes_of(name) for name in node.inputs]
     kind = _BINARY[node.kind]
-    target = e.target(node, coded=None not in coded and node.kind in _CODED_BINARY, limited=kind not in ("MAXIMUM", "MINIMUM"))
+    target = e.target(
+        node, coded=None not in coded and node.kind in _CODED_BINARY, limited=kind not in ("MAXIMUM", "MINIMUM")
+    )
     if target.scales:
-        operands = [(held, None) for held in coded if held]
+        operands: list[_Operand] = [(held, None) for held in coded if held]
     else:
         operands = [(None, c) if (c := e.constant(n)) is not None else (e.floats(n), None) for n in node.inputs]
     _emit_binary(e, kind, operands, target)
 
 
-def coded_binary(e: Emitter, node: Node) -> None:
+def coded_binary(e: Emitter, node: OnnxNode) -> None:
     """QLinearAdd and QLinearMul."""
-    operands: list[tuple[Held | None, Array | None]] = []
+    operands: list[_Operand] = []
     for position in (0, 3):
         scales, code = e.scales(node, position + 1)
         known = e.known(node, position)
@@ -72,10 +75,10 @@ def coded_binary(e: Emitter, node: Node) -> None:
             operands.append((e.values[node.inputs[position]], None))
     out, code = e.scales(node, 6)
     kind = {"QLinearAdd": "ADD", "QLinearMul": "MUL"}[node.kind]
-    _emit_binary(e, kind, operands, Target(node.outputs[0], scales=out, code=code))
+    _emit_binary(e, kind, operands, NodeResult(node.outputs[0], scales=out, code=code))
 
 
-def _emit_binary(e: Emitter, kind: str, operands: list[tuple[Held | None, Array | None]], target: Target) -> None:
+def _emit_binary(e: Emitter, kind: str, operands: list[_Operand], target: NodeResult) -> None:
     rank = len(e.shape(target.name))
     held = [h for h, _ in operands if h]
     require(bool(held), "constants alone")
@@ -93,7 +96,7 @@ def _emit_binary(e: Emitter, kind: str, operands: list[tuple[Held | None, Array 
     e.built.op(kind, tensors, [e.result(target, last=last)], **e.options(target))
 
 
-def unary(e: Emitter, node: Node) -> None:
+def unary(e: Emitter, node: OnnxNode) -> None:
     """A function of each element, of floats, or of codes between a DequantizeLinear and a QuantizeLinear."""
     if node.kind == "Elu":
         require(abs(node.number("alpha", 1.0) - 1.0) < 1e-9, "an Elu of another slope")
@@ -104,24 +107,24 @@ def unary(e: Emitter, node: Node) -> None:
         target = e.target(node, coded=True, limited=False)
         _emit_unary(e, _TABLES[node.kind], source, target, node)
         return
-    _emit_unary(e, _UNARY[node.kind], e.floats(node.inputs[0]), Target(node.outputs[0]), node)
+    _emit_unary(e, _UNARY[node.kind], e.floats(node.inputs[0]), NodeResult(node.outputs[0]), node)
 
 
-def coded_unary(e: Emitter, node: Node) -> None:
+def coded_unary(e: Emitter, node: OnnxNode) -> None:
     """QLinearSigmoid and QLinearLeakyRelu."""
     scales, code = e.scales(node, 3)
     kind = {"QLinearSigmoid": "LOGISTIC", "QLinearLeakyRelu": "LEAKY_RELU"}[node.kind]
-    _emit_unary(e, kind, e.values[node.inputs[0]], Target(node.outputs[0], scales=scales, code=code), node)
+    _emit_unary(e, kind, e.values[node.inputs[0]], NodeResult(node.outputs[0], scales=scales, code=code), node)
 
 
-def _emit_unary(e: Emitter, kind: str, held: Held, target: Target, node: Node) -> None:
+def _emit_unary(e: Emitter, kind: str, held: Held, target: NodeResult, node: OnnxNode) -> None:
     alpha = {"Alpha": float(node.number("alpha", 0.01))} if kind == "LEAKY_RELU" else {}
     if held.flat:
         held = Held(e.in_order(held, last=False), last=False, shape=held.shape, scales=held.scales, code=held.code)
     e.built.op(kind, [held.tensor], [e.result(target, last=held.last)], **alpha, **e.options(target))
 
 
-def clipped(e: Emitter, node: Node) -> None:
+def clipped(e: Emitter, node: OnnxNode) -> None:
     """Clip where no operator before it does it."""
     limits = e.limits_of(node)
     require(limits is not None, "bounds that are computed")
@@ -129,8 +132,13 @@ def clipped(e: Emitter, node: Node) -> None:
     held = e.floats(node.inputs[0])
     require(len(held.shape) > 0, "a scalar")
     neutral = e.built.constant(f"{node.outputs[0]} one", np.ones((1,) * len(held.shape), np.float32))
-    target = Target(node.outputs[0], limits=limits)
-    e.built.op("MUL", [_unflat(e, held).tensor, neutral], [e.result(target, last=held.last and not held.flat)], **e.options(target))
+    target = NodeResult(node.outputs[0], limits=limits)
+    e.built.op(
+        "MUL",
+        [_unflat(e, held).tensor, neutral],
+        [e.result(target, last=held.last and not held.flat)],
+        **e.options(target),
+    )
 
 
 def _unflat(e: Emitter, held: Held) -> Held:
@@ -139,11 +147,11 @@ def _unflat(e: Emitter, held: Held) -> Held:
     return Held(e.in_order(held, last=False), last=False, shape=held.shape, scales=held.scales, code=held.code)
 
 
-def composed(e: Emitter, node: Node) -> None:
-    """Functions that several operators make: HardSigmoid, Reciprocal, Pow, Gelu, Mish, Softplus, Erf, PRelu, HardSwish."""
+def composed(e: Emitter, node: OnnxNode) -> None:
+    """Functions that no operator of TFLM has: HardSigmoid, Reciprocal, Pow, Gelu, Mish, Softplus, Swish, Erf."""
     held = _unflat(e, e.floats(node.inputs[0]))
     steps = _Steps(e, held, node.outputs[0])
-    _COMPOSED[node.kind](steps, e, node)
+    _COMPOSED[node.kind](steps, node)
     steps.end()
 
 
@@ -154,7 +162,7 @@ class _Steps:
         self.e, self.held, self.name = e, held, name
         self.x = held.tensor
 
-    def op(self, kind: str, *operands: int | float, **options: object) -> int:
+    def op(self, kind: str, *operands: float, **options: object) -> int:
         """One more operator, of tensors and of numbers; its result."""
         inputs = [o if isinstance(o, int) else self._number(o) for o in operands]
         tensor = self.e.built.tensor(f"{self.name} step", self.e.built.tensors[self.x].shape, "float32")
@@ -171,18 +179,18 @@ class _Steps:
 
     def end(self) -> None:
         """The result of the last operator is that of the node."""
-        target = self.e.result(Target(self.name), last=self.held.last)
+        target = self.e.result(NodeResult(self.name), last=self.held.last)
         ops = self.e.built.ops
         ops[-1] = type(ops[-1])(ops[-1].kind, ops[-1].inputs, (target,), options=ops[-1].options)
 
 
-def _hard_sigmoid(s: _Steps, e: Emitter, node: Node) -> None:
+def _hard_sigmoid(s: _Steps, node: OnnxNode) -> None:
     moved = s.op("MUL", s.x, float(node.number("alpha", 0.2)))
     s.op("ADD", moved, float(node.number("beta", 0.5)), Limits=(0.0, 1.0))
 
 
-def _power(s: _Steps, e: Emitter, node: Node) -> None:
-    exponent = e.needed(node, 1, "an exponent")
+def _power(s: _Steps, node: OnnxNode) -> None:
+    exponent = s.e.needed(node, 1, "an exponent")
     require(exponent.size == 1, "several exponents")
     value = float(exponent.ravel()[0])
     require(value in (2.0, 0.5, 3.0, -1.0, 1.0), f"exponent {value}")
@@ -196,7 +204,7 @@ def _power(s: _Steps, e: Emitter, node: Node) -> None:
             s.op("MUL", product, s.x)
 
 
-def _gelu(s: _Steps, e: Emitter, node: Node) -> None:
+def _gelu(s: _Steps, node: OnnxNode) -> None:
     if node.text("approximate", "none") != "tanh":
         s.function("gelu")
         return
@@ -205,19 +213,19 @@ def _gelu(s: _Steps, e: Emitter, node: Node) -> None:
     s.op("MUL", s.op("MUL", s.x, 0.5), s.op("ADD", s.op("TANH", inner), 1.0))
 
 
-_COMPOSED: dict[str, Callable[[_Steps, Emitter, Node], object]] = {
+_COMPOSED: dict[str, Callable[[_Steps, OnnxNode], object]] = {
     "HardSigmoid": _hard_sigmoid,
-    "Reciprocal": lambda s, e, n: s.op("DIV", 1.0, s.x),
+    "Reciprocal": lambda s, _: s.op("DIV", 1.0, s.x),
     "Pow": _power,
     "Gelu": _gelu,
-    "Erf": lambda s, e, n: s.function("erf"),
-    "Softplus": lambda s, e, n: s.function("softplus"),
-    "Mish": lambda s, e, n: s.function("mish"),
-    "Swish": lambda s, e, n: s.function("swish"),
+    "Erf": lambda s, _: s.function("erf"),
+    "Softplus": lambda s, _: s.function("softplus"),
+    "Mish": lambda s, _: s.function("mish"),
+    "Swish": lambda s, _: s.function("swish"),
 }
 
 
-def sloped(e: Emitter, node: Node) -> None:
+def sloped(e: Emitter, node: OnnxNode) -> None:
     """PRelu with constant slopes."""
     slopes = e.needed(node, 1, "slopes")
     held = _unflat(e, e.floats(node.inputs[0]))
@@ -225,30 +233,30 @@ def sloped(e: Emitter, node: Node) -> None:
     require(slopes.ndim <= rank, "slopes of more dimensions")
     numbers = e.spread_constant(slopes, rank, last=held.last)
     table = e.built.constant(f"{node.outputs[0]} slopes", np.asarray(numbers, np.float32))
-    e.built.op("PRELU", [held.tensor, table], [e.result(Target(node.outputs[0]), last=held.last)])
+    e.built.op("PRELU", [held.tensor, table], [e.result(NodeResult(node.outputs[0]), last=held.last)])
 
 
 # Codes
 
 
-def quantised(e: Emitter, node: Node) -> None:
+def quantised(e: Emitter, node: OnnxNode) -> None:
     """QuantizeLinear, of floats or of numbers that codes of another scale stand for."""
     scales, code = e.scales(node, 1)
     source = e.codes_of(node.inputs[0])
-    target = Target(node.outputs[0], scales=scales, code=code)
+    target = NodeResult(node.outputs[0], scales=scales, code=code)
     if source and source.scales == scales and not source.flat:
         e.values[node.outputs[0]] = source
         return
     held = source or e.floats(node.inputs[0])
     if held.flat:
         tensor = e.built.tensor(target.name, held.shape, "int8", scales)
-        e.values[target.name] = Held(tensor, False, held.shape, scales, code, held.flat)  # noqa: FBT003
+        e.values[target.name] = Held(tensor, False, held.shape, scales, code, held.flat)
     else:
         tensor = e.result(target, last=held.last)
     e.built.op("QUANTIZE", [held.tensor], [tensor], **e.options(target))
 
 
-def dequantised(e: Emitter, node: Node) -> None:
+def dequantised(e: Emitter, node: OnnxNode) -> None:
     """DequantizeLinear, which makes no map: its readers take the codes, or what they need of them."""
     constant = stated_constant(e, node)
     if constant:
@@ -262,14 +270,14 @@ def dequantised(e: Emitter, node: Node) -> None:
     e.codes[node.outputs[0]] = node.inputs[0]
 
 
-def coded_input(e: Emitter, name: str, scales: Scales, code: int) -> Held:
+def coded_input(e: Emitter, name: str, scales: CodeScales, code: int) -> Held:
     """An input of codes with the scale by which it is read; codes without a sign are moved."""
     held = e.values[name]
     if held.scales == scales:
         return held
     require(held.scales is None, f"input {name!r} is read by several scales")
     tensor = e.built.tensors[held.tensor]
-    own = Scales(scales.scales, scales.zero + code)
+    own = CodeScales(scales.scales, scales.zero + code)
     e.built.scales[held.tensor] = own
     coded = tensor.quantization._replace(scales=1, scale=own.scale, zero_points=1, zero_point=own.zero)
     e.built.tensors[held.tensor] = type(tensor)(
@@ -287,7 +295,7 @@ def coded_input(e: Emitter, name: str, scales: Scales, code: int) -> Held:
 # Products with a matrix
 
 
-def general_product(e: Emitter, node: Node) -> None:
+def general_product(e: Emitter, node: OnnxNode) -> None:
     """Gemm with constant weights."""
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     require(not int(node.number("transA")), "a first operand that is transposed")
@@ -311,22 +319,24 @@ def general_product(e: Emitter, node: Node) -> None:
     _emit_product(e, e.floats(node.inputs[0]), weights, None, bias, target)
 
 
-def coded_product(e: Emitter, node: Node) -> None:
+def coded_product(e: Emitter, node: OnnxNode) -> None:
     """QGemm and QLinearMatMul."""
     general = node.kind == "QGemm"
-    require(node.number("alpha", 1.0) == 1.0 and not int(node.number("transA")), "a factor, or a transposed operand")
-    scales, _ = e.scales(node, 4, weights=True)
+    require(not int(node.number("transA")), "a first operand that is transposed")
+    stated, _ = e.scales(node, 4, weights=True)
+    factor = np.float32(node.number("alpha", 1.0))
+    scales = CodeScales(tuple(float(np.float32(s) * factor) for s in stated.scales), stated.zero, stated.axis)
     matrix = signed(e.needed(node, 3, "a matrix"))
     out, code = e.scales(node, 7 if general else 6)
     weights = matrix if general and int(node.number("transB")) else matrix.T
     bias = e.known(node, 6) if general else None
     _emit_product(
-        e, e.values[node.inputs[0]], weights, scales, bias, Target(node.outputs[0], scales=out, code=code)
+        e, e.values[node.inputs[0]], weights, scales, bias, NodeResult(node.outputs[0], scales=out, code=code)
     )
 
 
 def _emit_product(
-    e: Emitter, held: Held, weights: Array, scales: Scales | None, bias: Array | None, target: Target
+    e: Emitter, held: Held, weights: Array, scales: CodeScales | None, bias: Array | None, target: NodeResult
 ) -> None:
     """Lines of the operand with the rows of a matrix; of a flattened map the columns are in its order."""
     require(weights.ndim == 2, "a matrix of more than 2 dimensions")
@@ -337,7 +347,7 @@ def _emit_product(
         weights = weights.reshape(len(weights), channels, places).transpose(0, 2, 1).reshape(len(weights), -1)
     else:
         source = e.in_order(held, last=False)
-    stated = scales and Scales(scales.scales, 0, 0)
+    stated = scales and CodeScales(scales.scales, 0, 0)
     tables = [e.built.constant(f"{target.name} weights", weights, stated)]
     if bias is not None:
         tables.append(e.built.constant(f"{target.name} bias", np.ascontiguousarray(bias.ravel())))
@@ -346,7 +356,7 @@ def _emit_product(
     )
 
 
-def matrix_product(e: Emitter, node: Node) -> None:
+def matrix_product(e: Emitter, node: OnnxNode) -> None:
     """MatMul with constant weights, and a sum with a constant behind it; or of two values."""
     matrix, scales = (None, None)
     if e.constant(node.inputs[1]) is not None:
@@ -357,7 +367,7 @@ def matrix_product(e: Emitter, node: Node) -> None:
     require(matrix.ndim == 2, f"weights of {matrix.ndim} dimensions")
     source = e.codes_of(node.inputs[0])
     name, added = _added_bias(e, node, matrix.shape[1])
-    seen = Node(node.name, node.kind, node.inputs, (name,), node.attributes)
+    seen = OnnxNode(node.name, node.kind, node.inputs, (name,), node.attributes)
     target = e.target(seen, coded=source is not None and scales is not None)
     if target.scales and source and scales and source.scales:
         bias = None
@@ -370,7 +380,7 @@ def matrix_product(e: Emitter, node: Node) -> None:
     _emit_product(e, e.floats(node.inputs[0]), weights.T, None, bias, target)
 
 
-def _added_bias(e: Emitter, node: Node, channels: int) -> tuple[str, str]:
+def _added_bias(e: Emitter, node: OnnxNode, channels: int) -> tuple[str, str]:
     """The name of a product behind a sum with a constant for each channel, and that of the constant."""
     reader = e.only_reader(node.outputs[0])
     if reader and reader.kind == "Add":
@@ -382,17 +392,17 @@ def _added_bias(e: Emitter, node: Node, channels: int) -> tuple[str, str]:
     return node.outputs[0], ""
 
 
-def _product_of_values(e: Emitter, node: Node) -> None:
+def _product_of_values(e: Emitter, node: OnnxNode) -> None:
     a, b = e.native(node.inputs[0]), e.native(node.inputs[1])
     ranks = len(e.shape(node.inputs[0])), len(e.shape(node.inputs[1]))
     require(min(ranks) > 1, "a product with a vector")
-    e.built.op("BATCH_MATMUL", [a, b], [e.result(Target(node.outputs[0]), last=False)], AdjX=0, AdjY=0)
+    e.built.op("BATCH_MATMUL", [a, b], [e.result(NodeResult(node.outputs[0]), last=False)], AdjX=0, AdjY=0)
 
 
 # Along an axis
 
 
-def softmax(e: Emitter, node: Node) -> None:
+def softmax(e: Emitter, node: OnnxNode) -> None:
     """Softmax along the last axis, or along the channels of a map."""
     shape = e.shape(node.inputs[0])
     axis = int(node.number("axis", 1 if e.model.opset < 13 else -1)) % max(len(shape), 1)
@@ -400,19 +410,19 @@ def softmax(e: Emitter, node: Node) -> None:
         require(prod(shape[axis + 1 :]) == 1 or axis == len(shape) - 1, "several axes as one")
     source, reader = e.codes_of(node.inputs[0]), e.only_reader(node.outputs[0])
     coded = source is not None and reader is not None and reader.kind == "QuantizeLinear"
-    target = e.target(node, coded=coded, limited=False) if coded else Target(node.outputs[0])
+    target = e.target(node, coded=coded, limited=False) if coded else NodeResult(node.outputs[0])
     _emit_softmax(e, source if target.scales and source else e.floats(node.inputs[0]), axis, target)
 
 
-def coded_softmax(e: Emitter, node: Node) -> None:
+def coded_softmax(e: Emitter, node: OnnxNode) -> None:
     """QLinearSoftmax."""
     scales, code = e.scales(node, 3)
     shape = e.shape(node.outputs[0])
     axis = int(node.number("axis", -1)) % len(shape)
-    _emit_softmax(e, e.values[node.inputs[0]], axis, Target(node.outputs[0], scales=scales, code=code))
+    _emit_softmax(e, e.values[node.inputs[0]], axis, NodeResult(node.outputs[0], scales=scales, code=code))
 
 
-def _emit_softmax(e: Emitter, held: Held, axis: int, target: Target) -> None:
+def _emit_softmax(e: Emitter, held: Held, axis: int, target: NodeResult) -> None:
     rank = len(held.shape)
     if axis == 1 and rank in (3, 4) and (held.last or rank == 4):
         e.built.op("SOFTMAX", [e.in_order(held, last=True)], [e.result(target, last=True)], Beta=1.0)
@@ -425,8 +435,10 @@ def _emit_softmax(e: Emitter, held: Held, axis: int, target: Target) -> None:
     flat = e.viewed(_native(e, held), target.name, stored, stored=stored, last=False)
     middle = e.built.tensor(target.name, stored, "int8" if target.scales else "float32", target.scales)
     e.built.op("SOFTMAX", [flat.tensor], [middle], Beta=1.0)
-    made = e.viewed(Held(middle, False, stored, target.scales, target.code), target.name, held.shape, stored=held.shape, last=False)  # noqa: FBT003
-    e.values[target.name] = made
+    spread = e.viewed(
+        Held(middle, False, stored, target.scales, target.code), target.name, held.shape, stored=held.shape, last=False
+    )
+    e.values[target.name] = spread
 
 
 def _native(e: Emitter, held: Held) -> Held:
@@ -434,7 +446,7 @@ def _native(e: Emitter, held: Held) -> Held:
     return Held(tensor, last=False, shape=held.shape, scales=held.scales, code=held.code)
 
 
-def normalised_along(e: Emitter, node: Node) -> None:
+def normalised_along(e: Emitter, node: OnnxNode) -> None:
     """LayerNormalization along the last axis, as the operators of which it is made."""
     shape = e.shape(node.inputs[0])
     axis = int(node.number("axis", -1)) % len(shape)
@@ -467,7 +479,7 @@ def normalised_along(e: Emitter, node: Node) -> None:
 # Moves
 
 
-def reshaped(e: Emitter, node: Node) -> None:
+def reshaped(e: Emitter, node: OnnxNode) -> None:
     """Reshape and its like, which move nothing where channels may stay last."""
     held, result = moved_operand(e, node), e.shape(node.outputs[0])
     e.values[node.outputs[0]] = _reshaped(e, held, node.outputs[0], result)
@@ -482,13 +494,13 @@ def _reshaped(e: Emitter, held: Held, name: str, result: Shape) -> Held:
             return e.viewed(held, name, result, stored=result, last=False)
         if result == (n, c * places):
             stored = e.viewed(held, name, result, stored=result, last=False)
-            return Held(stored.tensor, False, result, held.scales, held.code, flat=(c, places))  # noqa: FBT003
+            return Held(stored.tensor, False, result, held.scales, held.code, flat=(c, places))
         if len(result) in (3, 4) and result[:2] == (n, c):
             return e.viewed(held, name, result, stored=placed_last(result), last=True)
     return e.viewed(_native(e, held), name, result, stored=result, last=False)
 
 
-def transposed(e: Emitter, node: Node) -> None:
+def transposed(e: Emitter, node: OnnxNode) -> None:
     """Transpose, which moves nothing where it undoes an order."""
     held, result = moved_operand(e, node), e.shape(node.outputs[0])
     rank = len(held.shape)
@@ -503,24 +515,24 @@ def transposed(e: Emitter, node: Node) -> None:
     pass_codes_on(e, node)
 
 
-def joined(e: Emitter, node: Node) -> None:
+def joined(e: Emitter, node: OnnxNode) -> None:
     """Concat of floats, or of codes, which are brought to one scale where a QuantizeLinear follows."""
     coded = [e.codes_of(name) for name in node.inputs]
-    target = e.target(node, coded=True, limited=False) if None not in coded else Target(node.outputs[0])
+    target = e.target(node, coded=True, limited=False) if None not in coded else NodeResult(node.outputs[0])
     if target.scales is None:
         _emit_join(e, [e.floats(name) for name in node.inputs], int(node.number("axis")), target)
         return
     _emit_join(e, [held for held in coded if held], int(node.number("axis")), target)
 
 
-def coded_join(e: Emitter, node: Node) -> None:
+def coded_join(e: Emitter, node: OnnxNode) -> None:
     """QLinearConcat."""
     scales, code = e.scales(node, 0)
     operands = [e.values[name] for name in node.inputs[2::3]]
-    _emit_join(e, operands, int(node.number("axis")), Target(node.outputs[0], scales=scales, code=code))
+    _emit_join(e, operands, int(node.number("axis")), NodeResult(node.outputs[0], scales=scales, code=code))
 
 
-def _emit_join(e: Emitter, operands: list[Held], axis: int, target: Target) -> None:
+def _emit_join(e: Emitter, operands: list[Held], axis: int, target: NodeResult) -> None:
     rank = len(operands[0].shape)
     last = rank in (3, 4) and any(held.last for held in operands)
     tensors = []
@@ -532,14 +544,12 @@ def _emit_join(e: Emitter, operands: list[Held], axis: int, target: Target) -> N
             tensor = moved
         tensors.append(tensor)
     place = last_axis(axis, rank) if last else axis % rank
-    e.built.op(
-        "CONCATENATION", tensors, [e.result(target, last=last)], Axis=place, FusedActivationFunction=0
-    )
+    e.built.op("CONCATENATION", tensors, [e.result(target, last=last)], Axis=place, FusedActivationFunction=0)
 
 
-def sliced(e: Emitter, node: Node) -> None:
+def sliced(e: Emitter, node: OnnxNode) -> None:
     """Slice with constant ends and steps of 1."""
-    shape, result = e.shape(node.inputs[0]), e.shape(node.outputs[0])
+    shape = e.shape(node.inputs[0])
     if node.has(1):
         starts, axes, steps = (e.known(node, i) for i in (1, 3, 4))
         require(starts is not None, "ends that are computed")
@@ -556,13 +566,11 @@ def sliced(e: Emitter, node: Node) -> None:
         places[axis % len(shape)] = min(max(at + extent * (at < 0), low), high)
         apart[axis % len(shape)] = step
     require(min(apart) > 0, "steps below 0")
-    _emit_slice(e, moved_operand(e, node), node.outputs[0], result, places, apart)
+    _emit_slice(e, moved_operand(e, node), node.outputs[0], places, apart)
     pass_codes_on(e, node)
 
 
-def _emit_slice(
-    e: Emitter, held: Held, name: str, result: Shape, begin: list[int], steps: list[int]
-) -> None:
+def _emit_slice(e: Emitter, held: Held, name: str, begin: list[int], steps: list[int]) -> None:
     """Places of all axes from a first one on."""
     rank = len(held.shape)
     last = held.last and not held.flat
@@ -572,7 +580,7 @@ def _emit_slice(
             placed[last_axis(axis, rank)], apart[last_axis(axis, rank)] = begin[axis], steps[axis]
         begin, steps = placed, apart
     source = e.in_order(held, last=last)
-    tensor = e.result(Target(name, scales=held.scales, code=held.code), last=last)
+    tensor = e.result(NodeResult(name, scales=held.scales, code=held.code), last=last)
     size = e.built.tensors[tensor].shape
     if max(steps) == 1:
         e.built.op("SLICE", [source, e.integers("begin", begin), e.integers("size", size)], [tensor])
@@ -583,7 +591,7 @@ def _emit_slice(
     e.built.op("STRIDED_SLICE", [source, *tables], [tensor], **masks)
 
 
-def split(e: Emitter, node: Node) -> None:
+def split(e: Emitter, node: OnnxNode) -> None:
     """Split: a slice for each result that is read."""
     held = moved_operand(e, node)
     axis, at = int(node.number("axis")) % len(held.shape), 0
@@ -591,26 +599,26 @@ def split(e: Emitter, node: Node) -> None:
         extent = e.shape(name)[axis] if name else 0
         if name and (name in e.readers or name in e.model.outputs):
             begin = [at if k == axis else 0 for k in range(len(held.shape))]
-            _emit_slice(e, held, name, e.shape(name), begin, [1] * len(begin))
-            pass_codes_on(e, Node(node.name, node.kind, node.inputs, (name,), node.attributes))
+            _emit_slice(e, held, name, begin, [1] * len(begin))
+            pass_codes_on(e, OnnxNode(node.name, node.kind, node.inputs, (name,), node.attributes))
         require(bool(name), "results that are absent")
         at += extent
 
 
-def picked(e: Emitter, node: Node) -> None:
+def picked(e: Emitter, node: OnnxNode) -> None:
     """Gather at constant places of an axis."""
     places = e.needed(node, 1, "places")
     held = _native(e, moved_operand(e, node))
     axis = int(node.number("axis")) % len(held.shape)
     extent = held.shape[axis]
     numbers = np.where(places < 0, places + extent, places).astype(np.int32)
-    target = Target(node.outputs[0], scales=held.scales, code=held.code)
+    target = NodeResult(node.outputs[0], scales=held.scales, code=held.code)
     table = e.built.constant("places", numbers)
     e.built.op("GATHER", [held.tensor, table], [e.result(target, last=False)], Axis=axis, BatchDims=0)
     pass_codes_on(e, node)
 
 
-def padded(e: Emitter, node: Node) -> None:
+def padded(e: Emitter, node: OnnxNode) -> None:
     """Pad with a constant, or by reflection."""
     held, mode = moved_operand(e, node), node.text("mode", "constant")
     rank = len(held.shape)
@@ -633,7 +641,7 @@ def padded(e: Emitter, node: Node) -> None:
         amounts = placed
     source = e.in_order(held, last=last)
     table = e.built.constant("paddings", np.array(amounts, np.int32))
-    tensor = e.result(Target(node.outputs[0], scales=held.scales, code=held.code), last=last)
+    tensor = e.result(NodeResult(node.outputs[0], scales=held.scales, code=held.code), last=last)
     if mode == "reflect":
         e.built.op("MIRROR_PAD", [source, table], [tensor], Mode=0)
     elif held.scales:
@@ -645,13 +653,14 @@ def padded(e: Emitter, node: Node) -> None:
     pass_codes_on(e, node)
 
 
-def cast(e: Emitter, node: Node) -> None:
+def cast(e: Emitter, node: OnnxNode) -> None:
     """Cast between floats, which stays what it is."""
     source, target = e.model.types[node.inputs[0]][1], e.model.types[node.outputs[0]][1]
     require(source == target == "float32", f"types {source} and {target}")
     e.values[node.outputs[0]] = e.floats(node.inputs[0])
 
 
-def refuse_quantised_integers(e: Emitter, node: Node) -> None:
-    """Products of integers without scales, which a float behind them scales."""
-    raise RefusedNodeError("dynamic quantisation: scales that are computed while it runs; quantise statically")
+def refused_dynamic(e: Emitter, node: OnnxNode) -> None:
+    """Products of integers whose scales are computed while the model runs."""
+    del e, node
+    raise RefusedNodeError("scales that are computed while it runs: quantise the model statically")

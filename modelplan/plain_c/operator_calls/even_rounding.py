@@ -1,7 +1,7 @@
 """Operators on codes whose arithmetic is that of ONNX's QLinear operators: float32, halves to even numbers.
 
-Source: ONNX's definitions, and where these leave it open the kernels of ONNX Runtime 1.32 for x86 (`mlas/lib/qladd.cpp`,
-`qlmul.cpp`, `qlgavgpool.cpp`; `contrib_ops/cpu/quantization/`).
+Source: ONNX's definitions, and where these leave it open the kernels of ONNX Runtime 1.32 for x86
+(`mlas/lib/qladd.cpp`, `qlmul.cpp`, `qlgavgpool.cpp`; `contrib_ops/cpu/quantization/`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, const_table
+from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, Table, const_table
 from modelplan.plain_c.operator_calls.elementwise import (
     binary_operator,
     one_operand,
@@ -88,17 +88,12 @@ def even_function(r: NetworkReader) -> COperator:
     return one_operand(r, "look_up", source if source == result else f"{source}_to_{result}", parameters)
 
 
-Function = Callable[[NetworkReader, np.ndarray], np.ndarray]  # type: ignore[type-arg]
-
-
-def _logistic(x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-    return _F32(1) / (_F32(1) + np.exp(-x))
-
+Function = Callable[[NetworkReader, Table], Table]
 
 #: What operators compute of one number.
 FUNCTIONS: dict[str, Function] = {
     "QUANTIZE": lambda _, x: x,
-    "LOGISTIC": lambda _, x: _logistic(x),
+    "LOGISTIC": lambda _, x: _F32(1) / (_F32(1) + np.exp(-x)),
     "TANH": lambda _, x: np.tanh(x),
     "RELU": lambda _, x: np.maximum(x, 0),
     "LEAKY_RELU": lambda r, x: np.where(x >= 0, x, x * _F32(r.option("Alpha"))),

@@ -27,7 +27,6 @@ from modelplan.plain_c.kernel_records import (
     row_axis,
     rows_of,
 )
-from modelplan.plain_c.onnx_networks.network import Network, StatedOptions
 from modelplan.plain_c.operator_calls.fixed_point import (
     ACTIVATIONS,
     LARGEST_FLOAT,
@@ -38,6 +37,7 @@ from modelplan.plain_c.operator_calls.fixed_point import (
 )
 from modelplan.primitives.number_types import nbytes
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
+from modelplan.runtimes.tflm.stated_network import StatedNetwork, StatedOptions
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class OperatorReader:
         return number
 
     def float_range(self) -> tuple[float, float]:
-        """The least and the largest float of result 0; without an activation those of finite numbers, as TFLM has it."""
+        """The least and the largest float of result 0; without an activation the finite ones, as TFLM has it."""
         low, high = ACTIVATIONS[self.activation()]
         return -LARGEST_FLOAT if low is None else float(low), LARGEST_FLOAT if high is None else float(high)
 
@@ -214,7 +214,7 @@ class OperatorReader:
 class NetworkReader(OperatorReader):
     """An operator of a network that no .tflite file holds, whose codes round as float32 does, halves to even."""
 
-    model: Network
+    model: StatedNetwork
 
     def attributes(self) -> tuple[tuple[str, Value], ...]:
         """The options that an access map asks for."""
@@ -278,7 +278,7 @@ class NetworkReader(OperatorReader):
 
 def reader_of(model: FileModel, index: int, subgraph: int = 0) -> OperatorReader:
     """An operator of a file, or of a network that no file holds."""
-    return NetworkReader(model, index) if isinstance(model, Network) else OperatorReader(model, index, subgraph)
+    return NetworkReader(model, index) if isinstance(model, StatedNetwork) else OperatorReader(model, index, subgraph)
 
 
 def _rows(tensor: FileTensor) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from modelplan.plain_c.kernel_records import (
     Parameters,
     const_table,
 )
-from modelplan.plain_c.operator_calls.fixed_point import activation_range, quantized_multiplier
+from modelplan.plain_c.operator_calls.fixed_point import activation_range
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 
 

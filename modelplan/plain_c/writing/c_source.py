@@ -22,7 +22,6 @@ from modelplan.plain_c.kernel_records import (
 )
 from modelplan.plain_c.kernel_sources import all_sources, kernel_name, parameter_names, takes_scratch
 from modelplan.plain_c.libraries.kernel_libraries import library_includes
-from modelplan.plain_c.onnx_networks.network import Network
 from modelplan.plain_c.operator_calls.reading import numbers_of
 from modelplan.plain_c.operator_calls.state_layout import StateLayout, state_layout
 from modelplan.plain_c.rows.row_graph import element_count
@@ -35,6 +34,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.file import FileModel, FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
+from modelplan.runtimes.tflm.stated_network import StatedNetwork
 
 #: What the numbers of rows in a call of a kernel are: those handed over, those above the map, those to compute.
 _ROW_NUMBERS = ("rows", "above", "computed")
@@ -517,12 +517,12 @@ class _Writer:
     @property
     def _asked(self) -> Mapping[str, Any]:
         """What the network was asked for, where no .tflite file holds it."""
-        return self.model.asked if isinstance(self.model, Network) else {}
+        return self.model.asked if isinstance(self.model, StatedNetwork) else {}
 
     @property
     def _turned(self) -> frozenset[int]:
         """The ends whose channels stand first where the caller writes and reads them."""
-        return self.model.turned if isinstance(self.model, Network) else frozenset()
+        return self.model.turned if isinstance(self.model, StatedNetwork) else frozenset()
 
     def _turns(self, side: str) -> Iterator[str]:
         """Calls that bring the inputs to the order in which they are read, or outputs to that of the caller."""
@@ -605,7 +605,11 @@ class _Writer:
         prefix, macro = self.names.prefix, self.names.macro
         constants, functions = [f"#define {macro}_RAM_BYTES {self.program.nbytes}"], []
         for name, tensor, _, const in self._ends():
-            constants += ["", *self._order(tensor), f"/* {self._end_title(tensor)} {DTYPES[self.tensors[tensor].type]} */"]
+            constants += [
+                "",
+                *self._order(tensor),
+                f"/* {self._end_title(tensor)} {DTYPES[self.tensors[tensor].type]} */",
+            ]
             end, scaling = f"{macro}_{name.upper()}", self.tensors[tensor].quantization
             constants.append(f"#define {end}_BYTES {self.tensors[tensor].nbytes}")
             if scaling.scales:

@@ -12,11 +12,11 @@ import numpy as np
 
 from modelplan.checking.verifier.places import Use
 from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
-from modelplan.plain_c.onnx_networks.network import Network
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 from modelplan.runtimes.tflm.metadata import MADE_FOR
 from modelplan.runtimes.tflm.planner import METADATA
+from modelplan.runtimes.tflm.stated_network import StatedNetwork
 
 #: The longest axis and the largest tensor that are followed.
 _MOST_EXTENT, _MOST_BYTES = 1 << 20, 1 << 28
@@ -140,7 +140,7 @@ def read_source(model: FileModel) -> Source:
     Raises:
         ModelError: it has no subgraph or operator, a tensor is too large, or data lie where they cannot be compared.
     """
-    if isinstance(model, Network):
+    if isinstance(model, StatedNetwork):
         return Source(model.name, (_network_part(model),), model)
     import tflite
 
@@ -163,7 +163,7 @@ def _parts(model: FileModel, table: Any) -> Iterator[SubgraphPart]:
         yield SubgraphPart(cells, ops, subgraph.inputs, subgraph.outputs)
 
 
-def _network_part(network: Network) -> SubgraphPart:
+def _network_part(network: StatedNetwork) -> SubgraphPart:
     """What a network that no .tflite file holds states of itself."""
     main, cells = network.subgraphs[0], []
     for number, tensor in enumerate(main.tensors):

@@ -7,19 +7,14 @@ cannot say stands in options of their own: `Pads` around a map (top, bottom, lef
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from modelplan.formats.tflite.tflite_file import UNQUANTISED, TensorScales
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Kind, Op, Tensor, Value
-from modelplan.primitives.number_types import nbytes
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm.file import FileModel
 
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 #: The names of options as access maps ask for them.
@@ -35,7 +30,7 @@ _ATTRIBUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scales:
+class CodeScales:
     """How codes stand for numbers: (code - zero) * scale, with one scale or one for each place along an axis."""
 
     scales: tuple[float, ...]
@@ -62,14 +57,14 @@ class StatedOptions:
 
 
 @dataclass(frozen=True)
-class Network(FileModel):
+class StatedNetwork(FileModel):
     """A network with one subgraph; `data` are the bytes of its constants, one after the other.
 
     `scales` are those of its tensors by number. `turned` are inputs and outputs whose channels stand first where the
     caller writes and reads them; they are turned in their places. `asked` is what the network was asked for, by name.
     """
 
-    scales: Mapping[int, Scales] = field(default_factory=dict)
+    scales: Mapping[int, CodeScales] = field(default_factory=dict)
     turned: frozenset[int] = frozenset()
     asked: Mapping[str, Any] = field(default_factory=dict)
 
@@ -83,58 +78,3 @@ class Network(FileModel):
             Op(f"op {i}", op.kind, op.inputs, op.outputs, op.options.attributes) for i, op in enumerate(main.ops)
         )
         return Graph(self.name, "tflite", tensors, ops, main.inputs, main.outputs)
-
-
-@dataclass
-class NetworkBuilder:
-    """Makes a network: tensors and operators in the order in which they run."""
-
-    tensors: list[FileTensor] = field(default_factory=list)
-    ops: list[FileOp] = field(default_factory=list)
-    scales: dict[int, Scales] = field(default_factory=dict)
-    chunks: list[bytes] = field(default_factory=list)
-    length: int = 0
-    names: set[str] = field(default_factory=set)
-
-    def tensor(self, name: str, shape: Sequence[int], dtype: str, scales: Scales | None = None) -> int:
-        """A tensor that is fed or computed; its number."""
-        return self._add(name, tuple(shape), dtype, scales, (0, 0), constant=False)
-
-    def constant(self, name: str, values: npt.NDArray[Any], scales: Scales | None = None) -> int:
-        """A constant; its number."""
-        content = np.ascontiguousarray(values).tobytes()
-        place = self.length, len(content)
-        self.chunks.append(content)
-        self.length += len(content)
-        return self._add(name, values.shape, str(values.dtype), scales, place, constant=True)
-
-    def _add(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        dtype: str,
-        scales: Scales | None,
-        place: tuple[int, int],
-        *,
-        constant: bool,
-    ) -> int:
-        number, free = len(self.tensors), name
-        while free in self.names:
-            free += "'"
-        self.names.add(free)
-        coded = TensorScales(len(scales.scales), scales.scale, 1, scales.zero, scales.axis) if scales else UNQUANTISED
-        if scales:
-            self.scales[number] = scales
-        self.tensors.append(
-            FileTensor(free, _CODES[dtype], shape, nbytes(dtype, shape), constant, False, coded, place)  # noqa: FBT003
-        )
-        return number
-
-    def op(self, kind: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
-        """An operator with its options."""
-        self.ops.append(FileOp(kind, tuple(inputs), tuple(outputs), options=StatedOptions(options)))
-
-    def network(self, name: str, inputs: Sequence[int], outputs: Sequence[int]) -> Network:
-        """All of it."""
-        main = FileSubgraph(tuple(self.tensors), tuple(self.ops), tuple(inputs), tuple(outputs))
-        return Network(name, b"".join(self.chunks), (main,), scales=self.scales)
