@@ -34,13 +34,14 @@ _ESP_PRODUCTS = {
         "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
     },
 }  # fmt: skip
-_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
+_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "uint32": 32, "int64": 64}
 
 
 def _words(variant: str) -> dict[str, str]:
     """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results.
 
-    Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
+    Behind "_by_" stands the type of the second operand, where that is another, and behind "x" how many operands there
+    are. Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so.
     """
     if variant in _ESP_PRODUCTS:
         return _ESP_PRODUCTS[variant]
@@ -51,8 +52,11 @@ def _words(variant: str) -> dict[str, str]:
         words = _words(types)
         return {**words, "EXPRESSION": _with_words(expression.text, words)}
     whole, _, out = variant.partition("_to_")
-    element = whole.removesuffix("_short")
+    element, _, other = whole.removesuffix("_short").partition("_by_")
+    element, _, count = element.partition("x")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
+    words |= {} if variant == "bytes" else {"other_t": _type_words("other_t", "OTHER", other or element)["other_t"]}
+    words |= _operand_words(words["element_t"], int(count)) if count else {}
     words |= _type_words("out_t", "OUT", out or element) if words else {}
     wide = whole == "int16"
     sums = {"sum_t": "int64_t" if wide else "int32_t", "sum_of": "long_sum" if wide else "wrapped_sum"}
@@ -60,6 +64,12 @@ def _words(variant: str) -> dict[str, str]:
     if element == "float":
         return {**words, "weight_t": "float", "product_t": "float", "sum_t": "float"}
     return {**words, **sums, **scale, "weight_t": "int8_t", "product_t": "int32_t"}
+
+
+def _operand_words(ctype: str, count: int) -> dict[str, str]:
+    names = [f"x{k}" for k in range(count)]
+    operands = ", ".join(f"const {ctype} *{name}" for name in names)
+    return {"OPERANDS": operands, "TERMS": ", ".join(names), "COUNT": str(count)}
 
 
 def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:

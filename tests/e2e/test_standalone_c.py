@@ -391,10 +391,25 @@ def test_the_shape_of_a_padded_map_may_be_asked_for(tmp_path: Path) -> None:
     assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
 
 
-def test_sums_of_more_than_two_maps_are_refused() -> None:
-    maps = [T("float32", (4,))] * 3
-    with pytest.raises(MissingKernelError, match="ADD_N: 3 operands, there is a kernel for 2"):
+def test_sums_of_maps_of_several_scales_are_refused() -> None:
+    maps = [T("int8", (4,), scales=(scale,), zero=0) for scale in (0.5, 0.5, 0.25)]
+    with pytest.raises(MissingKernelError, match="ADD_N: scales and zero points that TFLM's kernel does not take"):
         c_operator(read_tflite(single("ADD_N", maps, maps[:1]), "sum.tflite"), 0)
+
+
+def test_paddings_that_tflm_leaves_to_chance_are_refused() -> None:
+    source, result = (T("int8", shape, scales=(0.5,), zero=3) for shape in ((1, 3, 4, 1), (4, 2, 2, 1)))
+    sources = [source, ints(2, 2), T("int32", (2, 2), [1, 0, 0, 0])]
+    with pytest.raises(MissingKernelError, match="SPACE_TO_BATCH_ND: paddings of numbers whose zero point is not 0"):
+        c_operator(read_tflite(single("SPACE_TO_BATCH_ND", sources, [result], "SpaceToBatchNDOptions"), "x.tflite"), 0)
+
+
+@pytest.mark.parametrize("kind", ["MEAN", "REDUCE_MAX"])
+def test_more_than_two_blocks_of_axes_are_refused(kind: str) -> None:
+    source, result = (T("float32", shape, scales=()) for shape in ((2, 3, 2, 3, 2), (3, 3)))
+    content = single(kind, [source, ints(0, 2, 4)], [result], "ReducerOptions", KeepDims=False)
+    with pytest.raises(MissingKernelError, match="more than two blocks"):
+        c_operator(read_tflite(content, "x.tflite"), 0)
 
 
 def test_an_operator_that_has_a_kernel_for_floats_alone_says_so() -> None:

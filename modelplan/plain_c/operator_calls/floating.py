@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from math import prod
 
 import numpy as np
 
@@ -13,9 +12,9 @@ from modelplan.plain_c.operator_calls.elementwise import (
     rows_columns,
     softmax_operator,
 )
-from modelplan.plain_c.operator_calls.fixed_point import ACTIVATIONS
+from modelplan.plain_c.operator_calls.fixed_point import float_limits
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.operator_calls.resampling import reduced_block
+from modelplan.plain_c.operator_calls.resampling import reduced_axes
 from modelplan.plain_c.operator_calls.windowed import (
     dilations,
     four_dimensional,
@@ -26,14 +25,7 @@ from modelplan.plain_c.operator_calls.windowed import (
     windows_of,
 )
 
-_MOST = float(np.finfo(np.float32).max)
 _OPERATIONS = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "PRELU": 4}
-
-
-def _limits(activation: int) -> Parameters:
-    """The bounds of results; without an activation those of finite numbers, as TFLM has it."""
-    low, high = ACTIVATIONS[activation]
-    return {"least": -_MOST if low is None else float(low), "most": _MOST if high is None else float(high)}
 
 
 def _constants(r: OperatorReader, channels: int) -> Parameters:
@@ -62,7 +54,7 @@ def float_convolution(r: OperatorReader) -> COperator:
         "out_channels": channels,
         **dilations(axes),
         "groups": groups,
-        **_limits(r.activation()),
+        **float_limits(r.activation()),
     }
     return windowed_operator(r, "float_convolution", "float", axes, parameters)
 
@@ -76,7 +68,7 @@ def float_product(r: OperatorReader) -> COperator:
         **_constants(r, channels),
         "in_channels": depth,
         "out_channels": channels,
-        **_limits(r.activation()),
+        **float_limits(r.activation()),
     }
     return product_operator(r, "float_product", "float", lines, parameters)
 
@@ -92,7 +84,7 @@ def float_transposed(r: OperatorReader) -> COperator:
     parameters: Parameters = {
         "weights": const_table("weights", "float", r.constant(1)),
         "bias": const_table("bias", "float", bias),
-        **_limits(activation),
+        **float_limits(activation),
     }
     return transposed_operator(r, "float_transpose_conv", "float", parameters)
 
@@ -101,7 +93,7 @@ def float_pool(r: OperatorReader) -> COperator:
     """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
     four_dimensional(r)
     axes = windows_of(r)
-    parameters = {**windowed_geometry(r, axes), **_limits(r.activation())}
+    parameters = {**windowed_geometry(r, axes), **float_limits(r.activation())}
     parameters["channels"] = parameters.pop("in_channels")
     parameters["takes"] = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D").index(r.op.kind)
     return windowed_operator(r, "float_pool", "float", axes, parameters)
@@ -110,7 +102,7 @@ def float_pool(r: OperatorReader) -> COperator:
 def float_binary(r: OperatorReader) -> COperator:
     """Sums, differences, products and quotients of two maps, and PRELU."""
     unbound: Parameters = {"least": -math.inf, "most": math.inf}
-    limits = unbound if r.op.kind == "PRELU" else _limits(r.activation())
+    limits = unbound if r.op.kind == "PRELU" else float_limits(r.activation())
     parameters: Parameters = {"operation": _OPERATIONS[r.op.kind], **limits}
     return binary_operator(r, "float_binary", "float", parameters)
 
@@ -123,10 +115,8 @@ def float_softmax(r: OperatorReader) -> COperator:
 
 
 def float_mean(r: OperatorReader) -> COperator:
-    """MEAN and SUM over axes that are neighbours."""
-    outer, reduced, inner = reduced_block(r)
-    count = float(reduced) if r.op.kind == "MEAN" else 1.0
-    parameters: Parameters = {"outer": outer, "reduced": reduced, "inner": inner, "count": count}
-    r.require(holds=prod((outer, inner)) == r.output().elements, why="a result of another size")
-    kernel = CKernel("float_mean", "float", parameters)
+    """MEAN and SUM over axes."""
+    source, extents, count = reduced_axes(r, "float_mean")
+    parameters: Parameters = {**extents, "count": float(count) if r.op.kind == "MEAN" else 1.0}
+    kernel = CKernel(source, "float", parameters)
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))

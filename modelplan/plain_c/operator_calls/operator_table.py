@@ -15,6 +15,7 @@ from modelplan.plain_c.operator_calls.elementwise import (
     normalised,
     quantise,
     softmax,
+    sum_of_all,
     unary,
 )
 from modelplan.plain_c.operator_calls.expressions import EXPRESSIONS
@@ -29,7 +30,7 @@ from modelplan.plain_c.operator_calls.floating import (
 )
 from modelplan.plain_c.operator_calls.function_tables import UNARY
 from modelplan.plain_c.operator_calls.matrices import batch_product
-from modelplan.plain_c.operator_calls.moving import moved, pad, view
+from modelplan.plain_c.operator_calls.moving import by_batches, moved, pad, view
 from modelplan.plain_c.operator_calls.picking import embedded, filled, gather, gather_slices, shape_of, updated
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 from modelplan.plain_c.operator_calls.recurrent import float_lstm, lstm
@@ -42,7 +43,7 @@ from modelplan.plain_c.operator_calls.resampling import (
     resize_nearest,
     running_sum,
 )
-from modelplan.plain_c.operator_calls.variables import assign_variable, nothing, read_variable, svdf
+from modelplan.plain_c.operator_calls.variables import assign_variable, float_svdf, nothing, read_variable, svdf
 from modelplan.plain_c.operator_calls.windowed import (
     convolution,
     depthwise_convolution,
@@ -74,6 +75,7 @@ _ROWS = _by_kind({
     running_sum: "CUMSUM",
     normalised: "L2_NORMALIZATION",
     log_softmax: "LOG_SOFTMAX",
+    sum_of_all: "ADD_N",
     batch_product: "BATCH_MATMUL",
     extreme_places: "ARG_MAX ARG_MIN",
     resize_nearest: "RESIZE_NEAREST_NEIGHBOR",
@@ -85,7 +87,8 @@ _ROWS = _by_kind({
     lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     pad: "PAD PADV2",
     moved: """CONCATENATION PACK SPLIT SPLIT_V UNPACK SLICE STRIDED_SLICE TRANSPOSE REVERSE_V2 BROADCAST_TO
-              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND""",
+              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD""",
+    by_batches: "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND",
     view: " ".join(TFLITE_RESHAPES),
     gather: "GATHER",
     gather_slices: "GATHER_ND",
@@ -106,6 +109,7 @@ _FLOAT_ROWS = _by_kind({
     float_bilinear: "RESIZE_BILINEAR",
     float_lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     float_mean: "MEAN SUM",
+    float_svdf: "SVDF",
 })  # fmt: skip
 #: The kinds of operators that can become C.
 C_KINDS = frozenset((*_ROWS, *_FLOAT_ROWS, *EXPRESSIONS))

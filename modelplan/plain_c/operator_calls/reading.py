@@ -201,6 +201,6 @@ def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
 
 
 _NUMBERS = {
-    "int4": "i1", "int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "float32": "<f4",
-    "bool": "<u1",
+    "int4": "i1", "int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "uint32": "<u4", "int64": "<i8",
+    "float32": "<f4", "bool": "<u1",
 }  # fmt: skip
