@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
-from modelplan.plain_c.operator_calls.expressions import expression_of
+from modelplan.plain_c.operator_calls.expressions import EXPRESSIONS, expression_of
 
 _FOLDER = Path(__file__).with_name("kernels")
 _USES = re.compile(r"\A/\* uses: (.*) \*/\n")
@@ -127,8 +128,23 @@ def parameter_names(source: str, variant: str) -> tuple[str, ...]:
     return tuple(_FIELD.findall(body[: body.index("};")]))
 
 
+@cache
+def kernels_checksum() -> str:
+    """A number that differs where kernels do, in C."""
+    texts = [path.read_bytes() for path in (*sorted(_FOLDER.iterdir()), Path(__file__))]
+    return f"0x{crc32(b''.join([*texts, repr(EXPRESSIONS).encode()])):08X}u"
+
+
+def _guarded_name(source: str, variant: str) -> str:
+    """What a source is called among those of all files."""
+    return kernel_name(source, variant) if "VARIANT" in (_FOLDER / f"{source}.c").read_text() else source
+
+
 def all_sources(kernels: Iterable[tuple[str, str]]) -> list[str]:
-    """The texts of kernels, given as source and variant, and of all that they use, each behind what it uses."""
+    """The texts of kernels, given as source and variant, and of all that they use, each behind what it uses.
+
+    Each stands in the first file that has it, where several are compiled as one.
+    """
     texts: dict[tuple[str, str], str] = {}
 
     def add(source: str, variant: str) -> None:
@@ -136,7 +152,8 @@ def all_sources(kernels: Iterable[tuple[str, str]]) -> list[str]:
             text, uses = kernel_text(source, variant)
             for name in uses:
                 add(name.removesuffix("_VARIANT"), variant if name.endswith("_VARIANT") else "int8")
-            texts[source, variant] = text
+            guard = f"MODELPLAN_{_guarded_name(source, variant).upper()}"
+            texts[source, variant] = f"#ifndef {guard}\n#define {guard}\n{text.rstrip()}\n#endif"
 
     for source, variant in sorted(set(kernels)):
         add(source, variant)

@@ -526,6 +526,28 @@ int main(void)
 """
 
 
+#: A program that prints what two networks compute.
+BOTH = """
+#include <stdio.h>
+#include "kws.h"
+#include "image.h"
+int main(void)
+{
+    for (int i = 0; i < KWS_INPUT_BYTES; i++) { kws_input()[i] = (signed char)(i * i); }
+    kws_invoke();
+    image_start();
+    for (int y = 0; y < IMAGE_ROWS; y++) {
+        static signed char row[IMAGE_ROW_BYTES];
+        for (int i = 0; i < IMAGE_ROW_BYTES; i++) { row[i] = (signed char)(i * y); }
+        image_push_row(row);
+    }
+    fwrite(kws_output(), 1, KWS_OUTPUT_BYTES, stdout);
+    fwrite(image_output(), 1, IMAGE_OUTPUT_BYTES, stdout);
+    return 0;
+}
+"""
+
+
 def test_two_networks_share_memory_by_a_macro_and_together_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -544,6 +566,30 @@ def test_two_networks_share_memory_by_a_macro_and_together_says_so(
     capsys.readouterr()
     assert main(["together", *models, "--runtime", "c"]) == 2
     assert "-DPREFIX_RAM=shared" in capsys.readouterr().err
+
+
+def test_two_networks_compile_as_one_file(tmp_path: Path) -> None:
+    """Their kernels stand once in it, and both compute what they compute apart."""
+    for prefix, name, more in (("kws", "ds_cnn_kws", ()), ("image", "resnet8", ("--input", "rows"))):
+        asked = ["--runtime", "c", *more, "-o", str(tmp_path / f"{prefix}.c")]
+        assert main(["fit", str(MODELS / f"{name}.tflite"), *asked]) == 0
+    (tmp_path / "both.c").write_text('#include "kws.c"\n#include "image.c"\n')
+    (tmp_path / "main.c").write_text(BOTH)
+    printed = []
+    for sources in (["both.c"], ["kws.c", "image.c"]):
+        subprocess.run(["cc", *WARNINGS, "main.c", *sources, "-o", "both"], cwd=tmp_path, check=True)
+        printed.append(subprocess.run([tmp_path / "both"], capture_output=True, check=True).stdout)
+    assert len(set(printed[0])) > 3
+    assert printed[0] == printed[1]
+
+
+def test_networks_of_other_kernels_do_not_compile_as_one_file(tmp_path: Path) -> None:
+    output = tmp_path / "kws.c"
+    assert main(["fit", str(MODELS / "ds_cnn_kws.tflite"), "--runtime", "c", "-o", str(output)]) == 0
+    (tmp_path / "both.c").write_text('#define MODELPLAN_KERNELS 1u\n#include "kws.c"\n')
+    done = subprocess.run(["cc", "-c", "both.c"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode
+    assert "another release of modelplan wrote the network above" in done.stderr
 
 
 def test_explain_says_that_its_peak_is_of_whole_maps(capsys: pytest.CaptureFixture[str]) -> None:

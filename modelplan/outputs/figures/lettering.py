@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.report import printable
-from modelplan.primitives.short_names import name_forms
+from modelplan.primitives.tensor_names import name_forms
 
 if TYPE_CHECKING:
     from matplotlib.ft2font import FT2Font
