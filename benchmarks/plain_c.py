@@ -127,10 +127,11 @@ _TIMES = (
     "",
     "## Time beside TFLM",
     "",
-    "On this machine at -O2, as a share of the time that TFLM takes. Portable kernels stand beside TFLM's reference",
-    "kernels in a build with assertions, TFLM's usual one; beside the same kernels in a release build, which is that",
-    "of its wheel; and beside TFLM with CMSIS-NN's kernels in C. These, called from plain C, stand beside themselves in",
-    "TFLM. The build with CMSIS-NN has assertions. How long kernels take on a chip is another question.",
+    "On this machine at -O2, as a share of the time that TFLM takes. Portable kernels stand beside TFLM's",
+    "reference kernels in a build with assertions, TFLM's usual one; beside the same kernels in a release build,",
+    "which is that of its wheel; and beside TFLM with CMSIS-NN's kernels in C. These, called from plain C, stand",
+    "beside themselves in TFLM. The build with CMSIS-NN has assertions. How long kernels take on a chip is another",
+    "question.",
     "",
 )
 _TIME_COLUMNS = (

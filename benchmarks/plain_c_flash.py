@@ -70,8 +70,8 @@ int main(void)
 _HEAD = (
     "Bytes of a program for a Cortex-M4 that runs a model and does nothing else: all that lies in flash, code,",
     "constants and first values of variables, with newlib-nano, by arm-none-eabi-g++ -Os, unused sections dropped.",
-    "TFLM is built without assertions and without the text of its errors, has the operators of the model alone, and holds",
-    "the .tflite file, whose bytes stand beside it. Shares are of TFLM with kernels of the same kind.",
+    "TFLM is built without assertions and without the text of its errors, has the operators of the model alone, and",
+    "holds the .tflite file, whose bytes stand beside it. Shares are of TFLM with kernels of the same kind.",
     "",
 )
 _COLUMNS = (
