@@ -28,7 +28,8 @@ from modelplan.cli import main
 from modelplan.formats import load_model
 from modelplan.model.c_program import KernelCall
 from modelplan.plain_c.c_model import CModel
-from modelplan.plain_c.kernel_records import MissingKernelError
+from modelplan.plain_c.kernel_records import ConstTable, MissingKernelError
+from modelplan.plain_c.operator_calls.fixed_point import quantized_multiplier
 from modelplan.plain_c.operator_calls.operator_table import C_KINDS, c_operator
 from modelplan.plain_c.stated_plan import stated_verdict
 from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
@@ -72,6 +73,18 @@ def test_the_product_of_two_scales_is_that_of_doubles(tmp_path: Path) -> None:
     assert not differing(
         [Single("FULLY_CONNECTED", (source, weights, None), (result,), "FullyConnectedOptions")], 0, tmp_path
     )
+
+
+def test_gates_are_scaled_by_products_of_doubles() -> None:
+    """Which tells in the last place of multipliers, and so in sums of 16 bits."""
+    drawn = [drawn_single(Drawn(seed), "UNIDIRECTIONAL_SEQUENCE_LSTM") for seed in range(20)]
+    found = next(single for single in drawn if single.sources[0] and single.sources[0].dtype == "int16")
+    (kernel,) = c_operator(read_tflite(batch([found]), "net.tflite"), 0).kernels
+    table, scales = kernel.parameters["multipliers"], [t.quantisation[0][0] if t else 0.0 for t in found.sources]
+    assert isinstance(table, ConstTable)
+    factors = [scales[0] * scales[i] for i in (2, 1, 3, 4)] + [scales[18] * scales[i] for i in (6, 5, 7, 8)]
+    assert table.numbers.tolist() == [quantized_multiplier(factor * 2.0**12)[0] for factor in factors]
+    assert table.numbers.tolist() != [quantized_multiplier(float(np.float32(f)) * 2.0**12)[0] for f in factors]
 
 
 def test_scales_of_hard_swish_are_divided_in_double(tmp_path: Path) -> None:

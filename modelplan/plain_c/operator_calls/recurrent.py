@@ -96,7 +96,7 @@ def _gates(r: OperatorReader, units: int) -> Parameters:
             bias = r.constant(_BIASES[gate]).astype(np.int64) if source == 0 else np.zeros(units, np.int64)
             tables["weights"].append(weights)
             tables["bias"].append(bias - zero * weights.sum(1))
-            product = float(np.float32(scale) * np.float32(r.quantised(r.input(position))[0]))
+            product = float(scale) * float(r.quantised(r.input(position))[0])
             multipliers.append(quantized_multiplier(product / 2.0**-12))
     return {
         "weights": const_table("weights", "int8_t", np.stack(tables["weights"][:4])),
