@@ -222,6 +222,13 @@ def test_known_networks_need_little(tmp_path: Path, corpus: Path, name: str, pus
     assert outputs(tmp_path, inputs) == wanted
 
 
+def test_numbers_outside_of_the_flatbuffer_are_refused(corpus: Path, tmp_path: Path) -> None:
+    model = corpus / "wild" / "external_buffers_magic_wand.tflite"
+    done = run("fit", model, "--runtime", "c", "-o", tmp_path / "net.c")
+    assert done.returncode == 1
+    assert "has its numbers outside of the flatbuffer" in done.stderr
+
+
 def test_a_search_ends_with_the_best_so_far(tmp_path: Path) -> None:
     """After no time at all there are whole maps; they are proved like any other plan."""
     words = ["fit", MODELS / "ds_cnn_kws.tflite", "--runtime", "c", "-o", tmp_path / "net.c"]

@@ -101,6 +101,8 @@ class OperatorReader:
         """
         tensor = self.input(position)
         values = numbers_of(self.model, tensor)
+        if values is None and tensor.constant and self.dtype(tensor) in _NUMBERS:
+            raise self.refuse(f"operand {position} {tensor.name!r} has its numbers outside of the flatbuffer")
         if values is None:
             raise self.refuse(f"operand {position} {tensor.name!r} is no constant of a type that C has")
         return values
