@@ -262,6 +262,7 @@ class StageText:
             yield "        }"
         yield "        default:"
         if any(form.operator == SHIFT for form in table.forms):
+            yield "            /* what is kept of a value moves, to make room for its next rows */"
             yield "            (void)memmove(RAM + s->at[0], RAM + s->at[1], (size_t)s->at[2]);"
         yield "            break;"
         yield "        }"
@@ -271,8 +272,7 @@ class StageText:
     def _case(self, operator: int) -> Iterator[str]:
         forms = [form for form in self.table.forms if form.operator == operator]
         places = []
-        if operator != ARRIVAL:
-            yield f"/* {self.titles[operator]} */"
+        yield f"/* {self.titles.get(operator, 'bytes of the row that the caller hands over')} */"
         for position in range(len(forms[0].places)):
             key = operator, position
             step = f"s->at[{position}]"
