@@ -10,6 +10,7 @@ most so many seconds, compiled with sanitizers and run beside TFLM on random and
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -149,10 +150,11 @@ def share(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 def reasons(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
     """Which operators are refused, of networks that TFLM runs and others, and why; the most frequent first."""
-    found = Counter((kind, why) for o in outcomes for kind, why in {*o.refused})
-    run = Counter((kind, why) for o in outcomes if not o.tflm for kind, why in {*o.refused})
-    for (kind, why), count in sorted(found.items(), key=lambda item: (-run[item[0]], -item[1], item[0])):
-        yield kind, why, str(run[kind, why]), str(count)
+    run, others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for o in outcomes:
+        (others if o.tflm else run).update({(kind, re.sub(r" '[^']*'", "", why)) for kind, why in o.refused})
+    for key in sorted(run | others, key=lambda key: (-run[key], -others[key], key)):
+        yield *key, str(run[key]), str(others[key])
 
 
 def page(outcomes: Sequence[Outcome]) -> Iterator[str]:
