@@ -42,7 +42,7 @@ _HEAD = (
 
 PARSER = reporting.command_line(__file__, __doc__, "plain_c_networks.md")
 PARSER.add_argument("--found", type=Path, metavar="FOLDER", help="files of public repositories")
-PARSER.add_argument("--seconds", type=float, metavar="S", default=20.0, help="of each search (default: 20)")
+PARSER.add_argument("--seconds", type=float, metavar="S", default=6.0, help="of each search (default: 6)")
 
 
 @dataclass(frozen=True, slots=True)
