@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Options of files that TFLM runs, with their defaults.
 _TFLM_OPTIONS: dict[str, object] = {
     "--objective": "arena", "--abi": None, "--tflm": None, "--max-ops": None, "--header": None, "--c-array": None,
-    "--seconds": None, "--custom": [],
+    "--custom": [],
 }  # fmt: skip
 
 
@@ -54,15 +54,7 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
 
     An empty text ends the lines of `progress`.
     """
-    for option, default in _TFLM_OPTIONS.items():
-        if getattr(arguments, option[2:].replace("-", "_")) != default:
-            raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
-    if arguments.kernels not in (None, *C.library_names):
-        raise RequestError(f"--kernels {arguments.kernels}: plain C has {', '.join(C.library_names)}")
-    if not arguments.output.endswith(".c"):
-        raise RequestError(f"{arguments.output}: expected a name that ends in .c")
-    if arguments.seed < 0:
-        raise RequestError(f"--seed is {arguments.seed}, expected at least 0")
+    _check_options(arguments)
     header = str(Path(arguments.output).with_suffix(".h"))
     files.check_outputs([header, arguments.self_test], [arguments.model, arguments.output])
     figures = figures_asked(arguments, "Drawing")
@@ -86,8 +78,23 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
         written += f"; the self-test to {arguments.self_test}"
     if figures:
         write_figures(figures, drawn_rung(request, ladder))
-    terminal.show([Section("", (f"written to {written}",))])
+    steps = report.next_section(request, ladder.chosen, arguments.self_test or "")
+    terminal.show([Section("", (f"written to {written}",)), steps], more=True)
     return 0
+
+
+def _check_options(arguments: Namespace) -> None:
+    """Refuses options that plain C does not take, and values that they cannot have."""
+    for option, default in _TFLM_OPTIONS.items():
+        if getattr(arguments, option[2:].replace("-", "_")) != default:
+            raise RequestError(f"{option} is for files that TFLM runs, not for --runtime c")
+    if arguments.kernels not in (None, *C.library_names):
+        raise RequestError(f"--kernels {arguments.kernels}: plain C has {', '.join(C.library_names)}")
+    if not arguments.output.endswith(".c"):
+        raise RequestError(f"{arguments.output}: expected a name that ends in .c")
+    for name in ("seed", "seconds"):
+        if (getattr(arguments, name) or 0) < 0:
+            raise RequestError(f"--{name} is {getattr(arguments, name):g}, expected at least 0")
 
 
 def show_forms(arguments: Namespace, request: FitCRequest) -> None:
@@ -125,4 +132,5 @@ def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float])
         layout=arguments.layout or "",
         dims=tuple(arguments.dim),
         shapes=tuple(arguments.shape),
+        seconds=arguments.seconds,
     )

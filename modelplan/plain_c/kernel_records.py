@@ -18,8 +18,8 @@ from modelplan.primitives.errors import ModelError
 
 #: The C type of each element type.
 C_TYPES = {
-    "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
-    "float32": "float", "bool": "uint8_t",
+    "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "uint32": "uint32_t",
+    "int64": "int64_t", "float32": "float", "bool": "uint8_t",
 }  # fmt: skip
 
 Table = npt.NDArray[Any]

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
-from modelplan.plain_c.operator_calls.expressions import expression_of
+from modelplan.plain_c.operator_calls.expressions import EXPRESSIONS, expression_of
 
 _FOLDER = Path(__file__).with_name("kernels")
 _USES = re.compile(r"\A/\* uses: (.*) \*/\n")
@@ -34,13 +35,15 @@ _ESP_PRODUCTS = {
         "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
     },
 }  # fmt: skip
-_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
+_INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "uint32": 32, "int64": 64}
 
 
 def _words(variant: str) -> dict[str, str]:
     """What stands in the templates for a variant: the type of elements, and behind "_to_" that of results.
 
-    Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so; "_even" ones are scaled as float32 does it.
+    Behind "_by_" stands the type of the second operand, where that is another, and behind "x" how many operands there
+    are. Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so; "_even" ones are scaled as
+    float32 does it.
     """
     if variant in _ESP_PRODUCTS:
         return _ESP_PRODUCTS[variant]
@@ -51,8 +54,11 @@ def _words(variant: str) -> dict[str, str]:
         words = _words(types)
         return {**words, "EXPRESSION": _with_words(expression.text, words)}
     whole, _, out = variant.partition("_to_")
-    element = whole.removesuffix("_short").removesuffix("_even")
+    element, _, other = whole.removesuffix("_short").removesuffix("_even").partition("_by_")
+    element, _, count = element.partition("x")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
+    words |= {} if variant == "bytes" else {"other_t": _type_words("other_t", "OTHER", other or element)["other_t"]}
+    words |= _operand_words(words["element_t"], int(count)) if count else {}
     words |= _type_words("out_t", "OUT", out or element) if words else {}
     wide = whole == "int16"
     sums = {"sum_t": "int64_t" if wide else "int32_t", "sum_of": "long_sum" if wide else "wrapped_sum"}
@@ -62,6 +68,12 @@ def _words(variant: str) -> dict[str, str]:
     if element == "float":
         return {**words, "weight_t": "float", "product_t": "float", "sum_t": "float"}
     return {**words, **sums, **scale, "weight_t": "int8_t", "product_t": "int32_t"}
+
+
+def _operand_words(ctype: str, count: int) -> dict[str, str]:
+    names = [f"x{k}" for k in range(count)]
+    operands = ", ".join(f"const {ctype} *{name}" for name in names)
+    return {"OPERANDS": operands, "TERMS": ", ".join(names), "COUNT": str(count)}
 
 
 def _type_words(name: str, macro: str, dtype: str) -> dict[str, str]:
@@ -119,8 +131,23 @@ def parameter_names(source: str, variant: str) -> tuple[str, ...]:
     return tuple(_FIELD.findall(body[: body.index("};")]))
 
 
+@cache
+def kernels_checksum() -> str:
+    """A number that differs where kernels do, in C."""
+    texts = [path.read_bytes() for path in (*sorted(_FOLDER.iterdir()), Path(__file__))]
+    return f"0x{crc32(b''.join([*texts, repr(EXPRESSIONS).encode()])):08X}u"
+
+
+def _guarded_name(source: str, variant: str) -> str:
+    """What a source is called among those of all files."""
+    return kernel_name(source, variant) if "VARIANT" in (_FOLDER / f"{source}.c").read_text() else source
+
+
 def all_sources(kernels: Iterable[tuple[str, str]]) -> list[str]:
-    """The texts of kernels, given as source and variant, and of all that they use, each behind what it uses."""
+    """The texts of kernels, given as source and variant, and of all that they use, each behind what it uses.
+
+    Each stands in the first file that has it, where several are compiled as one.
+    """
     texts: dict[tuple[str, str], str] = {}
 
     def add(source: str, variant: str) -> None:
@@ -128,7 +155,8 @@ def all_sources(kernels: Iterable[tuple[str, str]]) -> list[str]:
             text, uses = kernel_text(source, variant)
             for name in uses:
                 add(name.removesuffix("_VARIANT"), variant if name.endswith("_VARIANT") else "int8")
-            texts[source, variant] = text
+            guard = f"MODELPLAN_{_guarded_name(source, variant).upper()}"
+            texts[source, variant] = f"#ifndef {guard}\n#define {guard}\n{text.rstrip()}\n#endif"
 
     for source, variant in sorted(set(kernels)):
         add(source, variant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
@@ -22,7 +22,7 @@ from modelplan.plain_c.rows.tile_search import TileSearch
 from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files, c_sizes
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
-from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs
+from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs, never_interrupt
 
 #: What each rung adds to the one before.
 C_RUNGS = {
@@ -87,15 +87,25 @@ class CRung:
 
 @dataclass(frozen=True)
 class CLadder:
-    """The rungs, the chosen one if any fits, and the verdicts of its proof."""
+    """The rungs, the chosen one if any fits, the verdicts of its proof, and whether somebody ended the search."""
 
     rungs: tuple[CRung, ...]
     chosen: CRung | None
     proof: tuple[Verdict, ...] = ()
+    interrupted: bool = False
 
 
-def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_nothing) -> CLadder:
+def c_ladder(
+    model: CModel,
+    goal: CGoal,
+    names: CNames,
+    report: Report = report_nothing,
+    check: Callable[[], None] = never_interrupt,
+) -> CLadder:
     """The rungs up to the first that fits a budget, with no budget all of them.
+
+    `check` is called often once there is a rung; it ends the search by KeyboardInterrupt, as somebody who presses
+    Ctrl-C does, after which the best so far is the answer.
 
     Raises:
         ModelError: nothing of the model is computed, or one of its ends is a constant.
@@ -104,12 +114,24 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
     """
     from modelplan.plain_c.stated_plan import stated_verdict
 
-    rungs, chosen = _climbed(model, goal, names, report)
+    rungs, interrupted = list[CRung](), False
+
+    def check_behind_first() -> None:
+        if rungs:
+            check()
+
+    try:
+        _climb(model, goal, names, report, rungs, check=check_behind_first)
+    except KeyboardInterrupt:
+        if not rungs:
+            raise
+        interrupted = True
+    chosen = _chosen(rungs, goal)
     if chosen is None:
-        return CLadder(rungs, None)
+        return CLadder(tuple(rungs), None, interrupted=interrupted)
     verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
     _require_ok(model, verdict)
-    return CLadder(rungs, chosen, (verdict,))
+    return CLadder(tuple(rungs), chosen, (verdict,), interrupted)
 
 
 def least_rung(model: CModel, goal: CGoal, most_stages: int | None = None) -> CRung:
@@ -119,22 +141,32 @@ def least_rung(model: CModel, goal: CGoal, most_stages: int | None = None) -> CR
         ModelError, RequestError, BrokenPlanError: as `c_ladder`.
         TooManyStagesError: a search for rows had to look at more than `most_stages`.
     """
-    _, chosen = _climbed(model, replace(goal, budget=None), CNames("net", "net.h"), report_nothing, most_stages)
+    rungs, goal = list[CRung](), replace(goal, budget=None)
+    _climb(model, goal, CNames("net", "net.h"), report_nothing, rungs, most_stages)
+    chosen = _chosen(rungs, goal)
     if chosen is None:
         raise ModelError(f"{model.file.name}: no rung keeps the caps")
     _require_ok(model, rows_verdict(read_source(model.file), chosen.program))
     return chosen
 
 
-def _climbed(
-    model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None = None
-) -> tuple[tuple[CRung, ...], CRung | None]:
-    """The rungs that were tried, and the chosen one if any fits."""
+def _climb(
+    model: CModel,
+    goal: CGoal,
+    names: CNames,
+    report: Report,
+    rungs: list[CRung],
+    most_stages: int | None = None,
+    check: Callable[[], None] = never_interrupt,
+) -> None:
+    """Adds the rungs that are tried."""
     _check(model, goal)
-    rungs: list[CRung] = []
-    fits = partial(_fits, goal)
-    climb_rungs(_rungs(model, goal, names, report, most_stages), rungs, goal, fits)
-    return tuple(rungs), chosen_rung(rungs, goal, fits, lambda rung: rung.ram)
+    climb_rungs(_rungs(model, goal, names, report, most_stages, check), rungs, goal, partial(_fits, goal))
+
+
+def _chosen(rungs: Sequence[CRung], goal: CGoal) -> CRung | None:
+    """The rung that fits, if any does."""
+    return chosen_rung(rungs, goal, partial(_fits, goal), lambda rung: rung.ram)
 
 
 def _require_ok(model: CModel, verdict: Verdict) -> None:
@@ -166,8 +198,15 @@ def _check(model: CModel, goal: CGoal) -> None:
         raise RequestError(f"{model.file.name} has {len(model.graph.inputs)} inputs; rows are handed over for one")
 
 
-def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report, most_stages: int | None) -> Iterator[CRung]:
-    graph = StagedGraph(model.rows, goal.pushed)
+def _rungs(
+    model: CModel,
+    goal: CGoal,
+    names: CNames,
+    report: Report,
+    most_stages: int | None,
+    check: Callable[[], None],
+) -> Iterator[CRung]:
+    graph = StagedGraph(model.rows, goal.pushed, check)
     single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
     search = StageSearch(graph, goal.seed, most_stages)
     if "maps" not in goal.without:
@@ -187,13 +226,13 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report, most_stage
             yield _rung("parts", model, search.program(stages, bound), names, parts, bound)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
-        yield from _tiled_rungs(model, goal, names, search.least_load(_MANY))
+        yield from _tiled_rungs(model, goal, names, search.least_load(_MANY), check)
 
 
-def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int) -> Iterator[CRung]:
+def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int, check: Callable[[], None]) -> Iterator[CRung]:
     """The plans by tiles of least memory; with a budget those of little work first."""
     most = goal.max_macs or inf, goal.max_time or inf
-    search = TileSearch(model.rows, goal.pushed, *most)
+    search = TileSearch(model.rows, goal.pushed, *most, check)
     if goal.budget is None:
         plans = {(t.stages, t.macs): t for t in search.least(0, top)}.values()
         tried = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -66,6 +67,7 @@ class FitCRequest(CGoal):
         max_flash: bytes that the tables may have.
         without: rungs to skip: "maps", "overlaps", "rows", "parts", "tiles".
         seed: of the search; the same seed gives the same file.
+        seconds: after which the best so far counts; None: no limit. What is found by then depends on the machine.
     """
 
     path: str = field(kw_only=False)
@@ -77,6 +79,7 @@ class FitCRequest(CGoal):
     layout: str = ""
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    seconds: float | None = None
 
 
 def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
@@ -87,18 +90,25 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
         progress: is called with a line now and then.
 
     Returns:
-        The ladder; the chosen rung has the text of the source and of the header.
+        The ladder; the chosen rung has the text of the source and of the header. Ctrl-C, too, leaves the best so far.
 
     Raises:
         ModelError: the file cannot be read, or operators in it cannot become C; names the first of them.
         RequestError: the request names what does not exist, or rows of an input that there are not.
         BrokenPlanError: the plan is not right; never to be seen.
     """
+    began = time.monotonic()
     try:
         model = _model(request)
     except MissingKernelError as problem:
         raise RefusedModelError(f"{request.path}: no plain C", _missing(problem), _OTHER_WAYS) from None
-    return c_ladder(model, request, _names(request), progress)
+    deadline = None if request.seconds is None else began + request.seconds
+
+    def check() -> None:
+        if deadline is not None and time.monotonic() > deadline:
+            raise KeyboardInterrupt  # ends the search as a user does
+
+    return c_ladder(model, request, _names(request), progress, check)
 
 
 def _missing(problem: MissingKernelError) -> list[str]:

@@ -222,11 +222,51 @@ def test_known_networks_need_little(tmp_path: Path, corpus: Path, name: str, pus
     assert outputs(tmp_path, inputs) == wanted
 
 
+def test_numbers_outside_of_the_flatbuffer_are_refused(corpus: Path, tmp_path: Path) -> None:
+    model = corpus / "wild" / "external_buffers_magic_wand.tflite"
+    done = run("fit", model, "--runtime", "c", "-o", tmp_path / "net.c")
+    assert done.returncode == 1
+    assert "has its numbers outside of the flatbuffer" in done.stderr
+
+
+def test_a_search_ends_with_the_best_so_far(tmp_path: Path) -> None:
+    """After no time at all there are whole maps; they are proved like any other plan."""
+    words = ["fit", MODELS / "ds_cnn_kws.tflite", "--runtime", "c", "-o", tmp_path / "net.c"]
+    done = run(*words, "--seconds", "0")
+    assert done.returncode == 0
+    assert "search         interrupted: the best so far" in done.stdout
+    assert next(line.split()[0] for line in done.stdout.splitlines() if "16,000" in line) == "maps"
+    assert "overlaps" not in done.stdout
+    short = run(*words, "--seconds", "0", "--budget", "9000")
+    assert short.returncode == 1
+    assert "the least RAM of any rung is 15.62 KiB (16,000 B); interrupted: the best so far" in short.stdout
+    assert run(*words, "--seconds", "-1").returncode == 2
+    assert "interrupted" not in run(*words, "--seconds", "1000").stdout
+
+
+def test_what_is_printed_next_compiles_and_passes(tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    (tmp_path / "net.tflite").write_bytes((MODELS / "ds_cnn_kws.tflite").read_bytes())
+    done = run("fit", "net.tflite", "--runtime", "c", "-o", "net.c", "--self-test", "test.c", cwd=tmp_path)
+    steps = done.stdout.partition("\nNext\n")[2].splitlines()
+    compile_it, prove_it, try_it = (step.strip() for step in steps)
+    assert compile_it.startswith("cc ")
+    assert prove_it.startswith("modelplan verify net.tflite --against net.c")
+    for command in (compile_it, try_it):
+        subprocess.run(command, shell=True, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "net.o").exists()
+    floats = tmp_path / "one.tflite"
+    floats.write_bytes(single("EXP", [T("float32", (4,))], [T("float32", (4,))]))
+    assert "link it with -lm" in run("fit", floats, "--runtime", "c", "-o", tmp_path / "one.c").stdout
+    library = run("fit", floats, "--runtime", "c", "--kernels", "cmsis-nn", "-o", tmp_path / "one.c").stdout
+    assert '-I "$MODELPLAN_CMSIS_NN/Include"' in library
+
+
 def test_what_has_no_plain_c_is_refused_with_a_way_out(corpus: Path, tmp_path: Path) -> None:
     model = corpus / "tflite" / "audio_preprocessor_int8.tflite"
     done = run("fit", model, "--runtime", "c", "--least", "-o", tmp_path / "net.c")
     assert done.returncode == 1
     assert "SignalWindow: no kernel for this kind of operator: op 0 ('signal_window')" in done.stderr
-    assert "and 7 more kinds; remedy: without --runtime c, fit writes" in done.stderr
+    assert "and 4 more kinds; remedy: without --runtime c, fit writes" in done.stderr
     assert run("help", "standalone").returncode == 0
     assert run("fit", model, "--least", "-o", tmp_path / "fit.tflite").returncode == 0

@@ -28,7 +28,8 @@ from modelplan.cli import main
 from modelplan.formats import load_model
 from modelplan.model.c_program import KernelCall
 from modelplan.plain_c.c_model import CModel
-from modelplan.plain_c.kernel_records import MissingKernelError
+from modelplan.plain_c.kernel_records import ConstTable, MissingKernelError
+from modelplan.plain_c.operator_calls.fixed_point import quantized_multiplier
 from modelplan.plain_c.operator_calls.operator_table import C_KINDS, c_operator
 from modelplan.plain_c.stated_plan import stated_verdict
 from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
@@ -72,6 +73,18 @@ def test_the_product_of_two_scales_is_that_of_doubles(tmp_path: Path) -> None:
     assert not differing(
         [Single("FULLY_CONNECTED", (source, weights, None), (result,), "FullyConnectedOptions")], 0, tmp_path
     )
+
+
+def test_gates_are_scaled_by_products_of_doubles() -> None:
+    """Which tells in the last place of multipliers, and so in sums of 16 bits."""
+    drawn = [drawn_single(Drawn(seed), "UNIDIRECTIONAL_SEQUENCE_LSTM") for seed in range(20)]
+    found = next(single for single in drawn if single.sources[0] and single.sources[0].dtype == "int16")
+    (kernel,) = c_operator(read_tflite(batch([found]), "net.tflite"), 0).kernels
+    table, scales = kernel.parameters["multipliers"], [t.quantisation[0][0] if t else 0.0 for t in found.sources]
+    assert isinstance(table, ConstTable)
+    factors = [scales[0] * scales[i] for i in (2, 1, 3, 4)] + [scales[18] * scales[i] for i in (6, 5, 7, 8)]
+    assert table.numbers.tolist() == [quantized_multiplier(factor * 2.0**12)[0] for factor in factors]
+    assert table.numbers.tolist() != [quantized_multiplier(float(np.float32(f)) * 2.0**12)[0] for f in factors]
 
 
 def test_scales_of_hard_swish_are_divided_in_double(tmp_path: Path) -> None:
@@ -391,10 +404,25 @@ def test_the_shape_of_a_padded_map_may_be_asked_for(tmp_path: Path) -> None:
     assert main(["fit", str(tmp_path / "net.tflite"), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 0
 
 
-def test_sums_of_more_than_two_maps_are_refused() -> None:
-    maps = [T("float32", (4,))] * 3
-    with pytest.raises(MissingKernelError, match="ADD_N: 3 operands, there is a kernel for 2"):
+def test_sums_of_maps_of_several_scales_are_refused() -> None:
+    maps = [T("int8", (4,), scales=(scale,), zero=0) for scale in (0.5, 0.5, 0.25)]
+    with pytest.raises(MissingKernelError, match="ADD_N: scales and zero points that TFLM's kernel does not take"):
         c_operator(read_tflite(single("ADD_N", maps, maps[:1]), "sum.tflite"), 0)
+
+
+def test_paddings_that_tflm_leaves_to_chance_are_refused() -> None:
+    source, result = (T("int8", shape, scales=(0.5,), zero=3) for shape in ((1, 3, 4, 1), (4, 2, 2, 1)))
+    sources = [source, ints(2, 2), T("int32", (2, 2), [1, 0, 0, 0])]
+    with pytest.raises(MissingKernelError, match="SPACE_TO_BATCH_ND: paddings of numbers whose zero point is not 0"):
+        c_operator(read_tflite(single("SPACE_TO_BATCH_ND", sources, [result], "SpaceToBatchNDOptions"), "x.tflite"), 0)
+
+
+@pytest.mark.parametrize("kind", ["MEAN", "REDUCE_MAX"])
+def test_more_than_two_blocks_of_axes_are_refused(kind: str) -> None:
+    source, result = (T("float32", shape, scales=()) for shape in ((2, 3, 2, 3, 2), (3, 3)))
+    content = single(kind, [source, ints(0, 2, 4)], [result], "ReducerOptions", KeepDims=False)
+    with pytest.raises(MissingKernelError, match="more than two blocks"):
+        c_operator(read_tflite(content, "x.tflite"), 0)
 
 
 def test_an_operator_that_has_a_kernel_for_floats_alone_says_so() -> None:
@@ -511,6 +539,28 @@ int main(void)
 """
 
 
+#: A program that prints what two networks compute.
+BOTH = """
+#include <stdio.h>
+#include "kws.h"
+#include "image.h"
+int main(void)
+{
+    for (int i = 0; i < KWS_INPUT_BYTES; i++) { kws_input()[i] = (signed char)(i * i); }
+    kws_invoke();
+    image_start();
+    for (int y = 0; y < IMAGE_ROWS; y++) {
+        static signed char row[IMAGE_ROW_BYTES];
+        for (int i = 0; i < IMAGE_ROW_BYTES; i++) { row[i] = (signed char)(i * y); }
+        image_push_row(row);
+    }
+    fwrite(kws_output(), 1, KWS_OUTPUT_BYTES, stdout);
+    fwrite(image_output(), 1, IMAGE_OUTPUT_BYTES, stdout);
+    return 0;
+}
+"""
+
+
 def test_two_networks_share_memory_by_a_macro_and_together_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -529,6 +579,30 @@ def test_two_networks_share_memory_by_a_macro_and_together_says_so(
     capsys.readouterr()
     assert main(["together", *models, "--runtime", "c"]) == 2
     assert "-DPREFIX_RAM=shared" in capsys.readouterr().err
+
+
+def test_two_networks_compile_as_one_file(tmp_path: Path) -> None:
+    """Their kernels stand once in it, and both compute what they compute apart."""
+    for prefix, name, more in (("kws", "ds_cnn_kws", ()), ("image", "resnet8", ("--input", "rows"))):
+        asked = ["--runtime", "c", *more, "-o", str(tmp_path / f"{prefix}.c")]
+        assert main(["fit", str(MODELS / f"{name}.tflite"), *asked]) == 0
+    (tmp_path / "both.c").write_text('#include "kws.c"\n#include "image.c"\n')
+    (tmp_path / "main.c").write_text(BOTH)
+    printed = []
+    for sources in (["both.c"], ["kws.c", "image.c"]):
+        subprocess.run(["cc", *WARNINGS, "main.c", *sources, "-o", "both"], cwd=tmp_path, check=True)
+        printed.append(subprocess.run([tmp_path / "both"], capture_output=True, check=True).stdout)
+    assert len(set(printed[0])) > 3
+    assert printed[0] == printed[1]
+
+
+def test_networks_of_other_kernels_do_not_compile_as_one_file(tmp_path: Path) -> None:
+    output = tmp_path / "kws.c"
+    assert main(["fit", str(MODELS / "ds_cnn_kws.tflite"), "--runtime", "c", "-o", str(output)]) == 0
+    (tmp_path / "both.c").write_text('#define MODELPLAN_KERNELS 1u\n#include "kws.c"\n')
+    done = subprocess.run(["cc", "-c", "both.c"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode
+    assert "another release of modelplan wrote the network above" in done.stderr
 
 
 def test_explain_says_that_its_peak_is_of_whole_maps(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ int main(void)
     for (;;) {
 %s
         net_invoke();
-        if (fwrite(RAM, 1, NET_RAM_BYTES, stdout) != NET_RAM_BYTES) { return 1; }
+        if (fwrite(&net_memory, 1, NET_RAM_BYTES, stdout) != NET_RAM_BYTES) { return 1; }
     }
 }
 """

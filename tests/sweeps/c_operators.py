@@ -154,7 +154,7 @@ def _pool(d: Drawn, kind: str) -> Single:
 
 def _binary(d: Drawn, kind: str) -> Single:
     shape = d.choice((d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20)), (d.randint(1, 30),)))
-    dtype = "int8" if kind in ("PRELU", "DIV") else d.choice(("int8", "int8", "int16"))
+    dtype = "int8" if kind == "DIV" else d.choice(("int8", "int8", "int16"))
     a, b = d.tensor(shape, dtype=dtype), d.tensor(shape, dtype=dtype)
     if d.random() < 0.5:
         shape = (1, *shape[1:]) if len(shape) == 4 else shape
@@ -173,6 +173,8 @@ def _binary(d: Drawn, kind: str) -> Single:
         if kind in ("MUL", "PRELU"):
             size = a.quantisation[0][0] * b.quantisation[0][0] * (60 if dtype == "int8" else 16000)
         result = replace(result, scales=(float(np.float32(size * d.uniform(0.3, 3))),))
+    if kind == "PRELU" and dtype == "int16":
+        b = replace(b, dtype="int8", zero=d.zero())
     if kind in ("PRELU", "DIV") or d.random() < 0.3:
         b = d.constant(b)
     if kind == "DIV":  # by 0 TFLM does anything
@@ -185,7 +187,7 @@ def _binary(d: Drawn, kind: str) -> Single:
 
 
 def _unary(d: Drawn, kind: str) -> Single:
-    wide = ("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU", "SOFTMAX")
+    wide = ("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU", "SOFTMAX", "ABS")
     dtype = d.choice(("int8", "int16")) if kind in wide else "int8"
     source = d.tensor(d.shape(), dtype=dtype)
     if kind == "RSQRT":
@@ -220,7 +222,8 @@ def _expressed(d: Drawn, kind: str) -> Single:
     found = d.choice([e for e in EXPRESSIONS[kind] if dtype.replace("float32", "float") in e.types.split()])
     result = found.result or dtype
     if kind == "CAST":
-        result = d.choice(("float32", "int32", *(("int8", "int16") if dtype not in ("float32", "int32") else ())))
+        narrow = ("int8", "int16") if dtype in ("int8", "int16", "bool") else ()
+        result = d.choice(("float32", "int32", *narrow, *(("uint32",) if dtype != "float32" else ())))
     choices: list[tuple[int, ...]] = [d.shape(), d.shape(), (d.randint(1, 5), d.randint(1, 20)), (d.randint(1, 30),)]
     shape = d.choice(choices)
     shapes = [shape] * count
@@ -239,12 +242,13 @@ def _expressed(d: Drawn, kind: str) -> Single:
     if not found.scaled and dtype == "int8":
         sources = [replace(t, scales=sources[-1].scales, zero=sources[-1].zero) for t in sources]
         y = replace(y, scales=sources[-1].scales, zero=sources[-1].zero)
-    divides = kind in ("FLOOR_DIV", "FLOOR_MOD")  # TFLM ends where it is by 0
+    divides = kind in ("FLOOR_DIV", "FLOOR_MOD", "DIV")  # TFLM ends where it is by 0
     if divides or (count > 1 and d.random() < 0.2):
         at = 1 if divides else d.randrange(count)
         values = np.random.default_rng(d.getrandbits(32)).integers(0, 2, shapes[at]) - divides * 1.75
+        values = values * 4 if kind == "DIV" else values  # -7 or 1
         sources[at] = replace(sources[at], values=values.astype(sources[at].dtype).tobytes())
-    table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "CAST": "CastOptions"}.get(kind, "")
+    table = f"{kind.capitalize()}Options" if kind in ("ADD", "SUB", "MUL", "DIV", "CAST") else ""
     codes = {"InDataType": SCHEMA_TYPES[dtype], "OutDataType": SCHEMA_TYPES[result]} if kind == "CAST" else {}
     options = {"FusedActivationFunction": 0} if table and kind != "CAST" else codes
     return Single(kind, tuple(sources), (replace(y, scales=() if result not in ("int8", "int16") else y.scales),),
@@ -254,7 +258,8 @@ def _expressed(d: Drawn, kind: str) -> Single:
 def _quantise(d: Drawn, kind: str) -> Single:
     shape = d.shape()
     pairs = [("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("int8", "int16"), ("int16", "int8")]
-    pairs += [("int16", "int16"), ("int32", "int8"), ("int32", "int16"), ("float32", "int8"), ("float32", "int16")]
+    pairs += [("int16", "int16"), ("int32", "int8"), ("int32", "int16"), ("int8", "int32"), ("int16", "int32")]
+    pairs += [("float32", "int8"), ("float32", "int16")]
     source, result = d.choice(pairs)
     zeros = {"int8": d.zero(), "uint8": d.randint(0, 255), "int16": 0, "int32": 0}
     scale = d.scale()
@@ -286,6 +291,14 @@ def _pad(d: Drawn, kind: str) -> Single:
         value = replace(source, shape=(1,), values=[d.randint(-100, 100)])
         return Single(kind, (source, paddings, value), (result,), "PadV2Options")
     return Single(kind, (source, paddings), (result,), "PadOptions")
+
+
+def _sum_of_all(d: Drawn, kind: str) -> Single:
+    """ADD_N of maps of one scale."""
+    source = d.tensor(d.choice((d.shape(), (d.randint(1, 5), d.randint(1, 20)))))
+    count = d.randint(2, 6)
+    result = replace(d.tensor(source.shape), scales=(float(np.float32(source.quantisation[0][0] * d.uniform(0.5, 4))),))
+    return Single(kind, tuple(replace(source) for _ in range(count)), (result,), "AddNOptions")
 
 
 def _concatenation(d: Drawn, kind: str) -> Single:
@@ -436,7 +449,7 @@ def _picked(d: Drawn, kind: str) -> Single:
 
 def _mean(d: Drawn, kind: str) -> Single:
     shape = d.shape()
-    axes = d.choice(((1, 2), (2, 1), (1,), (2,), (3,), (2, 3), (1, 2, 3), (-1,)))
+    axes = d.choice(((1, 2), (2, 1), (1,), (2,), (3,), (2, 3), (1, 2, 3), (-1,), (0, 2), (1, 3), (3, 1), (0, 2, 3)))
     reduced, keep = {axis % 4 for axis in axes}, d.random() < 0.5
     source = d.tensor(shape)
     extents = [1 if axis in reduced else n for axis, n in enumerate(shape) if keep or axis not in reduced]
@@ -460,8 +473,8 @@ def _of_lines(d: Drawn, kind: str) -> Single:
     """An operator along the last axis."""
     source = d.tensor(d.choice((d.shape(), (d.randint(1, 5), d.randint(1, 20)))))
     if kind == "LOG_SOFTMAX":
-        source = T("float32", source.shape, scales=())
-        return Single(kind, (source,), (source,), "LogSoftmaxOptions")
+        result = replace(source, scales=(1 / 16,), zero=127)
+        return Single(kind, (source,), (result,), "LogSoftmaxOptions")
     result = replace(source, scales=(1 / 128,), zero=0)
     return Single(kind, (source,), (result,), "L2NormOptions", {"FusedActivationFunction": 0})
 
@@ -488,10 +501,16 @@ def _batched(d: Drawn, kind: str) -> Single:
     n, h, w, c = d.shape(1, 4)
     block = (d.randint(1, 3), d.randint(1, 3))
     whole, parts = (n, h * block[0], w * block[1], c), (n * block[0] * block[1], h, w, c)
+    pads = [0, 0, 0, 0]
+    if d.random() < 0.6:  # the whole is smaller by what is padded or cropped
+        pads = [d.randint(0, (extent - 1) // 2) for extent in whole[1:3] for _ in "ab"]
+    whole = (n, whole[1] - sum(pads[:2]), whole[2] - sum(pads[2:]), c)
     source = d.tensor(whole if kind == "SPACE_TO_BATCH_ND" else parts)
+    if any(pads) and kind == "SPACE_TO_BATCH_ND":
+        source = replace(source, zero=0) if d.random() < 0.5 else T("float32", whole, scales=())
     result = replace(source, shape=parts if kind == "SPACE_TO_BATCH_ND" else whole)
     name = "SpaceToBatchNDOptions" if kind == "SPACE_TO_BATCH_ND" else "BatchToSpaceNDOptions"
-    return Single(kind, (source, ints(*block), T("int32", (2, 2), [0, 0, 0, 0])), (result,), name)
+    return Single(kind, (source, ints(*block), T("int32", (2, 2), pads)), (result,), name)
 
 
 def _extreme(d: Drawn, kind: str) -> Single:
@@ -535,16 +554,19 @@ def _svdf(d: Drawn, kind: str) -> Single:
 def _lstm(d: Drawn, kind: str) -> Single:
     batches, steps, depth, units = (d.randint(1, n) for n in (2, 4, 12, 8))
     major = d.random() < 0.4
-    source = d.tensor((steps, batches, depth) if major else (batches, steps, depth))
+    dtype = d.choice(("int8", "int8", "int16"))
+    source = d.tensor((steps, batches, depth) if major else (batches, steps, depth), dtype=dtype)
 
     def weights(wide: int) -> T:
         return d.constant(T("int8", (units, wide), scales=(float(np.float32(d.uniform(0.002, 0.02))),), zero=0))
 
     gates = [weights(depth) for _ in range(4)] + [weights(units) for _ in range(4)]
     biases = [replace(d.bias(units, 1000), scales=(0.001,), zero=0) for _ in range(4)]
-    hidden = T(
-        "int8", (batches, units), scales=(float(np.float32(1 / d.uniform(100, 140))),), zero=d.zero(), variable=True
-    )
+    if dtype == "int16":
+        biases = [replace(bias, dtype="int64") for bias in biases]
+    hidden = d.tensor((batches, units), dtype=dtype)
+    size = float(np.float32(1 / d.uniform(100, 140) / (256 if dtype == "int16" else 1)))
+    hidden = replace(hidden, scales=(size,), variable=True)
     cell = T("int16", (batches, units), scales=(2.0 ** -d.randint(10, 13),), zero=0, variable=True)
     sources = (source, *gates, None, None, None, *biases, None, None, hidden, cell, None, None, None, None)
     result = replace(hidden, shape=(*source.shape[:2], units), variable=False)
@@ -576,7 +598,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "AVERAGE_POOL_2D": _pool, "MAX_POOL_2D": _pool,
     "ADD": _binary, "SUB": _binary, "MUL": _binary, "MAXIMUM": _binary, "MINIMUM": _binary, "PRELU": _binary,
     "DIV": _binary,
-    **{kind: _expressed for kind in EXPRESSIONS if kind not in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")},
+    **{kind: _expressed for kind in EXPRESSIONS if kind not in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")},
     "LOGISTIC": _unary, "TANH": _unary, "HARD_SWISH": _unary, "LEAKY_RELU": _unary, "RELU": _unary, "RELU6": _unary,
     "SOFTMAX": _unary, "QUANTIZE": _quantise, "DEQUANTIZE": _dequantise, "PAD": _pad, "PADV2": _pad,
     "CONCATENATION": _concatenation, "SPLIT": _split, "SPLIT_V": _split, "STRIDED_SLICE": _strided_slice,
@@ -589,7 +611,7 @@ DRAWS: dict[str, Callable[[Drawn, str], Single]] = {
     "L2_POOL_2D": _pool, "GATHER_ND": _picked, "EMBEDDING_LOOKUP": _picked, "FILL": _picked, "SHAPE": _picked,
     "DYNAMIC_UPDATE_SLICE": _picked,
     "RESIZE_NEAREST_NEIGHBOR": _resize, "RESIZE_BILINEAR": _resize,
-    "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+    "ADD_N": _sum_of_all, "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }  # fmt: skip
 
 
@@ -600,13 +622,13 @@ FLOATS = frozenset((
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "ADD", "SUB", "MUL", "DIV",
     "MAXIMUM", "MINIMUM", "PRELU", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "MEAN",
     "SUM", "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN", "CUMSUM", "L2_NORMALIZATION", "BATCH_MATMUL", "L2_POOL_2D",
-    "RESIZE_BILINEAR", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "RESIZE_BILINEAR", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM", "ADD_N", "LOG_SOFTMAX", "SVDF",
 ))  # fmt: skip
 
 
 def drawn_single(d: Drawn, kind: str) -> Single:
     """An operator of a kind; some have floats instead of quantised numbers."""
-    whole = kind in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM") and d.random() < 0.2  # of the operators on integers
+    whole = kind in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "DIV") and d.random() < 0.2  # of whole numbers
     found = _expressed(d, kind) if whole else DRAWS[kind](d, kind)
     if whole:
         return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.report import printable
+from modelplan.primitives.tensor_names import name_forms
 
 if TYPE_CHECKING:
     from matplotlib.ft2font import FT2Font
@@ -18,7 +18,6 @@ FONT = "DejaVu Sans"
 _MISSING = "\N{WHITE VERTICAL RECTANGLE}"
 _ELLIPSIS = "…"
 _LEAST_KEPT = 5
-_LONGEST_RUN = 4
 #: Hinting may widen a line a little against the sum of its advances.
 _HINTING = 1.03
 
@@ -66,34 +65,14 @@ def wrapped(text: str, room: float, size: float) -> tuple[str, ...]:
 
 
 def forms(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Ways to write each name, from whole to short: the shortest is the least run of path components that no
-    other name has, so that a label still tells its buffer from the others.
-
-    Cost: O(characters) for paths of bounded depth.
-    """
-    paths = [drawable(name).split(";")[0].strip("/").split("/") for name in names]
-    owners = Counter(run for path in paths for run in set(_runs(path)))
-    return [_forms(drawable(name), path, owners) for name, path in zip(names, paths, strict=True)]
+    """Ways to write each name, from whole to short, of characters that can be drawn."""
+    return name_forms([drawable(name) for name in names])
 
 
 def fitting(forms: Sequence[str], room: float, size: float) -> str:
     """The first of `forms` that fits into `room` points, else the last one cut in the middle, or nothing."""
     whole = (form for form in forms if width(form, size) <= room)
     return next(whole, "") or folded(forms[-1], room, size)
-
-
-def _runs(path: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Neighbouring components, single ones first, those further back first."""
-    for length in range(1, _LONGEST_RUN + 1):
-        for start in range(len(path) - length, -1, -1):
-            yield tuple(path[start : start + length])
-
-
-def _forms(name: str, path: Sequence[str], owners: Counter[tuple[str, ...]]) -> tuple[str, ...]:
-    key = next((run for run in _runs(path) if owners[run] == 1), tuple(path))
-    start = next(i for i in range(len(path)) if tuple(path[i : i + len(key)]) == key)
-    tails = ["/".join(path[i:]) for i in range(start + 1)]
-    return tuple(dict.fromkeys((name, *tails, "/".join(key))))
 
 
 def _cut(text: str, kept: int) -> str:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.report import Pasted, Section, Table
 from modelplan.plain_c.ladder import C_RUNGS, CGoal, CLadder, CRung
+from modelplan.plain_c.libraries.cmsis_calls import CMSIS_PATHS
+from modelplan.plain_c.libraries.esp_calls import ESP_NN
 from modelplan.primitives.units import human
 
 if TYPE_CHECKING:
     from modelplan.answers.explanation import CWay
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
+    from modelplan.questions.c_fitting import FitCRequest
+
+
+#: What is said of a search that somebody ended.
+_INTERRUPTED = "interrupted: the best so far"
+#: Where the library of some kernels lies, what a compiler is told of it, and what is linked.
+_CMSIS = "$MODELPLAN_CMSIS_NN", ' -I "$MODELPLAN_CMSIS_NN/Include"', "link what is in Source there"
+_ESP = "$MODELPLAN_ESP_NN", ' -I "$MODELPLAN_ESP_NN/include"', "ESP-IDF links the component esp-nn"
+_BUILDS = {**dict.fromkeys(CMSIS_PATHS, _CMSIS), ESP_NN: _ESP, "portable": ("", "", "")}
 
 
 def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
@@ -42,6 +55,28 @@ def forms_section(ways: Sequence[CWay]) -> Section:
     return Section("What would fit, the least change first", tuple(lines))
 
 
+def next_section(request: FitCRequest, rung: CRung, self_test: str = "") -> Section:
+    """How to compile what was written, to prove it again, and to try it on the device; `self_test` was written too."""
+    folder, options, link = _BUILDS.get(rung.program.kernels, _BUILDS["portable"])
+    lines = [f"{folder} is the folder of the library: {link}"] if folder else []
+    maths = " -lm" if "#include <math.h>" in rung.files.source else ""
+    source, model = quote(request.output), quote(request.path)
+    commands = [
+        f"cc -std=c99 -Os{options} -c {source}  # {rung.names.header} says how to call it",
+        f"modelplan verify {model} --against {source}  # proves it again, and runs it beside TFLM",
+    ]
+    if self_test and not folder:
+        there = Path(request.output).parent
+        include = "" if there == Path(self_test).parent else f" -I {quote(str(there))}"
+        build = f"cc -std=c99{include} {quote(self_test)}{maths} -o self_test && ./self_test"
+        commands.append(f"{build}  # PASS or FAIL; compile it for the device, too")
+    elif not self_test:
+        lines.append("with --self-test FILE.c also a program that compares every map with TFLM's, on the device too")
+    if maths:
+        lines.append("link it with -lm")
+    return Section("Next", tuple(lines), commands=tuple(commands))
+
+
 def _scratch(rung: CRung) -> str:
     """What the kernels need of it as working memory."""
     if rung.program.kernels == "portable":
@@ -57,7 +92,8 @@ def c_verdict(ladder: CLadder, goal: CGoal, compiled: CompiledNetwork | None = N
     if ladder.chosen is None:
         least = min((rung.ram for rung in ladder.rungs), default=0)
         what = "nothing keeps the caps" if goal.budget is None else f"nothing fits in {human(goal.budget)}"
-        return [Section("", (f"{what}; the least RAM of any rung is {human(least)}",))]
+        stopped = f"; {_INTERRUPTED}" if ladder.interrupted else ""
+        return [Section("", (f"{what}; the least RAM of any rung is {human(least)}{stopped}",))]
     rung, program = ladder.chosen, ladder.chosen.program
     ram = (
         human(rung.ram) if rung.ram >= 1024 else f"{rung.ram / 1024:.2f} KiB ({rung.ram:,} B)"
@@ -80,5 +116,7 @@ def c_verdict(ladder: CLadder, goal: CGoal, compiled: CompiledNetwork | None = N
     if rung.macs:
         work = f"{rung.macs:.1%} more than in the model; about {rung.time:.0%} more time with portable kernels"
     lines.append(f"MACs           {work}")
+    if ladder.interrupted:
+        lines.append(f"search         {_INTERRUPTED}")
     lines += [f"proof          {v.level}: {v.outcome}, {v.details}" for v in ladder.proof]
     return [Section("", tuple(lines))]

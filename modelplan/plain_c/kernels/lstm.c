@@ -1,10 +1,10 @@
-/* uses: interpolated, clamp, requantise, wrapped_sum */
+/* uses: interpolated, clamp, requantise, requantise_sum, sum_of */
 /* A long short-term memory whose cells have 16 bits. Gates are, in this order: forget, input, cell, output. */
 struct lstm_VARIANT_params {
     const int8_t *weights; /* [4, units, depth] */
     const int8_t *recurrent_weights; /* [4, units, units] */
-    const int32_t *bias; /* [4, units]; what the zero points of operand and state add is taken off */
-    const int32_t *recurrent_bias;
+    const sum_t *bias; /* [4, units]; what the zero points of operand and state add is taken off */
+    const sum_t *recurrent_bias;
     const int32_t *multipliers; /* of each gate for the operand, then of each for the state */
     const int8_t *shifts;
     const uint16_t *sigmoid;
@@ -27,17 +27,17 @@ struct lstm_VARIANT_params {
 };
 
 /* The sum of products of a gate, in 16 bits. */
-static int32_t lstm_VARIANT_dot(const int8_t *in, const int8_t *weights, int32_t n, int32_t bias, int32_t multiplier,
+static int32_t lstm_VARIANT_dot(const element_t *in, const int8_t *weights, int32_t n, sum_t bias, int32_t multiplier,
                                 int32_t shift)
 {
-    int32_t sum = 0;
+    sum_t sum = 0;
     for (int32_t i = 0; i < n; i++) {
         sum += in[i] * weights[i];
     }
-    return clamp(requantise(wrapped_sum(sum, bias), multiplier, shift), INT16_MIN, INT16_MAX);
+    return clamp(requantise_sum(sum_of(sum, bias), multiplier, shift), INT16_MIN, INT16_MAX);
 }
 
-static int32_t lstm_VARIANT_gate(const struct lstm_VARIANT_params *p, const int8_t *in, const int8_t *hidden,
+static int32_t lstm_VARIANT_gate(const struct lstm_VARIANT_params *p, const element_t *in, const element_t *hidden,
                                  int32_t gate, int32_t unit)
 {
     const int32_t row = gate * p->units + unit;
@@ -49,8 +49,8 @@ static int32_t lstm_VARIANT_gate(const struct lstm_VARIANT_params *p, const int8
 }
 
 /* One step: the new state goes to `out`. */
-static void lstm_VARIANT_step(const struct lstm_VARIANT_params *p, const int8_t *in, const int8_t *hidden,
-                              int16_t *cells, int8_t *out)
+static void lstm_VARIANT_step(const struct lstm_VARIANT_params *p, const element_t *in, const element_t *hidden,
+                              int16_t *cells, element_t *out)
 {
     for (int32_t u = 0; u < p->units; u++) {
         const int32_t forget = lstm_VARIANT_gate(p, in, hidden, 0, u) * cells[u];
@@ -64,12 +64,12 @@ static void lstm_VARIANT_step(const struct lstm_VARIANT_params *p, const int8_t 
         cells[u] = (int16_t)cell;
         cell = interpolated(p->sigmoid, 1, cell, p->cell_factor, p->cell_shift);
         cell = requantise(cell * lstm_VARIANT_gate(p, in, hidden, 3, u), p->hidden_multiplier, p->hidden_shift);
-        out[u] = (int8_t)clamp(cell + p->hidden_zero, INT8_MIN, INT8_MAX);
+        out[u] = (element_t)clamp(cell + p->hidden_zero, ELEMENT_MIN, ELEMENT_MAX);
     }
 }
 
-static void lstm_VARIANT(const struct lstm_VARIANT_params *p, const int8_t *in, int8_t *hidden, int16_t *cells,
-                         int32_t rows, int32_t above, int32_t out_rows, int8_t *out)
+static void lstm_VARIANT(const struct lstm_VARIANT_params *p, const element_t *in, element_t *hidden, int16_t *cells,
+                         int32_t rows, int32_t above, int32_t out_rows, element_t *out)
 {
     (void)rows;
     (void)above;
@@ -77,9 +77,9 @@ static void lstm_VARIANT(const struct lstm_VARIANT_params *p, const int8_t *in, 
     for (int32_t b = 0; b < p->batches; b++) {
         for (int32_t t = 0; t < p->steps; t++) {
             const int32_t place = b * p->batch_pitch + t * p->step_pitch;
-            int8_t *const state = hidden + b * p->units;
+            element_t *const state = hidden + b * p->units;
             lstm_VARIANT_step(p, in + place * p->depth, state, cells + b * p->units, out + place * p->units);
-            (void)memcpy(state, out + place * p->units, (size_t)p->units);
+            (void)memcpy(state, out + place * p->units, sizeof(element_t) * (size_t)p->units);
         }
     }
 }

@@ -7,7 +7,7 @@ struct prelu_VARIANT_params {
     int32_t identity_shift;
 };
 
-static void prelu_VARIANT(const struct prelu_VARIANT_params *p, const element_t *a, const element_t *b, int32_t rows,
+static void prelu_VARIANT(const struct prelu_VARIANT_params *p, const element_t *a, const other_t *b, int32_t rows,
                              int32_t above, int32_t out_rows, element_t *out)
 #include "pair_loops.part"
                 const int32_t x = *i - p->a_zero;

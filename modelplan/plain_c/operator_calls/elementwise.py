@@ -21,6 +21,7 @@ from modelplan.plain_c.operator_calls.expressions import expression_of
 from modelplan.plain_c.operator_calls.fixed_point import LIMITS, quantized_multiplier, rounded
 from modelplan.plain_c.operator_calls.function_tables import (
     function_table,
+    log_softmax_parameters,
     sigmoid_parameters,
     slopes_parameters,
     softmax_parameters,
@@ -45,13 +46,13 @@ def expressed(r: OperatorReader) -> COperator | None:
         return None
     result = r.dtype(r.output()).replace("float32", "float")
     if r.op.kind == "CAST":
-        known = result in ("float", "int8", "int16", "int32")
+        known = result in ("float", "int8", "int16", "int32", "uint32")
     else:
         known = result == (expression.result or dtype)
     count = len(r.op.inputs)
     r.require(holds=known, why=f"types {dtype} and {result}")
     r.require(holds=count == expression.operands, why=f"{count} operands, there is a kernel for {expression.operands}")
-    if r.op.kind in ("ADD", "SUB", "MUL"):
+    if r.op.kind in ("ADD", "SUB", "MUL", "DIV"):
         r.require(holds=r.activation() == 0, why=f"a fused activation of {dtype}")
     variant = f"{r.function.lower()}_of_{dtype}" + (f"_to_{result}" if result != dtype else "")
     if r.op.kind == "LEAKY_RELU":
@@ -83,7 +84,8 @@ def _scaled_parameters(r: OperatorReader) -> Parameters:
 
 def binary(r: OperatorReader) -> COperator:
     """ADD, SUB, MUL, DIV and PRELU of two maps; one with fewer elements is repeated along some axes."""
-    variant = r.variant("int8") if r.op.kind in ("PRELU", "DIV") else r.variant("int8", "int16")
+    variant = r.variant("int8") if r.op.kind == "DIV" else r.variant("int8", "int16")
+    variant += "_by_int8" if r.op.kind == "PRELU" and variant == "int16" else ""
     return binary_operator(r, _BINARY[r.op.kind], variant, _binary_parameters(r))
 
 
@@ -91,7 +93,8 @@ def binary_operator(r: OperatorReader, source: str, variant: str, more: Paramete
     """A kernel of two operands or three, of which some may be constants."""
     types = [r.dtype(r.input(i)) for i in range(len(r.op.inputs))]
     alike = {*types} if types[0] != "bool" else {*types[1:]}  # what SELECT_V2 chooses by is another type
-    r.require(holds=len(alike) == 1, why=f"operands of types {', '.join(types)}")
+    slopes = r.op.kind == "PRELU" and types == ["int16", "int8"]
+    r.require(holds=len(alike) == 1 or slopes, why=f"operands of types {', '.join(types)}")
     loops = broadcast_loops(r)
     rows, width, channels = (count for count, *_ in loops)
     parameters: Parameters = {"width": width, "channels": channels, **more}
@@ -223,9 +226,34 @@ def normalised(r: OperatorReader) -> COperator:
 
 
 def log_softmax(r: OperatorReader) -> COperator:
-    """LOG_SOFTMAX of floats along the last axis."""
+    """LOG_SOFTMAX along the last axis."""
+    variant = r.variant("int8", "float32")
     _, columns, channels = rows_columns(r.input(0).shape)
-    return softmax_operator(r, "log_softmax", r.variant("float32"), {"lines": columns, "channels": channels})
+    extents: Parameters = {"lines": columns, "channels": channels}
+    if variant == "float":
+        return softmax_operator(r, "log_softmax", variant, extents)
+    r.require(holds=channels < 4096, why=f"{channels} elements along the last axis, whose exponents add up to too much")
+    return softmax_operator(r, "quantised_log_softmax", variant, {**log_softmax_parameters(r), **extents})
+
+
+def sum_of_all(r: OperatorReader) -> COperator:
+    """ADD_N of maps of one shape."""
+    variant, count = r.variant("int8", "float32"), len(r.op.inputs)
+    shapes = {r.input(i).shape for i in range(count)} | {r.output().shape}
+    types = {r.dtype(r.input(i)) for i in range(count)}
+    r.require(holds=len(shapes) == len(types) == 1, why="operands of different shapes or types")
+    parameters: Parameters = {"elements": row_elements(r)}
+    if variant == "int8":
+        (scale, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
+        alike = {r.quantised(r.input(i)) for i in range(count)} == {(scale, zero)}
+        factor = 2 * float(scale) / ((1 << 20) * float(result))
+        r.require(holds=alike and 0 < factor < 1, why="scales and zero points that TFLM's kernel does not take")
+        multiplier, shift = quantized_multiplier(factor)
+        parameters |= {"in_zero": zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
+    source = "add_n" if variant == "float" else "quantised_add_n"
+    operands = tuple(r.row_operand(i, r.row_window(i)) for i in range(count))
+    kernel = CKernel(source, f"{variant}x{count}", parameters, tuple(range(count)), whole=_all_rows(r))
+    return element_wise(r, operands, kernel)
 
 
 def row_elements(r: OperatorReader) -> int:
@@ -297,6 +325,13 @@ def _wide_unary(r: OperatorReader) -> COperator:
         return one_operand(r, "bounded", "int16", {"least": zero, "most": six, "elements": row_elements(r)})
     if r.op.kind in ("RELU", "LEAKY_RELU"):
         return one_operand(r, "slopes", "int16", slopes_parameters(r) | {"elements": row_elements(r)})
+    if r.op.kind == "ABS":
+        zeros = r.quantised(r.input(0))[1], r.quantised(r.output())[1]
+        r.require(holds=zeros == (0, 0), why="zero points that are not 0")
+        factor = float(r.quantised(r.input(0))[0]) / float(r.quantised(r.output())[0])
+        multiplier, shift = quantized_multiplier(factor)
+        parameters: Parameters = {"multiplier": multiplier, "shift": shift, "elements": row_elements(r)}
+        return one_operand(r, "magnitude", "int16", parameters)
     r.require(holds=r.op.kind in ("LOGISTIC", "TANH"), why="types int16, int16; there are kernels for 8 bits")
     zeros = r.quantised(r.input(0))[1], r.quantised(r.output())[1]
     known = zeros == (0, 0) and r.quantised(r.output())[0] == 1 / 32768

@@ -50,10 +50,11 @@ EXPRESSIONS: dict[str, tuple[Expression, ...]] = {
     **{kind: (Expression(row.text, "float"),) for kind, row in UNARY.items()},
     "LOGICAL_NOT": (Expression("!x", "bool"),),
     "ZEROS_LIKE": (Expression("((void)x, 0)", "float int8 int32 int64"),),
-    "CAST": (Expression("x", "float int8 int16 int32 bool"),),
+    "CAST": (Expression("x", "float int8 int16 int32 uint32 bool"),),
     "ADD": (_wrapped("+"),),
     "SUB": (_wrapped("-"),),
     "MUL": (_wrapped("*"),),
+    "DIV": (Expression("(int64_t)x / (y == 0 ? 1 : y)", "int32"),),
     "MAXIMUM": (Expression("x > y ? x : y", _LEAST_AND_MOST),),
     "MINIMUM": (Expression("x < y ? x : y", _LEAST_AND_MOST),),
     "FLOOR_DIV": (Expression("floor((double)x / (double)y)", "float"),),
@@ -71,7 +72,6 @@ EXPRESSIONS: dict[str, tuple[Expression, ...]] = {
     "LESS_EQUAL": _compared("<="),
     "LOGICAL_AND": (Expression("x && y", "bool"),),
     "LOGICAL_OR": (Expression("x || y", "bool"),),
-    "ADD_N": (Expression("0.0f + x + y", "float"),),
     "SELECT_V2": (Expression("x ? y : z", "float int8 int16"),),
 }
 

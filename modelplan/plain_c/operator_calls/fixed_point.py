@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from modelplan.plain_c.kernel_records import Parameters
+
 #: The least and the largest number of each integer type.
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "int32": (-(2**31), 2**31 - 1)}
 #: The largest finite float of 32 bits.
@@ -102,3 +104,10 @@ def activation_range(activation: int, dtype: str, scale: float, zero: int) -> tu
 
 def _quantised(value: float, scale: float, zero: int) -> int:
     return zero + rounded(float(np.float32(value) / np.float32(scale)))
+
+
+def float_limits(activation: int) -> Parameters:
+    """The bounds of results that are floats; without an activation those of finite numbers, as TFLM has it."""
+    most = float(np.finfo(np.float32).max)
+    low, high = ACTIVATIONS[activation]
+    return {"least": -most if low is None else float(low), "most": most if high is None else float(high)}

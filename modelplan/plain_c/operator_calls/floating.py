@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from math import prod
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from modelplan.plain_c.operator_calls.elementwise import (
     softmax_operator,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.operator_calls.resampling import reduced_block
+from modelplan.plain_c.operator_calls.resampling import reduced_axes
 from modelplan.plain_c.operator_calls.windowed import (
     dilations,
     four_dimensional,
@@ -121,10 +120,8 @@ def float_softmax(r: OperatorReader) -> COperator:
 
 
 def float_mean(r: OperatorReader) -> COperator:
-    """MEAN and SUM over axes that are neighbours."""
-    outer, reduced, inner = reduced_block(r)
-    count = float(reduced) if r.op.kind == "MEAN" else 1.0
-    parameters: Parameters = {"outer": outer, "reduced": reduced, "inner": inner, "count": count}
-    r.require(holds=prod((outer, inner)) == r.output().elements, why="a result of another size")
-    kernel = CKernel("float_mean", "float", parameters)
+    """MEAN and SUM over axes."""
+    source, extents, count = reduced_axes(r, "float_mean")
+    parameters: Parameters = {**extents, "count": float(count) if r.op.kind == "MEAN" else 1.0}
+    kernel = CKernel(source, "float", parameters)
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))

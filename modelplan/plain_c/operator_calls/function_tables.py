@@ -75,9 +75,28 @@ def softmax_parameters(r: OperatorReader) -> Parameters:
     return {"exponentials": const_table("exponentials", "int32_t", values), "differences": count}
 
 
+def log_softmax_parameters(r: OperatorReader) -> Parameters:
+    """The exponents with 12 integer bits, and how differences become numbers with 5 and these differences again."""
+    multiplier, shift, radius = softmax_scale(r)
+    count = min(radius, 255) + 1
+    values = [exponential(high_product(wrapped(-d << shift), multiplier), _DIFFERENCE_BITS) for d in range(count)]
+    known = r.quantised(r.output()) == (1 / 16, 127)
+    r.require(holds=known, why="a result whose scale is not 1/16, or whose zero point is not 127")
+    back_multiplier, back_shift = quantized_multiplier((1 << (31 - shift)) / multiplier)
+    return {
+        "exponentials": const_table("exponentials", "int32_t", [shifted_down(value, 12) for value in values]),
+        "differences": count,
+        "multiplier": multiplier,
+        "shift": shift,
+        "back_multiplier": back_multiplier,
+        "back_shift": back_shift,
+    }
+
+
 def softmax_scale(r: OperatorReader) -> tuple[int, int, int]:
     """By what differences are multiplied and shifted before their exponents are taken, and the largest that counts."""
-    beta, scale = float(r.option("Beta")), r.quantised(r.input(0))[0]
+    beta = float(r.option("Beta")) if r.op.kind == "SOFTMAX" else 1.0
+    scale = r.quantised(r.input(0))[0]
     real = min(beta * scale * (1 << (31 - _DIFFERENCE_BITS)), float(_MOST))
     r.require(holds=real > 1, why=f"a scale of {scale} and beta {beta}, which TFLM's kernel does not take")
     multiplier, shift = quantized_multiplier(real)
@@ -285,7 +304,7 @@ def _hard_swish(r: OperatorReader) -> Function:
 
 def _magnitude(r: OperatorReader) -> Function:
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
-    multiplier, shift = quantized_multiplier(float(np.float32(source) / np.float32(result)))
+    multiplier, shift = quantized_multiplier(float(source) / float(result))
     if source == result:
         return lambda x: _clamped(abs(x - zero) + out_zero, "int8")
     return lambda x: _clamped(scaled(abs(x - zero), multiplier, shift) + out_zero, "int8")

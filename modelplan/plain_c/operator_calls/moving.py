@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -89,6 +89,49 @@ def view(r: OperatorReader) -> COperator:
     r.require(holds=r.input(0).nbytes == r.output().nbytes, why="a view of another size")
     kernel = CKernel("copy_bytes", "bytes", {"bytes": r.output().nbytes})
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,), in_place=(0,), view=True)
+
+
+def by_batches(r: OperatorReader) -> COperator:
+    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND; where paddings or crops are cut, by a copy for each place of a block."""
+    pads = [int(n) for n in r.constant(2).ravel()]
+    if not any(pads):
+        return moved(r)
+    _check_types(r)
+    padded = r.op.kind == "SPACE_TO_BATCH_ND"
+    space, parts = (r.input(0), r.output()) if padded else (r.output(), r.input(0))
+    blocks = [int(n) for n in r.constant(1).ravel()]
+    r.require(holds=len(pads) == 2 * len(blocks) < 2 * len(space.shape), why=f"blocks {blocks}, paddings {pads}")
+    r.require(holds=prod(blocks) <= _MOST_MOVES, why=f"{prod(blocks)} places in a block, there may be {_MOST_MOVES}")
+    moves = list(_block_places(space.shape, parts.shape, blocks, pads[::2]))
+    if not padded:
+        moves = [replace(m, source=m.target, target=m.source, loops=_turned(m.loops)) for m in moves]
+        return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), _copies(r, moves))
+    zero = r.variant() == "float" or r.quantised(r.output())[1] == 0
+    r.require(holds=zero, why="paddings of numbers whose zero point is not 0, which TFLM pads with what it never set")
+    kernels = (fill(r, const_table("padding", C_TYPES[r.dtype(r.output())], [0])), *_copies(r, moves))
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), kernels)
+
+
+def _copies(r: OperatorReader, moves: Sequence[_Move]) -> tuple[CKernel, ...]:
+    return tuple(_copy(r, move, 0, None) for move in moves)
+
+
+def _turned(loops: Sequence[Loop]) -> tuple[Loop, ...]:
+    """Loops whose operand is the result."""
+    return tuple((count, target, source) for count, source, target in loops)
+
+
+def _block_places(
+    space: Sequence[int], parts: Sequence[int], blocks: Sequence[int], before: Sequence[int]
+) -> Iterator[_Move]:
+    """For each place of a block the elements of a map that are there, and the batches of parts that they become."""
+    for number, places in enumerate(product(*map(range, blocks))):
+        starts = [place - pad for place, pad in zip(places, before, strict=True)]
+        spans = [Span(0, 0, 0), *(Span(k, s, s, mul=n) for k, (s, n) in enumerate(zip(starts, blocks, strict=True), 1))]
+        spans += [Span(axis, 0, 0) for axis in range(len(spans), len(space))]
+        reads = Reads(0, tuple(space), (space[0], *parts[1:]), tuple(spans))
+        for move in _block(reads, [(span, 0, reads.result[span.axis]) for span in spans], 0):
+            yield replace(move, target=move.target + number * prod(reads.result))
 
 
 def _is_view(r: OperatorReader, reads: Sequence[tuple[int, Reads]]) -> bool:

@@ -15,6 +15,7 @@ from modelplan.plain_c.operator_calls.elementwise import (
     normalised,
     quantise,
     softmax,
+    sum_of_all,
     unary,
 )
 from modelplan.plain_c.operator_calls.even_rounding import (
@@ -39,7 +40,7 @@ from modelplan.plain_c.operator_calls.floating import (
 )
 from modelplan.plain_c.operator_calls.function_tables import UNARY
 from modelplan.plain_c.operator_calls.matrices import batch_product
-from modelplan.plain_c.operator_calls.moving import moved, pad, view
+from modelplan.plain_c.operator_calls.moving import by_batches, moved, pad, view
 from modelplan.plain_c.operator_calls.picking import embedded, filled, gather, gather_slices, shape_of, updated
 from modelplan.plain_c.operator_calls.reading import NetworkReader, OperatorReader, reader_of
 from modelplan.plain_c.operator_calls.recurrent import float_lstm, lstm
@@ -52,7 +53,7 @@ from modelplan.plain_c.operator_calls.resampling import (
     resize_nearest,
     running_sum,
 )
-from modelplan.plain_c.operator_calls.variables import assign_variable, nothing, read_variable, svdf
+from modelplan.plain_c.operator_calls.variables import assign_variable, float_svdf, nothing, read_variable, svdf
 from modelplan.plain_c.operator_calls.windowed import (
     convolution,
     depthwise_convolution,
@@ -84,6 +85,7 @@ _ROWS = _by_kind({
     running_sum: "CUMSUM",
     normalised: "L2_NORMALIZATION",
     log_softmax: "LOG_SOFTMAX",
+    sum_of_all: "ADD_N",
     batch_product: "BATCH_MATMUL",
     extreme_places: "ARG_MAX ARG_MIN",
     resize_nearest: "RESIZE_NEAREST_NEIGHBOR",
@@ -95,7 +97,8 @@ _ROWS = _by_kind({
     lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     pad: "PAD PADV2",
     moved: """CONCATENATION PACK SPLIT SPLIT_V UNPACK SLICE STRIDED_SLICE TRANSPOSE REVERSE_V2 BROADCAST_TO
-              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND""",
+              DEPTH_TO_SPACE SPACE_TO_DEPTH MIRROR_PAD""",
+    by_batches: "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND",
     view: " ".join(TFLITE_RESHAPES),
     gather: "GATHER",
     gather_slices: "GATHER_ND",
@@ -116,6 +119,7 @@ _FLOAT_ROWS = _by_kind({
     float_bilinear: "RESIZE_BILINEAR",
     float_lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
     float_mean: "MEAN SUM",
+    float_svdf: "SVDF",
 })  # fmt: skip
 #: Those that compute codes otherwise where these round as float32 does.
 _EVEN_ROWS: dict[str, Callable[[NetworkReader], COperator]] = {

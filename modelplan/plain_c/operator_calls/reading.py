@@ -119,6 +119,8 @@ class OperatorReader:
         """
         tensor = self.input(position)
         values = numbers_of(self.model, tensor)
+        if values is None and tensor.constant and self.dtype(tensor) in _NUMBERS:
+            raise self.refuse(f"operand {position} {tensor.name!r} has its numbers outside of the flatbuffer")
         if values is None:
             raise self.refuse(f"operand {position} {tensor.name!r} is no constant of a type that C has")
         return values
@@ -310,6 +312,6 @@ def _scales_of(data: SameBytes, subgraph: int) -> QuantisationScales:
 
 
 _NUMBERS = {
-    "int4": "i1", "int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "float32": "<f4",
-    "bool": "<u1",
+    "int4": "i1", "int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "uint32": "<u4", "int64": "<i8",
+    "float32": "<f4", "bool": "<u1",
 }  # fmt: skip

@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from modelplan.plain_c.kernel_records import (
+    C_TYPES,
     CKernel,
     ConstTable,
     COperator,
@@ -28,10 +30,12 @@ _TANH = 4
 
 
 def lstm(r: OperatorReader) -> COperator:
-    """An LSTM of 8 bits whose cells have 16."""
-    types = [r.dtype(r.input(i)) for i in (0, *_WEIGHTS, *_RECURRENT, _HIDDEN)]
-    cells = r.dtype(r.input(_CELL))
-    r.require(holds={*types} == {"int8"} and cells == "int16", why="types other than int8 with cells of int16")
+    """An LSTM of 8 or 16 bits whose weights have 8 and whose cells have 16."""
+    element, cells = r.dtype(r.input(0)), r.dtype(r.input(_CELL))
+    weights = {r.dtype(r.input(i)) for i in (*_WEIGHTS, *_RECURRENT)}
+    known = element in ("int8", "int16") and r.dtype(r.input(_HIDDEN)) == element
+    known = known and weights == {"int8"} and cells == "int16"
+    r.require(holds=known, why="types other than int8 or int16 with weights of int8 and cells of int16")
     single = all(r.input(i).quantization.scales == 1 for i in (*_WEIGHTS, *_RECURRENT))
     r.require(holds=single, why="scales by channel")
     tables = {
@@ -39,7 +43,7 @@ def lstm(r: OperatorReader) -> COperator:
         **_cells(r),
         "sigmoid": const_table("sigmoid", "uint16_t", SIGMOID),
     }
-    return _lstm(r, "lstm", "int8", "int16_t", tables)
+    return _lstm(r, "lstm", element, "int16_t", tables)
 
 
 def float_lstm(r: OperatorReader) -> COperator:
@@ -75,10 +79,8 @@ def _lstm(r: OperatorReader, source: str, variant: str, cells: str, more: Parame
         "batch_pitch": 1 if r.option("TimeMajor") else steps,
         "step_pitch": batches if r.option("TimeMajor") else 1,
     }
-    states = (
-        StateReference(hidden.offset, "float") if cells == "float" else hidden,
-        StateReference(cell.offset, cells),
-    )
+    kept = C_TYPES[r.dtype(r.input(_HIDDEN))]
+    states = StateReference(hidden.offset, kept), StateReference(cell.offset, cells)
     kernel = CKernel(source, variant, parameters, (0, *states))
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
 
@@ -86,7 +88,7 @@ def _lstm(r: OperatorReader, source: str, variant: str, cells: str, more: Parame
 def _gates(r: OperatorReader, units: int) -> Parameters:
     """Weights, biases and multipliers of the four gates, whose sums have 12 bits behind the point."""
     multipliers: list[tuple[int, int]] = []
-    tables: dict[str, list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]] = {"weights": [], "bias": []}
+    tables: dict[str, list[npt.NDArray[np.int64]]] = {"weights": [], "bias": []}
     for source, positions in ((0, _WEIGHTS), (_HIDDEN, _RECURRENT)):
         scale, zero = r.quantised(r.input(source))
         for gate, position in enumerate(positions):
@@ -94,16 +96,22 @@ def _gates(r: OperatorReader, units: int) -> Parameters:
             bias = r.constant(_BIASES[gate]).astype(np.int64) if source == 0 else np.zeros(units, np.int64)
             tables["weights"].append(weights)
             tables["bias"].append(bias - zero * weights.sum(1))
-            product = float(np.float32(scale) * np.float32(r.quantised(r.input(position))[0]))
+            product = float(scale) * float(r.quantised(r.input(position))[0])
             multipliers.append(quantized_multiplier(product / 2.0**-12))
     return {
         "weights": const_table("weights", "int8_t", np.stack(tables["weights"][:4])),
         "recurrent_weights": const_table("recurrent_weights", "int8_t", np.stack(tables["weights"][4:])),
-        "bias": wrapped_bias("bias", np.concatenate(tables["bias"][:4])),
-        "recurrent_bias": wrapped_bias("recurrent_bias", np.concatenate(tables["bias"][4:])),
+        "bias": _biases(r, "bias", tables["bias"][:4]),
+        "recurrent_bias": _biases(r, "recurrent_bias", tables["bias"][4:]),
         "multipliers": const_table("multipliers", "int32_t", [m for m, _ in multipliers]),
         "shifts": const_table("shifts", "int8_t", [s for _, s in multipliers]),
     }
+
+
+def _biases(r: OperatorReader, name: str, gates: Sequence[npt.NDArray[np.int64]]) -> ConstTable:
+    """The biases of all gates, of as many bits as sums have."""
+    biases = np.concatenate(gates)
+    return wrapped_bias(name, biases) if r.dtype(r.input(0)) == "int8" else const_table(name, "int64_t", biases)
 
 
 def _cells(r: OperatorReader) -> Parameters:

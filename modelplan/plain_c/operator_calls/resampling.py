@@ -33,35 +33,53 @@ def reduced_block(r: OperatorReader) -> tuple[int, int, int]:
     return outer, reduced, inner
 
 
+def reduced_axes(r: OperatorReader, source: str) -> tuple[str, Parameters, int]:
+    """The kernel of a reduction, how it goes over the axes, and how many elements one of the result is made of.
+
+    Axes that are neighbours are one block; of others there may be two.
+    """
+    shape = r.input(0).shape
+    axes = {int(axis) % max(len(shape), 1) for axis in r.constant(1).ravel()}
+    blocks = [1]
+    for axis, extent in enumerate(shape):
+        if extent > 1 and (axis in axes) != (len(blocks) % 2 == 0):
+            blocks.append(1)
+        blocks[-1] *= extent
+    if len(blocks) <= 3:
+        outer, reduced, inner = reduced_block(r)
+        return source, {"outer": outer, "reduced": reduced, "inner": inner}, reduced
+    r.require(holds=len(blocks) <= 5, why=f"axes {sorted(axes)} of {list(shape)}, more than two blocks")
+    outer, reduced, middle, again, inner = [*blocks, *[1] * (5 - len(blocks))]
+    r.require(holds=outer * middle * inner == r.output().elements > 0 < reduced, why=f"axes {sorted(axes)}")
+    extents: Parameters = {"outer": outer, "reduced": reduced, "middle": middle, "again": again, "inner": inner}
+    return f"{source}_apart", extents, reduced * again
+
+
 def reduction(r: OperatorReader) -> COperator:
-    """MEAN and SUM over axes that are neighbours."""
+    """MEAN and SUM over axes."""
     variant = r.variant("int8", "int16")
-    outer, reduced, inner = reduced_block(r)
+    kernel_source, extents, reduced = reduced_axes(r, "mean")
     (source, zero), (result, out_zero) = r.quantised(r.input(0)), r.quantised(r.output())
     multiplier, shift = quantized_multiplier(source / result)
     if r.op.kind == "MEAN":
         down = min(reduced.bit_length() - 1, 32, 31 + shift)
         multiplier, shift = (multiplier << down) // reduced, shift - down
     parameters: Parameters = {
-        "outer": outer,
-        "reduced": reduced,
-        "inner": inner,
+        **extents,
         "in_zero": zero,
         "out_zero": out_zero,
         "multiplier": multiplier,
         "shift": shift,
     }
-    kernel = CKernel("mean", variant, parameters)
+    kernel = CKernel(kernel_source, variant, parameters)
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
 
 
 def extreme(r: OperatorReader) -> COperator:
-    """REDUCE_MAX and REDUCE_MIN over axes that are neighbours."""
+    """REDUCE_MAX and REDUCE_MIN over axes."""
     variant = r.variant("int8", "float32")
-    outer, reduced, inner = reduced_block(r)
-    least = int(r.op.kind == "REDUCE_MIN")
-    parameters: Parameters = {"outer": outer, "reduced": reduced, "inner": inner, "least": least}
-    kernel = CKernel("extreme", variant, parameters)
+    source, extents, _ = reduced_axes(r, "extreme")
+    kernel = CKernel(source, variant, {**extents, "least": int(r.op.kind == "REDUCE_MIN")})
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
 
 

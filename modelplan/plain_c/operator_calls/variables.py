@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, StateReference, const_table
-from modelplan.plain_c.operator_calls.fixed_point import quantized_multiplier
+from modelplan.plain_c.operator_calls.fixed_point import float_limits, quantized_multiplier
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 from modelplan.plain_c.operator_calls.state_layout import StateKey, StatePlace, state_layout, variable_of
 
@@ -75,4 +77,28 @@ def svdf(r: OperatorReader) -> COperator:
         "shift": second[1],
     }
     kernel = CKernel("svdf", types[3], parameters, (0, StateReference(state.offset, ctype)))
+    return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
+
+
+def float_svdf(r: OperatorReader) -> COperator:
+    """SVDF of floats."""
+    types = {r.dtype(r.input(i)) for i in range(5) if r.has(i)}
+    r.require(holds=types == {"float32"}, why=f"types {', '.join(sorted(types))}")
+    (batches, depth), (filters, _), memory = r.input(0).shape, r.input(1).shape, r.input(2).shape[1]
+    rank = int(r.option("Rank"))
+    units, activation = filters // rank, r.activation()
+    state = state_reference(r, r.op.inputs[4], r.input(4).nbytes)
+    unbound: Parameters = {"least": -math.inf, "most": math.inf}
+    parameters: Parameters = {
+        "features": const_table("features", "float", r.constant(1)),
+        "times": const_table("times", "float", r.constant(2)),
+        "bias": const_table("bias", "float", r.constant(3) if r.has(3) else np.zeros(units, np.float32)),
+        "batches": batches,
+        "depth": depth,
+        "units": units,
+        "rank": rank,
+        "memory": memory,
+        **(float_limits(activation) if activation else unbound),
+    }
+    kernel = CKernel("float_svdf", "float", parameters, (0, StateReference(state.offset, "float")))
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))

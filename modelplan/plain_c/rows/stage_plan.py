@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from modelplan.plain_c.rows.scheduling import (
     stage_granules,
     stage_operators,
 )
+from modelplan.rewriting.stripes.ladder import never_interrupt
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,13 @@ class StageProgress:
 class StagedGraph:
     """What stages of a graph cost: asks for any run of operators, and remembers the answers.
 
-    `pushed`: the caller hands over the rows of the only input, which is never held as a whole unless need be.
+    `pushed`: the caller hands over the rows of the only input, which is never held as a whole unless need be. `check`
+    is called for each stage that is looked at, and raises to end a search.
     """
 
     rows: RowGraph
     pushed: bool = False
+    check: Callable[[], None] = never_interrupt
     _loads: dict[StageChoice, tuple[int, bool]] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -133,6 +136,7 @@ class StagedGraph:
 
     def stage(self, choice: StageChoice) -> StageGranules:
         """A stage with its values."""
+        self.check()
         numbers = list(self.rows.order[choice.first : choice.end])
         if self.pushed and not choice.first:
             numbers.insert(0, CALLER)

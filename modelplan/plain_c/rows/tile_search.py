@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +14,7 @@ from modelplan.plain_c.rows.placing_rows import packed_stage
 from modelplan.plain_c.rows.row_graph import RowGraph, Tile, tiles_of, with_chains
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import LONGEST, StageSearch
+from modelplan.rewriting.stripes.ladder import never_interrupt
 
 _FAR = 1 << 60
 #: Into how many parts the rows of a stage are cut, and memories that are tried between the least and the most.
@@ -41,13 +42,14 @@ class TiledStages:
 class TileSearch:
     """The search over memories: for each the stages that keep it, with the chains that they cannot do without.
 
-    `pushed` as in `StagedGraph`; `most_macs` and `most_time` are shares of the graph's that may be added.
+    `pushed` and `check` as in `StagedGraph`; `most_macs` and `most_time` are shares of the graph's that may be added.
     """
 
     rows: RowGraph
     pushed: bool
     most_macs: float
     most_time: float
+    check: Callable[[], None] = never_interrupt
     #: The least height of a stage that was found, and what would have been enough.
     _heights: dict[tuple[tuple[TileChain, ...], StageChoice], tuple[int, int]] = field(default_factory=dict, init=False)
     _graphs: dict[tuple[TileChain, ...], StagedGraph] = field(default_factory=dict, init=False)
@@ -104,7 +106,7 @@ class TileSearch:
             size = end - first - len(own)
             stages.append(StageChoice(at, at + size, _PARTS if end - first > 1 else 1))
             chains += own
-        graph = StagedGraph(with_chains(self.rows, chains), self.pushed)
+        graph = StagedGraph(with_chains(self.rows, chains), self.pushed, self.check)
         macs, time = (sum(self._added(chain)[i] for chain in chains) for i in (0, 1))
         whole = self._cost.whole
         return TiledStages(graph, tuple(stages), macs / max(whole[0], 1), time / max(whole[1], 1))
@@ -145,7 +147,7 @@ class TileSearch:
 
     def _graph(self, chains: tuple[TileChain, ...]) -> StagedGraph:
         if chains not in self._graphs:
-            self._graphs[chains] = StagedGraph(with_chains(self.rows, chains), self.pushed)
+            self._graphs[chains] = StagedGraph(with_chains(self.rows, chains), self.pushed, self.check)
         return self._graphs[chains]
 
     @cached_property

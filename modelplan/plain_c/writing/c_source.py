@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -20,17 +20,24 @@ from modelplan.plain_c.kernel_records import (
     const_table,
     rows_of,
 )
-from modelplan.plain_c.kernel_sources import all_sources, kernel_name, parameter_names, takes_scratch
+from modelplan.plain_c.kernel_sources import (
+    all_sources,
+    kernel_name,
+    kernels_checksum,
+    parameter_names,
+    takes_scratch,
+)
 from modelplan.plain_c.libraries.kernel_libraries import library_includes
 from modelplan.plain_c.operator_calls.reading import numbers_of
 from modelplan.plain_c.operator_calls.state_layout import StateLayout, state_layout
 from modelplan.plain_c.rows.row_graph import element_count
 from modelplan.plain_c.writing.c_text import aligned_columns, check_numbers, comment, number, table_text
 from modelplan.plain_c.writing.plan_data import plan_comment
-from modelplan.plain_c.writing.stage_writing import StageText
+from modelplan.plain_c.writing.stage_writing import StageText, TableKey
 from modelplan.plain_c.writing.state_writing import reset_function, state_memory, state_pointer
 from modelplan.plain_c.writing.step_tables import step_table
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.tensor_names import name_forms
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.file import FileModel, FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
@@ -106,6 +113,8 @@ class _Writer:
     tables: dict[tuple[str, bytes], str] = field(default_factory=dict)
     taken: Counter[str] = field(default_factory=Counter)
     definitions: list[str] = field(default_factory=list)
+    _structs: dict[tuple[str, str], str] = field(default_factory=dict)
+    _parameters_of: dict[tuple[int, int], str] = field(default_factory=dict)
 
     @property
     def progress(self) -> int:
@@ -139,7 +148,7 @@ class _Writer:
         """The outputs that are constants."""
         ends = zip(self.model.subgraphs[0].outputs, self.program.outputs, strict=True)
         numbers = {t: numbers_of(self.model, self.tensors[t]) for t, value in ends if value < 0}
-        return {t: const_table("output", self._ctype(t), v) for t, v in numbers.items() if v is not None}
+        return {t: const_table("constant", self._ctype(t), v) for t, v in numbers.items() if v is not None}
 
     def check_literals(self) -> None:
         """Checks that C has a type for each tensor, and a literal for each number."""
@@ -160,21 +169,22 @@ class _Writer:
         return self.model.subgraphs[0].tensors
 
     def source(self) -> str:
-        stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         used = [(k.source, k.variant) for _, _, k in self._numbered()]
         used += [("turned", self._turn_variant(t)) for t in self._turned]
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
+        stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         interface = list(self._interface())
         parts = [
             self._beginning(),
-            *(text.rstrip() for text in all_sources(used)),
+            *all_sources(used),
             self._map(),
             self._memory(),
-            *(state_memory(self.state, self.names.macro) if self.state.nbytes else []),
+            *(state_memory(self.state, self.names.prefix) if self.state.nbytes else []),
             *self.definitions,
             *parameters,
             *stages,
             *interface,
+            "\n".join(["#undef RAM", *(["#undef STATE"] if self.state.nbytes else [])]),
             *filter(None, [plan_comment(self.program, self._asked)]),
         ]
         return "\n\n".join(parts) + "\n"
@@ -197,9 +207,13 @@ class _Writer:
         return any(not isinstance(s, KernelCall) or not self._is_void(s) for s in stage.steps)
 
     def _is_void(self, step: KernelCall) -> bool:
-        """Whether nothing is to be done, since the result is the operand's bytes in their place."""
+        """Whether nothing is to be done, since the result is the bytes of its operands in their place.
+
+        What is looked at goes through all of them.
+        """
         operator = self.operators[step.operator]
-        return not operator.kernels or (operator.view and step.reads[0].address == step.writes[0].address)
+        joined = len(self._parts_in_place.get(operator.index, ())) == len(operator.kernels) and not self.names.traced
+        return joined or (operator.view and step.reads[0].address == step.writes[0].address)
 
     def _beginning(self) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
@@ -216,6 +230,8 @@ class _Writer:
             *(["#include <float.h>", "#include <math.h>"] if uses_floats else []),
             "#include <string.h>",
             *library_includes(self.program.kernels),
+            "",
+            *_one_release(),
         ]
         return "\n".join(lines)
 
@@ -237,7 +253,7 @@ class _Writer:
             rows.append((str(address), str(self.program.scratch[index]), f"scratch of op {index}"))
         lines = ["/* The buffer:", *(f" *   {line}" for line in aligned_columns(rows)), " */", "enum {"]
         offsets = [f"    {self._at(v)} = {self.program.values[v].offset}" for v in sorted(self._held)]
-        offsets += [f"    SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
+        offsets += [f"    {self.names.macro}_SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
         return "\n".join([*lines, ",\n".join(offsets), "};"])
 
     @property
@@ -272,23 +288,32 @@ class _Writer:
         }
 
     def _at(self, value: int) -> str:
-        return f"AT_{self.program.values[value].tensors[0]}"
+        return f"{self.names.macro}_AT_{self.program.values[value].tensors[0]}"
 
     def _title(self, tensor: int) -> str:
-        t = self.tensors[tensor]
-        return comment(f"{tensor} {t.name} [{', '.join(map(str, t.shape))}]")
+        """A tensor by its number, what tells its name apart, and its shape."""
+        shape = ", ".join(map(str, self.tensors[tensor].shape))
+        return comment(f"{tensor} {self._short_names.get(tensor, self.tensors[tensor].name)} [{shape}]")
+
+    @cached_property
+    def _short_names(self) -> dict[int, str]:
+        """The names of what is computed, as far as they tell it apart."""
+        computed = sorted({t for value in self.program.values for t in value.tensors})
+        forms = name_forms([self.tensors[t].name for t in computed])
+        return {t: form[-1] for t, form in zip(computed, forms, strict=True)}
 
     def _memory(self) -> str:
         macro = self.names.macro
         dtypes = (DTYPES[self.tensors[t].type] for value in self.program.values for t in value.tensors)
         widest = max((4 if self._scratch else 1, *(ELEMENT_BYTES[d] for d in dtypes)))  # its multiple begins the buffer
         section = f'__attribute__((section("{self.names.section}")))' if self.names.section else ""
-        plain = f"static int8_t memory[{macro}_RAM_BYTES] {macro}_SECTION;\n#define RAM memory"
+        memory = f"{self.names.prefix}_memory"
+        plain = f"static int8_t {memory}[{macro}_RAM_BYTES] {macro}_SECTION;\n#define RAM {memory}"
         if widest > 1:
             kind = {2: "int16_t", 4: "int32_t", 8: "int64_t"}[widest]
             plain = (
                 f"static union {{\n    int8_t bytes[{macro}_RAM_BYTES];\n    {kind} aligned;\n"
-                f"}} memory {macro}_SECTION;\n#define RAM memory.bytes"
+                f"}} {memory} {macro}_SECTION;\n#define RAM {memory}.bytes"
             )
         lines = [
             f"#ifdef {macro}_RAM",
@@ -307,7 +332,7 @@ class _Writer:
         """The name of a table, which is defined where it is new."""
         key = table.ctype, table.numbers.tobytes()
         if key not in self.tables:
-            name = f"{table.name}_{index}"
+            name = f"{self.names.prefix}_{table.name}_{index}"
             self.taken[name] += 1
             self.tables[key] = name if self.taken[name] == 1 else f"{name}_{self.taken[name]}"
             self.definitions.append(table_text(self.tables[key], table))
@@ -327,16 +352,25 @@ class _Writer:
                 values.append(number(value, "float" if isinstance(value, float) else "int32_t"))
         rows = [f"    {v}, /* {key} */" for key, v in zip(fields, values, strict=True)]
         op = self.model.subgraphs[0].ops[index]
-        results = ", ".join(self.tensors[t].name for t in op.writes)
+        results = ", ".join(self._short_names.get(t, self.tensors[t].name) for t in op.writes)
         title = comment(f"op {index} {op.kind}: {results}".rstrip(": "))
         body = "\n".join(rows)
-        return f"/* {title} */\nstatic const struct {name}_params {_struct(index, position)} = {{\n{body}\n}};"
+        struct = self._structs.setdefault((name, body), self._struct(index, position))
+        self._parameters_of[index, position] = struct
+        if struct != self._struct(index, position):
+            return f"/* {title}: as {struct} */"
+        return f"/* {title} */\nstatic const struct {name}_params {struct} = {{\n{body}\n}};"
 
     @cached_property
     def texts(self) -> dict[int, StageText]:
         """The stages that are loops or tables, by their number."""
         stages = [(index, stage) for index, stage in enumerate(self.program.stages) if self._runs(stage)]
-        return {index: self._stage_text(index, stage) for index, stage in stages if self._has_table(index, stage)}
+        texts = {index: self._stage_text(index, stage) for index, stage in stages if self._has_table(index, stage)}
+        owners: dict[TableKey, int] = {}
+        for index, text in texts.items():
+            for key in text.keys.values():
+                owners.setdefault(key, index)
+        return {index: replace(text, owners=owners) for index, text in texts.items()}
 
     def _has_table(self, index: int, stage: Stage) -> bool:
         """Whether a stage has more steps than are written one by one, or others than whole rows that are there."""
@@ -349,12 +383,12 @@ class _Writer:
         table = step_table(steps, self._row_bytes if pushed else 0)
         titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
         element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
-        return StageText(index, table, self._table_calls, titles, self.program.nbytes, element)
+        return StageText(self.names.prefix, index, table, self._table_calls, titles, self.program.nbytes, element)
 
     def _stage(self, index: int, stage: Stage) -> str:
         if index in self.texts:
             return self.texts[index].text()
-        lines = [f"static void stage_{index}(void)", "{"]
+        lines = [f"static void {self.names.prefix}_stage_{index}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]
         return "\n".join([*lines, "}"])
@@ -364,6 +398,21 @@ class _Writer:
         """The bytes of a row that the caller hands over."""
         tensor = self.tensors[self.model.subgraphs[0].inputs[0]]
         return tensor.nbytes // rows_of(tensor.shape)
+
+    def _struct(self, operator: int, position: int) -> str:
+        """The name of the parameters of a kernel, where there are no equal ones before."""
+        return f"{self.names.prefix}_op_{operator}" + (f"_{position}" if position else "")
+
+    def _idle(self, operator: int) -> str:
+        """A comment for an operator that has nothing to do."""
+        return f"/* {self._call_title(operator)}: its bytes are in their place */"
+
+    def _stage_call(self, index: int) -> list[str]:
+        """The call of a stage, or comments that say why there is none."""
+        stage = self.program.stages[index]
+        if self._runs(stage):
+            return [f"{self.names.prefix}_stage_{index}();"]
+        return [self._idle(step.operator) for step in stage.steps if isinstance(step, KernelCall)]
 
     def _call_title(self, operator: int) -> str:
         kind, results = self.operators[operator].kind, self.operators[operator].results
@@ -402,11 +451,11 @@ class _Writer:
     def step_lines(self, step: Step) -> list[str]:
         if isinstance(step, ValueShift):
             place, source = self._place(step.value, step.to), self._place(step.value, step.address)
-            return [f"(void)memmove({place}, {source}, {step.nbytes});"]
+            return [f"(void)memmove({place}, {source}, /* bytes */ {step.nbytes});"]
         if isinstance(step, RowsArrival):
-            return [f"(void)memcpy({self._place(step.value, step.address)}, row, {step.nbytes});"]
+            return [f"(void)memcpy({self._place(step.value, step.address)}, row, /* bytes */ {step.nbytes});"]
         if self._is_void(step):
-            return []
+            return [self._idle(step.operator)]
         operator = self.operators[step.operator]
         reads = [self._typed(r.tensor, r.value, r.address, const=True) for r in step.reads]
         writes = [self._typed(w.tensor, w.value, w.address) for w in step.writes]
@@ -436,7 +485,7 @@ class _Writer:
         column and their number, where that is not all of a row.
         """
         kernel = operator.kernels[position]
-        name, parameters = kernel_name(kernel.source, kernel.variant), _struct(operator.index, position)
+        name, parameters = kernel_name(kernel.source, kernel.variant), self._parameters_of[operator.index, position]
         sources = [self._kernel_source(operator, kernel, operand, reads) for operand in kernel.operands]
         if isinstance(kernel.result, StateReference):
             target = state_pointer(kernel.result)
@@ -444,7 +493,7 @@ class _Writer:
             target = self._of_batch(writes[kernel.result], operator.results[kernel.result].tensor, kernel)
         numbers = rows if operator.by_rows else map(str, kernel.whole)
         numbers = [f"/* {what} */ {n}" if n.isdigit() else n for what, n in zip(_ROW_NUMBERS, numbers, strict=True)]
-        place = f"RAM + SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
+        place = f"RAM + {self.names.macro}_SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
         scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
         if columns:
             (left, count), counted = columns, element_count(operator)
@@ -499,9 +548,7 @@ class _Writer:
             if not (self.program.pushed and name == "input"):
                 yield f"{q}{self._ctype(tensor)} *{self.names.prefix}_{name}(void)\n{{\n    return {place};\n}}"
         calls = [
-            f"stage_{i}();"
-            for i, stage in enumerate(self.program.stages)
-            if self._runs(stage) and not (self.program.pushed and not i)
+            line for i in range(int(self.program.pushed), len(self.program.stages)) for line in self._stage_call(i)
         ]
         calls = [*self._turns("input"), *calls, *self._turns("output")]
         if self.state.nbytes:
@@ -510,7 +557,7 @@ class _Writer:
             yield from self._pushing(calls)
             return
         if self.state.nbytes:
-            calls = ["if (is_set == 0u) {", f"    {self.names.prefix}_reset();", "}", *calls]
+            calls = [f"if ({self.names.prefix}_is_set == 0u) {{", f"    {self.names.prefix}_reset();", "}", *calls]
         body = "\n".join(f"    {call}" for call in calls)
         yield f"void {self.names.prefix}_invoke(void)\n{{\n{body}\n}}"
 
@@ -543,19 +590,19 @@ class _Writer:
         """The functions that take the input row by row."""
         prefix = self.names.prefix
         tensor = self.model.subgraphs[0].inputs[0]
-        rows = rows_of(self.tensors[tensor].shape)
-        reset = f"    if (is_set == 0u) {{\n        {prefix}_reset();\n    }}\n" if self.state.nbytes else ""
-        yield f"void {prefix}_start(void)\n{{\n{reset}    begin();\n}}"
+        rows = f"{self.names.macro}_ROWS"
+        reset = f"    if ({prefix}_is_set == 0u) {{\n        {prefix}_reset();\n    }}\n" if self.state.nbytes else ""
+        yield f"void {prefix}_start(void)\n{{\n{reset}    {prefix}_begin();\n}}"
         lines = [
             f"int {prefix}_push_row(const {self._ctype(tensor)} *row)",
             "{",
-            f"    if (progress.rows < {rows}) {{",
-            "        stage_0(row);",
-            f"        if (progress.rows == {rows}) {{",
+            f"    if ({prefix}_progress.rows < {rows}) {{",
+            f"        {prefix}_stage_0(row);",
+            f"        if ({prefix}_progress.rows == {rows}) {{",
             *(f"            {call}" for call in calls),
             "        }",
             "    }",
-            f"    return progress.rows == {rows};",
+            f"    return {prefix}_progress.rows == {rows};",
             "}",
         ]
         yield "\n".join(lines)
@@ -633,10 +680,11 @@ class _Writer:
     def _end_title(self, tensor: int) -> str:
         """An end with its extents as the caller sees them."""
         t = self.tensors[tensor]
-        if tensor not in self._turned:
-            return self._title(tensor)
-        *outer, channels = t.shape
-        return comment(f"{tensor} {t.name} [{', '.join(map(str, (outer[0], channels, *outer[1:])))}]")
+        shape = t.shape
+        if tensor in self._turned:
+            *outer, channels = shape
+            shape = (outer[0], channels, *outer[1:])
+        return comment(f"{tensor} {t.name} [{', '.join(map(str, shape))}]")
 
     def _order(self, tensor: int) -> list[str]:
         """In which order the elements of a map stand, where a model may have another one."""
@@ -666,5 +714,13 @@ def _in_tile(call: list[str], columns: Sequence[str] | None) -> list[str]:
     return [*call[:-1], f"p.pad_left += {columns[2]};", f"p.in_width = {columns[3]};", call[-1]]
 
 
-def _struct(operator: int, position: int) -> str:
-    return f"op_{operator}" + (f"_{position}" if position else "")
+def _one_release() -> list[str]:
+    """What lets several networks be compiled as one file only where their kernels are the same."""
+    return [
+        f"#if defined(MODELPLAN_KERNELS) && MODELPLAN_KERNELS != {kernels_checksum()}",
+        '#error "another release of modelplan wrote the network above: write both again, or compile each by itself"',
+        "#endif",
+        "#ifndef MODELPLAN_KERNELS",
+        f"#define MODELPLAN_KERNELS {kernels_checksum()}",
+        "#endif",
+    ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from modelplan.plain_c.writing.c_text import filled
 from modelplan.plain_c.writing.step_tables import ARRIVAL, SHIFT, StepForm, StepTable
@@ -14,16 +16,25 @@ from modelplan.plain_c.writing.step_tables import ARRIVAL, SHIFT, StepForm, Step
 KernelCalls = Callable[[int, Sequence[str], Sequence[str], Sequence[str] | None], list[str]]
 
 
+#: A table by its sort, and all that is in it.
+TableKey = tuple[Any, ...]
+
+
 @dataclass(frozen=True)
 class StageText:
-    """The text of stage `number` of a plan with so many bytes of `ram`; `titles` say what each operator is."""
+    """The text of stage `number` of a plan with so many bytes of `ram`; `titles` say what each operator is.
 
+    All names begin with `prefix`. `owners` are the stages that define the tables which several stages have.
+    """
+
+    prefix: str
     number: int
     table: StepTable
     calls: KernelCalls
     titles: dict[int, str]
     ram: int
     element: str = "int8_t"
+    owners: Mapping[TableKey, int] = field(default_factory=dict)
 
     @property
     def progress_bytes(self) -> int:
@@ -43,12 +54,68 @@ class StageText:
         """The bytes of the tables of steps."""
         if self._is_loop:
             return 0
-        table = self.table
-        places = max(len(form.places) for form in table.forms) * (2 if self._far < 1 << 15 else 4)
-        row = 1 + (3 + 2 * self._columns() + 2 * self._tiles()) * (1 if self._many < 1 << 8 else 2) + places
-        row += -row % (2 if self._far < 1 << 15 else 4)
+        return sum(size for sort, size in self._sizes().items() if self._owner(sort) == self.number)
+
+    def _sizes(self) -> dict[str, int]:
+        """The bytes of each of its tables."""
+        table, far = self.table, 2 if self._far < 1 << 15 else 4
+        row = 1 + len(self._fields()) * (1 if self._many < 1 << 8 else 2)
+        row += -row % far + self._width * far
         index = 1 if len(table.forms) < 1 << 8 else 2
-        return row * len(table.forms) + index * len(table.order) + 6 * len(table.runs) + len(table.pushes)
+        sizes = {"steps": row * len(table.forms), "order": index * len(table.order), "runs": 6 * len(table.runs)}
+        return {**sizes, "pushes": len(table.pushes)}
+
+    @cached_property
+    def keys(self) -> dict[str, TableKey]:
+        """What is in each of its tables; none where it is written without tables."""
+        if self._is_loop:
+            return {}
+        table, types = self.table, (self._small, self._address, *self._fields(), self._width)
+        contents: dict[str, TableKey] = {
+            "steps": (*types, tuple(self._row(form, self._width) for form in table.forms)),
+            "order": (self._index, *table.order),
+            "runs": tuple(table.runs),
+            "pushes": (len(table.runs) < 256, *table.pushes),
+        }
+        return {sort: (sort, *content) for sort, content in contents.items()}
+
+    def _owner(self, sort: str) -> int:
+        return self.owners.get(self.keys[sort], self.number)
+
+    def _name(self, sort: str) -> str:
+        """The name of one of its tables, or of the type of a step."""
+        if sort == "step":
+            return f"{self.prefix}_step_{self._owner('steps')}"
+        return f"{self.prefix}_{sort}_{self._owner(sort)}"
+
+    @property
+    def _function_name(self) -> str:
+        return f"{self.prefix}_stage_{self.number}"
+
+    @property
+    def _width(self) -> int:
+        """The most addresses of a step."""
+        return max(len(form.places) for form in self.table.forms)
+
+    @property
+    def _small(self) -> str:
+        """The type of numbers of rows and columns."""
+        return "uint8_t" if self._many < 1 << 8 else "uint16_t"
+
+    @property
+    def _address(self) -> str:
+        """The type of places and distances."""
+        return "int16_t" if self._far < 1 << 15 else "int32_t"
+
+    @property
+    def _index(self) -> str:
+        """The type of the number of a step."""
+        return "uint8_t" if len(self.table.forms) < 256 else "uint16_t"
+
+    def _fields(self) -> list[str]:
+        """The numbers of rows and columns of a step, by their names in C."""
+        columns = ["left", "columns"] if self._columns() else []
+        return ["rows", "above", "computed", *columns, *(["first", "width"] if self._tiles() else [])]
 
     @property
     def _is_loop(self) -> bool:
@@ -88,7 +155,7 @@ class StageText:
     def _loops(self) -> Iterator[str]:
         """A function with a loop for each run."""
         table = self.table
-        yield f"static void stage_{self.number}(void)"
+        yield f"static void {self._function_name}(void)"
         yield "{"
         yield f"    /* {self.titles[table.forms[0].operator]} */"
         yield from self._beginning()
@@ -130,40 +197,41 @@ class StageText:
         return any(form.held for form in self.table.forms)
 
     def _tables(self) -> Iterator[str]:
-        """Steps, their order and the runs of it."""
-        n, table = self.number, self.table
-        width = max(len(form.places) for form in table.forms)
-        small = "uint8_t" if self._many < 1 << 8 else "uint16_t"
-        yield f"/* Steps of stage {n}: which operator, rows that it reads, rows above the map, rows that it computes,"
-        yield " * and where operands and results are, or how far behind those of the last such step. */"
-        yield f"struct step_{n} {{"
+        """Steps, their order and the runs of it, but for those that a stage before has too."""
+        table = self.table
+        for sort, lines in (
+            ("steps", self._step_lines()),
+            ("order", _list_lines(f"{self._index} {self._name('order')}", table.order)),
+            ("runs", self._run_lines()),
+            ("pushes", self._push_lines()),
+        ):
+            if self._owner(sort) == self.number:
+                yield from lines
+
+    def _step_lines(self) -> Iterator[str]:
+        step, table = self._name("step"), self.table
+        yield f"/* Steps of stage {self.number}: which operator, rows that it reads, rows above the map, rows that it"
+        yield " * computes, and where operands and results are, or how far behind those of the last such step. */"
+        yield f"struct {step} {{"
         yield "    uint8_t call;"
-        yield f"    {small} rows;"
-        yield f"    {small} above;"
-        yield f"    {small} computed;"
-        if self._columns():
-            yield f"    {small} left;"
-            yield f"    {small} columns;"
-        if self._tiles():
-            yield f"    {small} first;"
-            yield f"    {small} width;"
-        yield f"    {'int16_t' if self._far < 1 << 15 else 'int32_t'} at[{width}];"
+        yield from (f"    {self._small} {name};" for name in self._fields())
+        yield f"    {self._address} at[{self._width}];"
         yield "};"
-        yield f"static const struct step_{n} steps_{n}[{len(table.forms)}] = {{"
-        yield from filled(self._row(form, width) for form in table.forms)
+        named = f"/* {{call, {', '.join(self._fields())}, {{at}}}} */"
+        yield f"static const struct {step} {self._name('steps')}[{len(table.forms)}] = {{ {named}"
+        yield from filled(self._row(form, self._width) for form in table.forms)
         yield "};"
-        index = "uint8_t" if len(table.forms) < 256 else "uint16_t"
-        yield f"static const {index} order_{n}[{len(table.order)}] = {{"
-        yield from filled(str(number) for number in table.order)
+
+    def _run_lines(self) -> Iterator[str]:
+        runs = self.table.runs
+        yield f"static const uint16_t {self._name('runs')}[{len(runs)}][3] = {{ /* first of the order, steps, times */"
+        yield from filled(f"{{{run.first}, {run.count}, {run.times}}}" for run in runs)
         yield "};"
-        yield f"static const uint16_t runs_{n}[{len(table.runs)}][3] = {{ /* first of the order, steps, times */"
-        yield from filled(f"{{{run.first}, {run.count}, {run.times}}}" for run in table.runs)
-        yield "};"
-        if table.pushes:
-            index = "uint8_t" if len(table.runs) < 256 else "uint16_t"
-            yield f"static const {index} pushes_{n}[{len(table.pushes)}] = {{ /* the run of each row */"
-            yield from filled(str(push) for push in table.pushes)
-            yield "};"
+
+    def _push_lines(self) -> Iterator[str]:
+        if self.table.pushes:
+            index = "uint8_t" if len(self.table.runs) < 256 else "uint16_t"
+            yield from _list_lines(f"{index} {self._name('pushes')}", self.table.pushes, " /* the run of each row */")
 
     def _row(self, form: StepForm, width: int) -> str:
         operators = self._operators
@@ -176,16 +244,15 @@ class StageText:
 
     def _steps(self) -> Iterator[str]:
         """The function that performs a part of the order."""
-        n, table = self.number, self.table
-        index = "uint8_t" if len(table.forms) < 256 else "uint16_t"
+        table = self.table
         counters = f", {self._counters} *at" if table.counted else ""
         row = f", const {self.element} *row" if table.pushes else ""
-        yield f"static void stage_{n}_steps(const {index} *order, int32_t count{counters}{row})"
+        yield f"static void {self._function_name}_steps(const {self._index} *order, int32_t count{counters}{row})"
         yield "{"
         if table.pushes and ARRIVAL not in self._operators:
             yield "    (void)row;"
         yield "    for (int32_t i = 0; i < count; i++) {"
-        yield f"        const struct step_{n} *s = &steps_{n}[order[i]];"
+        yield f"        const struct {self._name('step')} *s = &{self._name('steps')}[order[i]];"
         yield "        switch (s->call) {"
         for number, operator in enumerate(self._operators):
             yield f"        case {number}: {{"
@@ -195,6 +262,7 @@ class StageText:
             yield "        }"
         yield "        default:"
         if any(form.operator == SHIFT for form in table.forms):
+            yield "            /* what is kept of a value moves, to make room for its next rows */"
             yield "            (void)memmove(RAM + s->at[0], RAM + s->at[1], (size_t)s->at[2]);"
         yield "            break;"
         yield "        }"
@@ -204,6 +272,7 @@ class StageText:
     def _case(self, operator: int) -> Iterator[str]:
         forms = [form for form in self.table.forms if form.operator == operator]
         places = []
+        yield f"/* {self.titles.get(operator, 'bytes of the row that the caller hands over')} */"
         for position in range(len(forms[0].places)):
             key = operator, position
             step = f"s->at[{position}]"
@@ -215,7 +284,6 @@ class StageText:
             source = f"(const char *)row + {places[1]}"
             yield f"(void)memcpy(RAM + {places[0]}, {source}, (size_t){places[2]});"
             return
-        yield f"/* {self.titles[operator]} */"
         columns = ["s->left", "s->columns"] if any(form.columns for form in forms) else None
         if columns and any(form.held for form in forms):
             columns += ["s->first", "s->width"]
@@ -223,43 +291,51 @@ class StageText:
 
     def _function(self) -> Iterator[str]:
         """What runs the stage; where rows are handed over, what starts it and what takes a row."""
-        n, table = self.number, self.table
+        table, runs = self.table, self._name("runs")
         at = ", at" if table.counted else ""
         if table.pushes:
             yield from self._pushing()
             return
-        yield f"static void stage_{n}(void)"
+        yield f"static void {self._function_name}(void)"
         yield "{"
         yield from self._beginning()
         yield f"    for (int32_t r = 0; r < {len(table.runs)}; r++) {{"
-        yield f"        for (int32_t n = 0; n < runs_{n}[r][2]; n++) {{"
-        yield f"            stage_{n}_steps(order_{n} + runs_{n}[r][0], runs_{n}[r][1]{at});"
+        yield f"        for (int32_t n = 0; n < {runs}[r][2]; n++) {{"
+        order = f"{self._name('order')} + {runs}[r][0]"
+        yield f"            {self._function_name}_steps({order}, {runs}[r][1]{at});"
         yield "        }"
         yield "    }"
         yield "}"
 
     def _pushing(self) -> Iterator[str]:
-        n, table = self.number, self.table
+        table, progress = self.table, f"{self.prefix}_progress"
         yield "/* How far the rows have come. */"
         yield "static struct {"
         yield "    int32_t rows;"
         if table.counted:
             yield f"    {self._counters} at[{len(table.counted)}];"
-        yield "} progress;"
+        yield f"}} {progress};"
         yield ""
-        yield "static void begin(void)"
+        yield f"static void {self.prefix}_begin(void)"
         yield "{"
-        yield "    progress.rows = 0;"
+        yield f"    {progress}.rows = 0;"
         for number, place in enumerate(table.counted.values()):
-            yield f"    progress.at[{number}] = {place};"
+            yield f"    {progress}.at[{number}] = {place};"
         yield "}"
         yield ""
-        yield f"static void stage_{n}(const {self.element} *row)"
+        yield f"static void {self._function_name}(const {self.element} *row)"
         yield "{"
-        yield f"    if (progress.rows < {len(table.pushes)}) {{"
-        yield f"        const uint16_t *run = runs_{n}[pushes_{n}[progress.rows]];"
-        at = ", progress.at" if table.counted else ""
-        yield f"        stage_{n}_steps(order_{n} + run[0], run[1]{at}, row);"
+        yield f"    if ({progress}.rows < {len(table.pushes)}) {{"
+        yield f"        const uint16_t *run = {self._name('runs')}[{self._name('pushes')}[{progress}.rows]];"
+        at = f", {progress}.at" if table.counted else ""
+        yield f"        {self._function_name}_steps({self._name('order')} + run[0], run[1]{at}, row);"
         yield "    }"
-        yield "    progress.rows++;"
+        yield f"    {progress}.rows++;"
         yield "}"
+
+
+def _list_lines(name: str, numbers: Sequence[int], words: str = "") -> Iterator[str]:
+    """The definition of a table of numbers, given by its type and name."""
+    yield f"static const {name}[{len(numbers)}] = {{{words}"
+    yield from filled(map(str, numbers))
+    yield "};"

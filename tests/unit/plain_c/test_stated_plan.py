@@ -86,7 +86,7 @@ def test_every_number_of_a_source_matters(form: str) -> None:
     numbers, behind = list(re.finditer(r"(?<![\w.])\d+\b", blank)), source.index("/* op 0 ")
     draw = random.Random(1)
     for number in draw.sample(numbers, 3) + draw.sample([m for m in numbers if m.start() > behind], 9):
-        name = re.search(r"(AT_\d+) = $", source[: number.start()])
+        name = re.search(r"(NET_AT_\d+) = $", source[: number.start()])
         if number[0] == "0" or (name and source.count(name[1]) == 1):
             continue  # all addresses of this value are counted
         text = f"{source[: number.start()]}{int(number[0]) - 1}{source[number.end() :]}"
@@ -94,17 +94,17 @@ def test_every_number_of_a_source_matters(form: str) -> None:
 
 
 FAULTS = {
-    "an offset one element closer": ("tables", r"(AT_29 = )(\d+)"),
+    "an offset one element closer": ("tables", r"(NET_AT_29 = )(\d+)"),
     "a counted address one element closer": ("loops", r"(int32_t at\[\d+\] = \{\d+, )(\d+)"),
     "a row too few": ("loops", r"(; n < )(\d+)"),
-    "a row too few that is read": ("loops", r"(\(&op_0, RAM \+ AT_0, /\* rows \*/ )(\d+)"),
+    "a row too few that is read": ("loops", r"(\(&net_op_0, RAM \+ NET_AT_0, /\* rows \*/ )(\d+)"),
     "a shift of too few bytes": ("tables", r"(\{\d+, 0, 0, 0, \{\d+, \d+, )(\d+)"),
     "rows above off by one": ("tables", r"(\{\d+, \d+, )([1-9])"),
     "a step of a row's parts": ("parts of rows, handed over", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
     "a tile a column too narrow": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, \d+, )(\d+)"),
     "a tile that begins a column before": ("tiles", r"(\{1, \d+, \d+, \d+, \d+, \d+, )([1-9])"),
     "a part of a tile": ("tiles", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
-    "a first row that does not arrive": ("parts of rows, handed over", r"(progress\.at\[1\] = )(\d+)"),
+    "a first row that does not arrive": ("parts of rows, handed over", r"(net_progress\.at\[1\] = )(\d+)"),
 }
 
 
@@ -129,7 +129,7 @@ def test_values_that_lie_elsewhere_are_named_without_running(form: str) -> None:
     for value in range(len(data["bases"])):
         bases = [base + 1 if v == value else base for v, base in enumerate(data["bases"])]
         verdict = stated_verdict(model, restated(files.source, {**data, "bases": bases}), files.header)
-        touched = f"AT_{model.rows.values[value].tensors[0]} " in files.source
+        touched = f"NET_AT_{model.rows.values[value].tensors[0]} " in files.source
         assert (verdict.outcome == "ok") <= (not touched), verdict
         faults += [verdict.details] if verdict.outcome == "broken" else []
     assert len(faults) > len(data["bases"]) / 3
@@ -272,7 +272,7 @@ def test_verify_names_the_fault_and_what_is_not_proved(tmp_path: Path, capsys: p
     path.write_text(files.source)
     (tmp_path / "net.h").write_text(files.header)
     assert main(["verify", model, "--against", str(path), "--quick"]) == 0
-    path.write_text(files.source.replace("AT_30 = ", "AT_30 = 1"))
+    path.write_text(files.source.replace("NET_AT_30 = ", "NET_AT_30 = 1"))
     assert main(["verify", model, "--against", str(path), "--quick"]) == 4
     path.write_text(files.source.replace("(void)rows;", "rows++;"))
     capsys.readouterr()
@@ -290,9 +290,9 @@ def test_sizes_without_text_are_those_of_the_text(form: str) -> None:
     found = re.findall(r"^static const (u?int(?:8|16|32)_t|float) (\w+)\[(\d+)\](\[3\])?", files.source, re.MULTILINE)
     width = {"float": 4, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "uint32_t": 4}
     tables = sum(width[ctype] * int(count) * (3 if three else 1) for ctype, _, count, three in found)
-    steps = re.findall(r"^static const struct step_\d+ \w+\[(\d+)\]", files.source, re.MULTILINE)
+    steps = re.findall(r"^static const struct net_step_\d+ \w+\[(\d+)\]", files.source, re.MULTILINE)
     assert bool(steps) == (form != "loops")
     rest = sizes.tables - tables  # the steps, each of at least 8 bytes
     assert rest == 0 if not steps else rest >= 8 * sum(map(int, steps))
     progress = sizes.ram - program.nbytes
-    assert (progress > 0) == ("} progress;" in files.source)
+    assert (progress > 0) == ("} net_progress;" in files.source)
