@@ -41,6 +41,10 @@ _OTHER_WAYS = [
     "without --runtime c, fit writes a .tflite file for TFLM, which has kernels for more operators",
     "`modelplan help standalone` lists the operators that plain C has",
 ]
+_ONNX_WAYS = [
+    "without --runtime c, fit finds settings and a file for ONNX Runtime",
+    "`modelplan help onnx_c` lists the nodes that plain C has",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,8 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
     try:
         model = _model(request)
     except MissingKernelError as problem:
-        raise RefusedModelError(f"{request.path}: no plain C", _missing(problem), _OTHER_WAYS) from None
+        refused = (problem.lines, _ONNX_WAYS) if is_onnx(request.path) else (_missing(problem), _OTHER_WAYS)
+        raise RefusedModelError(f"{request.path}: no plain C", *refused) from None
     deadline = None if request.seconds is None else began + request.seconds
 
     def check() -> None:

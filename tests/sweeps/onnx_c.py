@@ -322,7 +322,7 @@ DRAWS: dict[str, Callable[[Drawn], None]] = {
 CODED = ("convolution", "product", "flattened", "residual", "network")
 
 
-def quantised(path: Path, target: Path, seed: int) -> None:
+def quantised(path: Path, target: Path, seed: int, name: str = "x") -> None:
     """The model of a file, quantised by ONNX Runtime's own tools in one of four ways."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
@@ -334,7 +334,7 @@ def quantised(path: Path, target: Path, seed: int) -> None:
 
         def get_next(self) -> dict[str, Any] | None:
             self.left -= 1
-            return {"x": draw.standard_normal(shape).astype(np.float32)} if self.left >= 0 else None
+            return {name: draw.standard_normal(shape).astype(np.float32)} if self.left >= 0 else None
 
     logging.disable(logging.CRITICAL)
     kinds = QuantType.QInt8 if seed % 2 else QuantType.QUInt8

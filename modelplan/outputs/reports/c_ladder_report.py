@@ -61,16 +61,18 @@ def next_section(request: FitCRequest, rung: CRung, self_test: str = "") -> Sect
     lines = [f"{folder} is the folder of the library: {link}"] if folder else []
     maths = " -lm" if "#include <math.h>" in rung.files.source else ""
     source, model = quote(request.output), quote(request.path)
+    onnx = request.path.lower().endswith(".onnx")
+    runtime = "ONNX Runtime" if onnx else "TFLM"
     commands = [
         f"cc -std=c99 -Os{options} -c {source}  # {rung.names.header} says how to call it",
-        f"modelplan verify {model} --against {source}  # proves it again, and runs it beside TFLM",
+        f"modelplan verify {model} --against {source}  # proves it again, and runs it beside {runtime}",
     ]
     if self_test and not folder:
         there = Path(request.output).parent
         include = "" if there == Path(self_test).parent else f" -I {quote(str(there))}"
         build = f"cc -std=c99{include} {quote(self_test)}{maths} -o self_test && ./self_test"
         commands.append(f"{build}  # PASS or FAIL; compile it for the device, too")
-    elif not self_test:
+    elif not self_test and not onnx:
         lines.append("with --self-test FILE.c also a program that compares every map with TFLM's, on the device too")
     if maths:
         lines.append("link it with -lm")

@@ -137,7 +137,7 @@ class Emitter:
     def needed(self, node: OnnxNode, position: int, what: str) -> Array:
         """A constant operand."""
         values = self.known(node, position)
-        require(values is not None, f"{what} that is computed")
+        require(values is not None, f"{what}: known only while the model runs")
         assert values is not None
         return values
 
@@ -152,7 +152,7 @@ class Emitter:
 
     def scales(self, node: OnnxNode, first: int, *, weights: bool = False) -> tuple[CodeScales, int]:
         """The scales that two operands state from `first` on, and by how much the file's codes are larger."""
-        scale = self.needed(node, first, "a scale").astype(np.float32).ravel()
+        scale = self.needed(node, first, "scale").astype(np.float32).ravel()
         zero = self.known(node, first + 1)
         dtype = str(zero.dtype) if zero is not None else "uint8"
         if zero is None and node.text("output_dtype", "0") not in ("0", "2"):

@@ -379,7 +379,7 @@ def stated_constant(e: Emitter, node: OnnxNode) -> ConstantCodes | None:
     values = e.model.constants.get(node.inputs[0])
     if values is None:
         return None
-    scale = e.needed(node, 1, "a scale").astype(np.float32).ravel()
+    scale = e.needed(node, 1, "scale").astype(np.float32).ravel()
     zero = e.known(node, 2)
     zeros = np.unique(zero) if zero is not None else np.zeros(1, values.dtype)
     require(values.dtype in (np.int8, np.uint8, np.int32), f"constants of type {values.dtype}")

@@ -190,7 +190,7 @@ def _hard_sigmoid(s: _Steps, node: OnnxNode) -> None:
 
 
 def _power(s: _Steps, node: OnnxNode) -> None:
-    exponent = s.e.needed(node, 1, "an exponent")
+    exponent = s.e.needed(node, 1, "exponent")
     require(exponent.size == 1, "several exponents")
     value = float(exponent.ravel()[0])
     require(value in (2.0, 0.5, 3.0, -1.0, 1.0), f"exponent {value}")
@@ -308,7 +308,7 @@ def general_product(e: Emitter, node: OnnxNode) -> None:
         bias = bias_codes(e, node.inputs[2], source.scales, scales).ravel() if node.has(2) else None
         _emit_product(e, source, weights, scales, bias, target)
         return
-    numbers = e.needed(node, 1, "a matrix")
+    numbers = e.needed(node, 1, "matrix")
     weights = (numbers if int(node.number("transB")) else numbers.T) * np.float32(alpha)
     added = e.known(node, 2)
     require(added is not None or not node.has(2), "a bias that is computed")
@@ -326,7 +326,7 @@ def coded_product(e: Emitter, node: OnnxNode) -> None:
     stated, _ = e.scales(node, 4, weights=True)
     factor = np.float32(node.number("alpha", 1.0))
     scales = CodeScales(tuple(float(np.float32(s) * factor) for s in stated.scales), stated.zero, stated.axis)
-    matrix = signed(e.needed(node, 3, "a matrix"))
+    matrix = signed(e.needed(node, 3, "matrix"))
     out, code = e.scales(node, 7 if general else 6)
     weights = matrix if general and int(node.number("transB")) else matrix.T
     bias = e.known(node, 6) if general else None
@@ -375,7 +375,7 @@ def matrix_product(e: Emitter, node: OnnxNode) -> None:
             bias = bias_codes(e, added, source.scales, scales)
         _emit_product(e, source, matrix.T, scales, bias, target)
         return
-    weights = e.needed(node, 1, "a matrix")
+    weights = e.needed(node, 1, "matrix")
     bias = e.constant(added) if added else None
     _emit_product(e, e.floats(node.inputs[0]), weights.T, None, bias, target)
 

@@ -1,0 +1,136 @@
+"""An .onnx model as plain C: outputs are those of ONNX Runtime, whole and by rows, in both orders of axes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_c import CODED, DRAWS, compare, quantised
+from shares import share
+
+from modelplan import FitCRequest, fit_c
+from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.cli import main
+from modelplan.plain_c.kernel_sources import all_sources
+from modelplan.plain_c.operator_calls.fixed_point import single_multiplier
+from modelplan.plain_c.writing.plan_data import stated_request
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+
+
+def _written(model: Path, folder: Path, *options: str) -> Path:
+    source = folder / "net.c"
+    assert main(["fit", str(model), "--runtime", "c", "-o", str(source), "--force", *options]) == 0
+    return source
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_drawn_nodes_compute_what_onnx_runtime_computes(kind: str, tmp_path: Path) -> None:
+    answers = [compare(kind, seed, tmp_path) for seed in range(share(8))]
+    assert [a for a in answers if a != "equal" and not a.startswith("not run")] == []
+
+
+@pytest.mark.parametrize("kind", CODED)
+def test_drawn_codes_are_equal_byte_for_byte(kind: str, tmp_path: Path) -> None:
+    answers = [compare(kind, seed, tmp_path, coded=True) for seed in range(share(8))]
+    assert answers == ["equal"] * len(answers)
+
+
+@pytest.mark.parametrize("options", [(), ("--input", "rows", "--layout", "nhwc")], ids=["held", "rows"])
+def test_a_network_fits_and_is_verified(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = _written(MODELS / "resnet8.onnx", tmp_path, *options)
+    printed = capsys.readouterr().out
+    assert "proof          plan in C: ok" in printed
+    assert "beside ONNX Runtime" in printed
+    assert main(["verify", str(MODELS / "resnet8.onnx"), "--against", str(source)]) == 0
+    assert "C beside ONNX Runtime  ok" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", [1, 2], ids=["S8 QOperator", "U8 QDQ"])
+def test_codes_of_a_residual_network_are_equal(seed: int, tmp_path: Path) -> None:
+    model = tmp_path / "coded.onnx"
+    quantised(MODELS / "resnet8.onnx", model, seed, "input")
+    source = _written(model, tmp_path)
+    done = execute_network(str(model), stated_request(source.read_text()), source)
+    assert done.details.startswith("outputs of 6 runs are equal")
+    held = fit_c(FitCRequest(str(model))).chosen
+    codes = fit_c(FitCRequest(str(model), interface="int8")).chosen
+    assert held is not None
+    assert codes is not None
+    assert codes.ram <= 11_100 < held.ram
+
+
+def test_a_changed_table_is_told(tmp_path: Path) -> None:
+    source = _written(MODELS / "resnet8.onnx", tmp_path)
+    text = source.read_text()
+    start = text.index("static const float")
+    place = text.index("-", start)
+    source.write_text(text[:place] + " " + text[place + 1 :])
+    assert main(["verify", str(MODELS / "resnet8.onnx"), "--against", str(source)]) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--input", "rows"), "--layout nhwc"),
+        (("--kernels", "cmsis-nn"), "rounds otherwise"),
+        (("--self-test", "test.c"), "verify --against"),
+        (("--interface", "uint8"), "as-is and int8"),
+        (("--interface", "int8"), "no conversion of 'input'"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(
+    options: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["fit", str(MODELS / "resnet8.onnx"), "--runtime", "c", "-o", str(tmp_path / "net.c"), *options]
+    assert main(command) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_all_nodes_without_c_are_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    extents = [word for name in ("batch=1", "sequence=4", "past_sequence=4") for word in ("--dim", name)]
+    model = str(MODELS / "decoder_kv.onnx")
+    assert main(["fit", model, "--runtime", "c", "-o", str(tmp_path / "net.c"), *extents]) == 1
+    said = capsys.readouterr().err
+    assert all(
+        word in said for word in ("Cast: types int64", "Where: no plain C", "Expand", "'/words/Gather'", "help onnx_c")
+    )
+
+
+def test_the_order_of_axes_stands_in_the_header(tmp_path: Path) -> None:
+    first = _written(MODELS / "resnet8.onnx", tmp_path).with_suffix(".h").read_text()
+    assert "The channels come first" in first
+    assert "input [1, 3, 32, 32] float32" in first
+    last = _written(MODELS / "resnet8.onnx", tmp_path, "--layout", "nhwc").with_suffix(".h").read_text()
+    assert "The channels come last" in last
+    assert "input [1, 32, 32, 3] float32" in last
+
+
+def test_a_product_with_a_float_rounds_as_float32_does(tmp_path: Path) -> None:
+    draw = np.random.default_rng(7)
+    sums = np.concatenate([draw.integers(-(2**31), 2**31, 4000), draw.integers(-5000, 5000, 4000)]).astype(np.int32)
+    scales = (10 ** draw.uniform(-9, 0, 8000)).astype(np.float32)
+    scales[::5] = np.float32(2.0) ** draw.integers(-20, 0, 1600)  # where halves are met
+    product = sums.astype(np.float32) * scales
+    inside = np.abs(product) < 2**30
+    pairs = [(int(s), *single_multiplier(float(f))) for s, f in zip(sums[inside], scales[inside], strict=True)]
+    rows = ",\n".join(f"{{{s if s != -(2**31) else '-2147483647 - 1'}, {m}, {e}}}" for s, m, e in pairs)
+    text = "\n".join(all_sources([("conv_2d", "int8_even")]))
+    program = tmp_path / "even.c"
+    program.write_text(
+        "#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n"
+        f"{text}\nstatic const int32_t rows[][3] = {{{rows}}};\n"
+        "int main(void)\n{\n    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {\n"
+        '        printf("%ld\\n", (long)rescale_even(rows[i][0], rows[i][1], rows[i][2]));\n    }\n    return 0;\n}\n'
+    )
+    flags = ("-std=c99", "-O1", "-w", "-fsanitize=undefined", "-fno-sanitize-recover=all")
+    subprocess.run(["cc", *flags, str(program), "-o", str(tmp_path / "even")], check=True)
+    printed = subprocess.run([str(tmp_path / "even")], capture_output=True, text=True, check=True).stdout
+    assert [int(line) for line in printed.split()] == [int(n) for n in np.rint(product[inside])]
