@@ -1,7 +1,7 @@
 """Lists the devices that --target knows, or shows some in detail: regions, blocks, what is reserved, sources.
 
-NAME is a device of the table, FILE.toml, or from:FILE[#PART] for a GNU ld script or map, a devicetree, a target file
-of probe-rs or a configuration of Vela.
+NAME is a device of the table, a part number (stm32f411ceu6), a board (nucleo-f446re, teensy41), FILE.toml, or
+from:FILE[#PART] for a GNU ld script or map, a devicetree, a target file of probe-rs or a configuration of Vela.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from modelplan.outputs.reports.target_report import (
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import brief
 from modelplan.questions.target_request import wanted_device
+from modelplan.targets.chips import CHIPS
 from modelplan.targets.choosing import Wanted, chosen_block, device_of
 from modelplan.targets.device import Device, blocks
-from modelplan.targets.table import DEVICES
+from modelplan.targets.processors import PROCESSORS
+from modelplan.targets.table import DEVICES, MICROCONTROLLERS
 
 HEAD = """# Devices
 
@@ -70,7 +72,8 @@ def named(arguments: Namespace) -> list[Device]:
 
 def filtered(word: str | None) -> list[Device]:
     """The devices of the table that have a word in one of their texts."""
-    devices = [device for device in DEVICES.values() if word is None or word.lower() in _text(device).lower()]
+    known = (*DEVICES.values(), *CHIPS.values(), *PROCESSORS.values())
+    devices = [device for device in known if word is None or word.lower() in _text(device).lower()]
     if not devices:
         raise RequestError(f"--filter {word}: no target has that word; `modelplan targets` lists all")
     return devices
@@ -88,7 +91,13 @@ def _wanted(arguments: Namespace, name: str) -> Wanted:
 def shown(arguments: Namespace, devices: Sequence[Device]) -> list[Section]:
     """The table, or each device in detail; with --used also what is left of it."""
     if not arguments.names:
-        return [table_section(devices)]
+        groups = {
+            "Microcontrollers": [d for d in devices if d.name in (*MICROCONTROLLERS, *CHIPS)],
+            "Processors and families, whose memory --budget states": [d for d in devices if d.name in PROCESSORS],
+        }
+        listed = [device for group in groups.values() for device in group]
+        groups["Accelerators and problem sets"] = [device for device in devices if device not in listed]
+        return [table_section(title, group) for title, group in groups.items() if group]
     sections = []
     for name, device in zip(arguments.names, devices, strict=True):
         sections += device_sections(device)
@@ -106,7 +115,7 @@ def as_json(device: Device) -> dict[str, object]:
 
 def guide() -> str:
     """The page docs/devices.md."""
-    rows = "".join(map(_line, DEVICES.values()))
+    rows = "".join(map(_line, (*DEVICES.values(), *CHIPS.values())))
     head = "| target | device | largest block | ABI | kernels | source |\n|---|---|---:|---|---|---|\n"
     regions = "".join(
         f"\n### {', '.join(device.name for device in group)}\n\n{entry}"
@@ -119,6 +128,11 @@ def _line(device: Device) -> str:
     block = usual_block(device)
     size = f"{block.usable:,}" if block else "no figure"
     title = f"{device.title} (benchmark)" if device.benchmark else device.title
+    title = (
+        f"{device.title}: {', '.join(f'{r.name} {r.size // 1024}K' for r in device.regions)}"
+        if device.name in CHIPS
+        else title
+    )
     cells = (device.name, title, size, device.abi, device.kernels, f"{device.quality}: {device.source}")
     return f"| {' | '.join(cells)} |\n"
 

@@ -107,7 +107,7 @@ def test_a_table_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.onnx").touch()
     (tmp_path / "b.onnx").touch()
     file = tmp_path / "fleet.toml"
-    file.write_text('models = "*.onnx"\ntargets = ["rp2040", "esp32"]\nalias = ["views", "max"]\n')
+    file.write_text('models = "*.onnx"\ntargets = ["rp2040", "stm32f746"]\nalias = ["views", "max"]\n')
     table = table_of(read_sweep(file))
     assert [Path(path).name for path in table.models] == ["a.onnx", "b.onnx"]
     assert (len(table), table.aliases) == (8, ("views", "max"))
