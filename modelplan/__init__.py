@@ -7,6 +7,7 @@
 A question about a model file is a frozen request, a function, and a frozen answer:
 
     analyze(AnalyzeRequest)            Analysis          what it needs on its runtime, why, what would need less
+    target_verdicts(AnalyzeRequest)    TargetVerdicts    whether it fits each of several targets
     explain(ExplainRequest)            Explanation       its peak, and all changes that would lower it
     compare(CompareRequest)            AllocatorAnswers  every allocator on its plan, or on a table of buffers
     solve(SolveRequest)                Solution          where the buffers of a table, a .pte or a dump of XLA go
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from modelplan.answers.check_outcomes import Findings, Limits
     from modelplan.answers.explanation import Explanation
     from modelplan.answers.file_changes import EsphomeArena, ReorderedFile
+    from modelplan.answers.fit_of_targets import TargetVerdicts
     from modelplan.answers.model_difference import Difference
     from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
     from modelplan.answers.placement_answers import AllocatorAnswers, Solution
@@ -123,6 +125,7 @@ if TYPE_CHECKING:
     from modelplan.questions.model_request import ModelRequest
     from modelplan.questions.recomputing import RecomputeRequest, recompute
     from modelplan.questions.self_testing import SelfTestRequest, self_test
+    from modelplan.questions.sizing_for_targets import target_verdicts
     from modelplan.questions.solving import SolveRequest, solve
     from modelplan.questions.sweeps.sweep_file import table_of
     from modelplan.questions.sweeps.sweep_request import SweepRequest, sweep
@@ -151,6 +154,7 @@ _HOMES = {
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
         "answers.sweep_summary": "SweepProgress",
+        "answers.fit_of_targets": "TargetVerdicts",
         "checking.referee": "check",
         "formats": "load",
         "model": (
@@ -187,6 +191,7 @@ _HOMES = {
         "questions.sweeps.sweep_file": "table_of",
         "questions.sweeps.sweep_request": "SweepRequest sweep",
         "questions.target_request": "TargetRequest choose_target",
+        "questions.sizing_for_targets": "target_verdicts",
         "questions.together.parts": "ShareRequest",
         "questions.together.shared_memory": "share_memory",
         "questions.verifying": "VerifyRequest verify",
@@ -207,11 +212,12 @@ __all__ = [
     "PackedFile", "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest", "RegionPlan",
     "ReorderedFile", "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest",
     "SharedPlan", "Solution", "SolveRequest", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress",
-    "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest", "analysis_stages", "analyze", "buffers", "check",
-    "check_budgets", "check_layout", "choose_target", "compare", "diff", "esphome_arena", "explain", "fit", "fit_c",
-    "fit_onnx", "height", "keep_offsets", "load", "load_bound", "measure", "order", "pack", "place",
-    "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test", "share_memory", "show",
-    "solve", "spill", "storages", "stream", "sweep", "table_of", "to_dataframe", "to_dict", "to_json", "verify",
+    "SweepRequest", "TargetRequest", "TargetVerdicts", "Tensor", "VerifyRequest", "analysis_stages", "analyze",
+    "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare", "diff", "esphome_arena",
+    "explain", "fit", "fit_c", "fit_onnx", "height", "keep_offsets", "load", "load_bound", "measure", "order",
+    "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test",
+    "share_memory", "show", "solve", "spill", "storages", "stream", "sweep", "table_of", "target_verdicts",
+    "to_dataframe", "to_dict", "to_json", "verify",
 ]  # fmt: skip
 
 

@@ -25,15 +25,18 @@ from modelplan.cli.output_options import (
     outputs_of_c_array,
     write_c_array,
 )
+from modelplan.cli.several_targets import show_verdicts
 from modelplan.model import Plan
 from modelplan.outputs import PAGE, outputs_of, render
 from modelplan.outputs.report import Report, Section
 from modelplan.outputs.reports.analysis_report import extents_section, stage_sections
 from modelplan.outputs.reports.analysis_summary import sizes_section, summary_sections
+from modelplan.outputs.reports.verdicts_report import verdicts_section
 from modelplan.primitives.copied_processes import Task
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.analyzing import AnalyzeRequest, analysis_page, analysis_stages
 from modelplan.questions.extent_ranges import ranges_of, sized_for_ranges
+from modelplan.questions.sizing_for_targets import chips_of, target_verdicts, targets_called
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -53,6 +56,12 @@ def configure(parser: ArgumentParser) -> None:
         "Plan",
         "; x.ascii in the form of TFLM's log, x.log.ascii the log itself for the unmodified file; x.pftrace for"
         " Perfetto",
+    )
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="beside the verdicts of several targets (--target all; stm32f411,rp2040; stm32f4*): plain C, and the least"
+        " change that fits",
     )
     model_options.add_repeated(parser, "--why-not", "TENSOR", "why a tensor shares no memory; may be repeated")
     outputs = parser.add_argument_group("outputs")
@@ -83,6 +92,11 @@ def run(arguments: Namespace) -> int:
         raise RequestError("two of the models have the same name, so --out would write one over the other")
     files.check_outputs(named, models)
     output_options.check_overlay(arguments.overlay, models)
+    several = targets_called(arguments.target) if arguments.target else None
+    if several or arguments.fit:
+        if not several:
+            raise RequestError("--fit is for several targets, such as --target all; for one there is `modelplan fit`")
+        return show_verdicts(arguments, models, several)
     chosen = model_options.chosen_target(arguments)
     if chosen and "-" not in (arguments.json, arguments.csv):
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
@@ -120,6 +134,9 @@ def analyze_model(arguments: Namespace, path: str, chosen: Chosen | None = None)
     with terminal.shown_in_parts(wait=any(writes)) as show:
         write = write_folder if arguments.out else show_model
         analysis = write(arguments, path, chosen, show)
+    if chosen and not any(writes) and analysis.capacity is None and (chips := chips_of(chosen.device.name)):
+        request = model_options.request_of(AnalyzeRequest, arguments, path)
+        terminal.show([verdicts_section(target_verdicts(request, chips))], more=True)
     return 1 if analysis.requirement.refusals else 0
 
 

@@ -23,6 +23,7 @@ _SHOWN = (
     ("modelplan.answers.explanation", "Explanation"),
     ("modelplan.answers.placement_answers", "AllocatorAnswers"),
     ("modelplan.answers.model_difference", "Difference"),
+    ("modelplan.answers.fit_of_targets", "TargetVerdicts"),
     ("modelplan.answers.recomputation", "Curve"),
     ("modelplan.answers.proof_outcomes", "Proof"),
     ("modelplan.answers.shared_plan", "SharedPlan"),

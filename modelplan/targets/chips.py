@@ -181,14 +181,12 @@ class _Chip(NamedTuple):
     @property
     def device(self) -> Device:
         """It as a device, called by what codes its memory."""
-        stm = self.name.startswith("stm32")
         name = self.name + "".join("xx"[: 1 + self.name.startswith("nrf")] + letter for letter in self.letters[:1])
-        flash = (_flash(self.letters[0]),) if stm and len(self.letters) == 1 else ()
         primary = any(source in self.source for source in ("zephyr", "ST's", "cores"))
         maker = {"stm": "ST ", "nrf": "Nordic ", "sam": "Microchip AT", "imx": "NXP "}[name[:3]]
         title = maker + name.upper().replace("NRF", "nRF").replace("IMX", "i.MX ")
-        kernels, regions = KERNELS_OF_CORES[self.core], (*self.regions, *flash)
-        return Device(name, title, regions, self.source, "P" if primary else "S", "cortex-m", kernels)
+        kernels, quality = KERNELS_OF_CORES[self.core], "P" if primary else "S"
+        return Device(name, title, self.regions, self.source, quality, "cortex-m", kernels)
 
 
 def _flash(letter: str) -> Region:
@@ -265,9 +263,9 @@ def _stm32_device(rows: Sequence[_Chip], behind: str) -> Device:
     meant = [row for row in rows if not row.letters or letter in row.letters]
     if not meant or not (letter or len({row.regions for row in rows}) == 1):
         return _undecided(rows)
-    row = meant[0]
-    device = row._replace(letters=(letter,) if letter else ()).device
-    return replace(device, name=row.name + pins + letter, title=f"ST {row.name.upper()}{pins.upper()}{letter.upper()}")
+    name = meant[0].name + pins + letter
+    regions = (*meant[0].regions, *([_flash(letter)] if letter else []))
+    return replace(meant[0].device, name=name, title=f"ST {name.upper()}", regions=regions)
 
 
 def _undecided(rows: Sequence[_Chip]) -> Device:
