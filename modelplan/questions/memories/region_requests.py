@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelplan.formats import load_table
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.primitives.errors import RequestError
@@ -27,6 +29,9 @@ class MemoriesRequest:
         choosing: how regions are chosen.
         reader: what runs the operators, where regions say by whom they are reached.
         macs_per_second: how fast it computes; None: no time beside memory accesses.
+        table: in place of models the path of a table of buffers (.csv, .pte, a dump of XLA), each of which counts as
+            written once and read once.
+        part: which memory of a program, or which allocation of a dump, where there are several.
     """
 
     models: tuple[ModelRequest, ...]
@@ -34,6 +39,8 @@ class MemoriesRequest:
     choosing: Choosing = field(default_factory=Choosing)
     reader: str = ""
     macs_per_second: float | None = None
+    table: str = ""
+    part: str = ""
 
 
 def place_in_memories(request: MemoriesRequest) -> RegionPlan:
@@ -49,8 +56,11 @@ def place_in_memories(request: MemoriesRequest) -> RegionPlan:
         ModelError: a file cannot be read.
         RequestError: a buffer fits in no region that may hold it, or the regions are too small.
     """
-    from modelplan.planning.memories.region_planning import plan_regions
+    from modelplan.planning.memories.region_planning import plan_regions, plan_table
 
+    if request.table:
+        problem = load_table(request.table, request.part).problem
+        return plan_table(problem, Path(request.table).stem, request.regions, request.choosing)
     plans = [model_plan(model) for model in request.models]
     reader, speed = request.reader, request.macs_per_second
     layout = plan_regions(plans, request.regions, request.choosing, reader=reader, macs_per_second=speed)
