@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from modelplan.answers.explanation import Suggestion, Way
@@ -22,6 +22,7 @@ class SizedFile:
     target: Target
     requirement: Requirement
     capacity: int | None
+    origin: str = field(default="", kw_only=True)
 
     def followed_by(self, kind: type[Stage], **more: Any) -> Stage:
         """The next stage, of the class `kind`: all of this one, and `more`."""

@@ -98,7 +98,7 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     options = usual_options(request, file, runs_on)
     for name in request.why_not:
         tensors_called(file.graph, name)  # a wrong name is refused before anything is shown
-    sized = SizedFile(file, target, requirement, request.available)
+    sized = SizedFile(file, target, requirement, request.available, origin=request.origin)
     yield sized
     requirement = with_other_settings(file, target, requirement, asked)
     unmodified = unmodified_plan(file, runs_on, requirement, request.target)

@@ -50,6 +50,7 @@ class ModelRequest:
         measure: seconds that a session may be measured, for a runtime that has sessions; 0: it is predicted.
         threads: of that session.
         feeds: the path of an .npz file with arrays for inputs, by their names; what it leaves out is drawn.
+        origin: what a project's file states of target, kernels and ABI, for reports; empty where the caller does.
     """
 
     path: str
@@ -72,6 +73,7 @@ class ModelRequest:
     measure: float = MEASURED_SECONDS
     threads: int = 1
     feeds: str | None = None
+    origin: str = ""
 
     @property
     def available(self) -> int | None:

@@ -24,6 +24,7 @@ class TargetRequest:
         arena_symbol: the arena in that program, which is free.
         define: names that the file leaves open: NAME=VALUE.
         include: folders of files that the file includes.
+        origin: the file of a project that states the name; empty where the caller does.
     """
 
     name: str | None = None
@@ -32,6 +33,7 @@ class TargetRequest:
     arena_symbol: str | None = None
     define: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -62,7 +64,7 @@ def choose_target(request: TargetRequest) -> Chosen | None:
         raise RequestError("--arena-symbol names a symbol in the program of --used, which is missing")
     from modelplan.targets.choosing import chosen_block
 
-    return replace(chosen_block(wanted_device(request, request.name)), words=request.words)
+    return replace(chosen_block(wanted_device(request, request.name)), words=request.words, origin=request.origin)
 
 
 def wanted_device(request: TargetRequest, name: str) -> Wanted:

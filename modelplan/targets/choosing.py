@@ -56,7 +56,7 @@ class Chosen:
     `block` is None where no memory of the device has a known size and none was chosen; `unknown` says why. `symbol` and
     `arena` are the arena that the program has already; `grown` says that the block is that arena with the free bytes
     behind what follows it. `linked` says which kernels and ABI the program has, and how that was told. `words` are the
-    options that asked for it.
+    options that asked for it, `origin` the file of a project that did, empty where the caller did.
     """
 
     device: Device
@@ -69,6 +69,7 @@ class Chosen:
     unknown: str = ""
     linked: str = ""
     words: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def budget(self) -> int:

@@ -27,15 +27,16 @@ def usual_block(device: Device) -> Block | None:
 def target_lines(chosen: Chosen) -> list[str]:
     """Which block of which target is meant, what is reserved of it, and what the program beside it occupies."""
     device, block = chosen.device, chosen.block
+    origin = f" ({chosen.origin})" if chosen.origin else ""
     if block is None:
-        lines = [f"target    {device.name}: no verdict without --budget BYTES: {chosen.unknown}"]
+        lines = [f"target    {device.name}{origin}: no verdict without --budget BYTES: {chosen.unknown}"]
         lines += [
             f"memory    {device.name}#{free_block.regions[0]} has {human(free_block.usable)}"
             for free_block in blocks(device)
             if free_block.usable
         ]
     else:
-        lines = [f"target    {device.name}: {human(block.usable)} in one block, {_where(block)}"]
+        lines = [f"target    {device.name}{origin}: {human(block.usable)} in one block, {_where(block)}"]
     if device.benchmark:
         lines.append("benchmark the capacity of a set of problems, not a figure of a device")
     lines += [f"reserved  {_reserved(region)}" for region in chosen.reserved]

@@ -76,7 +76,7 @@ def plan_table(problem: Problem, name: str, regions: Sequence[Region], choosing:
     """
     if len(problem.groups) or len(problem.meetings) or problem.contiguous:
         raise RequestError(
-            f"{name} ties buffers to each other (group, list, meets or gaps), for which there is one memory"
+            f"{name} ties addresses of buffers (group, list, meets, gaps); `solve` places it in one memory"
         )
     how, first = choosing or Choosing(), int(problem.start.min(initial=0))
     moved = replace(problem, start=problem.start - first, end=problem.end - first, capacity=None)
