@@ -250,12 +250,10 @@ def take_defaults(arguments: Namespace) -> None:
     Files for ONNX Runtime have no use for them, nor has another runtime for the kernels of TFLM.
     """
     named = [getattr(arguments, name, None) for name in ("target", "targets", "kernels", "region", "memory")]
-    models = [
-        *(getattr(arguments, "models", None) or ()),
-        *(getattr(arguments, name, None) or "" for name in ("model", "problem")),
-    ]
-    elsewhere = any(path.lower().endswith(".onnx") for path in models) or not any(models)
-    if any(named) or elsewhere or getattr(arguments, "runtime", None) not in (None, "tflm"):
+    single = [getattr(arguments, name, None) for name in ("model", "source")]
+    paths = [*(getattr(arguments, "models", None) or ()), *filter(None, single)]
+    for_tflm = paths and all(".tflite" in path.lower() or Path(path).is_dir() for path in paths)
+    if any(named) or not for_tflm or getattr(arguments, "runtime", None) not in (None, "tflm"):
         return
     defaults = project_defaults(Path.cwd())
     taken = {key: value for key, value in defaults.values.items() if hasattr(arguments, key)}
