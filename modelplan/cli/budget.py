@@ -131,7 +131,7 @@ def project_file(arguments: Namespace) -> BudgetFile:
     except RequestError as problem:
         if not arguments.models:
             raise RequestError(
-                f"{problem}; name models to begin one: modelplan check --write budgets MODEL..."
+                f"{problem}; name models to begin one: check --write budgets MODEL..."
             ) from None
         return BudgetFile(Path(OWN), ())
     if not path.exists() and arguments.models and path.name != SHARED:
