@@ -130,9 +130,7 @@ def project_file(arguments: Namespace) -> BudgetFile:
         path = Path(arguments.config) if arguments.config else Path(os.path.relpath(found_upwards(Path.cwd())))
     except RequestError as problem:
         if not arguments.models:
-            raise RequestError(
-                f"{problem}; name models to begin one: check --write budgets MODEL..."
-            ) from None
+            raise RequestError(f"{problem}; name models to begin one: check --write budgets MODEL...") from None
         return BudgetFile(Path(OWN), ())
     if not path.exists() and arguments.models and path.name != SHARED:
         return BudgetFile(path, ())
