@@ -56,6 +56,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from modelplan.primitives.showing_answers import show_with
 from modelplan.primitives.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -233,6 +234,15 @@ def __dir__() -> list[str]:
     # The functions: `help(modelplan)` prints what stands here with all of its inside, which buries the table above.
     return [name for name in __all__ if name.islower()]
 
+
+def _notebook(function: str) -> Any:
+    """A function that `modelplan.outputs.notebook` has, imported when it is called."""
+    from importlib import import_module
+
+    return lambda answer: getattr(import_module("modelplan.outputs.notebook"), function)(answer)
+
+
+show_with(_notebook("words_of"), _notebook("html_or_nothing"))
 
 if "IPython" in sys.modules:
     from modelplan.outputs.notebook import register

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modelplan.model import Requirement
+from modelplan.primitives.showing_answers import Shown
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
@@ -53,8 +54,8 @@ class TargetVerdict:
         return sum(r.size for r in self.target.device.regions if r.kind == "nvm") or None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetVerdicts:
+@dataclass(frozen=True, slots=True, repr=False)
+class TargetVerdicts(Shown):
     """The verdict of each target about one model; those where it fits first, the smallest memory before."""
 
     model: str

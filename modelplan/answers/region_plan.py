@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import Plan
+from modelplan.primitives.showing_answers import Shown
 from modelplan.targets.device import Region
 
 
@@ -49,8 +50,8 @@ class TflmArena:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class RegionPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class RegionPlan(Shown):
     """The layout of models in several memories, with all that outputs say of it.
 
     `plans` are the plans of the models, one behind the other in time; their placements are not used; a table of buffers

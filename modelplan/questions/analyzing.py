@@ -22,6 +22,7 @@ from modelplan.model.model_file import Target
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.copied_processes import result_from_copy
+from modelplan.primitives.settled_requests import answers_paths
 from modelplan.questions.alternatives import (
     alternatives,
     open_on_target,
@@ -63,6 +64,7 @@ class AnalyzeRequest(ModelRequest):
     advice: bool = True
 
 
+@answers_paths(AnalyzeRequest)
 def analyze(request: AnalyzeRequest) -> Analysis:
     """What a model file needs on its runtime, its best plan, and what would need less.
 
@@ -83,6 +85,7 @@ def analyze(request: AnalyzeRequest) -> Analysis:
     return analysis
 
 
+@answers_paths(AnalyzeRequest)
 def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     """The stages of `analyze` as each is known: SizedFile, RunFile, PlannedFile, ComparedFile, Analysis.
 

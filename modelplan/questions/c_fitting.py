@@ -21,6 +21,7 @@ from modelplan.plain_c.writing.c_source import CNames
 from modelplan.plain_c.writing.c_text import identifier
 from modelplan.primitives.errors import ModelError, RefusedModelError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
@@ -40,7 +41,7 @@ _OTHER_WAYS = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitCRequest(CGoal):
+class FitCRequest(SettledRequest, CGoal):
     """Asks for a .tflite file as plain C, and what every rung of the ladder needs.
 
     Args:
@@ -70,6 +71,7 @@ class FitCRequest(CGoal):
     interface: str = INTERFACES[0]
 
 
+@answers_paths(FitCRequest)
 def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
     """A .tflite file as plain C: the rungs with what they need, and the chosen one proved row by row.
 

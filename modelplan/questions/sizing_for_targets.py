@@ -13,6 +13,7 @@ from modelplan.answers.fit_of_targets import LeastChange, TargetVerdict, TargetV
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.primitives.errors import ModelPlanError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.primitives.settled_requests import answers_paths
 from modelplan.questions.analyzing import AnalyzeRequest, analysis_stages
 from modelplan.questions.c_fitting import CForm, planned_c
 
@@ -69,6 +70,7 @@ def chips_of(family: str) -> tuple[Chosen, ...]:
     return targets_called(f"{family}?*") or () if larger else ()
 
 
+@answers_paths(AnalyzeRequest)
 def target_verdicts(request: AnalyzeRequest, targets: str | Sequence[Chosen]) -> TargetVerdicts:
     """Whether a model fits each of several targets.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.primitives.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetRequest:
+class TargetRequest(SettledRequest):
     """A device and what says more about it, each as the option of the same name takes it.
 
     Args:
@@ -45,6 +46,7 @@ class TargetRequest:
         return tuple(word for pair in named for word in pair)
 
 
+@answers_paths(TargetRequest)
 def choose_target(request: TargetRequest) -> Chosen | None:
     """The device that is asked for and the block of its memory that holds the arena; None without a name.
 

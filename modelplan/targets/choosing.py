@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.showing_answers import Shown
 from modelplan.targets.device import (
     CLASSES,
     STACK,
@@ -49,8 +50,8 @@ class Wanted:
     arena_symbol: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+@dataclass(frozen=True, slots=True, repr=False)
+class Chosen(Shown):
     """A device, the block of it that counts, and what the program beside it takes of each region.
 
     `block` is None where no memory of the device has a known size and none was chosen; `unknown` says why. `symbol` and

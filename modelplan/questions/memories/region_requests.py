@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modelplan.formats import load_table
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths, as_request
 from modelplan.questions.model_request import ModelRequest, model_plan
+from modelplan.targets.stated_regions import parse_memories
 
 if TYPE_CHECKING:
     from modelplan.answers.moving_layout import MovingPlan, StreamCurve
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoriesRequest:
+class MemoriesRequest(SettledRequest):
     """Asks for a region and an offset for every buffer and all weights of models that run one after the other.
 
     Args:
@@ -41,6 +43,13 @@ class MemoriesRequest:
     macs_per_second: float | None = None
     table: str = ""
     part: str = ""
+
+    def settled(self, name: str, kind: str, given: Any) -> Any:
+        """A field as its type asks; models also by their paths, memories as "256KiB+8MiB"."""
+        if name == "regions" and isinstance(given, str):
+            return parse_memories(given)
+        given = SettledRequest.settled(self, name, kind, given)
+        return tuple(as_request(ModelRequest, model, "models") for model in given) if name == "models" else given
 
 
 def place_in_memories(request: MemoriesRequest) -> RegionPlan:
@@ -96,6 +105,7 @@ class SpillRequest(ModelRequest):
     macs_per_second: float | None = None
 
 
+@answers_paths(SpillRequest)
 def spill(request: SpillRequest) -> MovingPlan:
     """A layout of a model whose contents move between memories, replayed by a simulator with time.
 
@@ -144,6 +154,7 @@ class StreamRequest(ModelRequest):
     points: int = 13
 
 
+@answers_paths(StreamRequest)
 def stream(request: StreamRequest) -> StreamCurve:
     """What a run of a model takes whose weights stream through a window of the device's memory.
 
