@@ -36,6 +36,9 @@ HEAD = """# Devices
 Written by `modelplan targets --markdown docs/devices.md` from the table in `modelplan/targets/table.py`; do not edit.
 [Targets](targets.md) says what counts and how a board of one's own is described.
 
+Chips by part number, such as stm32f411ceu6, stand in `modelplan/targets/chips.py` with their sources: `modelplan
+targets` lists them, `modelplan targets NAME` shows one.
+
 P marks a primary source: a datasheet, a devicetree, a linker script, a vendor's documentation. S marks the table of
 somebody else.
 """
@@ -115,7 +118,7 @@ def as_json(device: Device) -> dict[str, object]:
 
 def guide() -> str:
     """The page docs/devices.md."""
-    rows = "".join(map(_line, (*DEVICES.values(), *CHIPS.values())))
+    rows = "".join(map(_line, DEVICES.values()))
     head = "| target | device | largest block | ABI | kernels | source |\n|---|---|---:|---|---|---|\n"
     regions = "".join(
         f"\n### {', '.join(device.name for device in group)}\n\n{entry}"
@@ -128,11 +131,6 @@ def _line(device: Device) -> str:
     block = usual_block(device)
     size = f"{block.usable:,}" if block else "no figure"
     title = f"{device.title} (benchmark)" if device.benchmark else device.title
-    title = (
-        f"{device.title}: {', '.join(f'{r.name} {r.size // 1024}K' for r in device.regions)}"
-        if device.name in CHIPS
-        else title
-    )
     cells = (device.name, title, size, device.abi, device.kernels, f"{device.quality}: {device.source}")
     return f"| {' | '.join(cells)} |\n"
 
