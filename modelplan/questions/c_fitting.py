@@ -127,7 +127,7 @@ def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: nothing to draw, for nothing fits")
-    return drawing_of(ladder.chosen.program, _model(request).rows, request.path)
+    return drawing_of(ladder.chosen.program, _model(request).rows, f"{Path(request.path).stem} in plain C")
 
 
 def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:
