@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> int:
     outcome = "packed" if gains else "a plan that saves nothing" if arguments.force else "nothing saved"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
     needed = packed.after if gains or arguments.force else packed.before
-    shown = (*lines, *outcome_lines(packed), declaration(packed, needed.arena, abi))
+    shown = (*lines, *outcome_lines(packed), declared_line(packed, needed.arena, abi))
     terminal.show([Section(f"{arguments.model}: {outcome}", shown)])
     return 0
 
@@ -109,6 +109,6 @@ def outcome_lines(packed: PackedFile) -> list[str]:
     return lines
 
 
-def declaration(packed: PackedFile, arena: int, abi: str) -> str:
+def declared_line(packed: PackedFile, arena: int, abi: str) -> str:
     """The number to paste, and what it holds for."""
     return f"#define {packed.before.macro} {arena}  // {library_of(packed.kernels)} kernels, ABI {abi}"
