@@ -7,6 +7,7 @@
 A question about a model file is a frozen request, a function, and a frozen answer:
 
     analyze(AnalyzeRequest)            Analysis          what it needs on its runtime, why, what would need less
+    target_verdicts(AnalyzeRequest)    TargetVerdicts    whether it fits each of several targets
     explain(ExplainRequest)            Explanation       its peak, and all changes that would lower it
     compare(CompareRequest)            AllocatorAnswers  every allocator on its plan, or on a table of buffers
     solve(SolveRequest)                Solution          where the buffers of a table, a .pte or a dump of XLA go
@@ -55,6 +56,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from modelplan.primitives.showing_answers import show_with
 from modelplan.primitives.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from modelplan.answers.check_outcomes import Findings, Limits
     from modelplan.answers.explanation import Explanation
     from modelplan.answers.file_changes import EsphomeArena, ReorderedFile
+    from modelplan.answers.fit_of_targets import TargetVerdicts
     from modelplan.answers.model_difference import Difference
     from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, StreamCurve
     from modelplan.answers.placement_answers import AllocatorAnswers, Solution
@@ -123,6 +126,7 @@ if TYPE_CHECKING:
     from modelplan.questions.model_request import ModelRequest
     from modelplan.questions.recomputing import RecomputeRequest, recompute
     from modelplan.questions.self_testing import SelfTestRequest, self_test
+    from modelplan.questions.sizing_for_targets import target_verdicts
     from modelplan.questions.solving import SolveRequest, solve
     from modelplan.questions.sweeps.sweep_file import table_of
     from modelplan.questions.sweeps.sweep_request import SweepRequest, sweep
@@ -151,6 +155,7 @@ _HOMES = {
         "answers.saved_plan": "read",
         "answers.shared_plan": "SharedPlan",
         "answers.sweep_summary": "SweepProgress",
+        "answers.fit_of_targets": "TargetVerdicts",
         "checking.referee": "check",
         "formats": "load",
         "model": (
@@ -187,6 +192,7 @@ _HOMES = {
         "questions.sweeps.sweep_file": "table_of",
         "questions.sweeps.sweep_request": "SweepRequest sweep",
         "questions.target_request": "TargetRequest choose_target",
+        "questions.sizing_for_targets": "target_verdicts",
         "questions.together.parts": "ShareRequest",
         "questions.together.shared_memory": "share_memory",
         "questions.verifying": "VerifyRequest verify",
@@ -207,11 +213,12 @@ __all__ = [
     "PackedFile", "Placement", "Plan", "Problem", "Progress", "Proof", "RecomputeRequest", "RegionPlan",
     "ReorderedFile", "RequestError", "Runtime", "Schedule", "SelfTest", "SelfTestRequest", "ShareRequest",
     "SharedPlan", "Solution", "SolveRequest", "SpillRequest", "StreamCurve", "StreamRequest", "SweepProgress",
-    "SweepRequest", "TargetRequest", "Tensor", "VerifyRequest", "analysis_stages", "analyze", "buffers", "check",
-    "check_budgets", "check_layout", "choose_target", "compare", "diff", "esphome_arena", "explain", "fit", "fit_c",
-    "fit_onnx", "height", "keep_offsets", "load", "load_bound", "measure", "order", "pack", "place",
-    "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test", "share_memory", "show",
-    "solve", "spill", "storages", "stream", "sweep", "table_of", "to_dataframe", "to_dict", "to_json", "verify",
+    "SweepRequest", "TargetRequest", "TargetVerdicts", "Tensor", "VerifyRequest", "analysis_stages", "analyze",
+    "buffers", "check", "check_budgets", "check_layout", "choose_target", "compare", "diff", "esphome_arena",
+    "explain", "fit", "fit_c", "fit_onnx", "height", "keep_offsets", "load", "load_bound", "measure", "order",
+    "pack", "place", "place_in_memories", "plan", "read", "recompute", "render", "reorder", "self_test",
+    "share_memory", "show", "solve", "spill", "storages", "stream", "sweep", "table_of", "target_verdicts",
+    "to_dataframe", "to_dict", "to_json", "verify",
 ]  # fmt: skip
 
 
@@ -227,6 +234,15 @@ def __dir__() -> list[str]:
     # The functions: `help(modelplan)` prints what stands here with all of its inside, which buries the table above.
     return [name for name in __all__ if name.islower()]
 
+
+def _notebook(function: str) -> Any:
+    """A function that `modelplan.outputs.notebook` has, imported when it is called."""
+    from importlib import import_module
+
+    return lambda answer: getattr(import_module("modelplan.outputs.notebook"), function)(answer)
+
+
+show_with(_notebook("words_of"), _notebook("html_or_nothing"))
 
 if "IPython" in sys.modules:
     from modelplan.outputs.notebook import register

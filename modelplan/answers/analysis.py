@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from modelplan.answers.explanation import Suggestion, Way
 from modelplan.model import Alternative, Plan, Requirement
 from modelplan.model.model_file import ModelFile, Target
+from modelplan.primitives.showing_answers import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class SizedFile:
+@dataclass(frozen=True, eq=False, repr=False)
+class SizedFile(Shown):
     """First stage: what the unmodified file needs on its target; `capacity` are the bytes there are, if that is known.
 
     `requirement` also says why the runtime would not run the file.
@@ -22,6 +23,7 @@ class SizedFile:
     target: Target
     requirement: Requirement
     capacity: int | None
+    origin: str = field(default="", kw_only=True)
 
     def followed_by(self, kind: type[Stage], **more: Any) -> Stage:
         """The next stage, of the class `kind`: all of this one, and `more`."""
@@ -33,21 +35,21 @@ class SizedFile:
 Stage = TypeVar("Stage", bound=SizedFile)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunFile(SizedFile):
     """Second stage: `unmodified` is the plan by which the runtime runs the unmodified file."""
 
     unmodified: Plan
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PlannedFile(RunFile):
     """Third stage: `plan` is the plan that was asked for, else the best one or the one that the file carries."""
 
     plan: Plan
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComparedFile(PlannedFile):
     """Fourth stage: what other forms of the file need.
 
@@ -68,7 +70,7 @@ class Search:
     command: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Analysis(ComparedFile):
     """All that `analyze` finds out: what a file needs, its plans, and the changes that would lower the need most.
 

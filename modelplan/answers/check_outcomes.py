@@ -9,6 +9,7 @@ from typing import Literal
 from modelplan.answers.analysis import Search
 from modelplan.answers.explanation import Suggestion
 from modelplan.model import Alternative, Requirement, SessionNeed
+from modelplan.primitives.showing_answers import Shown
 
 #: What a limit is about: `growth` is that of the arena against the baseline.
 Quantity = Literal["arena", "head", "flash", "growth"]
@@ -183,8 +184,8 @@ class Outcome:
         return [(j.quantity, sizes[j.quantity] - j.limit) for j in self.judgements if j.limit is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+@dataclass(frozen=True, slots=True, repr=False)
+class Findings(Shown):
     """The outcomes of a run of `check`.
 
     `source` is the file with the budgets, empty for those of the command line; `folder` is the working directory,

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from modelplan.model import Plan, Requirement
 from modelplan.model.model_file import ModelFile
+from modelplan.primitives.showing_answers import Shown
 
 
 class Needs(IntEnum):
@@ -191,8 +192,8 @@ class Advice:
     untried: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Explanation(Shown):
     """What an unmodified model file needs, its peak, and what would help; `capacity` are the bytes there are.
 
     `what_if` are compressions that were asked about; nothing carries them out. `plan` is the plan that was asked for,

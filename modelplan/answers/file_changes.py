@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from modelplan.model import LibraryNeed, Plan, Requirement
+from modelplan.primitives.showing_answers import Shown
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReorderedFile:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReorderedFile(Shown):
     """The content of a model file with its operators in another order, the plans of both orders, and their needs.
 
     `needed_before` and `needed_after` are what the runtime needs for the two files as they are.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from modelplan.primitives.showing_answers import Shown
+
 
 class Change(StrEnum):
     """What became of an operator or of an input."""
@@ -131,8 +133,8 @@ class Column:
     moved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference(Shown):
     """Two sides compared.
 
     Args:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from modelplan.answers.region_layout import Layout, RegionProblem
 from modelplan.model import Plan
+from modelplan.primitives.showing_answers import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class Simulation:
     waiting: float
 
 
-@dataclass(frozen=True, eq=False)
-class MovingPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class MovingPlan(Shown):
     """A layout whose contents move, with what the independent replay found.
 
     `plan` is the model's, whose placement is not used. `blocking` is the time with the same contents and copies between
@@ -105,8 +106,8 @@ class CurvePoint:
     needed: float
 
 
-@dataclass(frozen=True, eq=False)
-class StreamCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamCurve(Shown):
     """Runs in different memories: for each rate of the link, in bytes per second, one point for each memory.
 
     `activations` and `weights` are bytes, `computing` the seconds of all operators, `least` the memory in which the

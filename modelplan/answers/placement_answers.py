@@ -12,6 +12,7 @@ from modelplan.answers.drawing import Drawing
 from modelplan.answers.summary import RuntimePlan, runtime_plan
 from modelplan.model import IntArray, Placement, Plan, Problem, bounds
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.showing_answers import Shown
 from modelplan.primitives.units import counted, human, stand_in
 from modelplan.primitives.version import __version__
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Shown):
     """Buffers and where they stand, which `render` and `show` draw.
 
     Args:
@@ -176,8 +177,8 @@ class ProblemSource:
         return max(proved, bounds.load_bound(self.problem))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AllocatorAnswers:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AllocatorAnswers(Shown):
     """What `compare` finds out: the table, the problem, and what each allocator placed; `target` is the device."""
 
     comparison: Comparison

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from modelplan.primitives.showing_answers import Shown
 from modelplan.runtimes.tflm.arena import Arena
 from modelplan.runtimes.tflm.file import FileModel
 
@@ -27,8 +28,8 @@ class Verdict:
     planned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+@dataclass(frozen=True, slots=True, repr=False)
+class Proof(Shown):
     """The verdict of each level that was tried, and why the file is refused; `fault` is empty where it is proved.
 
     `kernels` is the library that a plan for TFLM has to be right with, empty where the plan is for another runtime.
@@ -78,8 +79,8 @@ class WrittenTensor:
     crcs: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SelfTest:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SelfTest(Shown):
     """The runs of a model that firmware repeats in an arena of the planned size.
 
     Args:

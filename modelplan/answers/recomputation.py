@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelplan.model import Graph, Plan
+from modelplan.primitives.showing_answers import Shown
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 
@@ -31,8 +32,8 @@ class Repeated:
         return len(self.origins) - len(set(self.origins))
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Shown):
     """Plans from little work to much, each lower than those before it; the first repeats nothing.
 
     `chosen` is the index of the one that was asked for, -1 where none keeps to what was asked. `remarks` say what was

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import Plan
+from modelplan.primitives.showing_answers import Shown
 from modelplan.targets.device import Region
 
 
@@ -49,11 +50,12 @@ class TflmArena:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class RegionPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class RegionPlan(Shown):
     """The layout of models in several memories, with all that outputs say of it.
 
-    `plans` are the plans of the models, one behind the other in time; their placements are not used. `owners` says of
+    `plans` are the plans of the models, one behind the other in time; their placements are not used; a table of buffers
+    has none, but a `name`. `owners` says of
     each buffer which model's it is and what it is for: weights, state, scratch, input, output or activation.
     `arenas` are TFLM's two arenas, where it runs the model.
     """
@@ -65,11 +67,12 @@ class RegionPlan:
     both_ends: bool
     made_by: str
     arenas: tuple[TflmArena, ...] = ()
+    name: str = ""
 
     @property
     def title(self) -> str:
-        """The names of the models."""
-        return ", ".join(plan.graph.name for plan in self.plans)
+        """The names of the models, or that of the table."""
+        return self.name or ", ".join(plan.graph.name for plan in self.plans)
 
     @property
     def ops(self) -> tuple[str, ...]:

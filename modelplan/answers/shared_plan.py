@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.model import Graph, Placement, Plan, Problem, Runtime, bounds
+from modelplan.primitives.showing_answers import Shown
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.other_arenas import SharedArena
 from modelplan.runtimes.tflm.planner import Request
@@ -103,8 +104,8 @@ class Owned:
     delta: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class SharedPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class SharedPlan(Shown):
     """The plan for several models in one memory.
 
     `problem` holds the buffers of all models, one behind the other in the order of the relation: model `m` runs in the

@@ -78,6 +78,8 @@ def _check_stay(problem: RegionProblem, stay: Stay, number: int) -> None:
             f"{who} lies at bytes {stay.offset}..{stay.offset + size} of {region.name},"
             f" expected within {kept_low}..{region.size - kept_high}"
         )
+    if (pin := int(rows.pin[stay.buffer])) >= 0 and stay.offset != pin:
+        raise BrokenPlanError(f"{who} lies at byte {stay.offset} of {region.name}, pinned at {pin}")
     address = stay.offset + (region.base or 0)
     for unit in (int(rows.alignment[stay.buffer]), region.alignment):
         if address % unit:

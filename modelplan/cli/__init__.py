@@ -110,6 +110,8 @@ def _ran(name: str, words: Sequence[str], known: Namespace) -> int:
         now = " or ".join(f"`modelplan {mode.name}`" for mode in MODES if mode.module == name)
         sys.stderr.write(f"modelplan: `{name}` is {now} now; the old name goes with the next release\n")
     arguments = parser_of(module).parse_args(words, known)
+    if hasattr(arguments, "kernels"):
+        import_module("modelplan.cli.model_options").take_defaults(arguments)
     code: int = import_module(f"modelplan.cli.{module}").run(arguments)
     return code
 

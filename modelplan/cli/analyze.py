@@ -7,15 +7,17 @@ and --out write; of a file that carries a plan for its runtime it is that plan, 
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.answers.analysis import Analysis, PlannedFile, SizedFile
 from modelplan.answers.page_views import Page, page_of_models
-from modelplan.cli import files, model_options, output_options, terminal
+from modelplan.cli import files, model_options, output_options, region_options, terminal
 from modelplan.cli.figure_processes import drawing_process, pictures_of
 from modelplan.cli.output_options import (
     Figures,
@@ -25,18 +27,24 @@ from modelplan.cli.output_options import (
     outputs_of_c_array,
     write_c_array,
 )
+from modelplan.cli.several_targets import show_verdicts
 from modelplan.model import Plan
 from modelplan.outputs import PAGE, outputs_of, render
 from modelplan.outputs.report import Report, Section
 from modelplan.outputs.reports.analysis_report import extents_section, stage_sections
 from modelplan.outputs.reports.analysis_summary import sizes_section, summary_sections
+from modelplan.outputs.reports.verdicts_report import verdicts_section
 from modelplan.primitives.copied_processes import Task
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.analyzing import AnalyzeRequest, analysis_page, analysis_stages
 from modelplan.questions.extent_ranges import ranges_of, sized_for_ranges
+from modelplan.questions.model_request import ModelRequest
+from modelplan.questions.sizing_for_targets import chips_of, target_verdicts, targets_called
+from modelplan.targets.stated_regions import parse_memories
 
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
+    from modelplan.targets.device import Region
 
 #: Shows the next part of a report.
 Show = Callable[[Report], None]
@@ -53,6 +61,13 @@ def configure(parser: ArgumentParser) -> None:
         "Plan",
         "; x.ascii in the form of TFLM's log, x.log.ascii the log itself for the unmodified file; x.pftrace for"
         " Perfetto",
+    )
+    region_options.add_memory(parser, "one memory, or several: what lies where in them, as 256KiB+8MiB")
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="beside the verdicts of several targets (--target all; stm32f411,rp2040; stm32f4*): plain C, and the least"
+        " change that fits",
     )
     model_options.add_repeated(parser, "--why-not", "TENSOR", "why a tensor shares no memory; may be repeated")
     outputs = parser.add_argument_group("outputs")
@@ -83,11 +98,18 @@ def run(arguments: Namespace) -> int:
         raise RequestError("two of the models have the same name, so --out would write one over the other")
     files.check_outputs(named, models)
     output_options.check_overlay(arguments.overlay, models)
+    memories = several_memories(arguments)
+    several = targets_called(arguments.target) if arguments.target else None
+    if several or arguments.fit:
+        if not several:
+            raise RequestError("--fit is for several targets, such as --target all; for one there is `modelplan fit`")
+        return show_verdicts(arguments, models, several)
     chosen = model_options.chosen_target(arguments)
     if chosen and "-" not in (arguments.json, arguments.csv):
         terminal.show([Section("", tuple(model_options.target_lines(chosen)))])
     if models == arguments.models[:1] or arguments.out or arguments.verbose:
-        return terminal.each(models, partial(analyze_model, arguments, chosen=chosen))
+        code = terminal.each(models, partial(analyze_model, arguments, chosen=chosen))
+        return max(code, terminal.each(models, partial(show_memories, arguments, memories))) if memories else code
     return show_sizes(arguments, models, chosen)
 
 
@@ -120,7 +142,40 @@ def analyze_model(arguments: Namespace, path: str, chosen: Chosen | None = None)
     with terminal.shown_in_parts(wait=any(writes)) as show:
         write = write_folder if arguments.out else show_model
         analysis = write(arguments, path, chosen, show)
+    if chosen and not any(writes) and analysis.capacity is None and (chips := chips_of(chosen.device.name)):
+        request = model_options.request_of(AnalyzeRequest, arguments, path)
+        terminal.show([verdicts_section(target_verdicts(request, chips))], more=True)
     return 1 if analysis.requirement.refusals else 0
+
+
+def several_memories(arguments: Namespace) -> tuple[Region, ...]:
+    """The memories that --memory names, the first of which is the capacity; none where it is only one."""
+    if not arguments.memory:
+        return ()
+    if arguments.capacity or arguments.target:
+        raise RequestError(
+            "--memory states what there is: go without --budget and --target; --kernels and --abi may stand"
+        )
+    memories = parse_memories(arguments.memory)
+    arguments.capacity = str(memories[0].size)
+    if len(memories) > 1 and (arguments.json, arguments.csv).count("-"):
+        raise RequestError("--memory of several is shown alone; `modelplan memories` writes it as --json or --csv")
+    return memories if len(memories) > 1 else ()
+
+
+def show_memories(arguments: Namespace, memories: tuple[Region, ...], path: str) -> int:
+    """Shows what lies where in several memories, and the command that says all of it."""
+    from modelplan.outputs.reports.region_report import sections_of
+    from modelplan.questions.memories.region_requests import MemoriesRequest, place_in_memories
+
+    request = model_options.request_of(ModelRequest, arguments, path)
+    regions = region_options.with_flash(memories, [path])
+    plan = place_in_memories(MemoriesRequest((replace(request, capacity=None),), regions))
+    words = ("modelplan", "memories", path, "--memory", arguments.memory, *model_options.given_words(arguments))
+    more = f"{shlex.join(words)}  # what lies where; --header, --arenas, --linker: for the firmware"
+    *placed, _ = sections_of(plan)
+    terminal.show([*placed, Section("", (), None, (more,))], more=True)
+    return 0
 
 
 def show_ranges(arguments: Namespace, path: str, chosen: Chosen | None) -> int:

@@ -27,14 +27,13 @@ from modelplan.questions.budgets.budget_edits import with_budget, with_number
 from modelplan.questions.budgets.earlier_figures import baseline_document
 from modelplan.questions.budgets.model_sizes import Measurements
 from modelplan.questions.budgets.project_budgets import (
-    OWN,
-    SHARED,
     BudgetFile,
     BudgetRow,
     found_upwards,
     matched,
     read_budgets,
 )
+from modelplan.questions.budgets.project_defaults import OWN, SHARED
 from modelplan.questions.model_request import ModelRequest
 
 _QUANTITIES = ("arena", "head", "flash")
@@ -129,9 +128,9 @@ def project_file(arguments: Namespace) -> BudgetFile:
     """The file with budgets; for models that are named a new modelplan.toml where there is none."""
     try:
         path = Path(arguments.config) if arguments.config else Path(os.path.relpath(found_upwards(Path.cwd())))
-    except RequestError:
+    except RequestError as problem:
         if not arguments.models:
-            raise
+            raise RequestError(f"{problem}; name models to begin one: check --write budgets MODEL...") from None
         return BudgetFile(Path(OWN), ())
     if not path.exists() and arguments.models and path.name != SHARED:
         return BudgetFile(path, ())

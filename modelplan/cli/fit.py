@@ -9,12 +9,13 @@ With `--runtime c` the plan becomes plain C that needs no interpreter.
 
 from __future__ import annotations
 
+import shlex
 import signal
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modelplan.cli import files, fit_c, fit_onnx, model_options, terminal
+from modelplan.cli import files, fit_c, fit_onnx, model_options, region_options, terminal
 from modelplan.cli.output_options import (
     add_c_array,
     add_draw,
@@ -31,6 +32,7 @@ from modelplan.outputs.firmware import tflm_sources
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import ladder_report
 from modelplan.outputs.reports.proof_report import executed_lines
+from modelplan.planning.memories.memory_choice import ShortageError
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
 from modelplan.questions.model_fitting import FitRequest, fit
@@ -42,11 +44,13 @@ from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite, read_tflite
 from modelplan.runtimes.tflm.history import day_of
 from modelplan.runtimes.tflm.kernels import KERNELS
+from modelplan.targets.stated_regions import parse_memories
 
 if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.ladder import Ladder
     from modelplan.rewriting.striped_tflite.rungs import Rung
     from modelplan.targets.choosing import Chosen
+    from modelplan.targets.device import Region
 
 #: Extra multiply-accumulates and time where nothing is said of them.
 _MOST_MACS, _MOST_TIME = "10%", "15%"
@@ -57,6 +61,9 @@ def configure(parser: ArgumentParser) -> None:
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument("--budget", "--capacity", metavar="BYTES", help="the cheapest rung that needs no more")
     goal.add_argument("--least", action="store_true", help="the lowest need found")
+    region_options.add_memory(
+        goal, "one memory, or for TFLM two as 256KiB+8MiB: the planned part fits the first, what stays the second"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument(
         "--objective", choices=("arena", "head"), default="arena", help="bytes to minimise (default: the whole arena)"
@@ -120,6 +127,7 @@ def run(arguments: Namespace) -> int:
     files.check_outputs([arguments.output], [arguments.model], force=arguments.force)
     others = [arguments.header, arguments.self_test, *outputs_of_c_array(arguments.c_array), *arguments.draw]
     files.check_outputs(others, [arguments.model, arguments.output])
+    second = _second_memory(arguments) if arguments.memory else None
     work = arguments.max_macs, arguments.max_time
     if arguments.runtime == C.name:
         return fit_c.fit_file(arguments, [share(text or "0") for text in work], show_line)
@@ -129,11 +137,21 @@ def run(arguments: Namespace) -> int:
     if arguments.model.lower().endswith(".onnx"):
         most = share(arguments.max_macs) if arguments.max_macs else None
         return fit_onnx.fit_file(arguments, most, show_line)
-    return fit_tflite(arguments)
+    return fit_tflite(arguments, second)
 
 
-def fit_tflite(arguments: Namespace) -> int:
-    """Runs the command for a file that TFLM runs."""
+def _second_memory(arguments: Namespace) -> Region | None:
+    """The second memory that --memory names; the first becomes the budget, for the planned part where there are two."""
+    first, *others = parse_memories(arguments.memory)
+    arguments.budget = str(first.size)
+    if others and (arguments.runtime == C.name or not arguments.model.endswith(".tflite") or len(others) > 1):
+        raise RequestError("--memory of two is for TFLM, which has two arenas; `modelplan memories` plans all else")
+    arguments.objective = "head" if others else arguments.objective
+    return others[0] if others else None
+
+
+def fit_tflite(arguments: Namespace, second: Region | None = None) -> int:
+    """Runs the command for a file that TFLM runs; what stays fits a second memory where there is one."""
     fit_onnx.check_format(arguments)
     files.check_suffix(arguments.output, ".tflite")
     figures = figures_asked(arguments, "LadderChart")
@@ -156,7 +174,21 @@ def fit_tflite(arguments: Namespace) -> int:
         chart = of_ladder(arguments.model, ladder, request)
         write_figures(figures, chart, lambda: ladder_page(arguments.model, ladder, request))
     if ladder.chosen is not None:
+        if second and ladder.chosen.tail > second.size:
+            raise ShortageError(f"what stays takes {ladder.chosen.tail:,} bytes, the second memory has {second.size:,}")
         write_file(arguments, request, ladder, ladder.chosen)
+        if second:
+            words = [
+                "modelplan",
+                "memories",
+                arguments.output,
+                "--memory",
+                arguments.memory,
+                "--kernels",
+                ladder.kernels,
+            ]
+            arenas = f"{shlex.join(words)} --arenas arenas.h  # its two arenas, each in its memory"
+            terminal.show([Section("", (), None, (arenas,))], more=True)
         return 0
     if request.budget is not None:
         from modelplan.questions.fitting_help import changes_that_fit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
@@ -114,7 +113,7 @@ def list_of(pages: dict[str, Path]) -> Section:
 
 def show_page(page: str) -> None:
     """Prints a page: formatted by rich on a terminal, plain elsewhere."""
-    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+    if sys.stdout.isatty():  # without colours where NO_COLOR says so, which rich reads itself
         from rich.console import Console
         from rich.markdown import Markdown
 

@@ -2,7 +2,8 @@
 
 What operators read and write is counted from the loops of the kernels, and the choice makes them wait for memory as
 little as possible. Weights have their home in flash where there is one and are read there in place, or copied to a
-faster memory once, before the first run. Several models run one after the other and share what dies.
+faster memory once, before the first run. Several models run one after the other and share what dies. A table of
+buffers (.csv, .pte, a dump of XLA) is placed too: each buffer counts as written once and read once.
 
 A region is NAME:SIZE[@BASE][,KEY=VALUE]...: read=, write= or rate= as bytes per second (80MB/s), latency= (100ns),
 align=, reserve=, kind= (ram, tcm, psram, nvm, npu), dma= (yes, no), reach= (cpu+npu). A region without a rate costs no
@@ -15,13 +16,18 @@ from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, region_options, terminal
 from modelplan.cli.output_options import add_outputs, figures_asked, write_outputs
+from modelplan.cli.solve import add_part
+from modelplan.formats import is_table
 from modelplan.outputs import names_of, render
 from modelplan.primitives.errors import RequestError
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("models", metavar="MODEL", nargs="+", help=".tflite or .onnx files; several run in turn")
+    parser.add_argument(
+        "models", metavar="MODEL", nargs="+", help=".tflite or .onnx files; several run in turn; or one table"
+    )
     region_options.add_regions(parser)
+    add_part(parser)
     choice = parser.add_argument_group("choice")
     choice.add_argument(
         "--method", choices=("auto", "exact", "fast"), default="auto",
@@ -66,6 +72,9 @@ def run(arguments: Namespace) -> int:
     figures = figures_asked(arguments, "RegionPlan")
     if arguments.macs_per_second is not None and not arguments.macs_per_second > 0:
         raise RequestError(f"--macs-per-second is {arguments.macs_per_second:g}, expected more than 0")
+    table = arguments.models[0] if any(is_table(path) for path in arguments.models) else ""
+    if table and (len(arguments.models) > 1 or arguments.json or sources):
+        raise RequestError(f"{table} is a table of buffers: it is placed alone, and --csv and --draw show it")
     regions = region_options.regions_of(arguments, region_options.target_device(arguments))
     from modelplan.outputs.reports.region_report import sections_of
     from modelplan.planning.memories.memory_choice import Choosing
@@ -73,11 +82,13 @@ def run(arguments: Namespace) -> int:
     from modelplan.questions.model_request import ModelRequest
 
     request = MemoriesRequest(
-        tuple(model_options.request_of(ModelRequest, arguments, path) for path in arguments.models),
+        tuple(model_options.request_of(ModelRequest, arguments, path) for path in arguments.models if not table),
         regions,
         Choosing(arguments.method, arguments.both_ends, model_options.budget_of(arguments)),
         arguments.reader,
         arguments.macs_per_second,
+        table,
+        arguments.part,
     )
     plan = place_in_memories(request)
     contents = [(path, render(plan, name)) for name, path in sources.items()]

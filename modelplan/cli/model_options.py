@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelplan.model import Budget, Progress
@@ -11,6 +12,7 @@ from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_memory
+from modelplan.questions.budgets.project_defaults import project_defaults
 from modelplan.questions.model_request import MEASURED_SECONDS
 from modelplan.questions.option_files import FROM_FILE, JOINS
 from modelplan.questions.target_request import TargetRequest, choose_target
@@ -238,7 +240,30 @@ def target_options(arguments: Namespace) -> TargetRequest:
         arguments.arena_symbol,
         tuple(arguments.define),
         tuple(arguments.include),
+        getattr(arguments, "origin", "") and getattr(arguments, "origin_file", ""),
     )
+
+
+def take_defaults(arguments: Namespace) -> None:
+    """Fills in the target, the kernels and the ABI that the project's file states, where the command line names none.
+
+    Files for ONNX Runtime have no use for them, nor has another runtime for the kernels of TFLM.
+    """
+    named = [getattr(arguments, name, None) for name in ("target", "targets", "kernels", "region", "memory")]
+    single = [getattr(arguments, name, None) for name in ("model", "source")]
+    paths = [*(getattr(arguments, "models", None) or ()), *filter(None, single)]
+    for_tflm = paths and all(".tflite" in path.lower() or Path(path).is_dir() for path in paths)
+    if any(named) or not for_tflm or getattr(arguments, "runtime", None) not in (None, "tflm"):
+        return
+    defaults = project_defaults(Path.cwd())
+    taken = {key: value for key, value in defaults.values.items() if hasattr(arguments, key)}
+    for key, value in taken.items():
+        setattr(arguments, key, kernel_library(value) if key == "kernels" else value)
+    if hasattr(arguments, "targets") and "target" in defaults.values:
+        arguments.targets, arguments.kernels = [defaults.values["target"]], None
+    arguments.origin_file = defaults.path
+    stated = ", ".join(value if key == "target" else f"{key} {value}" for key, value in taken.items())
+    arguments.origin = f"{stated} as {defaults.path} says" if taken else ""
 
 
 def given_words(arguments: Namespace) -> tuple[str, ...]:
@@ -283,7 +308,7 @@ def request_of(kind: type[Asked], arguments: Namespace, path: str, target: Chose
     shared["dims"], shared["shapes"] = tuple(arguments.dim), tuple(arguments.shape)
     shared["values"] = tuple(arguments.value)
     shared["capacity"] = None if capacity is None else parse_memory(capacity)
-    return kind(path, target=target, **shared, **more)
+    return kind(path, target=target, origin=getattr(arguments, "origin", ""), **shared, **more)
 
 
 def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:

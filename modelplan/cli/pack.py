@@ -66,7 +66,9 @@ def run(arguments: Namespace) -> int:
     write_self_test(arguments.self_test, packed.model, file, packed.kernels, abi)
     outcome = "packed" if gains else "a plan that saves nothing" if arguments.force else "nothing saved"
     lines = [] if gains or arguments.force else [f"{arguments.output} is a copy of it; --force writes the plan"]
-    terminal.show([Section(f"{arguments.model}: {outcome}", (*lines, *outcome_lines(packed)))])
+    needed = packed.after if gains or arguments.force else packed.before
+    shown = (*lines, *outcome_lines(packed), declared_line(packed, needed.arena, abi))
+    terminal.show([Section(f"{arguments.model}: {outcome}", shown)])
     return 0
 
 
@@ -105,3 +107,8 @@ def outcome_lines(packed: PackedFile) -> list[str]:
             f"kernels        {library_of(packed.kernels)} kernels only: {count} into an input that is still being read"
         )
     return lines
+
+
+def declared_line(packed: PackedFile, arena: int, abi: str) -> str:
+    """The number to paste, and what it holds for."""
+    return f"#define {packed.before.macro} {arena}  // {library_of(packed.kernels)} kernels, ABI {abi}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import model_options
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import parse_nanoseconds, parse_rate
+from modelplan.primitives.units import parse_nanoseconds, parse_rate, rounded_up
 from modelplan.questions.target_request import wanted_device
 
 if TYPE_CHECKING:
@@ -21,10 +23,34 @@ def add_regions(parser: ArgumentParser) -> None:
         "--region", metavar="NAME:SIZE...", action="append", default=[],
         help="a memory, like sram:256KiB@0x20000000 or psram:8MiB,read=80MB/s,write=40MB/s; repeatable, fastest first",
     )  # fmt: skip
+    add_memory(parser, "the memories in one word, the fastest first, as 256KiB+8MiB")
+    parser.add_argument(
+        "--largest", metavar="BYTES", help="no allocation of those memories has more bytes: each is cut into such parts"
+    )
     parser.add_argument(
         "--target", metavar="NAME|FILE", help="the regions of a device of `modelplan targets`, or a file"
     )
     model_options.add_target_details(parser.add_argument_group("target"))
+
+
+def add_memory(parser: ArgumentParser | _ArgumentGroup, words: str) -> None:
+    """Adds --memory, which states one memory or several in one word."""
+    rate = "the others with the usual rate of octal PSRAM, 80MB/s"
+    parser.add_argument("--memory", metavar="BYTES[+BYTES]", help=f"{words}; {rate}")
+
+
+#: What is said of the flash of a microcontroller, which --memory does not name.
+IN_PLACE = "holds the model file, which is read in place"
+
+
+def with_flash(memories: tuple[Region, ...], paths: Sequence[str]) -> tuple[Region, ...]:
+    """The memories, and for .tflite files the flash that holds them, which counts as no slower than the first."""
+    from modelplan.targets.device import Region
+
+    if not paths or not all(path.lower().endswith(".tflite") and Path(path).is_file() for path in paths):
+        return memories
+    nbytes = sum(Path(path).stat().st_size for path in paths)
+    return (*memories, Region("flash", rounded_up(max(nbytes, 1), 4096), kind="nvm", note=IN_PLACE))
 
 
 #: What a region's rate usually is, by its kind: octal PSRAM at 80 MHz, quad SPI flash at 80 MHz.
@@ -52,17 +78,23 @@ def _no_memories(target: str | None) -> str:
     from modelplan.targets.table import DEVICES
 
     if target is None:
-        return "no memories: name them by --region NAME:SIZE... or --target NAME"
+        return "no memories: name them by --memory 256KiB+8MiB, --region NAME:SIZE... or --target NAME"
     boards = [name for name in DEVICES if name.startswith(target.lower())]
     near = f", or a device such as {boards[0]} by --target" if boards else ""
-    return f"{target} is a processor, whose memories are not known: name them by --region NAME:SIZE...{near}"
+    return f"{target} is a processor, whose memories are not known: --memory 256KiB+8MiB or --region states them{near}"
 
 
 def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...]:
     """The regions of the device as the caller changes them, then those that the caller adds."""
-    from modelplan.targets.stated_regions import check_regions, parse_region
+    from modelplan.targets.stated_regions import check_regions, parse_memories, parse_region
 
     known: tuple[Region, ...] = () if device is None else device.regions
+    if arguments.memory and device:
+        raise RequestError("--memory states the memories; --target has its own, which --region changes")
+    if arguments.largest and not arguments.memory:
+        raise RequestError("--largest is of the memories that --memory states")
+    if arguments.memory:
+        known = with_flash(parse_memories(arguments.memory, arguments.largest), getattr(arguments, "models", ()))
     stated = [parse_region(text, known) for text in arguments.region]
     names = [region.name for region in stated]
     regions = (*({r.name: r for r in stated}.get(region.name, region) for region in known),
@@ -74,7 +106,9 @@ def regions_of(arguments: Namespace, device: Device | None) -> tuple[Region, ...
         raise RequestError(_no_memories(arguments.target))
     check_regions(regions)
     slow = [
-        region for region in regions if region.kind in _USUAL_RATES and not (region.read_bandwidth or region.bandwidth)
+        region
+        for region in regions
+        if region.kind in _USUAL_RATES and not (region.read_bandwidth or region.bandwidth or region.note == IN_PLACE)
     ]
     if slow and len(regions) > 1:
         which = ", ".join(f"region {region.name} ({region.kind})" for region in slow)

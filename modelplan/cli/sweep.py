@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from modelplan.answers.sweep_summary import SweepProgress
@@ -20,6 +20,8 @@ from modelplan.primitives.units import counted
 from modelplan.questions.sweeps.sweep_file import KEYS, Words, read_inputs, read_sweep, table_of
 from modelplan.questions.sweeps.sweep_request import RETRIED, SweepRequest, sweep
 
+#: Options that are lists of names.
+_LISTS = ("targets", "runtimes", "kernels", "schedules", "alias", "allocators")
 #: Seconds between two lines of progress on a terminal, and elsewhere.
 _PACE, _SLOW_PACE = 0.2, 10.0
 
@@ -81,10 +83,16 @@ def words_of(arguments: Namespace) -> dict[str, tuple[str, ...]]:
     words = read_sweep(Path(tables[0])) if tables else {"models": tuple(arguments.models)}
     for key in KEYS[1:]:
         if getattr(arguments, key):
-            words[key] = tuple(getattr(arguments, key))
+            words[key] = tuple(_names(getattr(arguments, key)) if key in _LISTS else getattr(arguments, key))
     if arguments.scheduler:
         words["models"] = tuple(str(Path(path).absolute()) for path in words.get("models", ()))
     return words
+
+
+def _names(given: Sequence[str]) -> Iterator[str]:
+    """The names of an option, with blanks or commas between them; a file may have a comma in its name."""
+    for text in given:
+        yield from [text] if text.startswith("from:") else filter(None, text.split(","))
 
 
 def _inputs_of(arguments: Namespace) -> dict[str, Words]:

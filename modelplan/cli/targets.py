@@ -1,7 +1,7 @@
 """Lists the devices that --target knows, or shows some in detail: regions, blocks, what is reserved, sources.
 
-NAME is a device of the table, FILE.toml, or from:FILE[#PART] for a GNU ld script or map, a devicetree, a target file
-of probe-rs or a configuration of Vela.
+NAME is a device of the table, a part number (stm32f411ceu6), a board (nucleo-f446re, teensy41), FILE.toml, or
+from:FILE[#PART] for a GNU ld script or map, a devicetree, a target file of probe-rs or a configuration of Vela.
 """
 
 from __future__ import annotations
@@ -25,14 +25,19 @@ from modelplan.outputs.reports.target_report import (
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import brief
 from modelplan.questions.target_request import wanted_device
+from modelplan.targets.chips import CHIPS
 from modelplan.targets.choosing import Wanted, chosen_block, device_of
 from modelplan.targets.device import Device, blocks
-from modelplan.targets.table import DEVICES
+from modelplan.targets.processors import PROCESSORS
+from modelplan.targets.table import DEVICES, MICROCONTROLLERS
 
 HEAD = """# Devices
 
 Written by `modelplan targets --markdown docs/devices.md` from the table in `modelplan/targets/table.py`; do not edit.
 [Targets](targets.md) says what counts and how a board of one's own is described.
+
+Chips by part number, such as stm32f411ceu6, stand in `modelplan/targets/chips.py` with their sources: `modelplan
+targets` lists them, `modelplan targets NAME` shows one.
 
 P marks a primary source: a datasheet, a devicetree, a linker script, a vendor's documentation. S marks the table of
 somebody else.
@@ -70,7 +75,8 @@ def named(arguments: Namespace) -> list[Device]:
 
 def filtered(word: str | None) -> list[Device]:
     """The devices of the table that have a word in one of their texts."""
-    devices = [device for device in DEVICES.values() if word is None or word.lower() in _text(device).lower()]
+    known = (*DEVICES.values(), *CHIPS.values(), *PROCESSORS.values())
+    devices = [device for device in known if word is None or word.lower() in _text(device).lower()]
     if not devices:
         raise RequestError(f"--filter {word}: no target has that word; `modelplan targets` lists all")
     return devices
@@ -88,7 +94,13 @@ def _wanted(arguments: Namespace, name: str) -> Wanted:
 def shown(arguments: Namespace, devices: Sequence[Device]) -> list[Section]:
     """The table, or each device in detail; with --used also what is left of it."""
     if not arguments.names:
-        return [table_section(devices)]
+        groups = {
+            "Microcontrollers": [d for d in devices if d.name in (*MICROCONTROLLERS, *CHIPS)],
+            "Processors and families, whose memory --budget states": [d for d in devices if d.name in PROCESSORS],
+        }
+        listed = [device for group in groups.values() for device in group]
+        groups["Accelerators and problem sets"] = [device for device in devices if device not in listed]
+        return [table_section(title, group) for title, group in groups.items() if group]
     sections = []
     for name, device in zip(arguments.names, devices, strict=True):
         sections += device_sections(device)

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from modelplan.outputs.report import WIDTH, Pasted, Report, Section, plain, printable
+from modelplan.outputs.report import WIDTH, Report, Section, plain, printable, wrapped
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.primitives.units import human
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from modelplan.model import Progress
 
 
@@ -68,7 +70,8 @@ def _rich(report: Report) -> None:
         if section.title:
             console.print(Text(printable(section.title), style="bold cyan"))
         for line in section.lines:
-            console.print(Text(f"  {printable(line)}"), soft_wrap=isinstance(line, Pasted))
+            for part in wrapped(line, console.width - 2):
+                console.print(_verdict(f"  {part}"), soft_wrap=True)
         if section.table:
             console.print(_table(section))
         for command in section.commands:
@@ -86,8 +89,22 @@ def _table(section: Section) -> object:
     for heading in section.table.headings:
         table.add_column(Text(heading.removeprefix(">")), justify="right" if heading.startswith(">") else "left")
     for row in section.table.rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(_verdict(printable(cell)) for cell in row))
     return table
+
+
+#: Words of a verdict, each with its colour.
+_VERDICTS = {r"\b(does not fit|flash too small|FAIL\w*|too much|refused)\b": "bold red", r"\b(fits)\b": "green"}
+
+
+def _verdict(text: str) -> Text:
+    """A text whose words of a verdict have a colour."""
+    from rich.text import Text
+
+    shown = Text(text)
+    for words, style in _VERDICTS.items():
+        shown.highlight_regex(words, style)
+    return shown
 
 
 def each(models: Sequence[str], run: Callable[[str], int]) -> int:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
@@ -146,6 +147,20 @@ def load_as_run(
         return read_unfolded(Path(path), parsed(dims, shapes, values))
     except (ValueError, TypeError, OverflowError, RecursionError, OSError) as problem:
         raise ModelError(_one_line(f"{path}: {problem}")) from None
+
+
+def as_graph(given: Graph | str | PathLike[str]) -> Graph:
+    """A graph as it is, or that of the file whose path is given.
+
+    Raises:
+        ModelError: as `load`.
+        RequestError: it is neither.
+    """
+    if isinstance(given, (str, PathLike)):
+        return load_model(fspath(given))
+    if not isinstance(given, Graph):
+        raise RequestError(f"found {type(given).__name__} {given!r:.60}, expected a Graph of `load` or a model's path")
+    return given
 
 
 def load_table(path: str | Path, part: str = "") -> BufferTable:

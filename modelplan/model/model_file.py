@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from modelplan.model.graph import Graph
 from modelplan.model.runtime_facts import Runtime
+from modelplan.primitives.showing_answers import Shown
 
 #: No microcontroller has addresses of 64 bits.
 USUAL_ABI = "32"
@@ -61,8 +62,8 @@ def without_options(words: Sequence[str], *names: str) -> tuple[str, ...]:
     return tuple(word for pair in pairs if pair[0] not in names for word in pair)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFile:
+@dataclass(frozen=True, slots=True, repr=False)
+class ModelFile(Shown):
     """A model file: its path, its content, the graph in it."""
 
     path: str

@@ -106,6 +106,7 @@ OUTPUTS = (
     _exchanged(".json", "json_plan", "the whole plan, readable back"),
     _exchanged(".csv", "buffers_csv", "buffers and offsets, MiniMalloc's columns"),
     *_reports("Solution", "solution_report"),
+    *_reports("TargetVerdicts", "verdicts_report"),
     Output(".csv", "Solution", "modelplan.outputs.exchange.buffers_csv:of_solution", "buffers and offsets"),
     _figure(".map", "Drawing", "memory_map", "addresses by step, one rectangle per buffer"),
     _figure(".lifetimes", "Drawing", "lifetime_chart", "when each buffer is alive"),

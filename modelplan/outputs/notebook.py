@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 from html import escape
 
+from modelplan.answers.analysis import Analysis
 from modelplan.answers.summary import Summary, summary
 from modelplan.model import Plan
-from modelplan.outputs import figure_suffixes, render, suffix_of
+from modelplan.outputs import figure_suffixes, outputs_of, render, suffix_of
 from modelplan.outputs.report import folded
 from modelplan.outputs.reports.plan_report import verdict
 from modelplan.primitives.errors import RequestError
@@ -23,6 +24,7 @@ _SHOWN = (
     ("modelplan.answers.explanation", "Explanation"),
     ("modelplan.answers.placement_answers", "AllocatorAnswers"),
     ("modelplan.answers.model_difference", "Difference"),
+    ("modelplan.answers.fit_of_targets", "TargetVerdicts"),
     ("modelplan.answers.recomputation", "Curve"),
     ("modelplan.answers.proof_outcomes", "Proof"),
     ("modelplan.answers.shared_plan", "SharedPlan"),
@@ -42,7 +44,20 @@ def html_of(answer: object, figure: str = ".svg") -> str:
         words = _words(answer, summary(answer))
     else:
         words = f"<pre>{escape(str(render(answer, '.txt')))}</pre>"
+    if isinstance(answer, Analysis):
+        drawn = "" if answer.requirement.refusals else _image(answer.plan, ".map.svg")
+        return f"<div>{words}{drawn}</div>"
     return f"<div>{words}{_image(answer, suffix_of(figure, kind)) if figure_suffixes(kind) else ''}</div>"
+
+
+def words_of(answer: object) -> str:
+    """An answer in words; empty where it has none."""
+    return str(render(answer, ".txt")) if ".txt" in outputs_of(type(answer).__name__) else ""
+
+
+def html_or_nothing(answer: object) -> str:
+    """What a notebook shows of an answer; empty where it has no words."""
+    return html_of(answer) if words_of(answer) else ""
 
 
 def show(answer: object, figure: str = ".svg") -> None:

@@ -56,15 +56,15 @@ def plain(report: Report, width: int = WIDTH) -> str:
 
 
 def _lines(section: Section, width: int) -> list[str]:
-    lines = _wrapped(section.title, width) if section.title else []
+    lines = wrapped(section.title, width) if section.title else []
     for line in section.lines:
-        lines += [f"  {part}" for part in _wrapped(line, width - 2)]
+        lines += [f"  {part}" for part in wrapped(line, width - 2)]
     if section.table:
         lines += [f"  {line}" for line in _aligned(section.table, width - 2)]
     return [*lines, *(f"  {printable(command)}" for command in section.commands)]
 
 
-def _wrapped(line: str, width: int) -> list[str]:
+def wrapped(line: str, width: int) -> list[str]:
     """The line, and what is too long for it indented below."""
     folds, line = not isinstance(line, Pasted), printable(line)
     if terminal_width(line) <= width or not folds:

@@ -22,6 +22,7 @@ from modelplan.plain_c.rows.tile_search import TileSearch
 from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files, c_sizes
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.primitives.showing_answers import Shown
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs, never_interrupt
 
 #: What each rung adds to the one before.
@@ -54,8 +55,8 @@ class CGoal(RewriteGoal):
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class CRung:
+@dataclass(frozen=True, repr=False)
+class CRung(Shown):
     """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
 
     `bound` is what no other stages with as many parts of rows need less than; None where that is not known. `macs` and
@@ -85,8 +86,8 @@ class CRung:
         return tuple(len(stage.operators) for stage in self.program.stages if len(stage.operators) > 1)
 
 
-@dataclass(frozen=True)
-class CLadder:
+@dataclass(frozen=True, repr=False)
+class CLadder(Shown):
     """The rungs, the chosen one if any fits, the verdicts of its proof, and whether somebody ended the search."""
 
     rungs: tuple[CRung, ...]

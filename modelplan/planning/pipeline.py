@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ from modelplan import runtimes
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.concurrency import check_streams
 from modelplan.checking.verifier.subject import plan_subject
+from modelplan.formats import as_graph
 from modelplan.model import (
     Aliases,
     Budget,
@@ -75,11 +77,11 @@ class Options:
     joins: bool = False
 
 
-def plan(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Plan:
+def plan(graph: Graph | Path | str, options: Options | None = None, budget: Budget | None = None) -> Plan:
     """A memory plan of `graph`, checked by the referee and proved by the verifier.
 
     Args:
-        graph: the model.
+        graph: the model, or the path of its file.
         options: how it is planned; None: as the usual runtime of its format does.
         budget: how long each search of the allocator may run.
 
@@ -87,7 +89,7 @@ def plan(graph: Graph, options: Options | None = None, budget: Budget | None = N
         BrokenPlanError: a stage went wrong; names the operator that would read what it should not.
         RequestError: a name that does not exist, or an option the stage cannot honour.
     """
-    options = options or Options()
+    graph, options = as_graph(graph), options or Options()
     runtime = configured_runtime(graph, options)
     memory_plan, own = plan_on(graph, runtime, options, budget), runtime_plan(graph, runtime, options.offsets)
     return replace(memory_plan, runtime_height=bounds.height(own.problem, own.placement))
@@ -105,7 +107,7 @@ class Footprint:
     macs: int
 
 
-def measure(graph: Graph, options: Options | None = None, budget: Budget | None = None) -> Footprint:
+def measure(graph: Graph | Path | str, options: Options | None = None, budget: Budget | None = None) -> Footprint:
     """The height of the plan that `plan` makes of `graph`, and the work of one run: what a search over networks asks.
 
     The plan is made, checked and proved as by `plan`; what the runtime by itself would need is left out, which takes
@@ -116,7 +118,7 @@ def measure(graph: Graph, options: Options | None = None, budget: Budget | None 
 
     Cost: about 0.15 ms of one processor for an operator in alias modes none and views.
     """
-    chosen = options or Options()
+    graph, chosen = as_graph(graph), options or Options()
     memory_plan = plan_on(graph, configured_runtime(graph, chosen), chosen, budget)
     return Footprint(
         bounds.height(memory_plan.problem, memory_plan.placement), memory_plan.placement.lower_bound, graph_macs(graph)

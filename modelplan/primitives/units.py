@@ -10,7 +10,9 @@ import re
 
 from modelplan.primitives.errors import RequestError
 
-_UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3}
+_UNITS = {"": 1, "b": 1} | {
+    unit: 1024**power for power, letter in enumerate("kmg", 1) for unit in (letter, f"{letter}i", f"{letter}ib")
+}
 #: Units that some take for a power of ten and others for a power of two.
 _AMBIGUOUS = {"kb": 1, "mb": 2, "gb": 3}
 #: No memory is smaller.
@@ -18,15 +20,18 @@ _LEAST_BARE = 1024
 
 
 def parse_bytes(text: str) -> int:
-    """The bytes in `text`: a number with an optional unit, KiB being 1024 and kB 1000; a bare K is KiB.
+    """The bytes in `text`: a number with an optional unit, KiB being 1024 and kB 1000; a bare K or Ki is KiB.
+
+    Commas may stand between thousands.
 
     Raises:
         RequestError: what was found and what was expected; for KB, MB and GB both readings.
 
-    >>> parse_bytes("64KiB")
-    65536
+    >>> parse_bytes("64KiB"), parse_bytes("65,536")
+    (65536, 65536)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text) if re.match(r"\s*\d{1,3}(,\d{3})+(?![\d,])", text) else text
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", plain)
     unit = match[2].lower() if match else ""
     if not match or unit not in _UNITS.keys() | _AMBIGUOUS.keys():
         raise RequestError(f"cannot read {text!r} as bytes; expected a number like 65536, 64KiB or 1.5MiB")

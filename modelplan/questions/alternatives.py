@@ -41,7 +41,7 @@ _ORDERED, _PACKED = "ordered", "packed.tflite"
 _BEST = "best order"
 #: The plans that are tried, by alias mode: with one subgraph, and with several, which share no bytes.
 _PLANS = {"views": "plan: views share bytes", "safe": "plan: in-place outputs"}
-_APART = {"none": "plan"}
+_APART = {"none": "offline plan"}
 #: Tensors that a remark names.
 _NAMED = 5
 

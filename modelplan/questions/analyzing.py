@@ -22,6 +22,7 @@ from modelplan.model.model_file import Target
 from modelplan.planning.aliasing.explaining import reasons, tensors_called
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.copied_processes import result_from_copy
+from modelplan.primitives.settled_requests import answers_paths
 from modelplan.questions.alternatives import (
     alternatives,
     open_on_target,
@@ -63,6 +64,7 @@ class AnalyzeRequest(ModelRequest):
     advice: bool = True
 
 
+@answers_paths(AnalyzeRequest)
 def analyze(request: AnalyzeRequest) -> Analysis:
     """What a model file needs on its runtime, its best plan, and what would need less.
 
@@ -83,6 +85,7 @@ def analyze(request: AnalyzeRequest) -> Analysis:
     return analysis
 
 
+@answers_paths(AnalyzeRequest)
 def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     """The stages of `analyze` as each is known: SizedFile, RunFile, PlannedFile, ComparedFile, Analysis.
 
@@ -98,7 +101,7 @@ def analysis_stages(request: AnalyzeRequest) -> Iterator[SizedFile]:
     options = usual_options(request, file, runs_on)
     for name in request.why_not:
         tensors_called(file.graph, name)  # a wrong name is refused before anything is shown
-    sized = SizedFile(file, target, requirement, request.available)
+    sized = SizedFile(file, target, requirement, request.available, origin=request.origin)
     yield sized
     requirement = with_other_settings(file, target, requirement, asked)
     unmodified = unmodified_plan(file, runs_on, requirement, request.target)

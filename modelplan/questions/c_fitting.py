@@ -24,6 +24,7 @@ from modelplan.plain_c.writing.c_text import identifier
 from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
 from modelplan.runtimes.c import RAM_MACRO
 from modelplan.runtimes.tflm.file import FileModel, load_tflite, read_tflite
@@ -48,7 +49,7 @@ _ONNX_WAYS = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitCRequest(CGoal):
+class FitCRequest(SettledRequest, CGoal):
     """Asks for a .tflite or .onnx file as plain C, and what every rung of the ladder needs.
 
     Args:
@@ -86,6 +87,7 @@ class FitCRequest(CGoal):
     seconds: float | None = None
 
 
+@answers_paths(FitCRequest)
 def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
     """A model as plain C: the rungs with what they need, and the chosen one proved row by row.
 
@@ -149,7 +151,7 @@ def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: nothing to draw, for nothing fits")
-    return drawing_of(ladder.chosen.program, _model(request).rows, request.path)
+    return drawing_of(ladder.chosen.program, _model(request).rows, f"{Path(request.path).stem} in plain C")
 
 
 def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:

@@ -16,6 +16,7 @@ from modelplan.planning.allocators import ALLOCATORS, OWN_NAMES, allocator, plac
 from modelplan.planning.allocators.systems.idealloc import hardness
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.settled_requests import answers_paths
 from modelplan.primitives.units import human
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.questions.option_files import FROM_FILE
@@ -38,6 +39,7 @@ class CompareRequest(ModelRequest):
     part: str = ""
 
 
+@answers_paths(CompareRequest)
 def compare(request: CompareRequest) -> AllocatorAnswers:
     """The answers of all allocators to one problem: heights, bounds and times by the wall clock.
 

@@ -16,6 +16,7 @@ from modelplan.answers.file_changes import EsphomeArena
 from modelplan.formats.whole_files import read_model, read_text
 from modelplan.model import LibraryNeed
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.runtimes.tflm.declaration import required_arena
 from modelplan.runtimes.tflm.kernels import ALL, find_libraries
 
@@ -26,7 +27,7 @@ _NUMBER = re.compile(rf'("{_KEY}"\s*:\s*)\d+')
 
 
 @dataclass(frozen=True, slots=True)
-class EsphomeRequest:
+class EsphomeRequest(SettledRequest):
     """Asks which tensor arena the wake word of a manifest needs.
 
     Args:
@@ -36,6 +37,7 @@ class EsphomeRequest:
     path: str
 
 
+@answers_paths(EsphomeRequest)
 def esphome_arena(request: EsphomeRequest) -> EsphomeArena:
     """The tensor arena that is enough for a wake word on every chip and with every version of ESP-NN that is known.
 

@@ -14,6 +14,8 @@ from modelplan.model import Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import RefusedModelError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
+from modelplan.primitives.showing_answers import Shown
 from modelplan.questions.alternatives import load_file, open_on_target, unmodified_requirement, with_proved_plan
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.rewriting import packing, reordering
@@ -24,6 +26,7 @@ from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels.own_kernels import with_library
 
 
+@answers_paths(ModelRequest)
 def reorder(request: ModelRequest) -> ReorderedFile:
     """A model file with its operators in the order that needs the least memory, and no other byte moved.
 
@@ -54,7 +57,7 @@ def reorder(request: ModelRequest) -> ReorderedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class PackRequest:
+class PackRequest(SettledRequest):
     """Asks for a plan in a .tflite file that TFLM follows.
 
     Args:
@@ -72,8 +75,8 @@ class PackRequest:
     allocator: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedFile:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PackedFile(Shown):
     """A file with its plan: `model` is the file as it was, `packed` with the plan, which is proved.
 
     `before` and `after` are what the two need, `kernels` those that the plan is for.
@@ -98,6 +101,7 @@ class PackedFile:
         return not worse and any(difference < 0 for pair in pairs for difference in pair)
 
 
+@answers_paths(PackRequest)
 def pack(request: PackRequest) -> PackedFile:
     """A .tflite file with the lowest plan that was found, as metadata that TFLM follows.
 

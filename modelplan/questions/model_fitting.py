@@ -12,6 +12,7 @@ from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Graph
 from modelplan.primitives.errors import RefusedModelError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.questions.fed_inputs import fed_shapes
 from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder
@@ -25,7 +26,7 @@ from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitRequest(Goal):
+class FitRequest(SettledRequest, Goal):
     """Asks for the cheapest change of a .tflite file that meets a budget, and what every rung of the ladder needs.
 
     Args:
@@ -45,6 +46,7 @@ class FitRequest(Goal):
             outer QUANTIZE and DEQUANTIZE; "as-is": those of the model.
         without: rungs to skip: "order", "views", "overlaps", "turn", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
+        effort: how many plans the search builds.
         processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
             four.
         seconds: after which the search ends and the best so far is proved; None: no limit. What is found by then
@@ -57,6 +59,7 @@ class FitRequest(Goal):
     seconds: float | None = None
 
 
+@answers_paths(FitRequest)
 def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
     """The cheapest change of a .tflite model that meets a budget, and what every rung of the ladder needs.
 
@@ -87,7 +90,7 @@ def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitOnnxRequest(OnnxGoal):
+class FitOnnxRequest(SettledRequest, OnnxGoal):
     """Asks for settings of a session, an order and stripes with which an .onnx file needs less, measured.
 
     Args:
@@ -111,6 +114,7 @@ class FitOnnxRequest(OnnxGoal):
     seconds: float | None = None
 
 
+@answers_paths(FitOnnxRequest)
 def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> OnnxLadder:
     """The rungs for an .onnx file, each measured on ONNX Runtime, up to the first that meets the budget.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modelplan import runtimes
 from modelplan.formats import load_model
@@ -13,7 +13,9 @@ from modelplan.model.model_file import USUAL_ABI, ModelFile, Target, kernels_wor
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options, configured_runtime
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.settled_requests import SettledRequest
 from modelplan.questions.option_files import FROM_FILE, JOINS, carried_plan, lists_of, overlaps_of, streams_of
+from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes.tflm.kernels.own_kernels import check_stated, with_library
 from modelplan.runtimes.tflm.metadata import kernels_made_for
 
@@ -25,19 +27,19 @@ MEASURED_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(SettledRequest):
     """A model file, what it runs on, and how its activations are planned.
 
     Args:
-        path: a .tflite or .onnx file.
+        path: a .tflite or .onnx file, as text or as a Path.
         dims: extents that the file leaves open: SYMBOL=N, or SYMBOL<=N for a bound.
         shapes: shapes that the file leaves open: TENSOR=N,N,...
         runtime: tflm, c, litert, ort, executorch or generic; None: by the file's format.
         kernels: the kernel library; None: the target's, else those of the plan in the file, else all. `+NAME=BYTES`
             behind it, or alone, is a kernel of your own for a custom operator and the bytes that it asks for.
         abi: for which ABI a whole arena is sized; None: the target's, else of 32 bits.
-        capacity: the bytes there are; None: the block of the target, else no limit.
-        target: the device and its block, from `choose_target`.
+        capacity: the bytes there are, as a number or as "64KiB"; None: the block of the target, else no limit.
+        target: the device by name, or with its block from `choose_target`.
         schedule: how the operators are ordered; None: best.
         alias: which tensors may share bytes; None: the runtime's usual mode.
         allocator: a row of `modelplan allocators`, or "file" for the plan that the file carries; None: modelplan.
@@ -50,6 +52,7 @@ class ModelRequest:
         measure: seconds that a session may be measured, for a runtime that has sessions; 0: it is predicted.
         threads: of that session.
         feeds: the path of an .npz file with arrays for inputs, by their names; what it leaves out is drawn.
+        origin: what a project's file states of target, kernels and ABI, for reports; empty where the caller does.
     """
 
     path: str
@@ -72,6 +75,16 @@ class ModelRequest:
     measure: float = MEASURED_SECONDS
     threads: int = 1
     feeds: str | None = None
+    origin: str = ""
+
+    def settled(self, name: str, kind: str, given: Any) -> Any:
+        """A field as its type asks; a target also by its name."""
+        if name == "target" and isinstance(given, str):
+            return choose_target(TargetRequest(given))
+        if name == "target" and given is not None and not hasattr(given, "known_budget"):
+            expected = "the name of a device, or what choose_target gives"
+            raise RequestError(f"{type(self).__name__}: target is {given!r}, expected {expected}")
+        return SettledRequest.settled(self, name, kind, given)
 
     @property
     def available(self) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from modelplan.answers.recomputation import Curve
 from modelplan.planning.recomputing.curves import curve_of
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.settled_requests import answers_paths
 from modelplan.questions.alternatives import open_on_target, unmodified_requirement
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels
 from modelplan.questions.option_files import FROM_FILE
@@ -28,6 +29,7 @@ class RecomputeRequest(ModelRequest):
     seconds: float = 30.0
 
 
+@answers_paths(RecomputeRequest)
 def recompute(request: RecomputeRequest) -> Curve:
     """Bytes against multiply-accumulates: the plans of a model in which some operators run more than once.
 

@@ -21,6 +21,7 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, load_tflite
@@ -57,7 +58,7 @@ _ROUNDED = {"float32", "int8", "uint8", "int16"}
 
 
 @dataclass(frozen=True, slots=True)
-class SelfTestRequest:
+class SelfTestRequest(SettledRequest):
     """Asks for a self-test of a .tflite file.
 
     Args:
@@ -75,6 +76,7 @@ class SelfTestRequest:
     seed: int = 0
 
 
+@answers_paths(SelfTestRequest)
 def self_test(request: SelfTestRequest) -> SelfTest:
     """The runs that firmware repeats with its own kernels, with the outputs that TFLM's reference kernels give here.
 

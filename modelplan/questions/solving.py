@@ -16,11 +16,12 @@ from modelplan.planning.allocators import DEFAULT, place
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.planning.keeping import keep_offsets
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.questions.option_files import FROM_FILE, lists_of
 
 
 @dataclass(frozen=True, slots=True)
-class SolveRequest:
+class SolveRequest(SettledRequest):
     """Asks where the buffers of a file go.
 
     Args:
@@ -44,6 +45,7 @@ class SolveRequest:
     fragmentation: float | None = None
 
 
+@answers_paths(SolveRequest)
 def solve(request: SolveRequest) -> Solution:
     """The placement of the buffers in a file, refereed, beside the file's own.
 

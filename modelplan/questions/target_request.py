@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.primitives.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetRequest:
+class TargetRequest(SettledRequest):
     """A device and what says more about it, each as the option of the same name takes it.
 
     Args:
@@ -24,6 +25,7 @@ class TargetRequest:
         arena_symbol: the arena in that program, which is free.
         define: names that the file leaves open: NAME=VALUE.
         include: folders of files that the file includes.
+        origin: the file of a project that states the name; empty where the caller does.
     """
 
     name: str | None = None
@@ -32,6 +34,7 @@ class TargetRequest:
     arena_symbol: str | None = None
     define: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -43,6 +46,7 @@ class TargetRequest:
         return tuple(word for pair in named for word in pair)
 
 
+@answers_paths(TargetRequest)
 def choose_target(request: TargetRequest) -> Chosen | None:
     """The device that is asked for and the block of its memory that holds the arena; None without a name.
 
@@ -62,7 +66,7 @@ def choose_target(request: TargetRequest) -> Chosen | None:
         raise RequestError("--arena-symbol names a symbol in the program of --used, which is missing")
     from modelplan.targets.choosing import chosen_block
 
-    return replace(chosen_block(wanted_device(request, request.name)), words=request.words)
+    return replace(chosen_block(wanted_device(request, request.name)), words=request.words, origin=request.origin)
 
 
 def wanted_device(request: TargetRequest, name: str) -> Wanted:

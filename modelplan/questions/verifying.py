@@ -18,6 +18,7 @@ from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
 from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.formats.whole_files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of
 from modelplan.runtimes.tflm.file import load_tflite
@@ -26,7 +27,7 @@ from modelplan.runtimes.tflm.metadata import write_plan
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyRequest:
+class VerifyRequest(SettledRequest):
     """Asks for a proof that a memory plan is safe, or that a rewritten model computes what the original does.
 
     Args:
@@ -52,6 +53,7 @@ class VerifyRequest:
     seed: int = 0
 
 
+@answers_paths(VerifyRequest)
 def verify(request: VerifyRequest) -> Proof:
     """The verdict of each level of proof, from lifetimes to runs on real kernels.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -9,7 +10,19 @@ from pathlib import Path
 from typing import Literal
 
 from modelplan.primitives.errors import RequestError
-from modelplan.targets.device import CLASSES, Bank, Block, Device, Interval, Region, banks_of, blocks, with_reserve
+from modelplan.primitives.showing_answers import Shown
+from modelplan.targets.device import (
+    CLASSES,
+    STACK,
+    Bank,
+    Block,
+    Device,
+    Interval,
+    Region,
+    banks_of,
+    blocks,
+    with_reserve,
+)
 
 #: What stands before a file of somebody else's format.
 FROM = "from:"
@@ -37,14 +50,14 @@ class Wanted:
     arena_symbol: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+@dataclass(frozen=True, slots=True, repr=False)
+class Chosen(Shown):
     """A device, the block of it that counts, and what the program beside it takes of each region.
 
     `block` is None where no memory of the device has a known size and none was chosen; `unknown` says why. `symbol` and
     `arena` are the arena that the program has already; `grown` says that the block is that arena with the free bytes
     behind what follows it. `linked` says which kernels and ABI the program has, and how that was told. `words` are the
-    options that asked for it.
+    options that asked for it, `origin` the file of a project that did, empty where the caller did.
     """
 
     device: Device
@@ -57,6 +70,7 @@ class Chosen:
     unknown: str = ""
     linked: str = ""
     words: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def budget(self) -> int:
@@ -77,7 +91,7 @@ class Chosen:
     @property
     def not_known(self) -> str:
         """Why it is not known whether a model fits, and how to say how much memory there is."""
-        return f"whether it fits {self.device.name} is not known: {self.unknown}; state the bytes by --budget"
+        return f"whether it fits {self.device.name} is not known without --budget BYTES: {self.unknown}"
 
     @property
     def banks(self) -> tuple[Bank, ...]:
@@ -105,6 +119,9 @@ def chosen_block(wanted: Wanted) -> Chosen:
     from modelplan.targets.occupied import grown_arena, occupied_bytes, read_occupied
 
     occupied = read_occupied(wanted.used, wanted.arena_symbol)
+    if occupied.stack:  # its sections hold what the script reserves
+        for region in device.regions:
+            device = with_reserve(device, region.name, 0) if region.reserved_for.startswith(STACK) else device
     taken = tuple(occupied_bytes(device, occupied))
     if not any(size for _, size in taken):
         raise RequestError(f"--used {wanted.used}: the program lies in no region of {device.name} that has an address")
@@ -157,13 +174,14 @@ def known_device(name: str) -> Device:
         RequestError: there is none; lists the names that are near.
     """
     from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
-    from modelplan.targets.processors import BOARDS, PROCESSORS
+    from modelplan.targets.chips import BOARDS, CHIPS
+    from modelplan.targets.processors import PROCESSORS
     from modelplan.targets.table import DEVICES
 
     device = spoken_device(name)
     if device is not None:
         return device
-    lower = {known.lower(): known for known in (*DEVICES, *PROCESSORS, *BOARDS)}
+    lower = {known.lower(): known for known in (*DEVICES, *PROCESSORS, *BOARDS, *CHIPS)}
     near = [known for word, known in lower.items() if name and name.lower() in word]
     near += [known for known in PROCESSORS if _spoken(known).removeprefix("stm32") in _spoken(name)]
     near += [lower[word] for word in get_close_matches(name.lower(), lower, _NEAR, 0.5) if lower[word] not in near]
@@ -179,12 +197,32 @@ def known_device(name: str) -> Device:
 
 
 def spoken_device(name: str) -> Device | None:
-    """The device of the table, the board or the processor that people call so; None where there is none."""
-    from modelplan.targets.processors import BOARDS, PROCESSORS
+    """The device that people call so: of the table, a processor, a board, or the chip whose name is in it.
+
+    None where there is none.
+    """
+    from modelplan.targets.chips import BOARDS, chip_called, without_nucleo
+    from modelplan.targets.processors import PROCESSORS
     from modelplan.targets.table import DEVICES
 
     named = {_spoken(known): device for known, device in (*PROCESSORS.items(), *DEVICES.items())}
-    return named.get(_spoken(BOARDS.get(_spoken(name), name)))
+    called = BOARDS.get(_spoken(name)) or without_nucleo(name.lower())
+    device = named.get(_spoken(called)) or chip_called(called)
+    if device is not None or not called.isascii():
+        return device
+    return next((named[word] for word in sorted(named, key=len, reverse=True) if _holds(_spoken(called), word)), None)
+
+
+def _holds(name: str, chip: str) -> bool:
+    """Whether a name holds the whole name of a chip or family: no digit of it goes on behind, no other ESP32 is meant.
+
+    >>> _holds("xiaoesp32s3", "esp32s3"), _holds("nrf5284", "nrf52"), _holds("esp32c9", "esp32")
+    (True, False, False)
+    """
+    family = re.match(r"stm32|esp32|nrf|rp2|gap", chip)
+    behind = name.partition(chip)[2]
+    other = r"[a-z]\d(?!.*wd)" if chip == "esp32" else r"$^" if chip.startswith("stm32") else r"\d"
+    return bool(family) and chip in name and not re.match(other, behind)
 
 
 def _spoken(name: str) -> str:

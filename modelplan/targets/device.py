@@ -16,6 +16,8 @@ MOST_CHANNELS = 9999
 CLASSES: dict[str, tuple[Kind, ...]] = {"on chip": ("ram", "tcm"), "accelerator": ("npu",), "external": ("psram",)}
 #: An arena starts at a multiple of so many bytes.
 ARENA_ALIGNMENT = 16
+#: What a linker script reserves; a linked program with sections for it has it in them.
+STACK = "the stack and the heap of the script"
 #: What names of memory outside of the chip hold.
 _EXTERNAL = re.compile(r"psram|sdram|ddr|qspi|spiram|hyper|(?:^|_)ext")
 

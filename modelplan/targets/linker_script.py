@@ -4,6 +4,9 @@ Origins and lengths are evaluated as ld does: numbers with K and M, arithmetic, 
 ORIGIN() and LENGTH() of other regions. `INCLUDE` and the C preprocessor's directives are followed. What has no value
 is an error that names the file and the line.
 
+What the script reserves for the stack and the heap (`_Min_Stack_Size`, `__HEAP_SIZE` and their like, or from
+`__StackLimit` to the top of the stack) is not free; where it says nothing of them, a remark does.
+
 A region is memory that a program writes where its attributes hold `w`, and is not where they lack it. A region without
 attributes says nothing about that, so that it holds no arena unless it is chosen by name. A name that speaks of
 external memory keeps a region from being taken for memory on the chip.
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modelplan.primitives.errors import ModelError
@@ -26,11 +29,14 @@ from modelplan.targets.arithmetic import (
     parse_prefix,
     tokens_of,
 )
-from modelplan.targets.device import Device, Region, linked_kind
+from modelplan.targets.device import STACK, Device, Region, linked_kind
 from modelplan.targets.preprocessing import Line, Macro, Preprocessor
 
 _INCLUDE = re.compile(r'\s*INCLUDE\s+("[^"]+"|[^\s;]+)\s*;?\s*')
 _ORIGINS, _LENGTHS = ("ORIGIN", "org", "o"), ("LENGTH", "len", "l")
+#: Symbols for the bytes of the stack or the heap, and for where the stack begins.
+_RESERVES = re.compile(r"_*(?:min_)?(?:main_)?(?:stack|heap)_?size_*", re.IGNORECASE)
+_STACK_TOPS = ("_estack", "__StackTop", "__stack_top", "_stack_top", "__stack", "_sstack")
 #: Names that a remark lists.
 _NAMED = 6
 #: Symbols that are defined by each other in a chain; more would exhaust the stack.
@@ -67,6 +73,14 @@ class _Script:
         if name not in self.symbols:
             raise ExpressionError(f"{name} is not defined; --define {name}=VALUE gives it a value")
         return self._once(name, self.symbols[name])
+
+    def known_value(self, name: str) -> int | None:
+        """The value of a symbol; None where the script gives it none that is constant."""
+        try:
+            return self.lookup(name)
+        except ExpressionError:
+            self.asked.clear()
+            return None
 
     def part(self, word: str, operand: Tree) -> int:
         """ORIGIN or LENGTH of a region."""
@@ -124,7 +138,26 @@ def read_linker_script(path: str, definitions: Mapping[str, str], folders: Seque
     if not script.regions:
         raise ModelError(f"{path}: no MEMORY block with a region in it; is it a GNU ld script?")
     regions = tuple(_region(script, declared) for declared in script.regions.values())
-    return Device(Path(path).name, "GNU ld script", regions, path, remarks=_remarks(reader, regions))
+    regions, remarks = _without_stack(script, regions)
+    return Device(Path(path).name, "GNU ld script", regions, path, remarks=(*_remarks(reader, regions), *remarks))
+
+
+def _without_stack(script: _Script, regions: tuple[Region, ...]) -> tuple[tuple[Region, ...], tuple[str, ...]]:
+    """The regions with what the script reserves for the stack and the heap, or a remark that it reserves nothing."""
+    sizes = {name: size for name in script.symbols if _RESERVES.fullmatch(name) and (size := script.known_value(name))}
+    tops = [top for name in _STACK_TOPS if (top := script.known_value(name))]
+    limit = script.known_value("__StackLimit")
+    if not sizes and tops and limit and limit < tops[0]:
+        sizes = {"__StackLimit": tops[0] - limit}
+    usable = [region for region in regions if region.kind in ("ram", "tcm") and not region.no_arena]
+    if not sizes or not usable:
+        missing = "the stack and the heap are not subtracted: the script reserves none; --reserve REGION=BYTES does"
+        return regions, (missing,) * bool(usable)
+    held = [r for r in usable if tops and r.base is not None and 0 < tops[0] - r.base <= r.size]
+    of = held[0] if held else max(usable, key=lambda r: r.size)  # the largest where nothing says in which they lie
+    taken, words = min(sum(sizes.values()), of.size), f"{STACK} ({', '.join(sizes)})"
+    kept = replace(of, reserved=taken, reserved_for=words, reserved_at="end")
+    return tuple(kept if region is of else region for region in regions), ()
 
 
 def _remarks(reader: Preprocessor, regions: Sequence[Region]) -> tuple[str, ...]:

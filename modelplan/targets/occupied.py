@@ -41,7 +41,7 @@ class Occupied:
     """The addresses that a program occupies without its arena.
 
     `symbol` and `arena` are the arena in it. `follows` is the end of what the linker has put behind the arena without a
-    gap: it moves up when the arena grows.
+    gap: it moves up when the arena grows. `stack` says that the stack or the heap has a section among them.
     """
 
     path: str
@@ -49,6 +49,7 @@ class Occupied:
     symbol: str = ""
     arena: Interval | None = None
     follows: int = 0
+    stack: bool = False
 
 
 def read_occupied(path: str, symbol: str | None = None) -> Occupied:
@@ -60,15 +61,16 @@ def read_occupied(path: str, symbol: str | None = None) -> Occupied:
     """
     content = read_bytes(path)
     wanted = symbol or ARENA_SYMBOL
-    sections, arenas = _from_elf(content, path, wanted) if content[:4] == b"\x7fELF" else _from_map(path, wanted)
+    named, arenas = _from_elf(content, path, wanted) if content[:4] == b"\x7fELF" else _from_map(path, wanted)
+    sections, stack = [place for _, place in named], any(re.search("stack|heap", name, re.I) for name, _ in named)
     if symbol and not arenas:
         raise RequestError(f"--arena-symbol {symbol}: {path} has no such symbol")
     if len(arenas) > 1:
         raise RequestError(f"{path} has {len(arenas)} symbols {wanted}; name one by --arena-symbol")
     intervals = tuple(without(sections, arenas))
     if not arenas:
-        return Occupied(path, intervals)
-    return Occupied(path, intervals, wanted, arenas[0], _end_of_run(sections, arenas[0].end))
+        return Occupied(path, intervals, stack=stack)
+    return Occupied(path, intervals, wanted, arenas[0], _end_of_run(sections, arenas[0].end), stack)
 
 
 def _end_of_run(sections: Sequence[Interval], end: int) -> int:
@@ -90,7 +92,7 @@ def bears_name(symbol: str, wanted: str) -> bool:
     return symbol == wanted or re.fullmatch(f"{mangled}|{within}", symbol) is not None
 
 
-def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
+def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[tuple[str, Interval]], list[Interval]]:
     """The sections that have a place in memory, and the arenas."""
     try:
         from elftools.common.exceptions import ELFError
@@ -101,7 +103,8 @@ def _from_elf(content: bytes, path: str, wanted: str) -> tuple[list[Interval], l
         elf = ELFFile(io.BytesIO(content))
         if elf["e_type"] == "ET_REL":
             raise ModelError(f"{path}: an object file that is not linked has no addresses")
-        sections = [_place(row["sh_addr"], row["sh_size"]) for row in elf.iter_sections() if _in_memory(row)]
+        rows = filter(_in_memory, elf.iter_sections())
+        sections = [(row.name, _place(row["sh_addr"], row["sh_size"])) for row in rows]
         table: Any = elf.get_section_by_name(".symtab")
         named = [symbol for symbol in table.iter_symbols() if _is_arena(symbol, wanted)] if table else []
         arenas = {_place(symbol["st_value"], symbol["st_size"]) for symbol in named}
@@ -127,20 +130,20 @@ def _is_arena(symbol: Symbol, wanted: str) -> bool:
     return kind == "STT_OBJECT" and symbol["st_size"] > 0 and bears_name(symbol.name, wanted)
 
 
-def _from_map(path: str, wanted: str) -> tuple[list[Interval], list[Interval]]:
+def _from_map(path: str, wanted: str) -> tuple[list[tuple[str, Interval]], list[Interval]]:
     """The same from a map: the arena must have an input section of its own, as -fdata-sections makes it."""
     _, marker, body = read_text(path).partition(_CONTENT)
     if not marker:
         raise ModelError(f"{path}: neither an ELF file nor a map of GNU ld ({_CONTENT!r} is not in it)")
     outputs = [(name, _hex(path, start, size)) for name, start, size in _OUTPUT.findall(body)]
-    sections = [place for name, place in outputs if place.end > place.start and not _NOT_LOADED.match(name)]
+    sections = [row for row in outputs if row[1].end > row[1].start and not _NOT_LOADED.match(row[0])]
     inputs = [(name, _hex(path, start, size)) for name, start, size in _INPUT.findall(body)]
     arenas = {
         place
         for name, place in inputs
         if place.end > place.start
         and any(bears_name(part, wanted) for part in name.split("."))
-        and any(interval.start <= place.start < interval.end for interval in sections)
+        and any(interval.start <= place.start < interval.end for _, interval in sections)
     }
     bare = re.search(rf"^\s+0x[0-9a-f]+\s+{re.escape(wanted)}$", body, re.M)
     if bare and not arenas:

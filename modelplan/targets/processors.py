@@ -6,7 +6,14 @@ Sources of the kernels: the preprocessor conditions of CMSIS-NN (ARM_MATH_DSP, A
 
 from __future__ import annotations
 
+from modelplan.targets.chips import CHIPS, KERNELS_OF_CORES, STM32_FAMILIES
 from modelplan.targets.device import Device
+
+#: Why nothing is said of the memory of an ESP32, and who knows.
+ASK_ESP = (
+    "what is free after start-up depends on the application and on what its radio runs; the chip says it:"
+    " heap_caps_get_largest_free_block(MALLOC_CAP_8BIT)"
+)
 
 #: Name, what it is, the ABI, the kernel library, and boards of the table with such a processor.
 _ROWS = (
@@ -21,16 +28,17 @@ _ROWS = (
     ("cortex-m85", "Arm Cortex-M85 with Helium", "cortex-m", "cmsis-mve", "corstone-320"),
     ("esp32s2", "Espressif ESP32-S2", "xtensa", "esp-nn-generic", ""),
     ("esp32s3", "Espressif ESP32-S3, any module", "xtensa", "esp-nn@all", "esp32s3-n16r8"),
-    ("esp32c3", "Espressif ESP32-C3", "riscv32", "esp-nn-generic", ""),
-    ("esp32c6", "Espressif ESP32-C6", "riscv32", "esp-nn-generic", ""),
+    *(
+        (f"esp32{letters}", f"Espressif ESP32-{letters.upper()}", "riscv32", "esp-nn-generic", "")
+        for letters in ("c2", "c3", "c5", "c6", "h2")
+    ),
     ("nrf52", "Nordic nRF52", "cortex-m", "cmsis-dsp", "nrf52840"),
     ("nrf53", "Nordic nRF53", "cortex-m", "cmsis-nn", ""),
-    ("stm32f4", "ST STM32F4", "cortex-m", "cmsis-dsp", ""),
-    ("stm32f7", "ST STM32F7", "cortex-m", "cmsis-dsp", "stm32f746"),
-    ("stm32h7", "ST STM32H7", "cortex-m", "cmsis-dsp", "stm32h743"),
-    ("stm32l4", "ST STM32L4", "cortex-m", "cmsis-dsp", ""),
+    *(
+        (name, f"ST {name.upper()}", "cortex-m", KERNELS_OF_CORES[core], next(c for c in CHIPS if c.startswith(name)))
+        for name, core in STM32_FAMILIES.items()
+    ),
     ("stm32n6", "ST STM32N6", "cortex-m", "cmsis-mve", "stm32n657"),
-    ("stm32u5", "ST STM32U5", "cortex-m", "cmsis-dsp", ""),
 )
 
 #: The processors by name.
@@ -42,15 +50,9 @@ PROCESSORS: dict[str, Device] = {
         "the condition by which the library chooses its kernels",
         abi=abi,
         kernels=kernels,
-        no_arena=f"it names a processor or family, not a board{f' such as {boards}' if boards else ''}",
+        no_arena=ASK_ESP
+        if name.startswith("esp32")
+        else f"a processor or family{f', not a chip such as {boards}' * bool(boards)}",
     )
     for name, title, abi, kernels, boards in _ROWS
 }
-
-#: Boards as people call them, and the device of the table that is on them.
-BOARDS = {
-    "pico": "rp2040", "picow": "rp2040", "raspberrypipico": "rp2040", "pico2": "rp2350", "pico2w": "rp2350",
-    "nano33ble": "nrf52840", "arduinonano33ble": "nrf52840", "nano33blesense": "nrf52840", "xiaoble": "nrf52840",
-    "esp32p4": "esp32-p4", "esp32wroom": "esp32", "corstone300": "corstone-300", "corstone320": "corstone-320",
-    "wiseeye2": "himax-we2", "groveai": "himax-we2",
-}  # fmt: skip

@@ -9,9 +9,13 @@ from itertools import combinations
 from typing import Any
 
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import parse_bytes, parse_nanoseconds, parse_rate
+from modelplan.primitives.units import parse_bytes, parse_memory, parse_nanoseconds, parse_rate
 from modelplan.targets.device import Region, is_external
 
+#: Bytes per second of octal PSRAM at 80 MHz, which every memory behind the first is taken for.
+USUAL_RATE = 80_000_000
+#: Parts that a memory is cut into by its largest allocation.
+_MOST_PARTS = 64
 _YES_NO = {"yes": True, "no": False}
 #: What may follow the size, each with the field that it sets and how its value is read.
 KEYS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -68,6 +72,41 @@ def parse_region(text: str, known: Sequence[Region] = ()) -> Region:
         return replace(given, **facts) if given is not None else Region(**{"name": name, "kind": _kind(name)} | facts)
     except ValueError as problem:
         raise RequestError(f"--region {text}: {problem}") from None
+
+
+def parse_memories(text: str, largest: str | None = None) -> tuple[Region, ...]:
+    """The memories that `256KiB+8MiB` states, the fastest first: the others are external, with their usual rate.
+
+    A memory of which no allocation may have more than `largest` bytes is cut into parts of that size.
+
+    Raises:
+        RequestError: what was found, and what was expected.
+
+    >>> [(region.name, region.size) for region in parse_memories("64KiB+1MiB", "512KiB")]
+    [('sram', 65536), ('psram 1', 524288), ('psram 2', 524288)]
+    """
+    regions: list[Region] = []
+    most = None if largest is None else parse_memory(largest)
+    for number, words in enumerate(text.split("+")):
+        try:
+            size = parse_memory(words)
+        except RequestError as problem:
+            raise RequestError(f"--memory {text}: {problem}; several memories as 256KiB+8MiB") from None
+        first = Region("sram", size)
+        more = Region(f"psram{number if number > 1 else ''}", size, kind="psram", bandwidth=USUAL_RATE)
+        regions += _parts(more if number else first, most or size)
+    return tuple(regions)
+
+
+def _parts(region: Region, most: int) -> list[Region]:
+    """A region in parts of at most so many bytes."""
+    if region.size <= most:
+        return [region]
+    count = -(-region.size // most)
+    if count > _MOST_PARTS:
+        raise RequestError(f"--largest cuts {region.name} into {count:,} parts, expected at most {_MOST_PARTS}")
+    sizes = [most] * (count - 1) + [region.size - most * (count - 1)]
+    return [replace(region, name=f"{region.name} {number}", size=size) for number, size in enumerate(sizes, 1)]
 
 
 def _extent(text: str, words: str) -> dict[str, int]:

@@ -7,6 +7,7 @@ Bytes, K = 1024. A reserve is never a fact of a chip but the habit of its softwa
 from __future__ import annotations
 
 from modelplan.targets.device import Device, Region
+from modelplan.targets.processors import ASK_ESP
 
 _K, _M = 1024, 1024**2
 _ZEPHYR, _PROBE_RS, _EXECUTORCH, _DORY = "zephyr ", "probe-rs ", "executorch ", "pulp-platform/dory "
@@ -54,10 +55,10 @@ _MICROCONTROLLERS = (
         "esp32",
         "Espressif ESP32 (LX6)",
         (
-            Region("sram0", 180_736, 0x3FFB0000, note="users of ESP-IDF report about 110 KB in one block"),
+            Region("sram0", 180_736, 0x3FFB0000, no_arena=ASK_ESP),
             Region("psram", 4 * _M, 0x3F800000, "psram", note="4 MB is typical; the module decides"),
         ),
-        _ZEPHYR + "dts/xtensa/espressif/esp32/esp32_common.dtsi; TinyMaix#7",
+        _ZEPHYR + "dts/xtensa/espressif/esp32/esp32_common.dtsi",
         abi="xtensa",
         kernels="esp-nn-generic",
     ),
@@ -68,8 +69,7 @@ _MICROCONTROLLERS = (
             Region(
                 "sram",
                 524_288,
-                no_arena="the largest block depends on the application: logs show a heap of 243 KB at boot"
-                " (espressif/developer-portal#351) and a largest block of about 278 KB (esphome#15603)",
+                no_arena=ASK_ESP,
             ),
             Region("psram", 8_388_608, kind="psram"),
             Region("flash", 16 * _M, kind="nvm"),
@@ -81,7 +81,7 @@ _MICROCONTROLLERS = (
     Device(
         "esp32-p4",
         "Espressif ESP32-P4",
-        (Region("hp-sram", 768 * _K, no_arena="no source says how much of the 768 KB is one block"),),
+        (Region("hp-sram", 768 * _K, no_arena=ASK_ESP),),
         "mcufit boards.yaml",
         "S",
         abi="riscv32",
@@ -374,6 +374,9 @@ _ACCELERATORS = (
         note="a benchmark: its capacity is that of the problem set; no figure of the chip is public",
     ),
 )
+
+#: Names of the microcontrollers among the devices.
+MICROCONTROLLERS = tuple(device.name for device in _MICROCONTROLLERS if device.abi)
 
 #: The devices by name.
 DEVICES: dict[str, Device] = {device.name: device for device in (*_MICROCONTROLLERS, *_ACCELERATORS)}

@@ -53,6 +53,16 @@ def test_every_page_stands_in_the_site() -> None:
     assert sorted(name for pair in listed for name in pair if name) == [page.name for page in PAGES]
 
 
+def test_the_repository_that_hosts_the_site_is_one_variable() -> None:
+    hook = runpy.run_path(str(ROOT / ".ci" / "docs_hooks.py"))["on_page_markdown"]
+    config = {"extra": {"repository": "acme/modelplan"}}
+    for page in PAGES:
+        place = SimpleNamespace(file=SimpleNamespace(src_uri="x.md"))
+        text = hook(page.read_text(), place, SimpleNamespace(src_uris=[]), config=config)
+        assert "OWNER/" not in text, page.name
+    assert "MODELPLAN_REPOSITORY, OWNER/modelplan" in (ROOT / "mkdocs.yml").read_text()
+
+
 def test_the_site_embeds_the_pages_that_it_copies_and_no_others() -> None:
     """Another build may draw pages into docs/ while this one runs."""
     hook = runpy.run_path(str(ROOT / ".ci" / "docs_hooks.py"))["on_page_markdown"]

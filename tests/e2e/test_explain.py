@@ -120,7 +120,7 @@ def test_analyze_ends_with_the_best_of_what_is_quick(corpus: Path) -> None:
     assert said[said.index("What would help most") + 1 : -2] == [
         "  36,848 bytes less of the arena: plan: in-place outputs (free)",
         "  18,432 bytes less of the arena: plan: views share bytes (free)",
-        "  26,944 bytes less of the arena: tail in another memory (a second arena for the tail)",
+        "  26,944 bytes less of the arena: persistent part in a second arena (two arenas in the firmware)",
         "  perhaps less: a rewritten file, a search of up to about 25 s",
         "  perhaps less: plain C, a search of up to about 10 s",
         f"  modelplan fit {vww} --kernels reference --least -o vww_96_int8_fitted.tflite",

@@ -77,7 +77,7 @@ def test_words_that_people_use_lead_to_the_command() -> None:
     for word, words in SPOKEN.items():
         assert words.split()[0] in COMMANDS
         assert word not in MODULES
-        explained = word in topics() or word in CHANGES  # `help map` is a page, `help plan` an entry
+        explained = word in topics() or word in CHANGES  # `help map` is a page
         asked = [run(word, "a.tflite")] + [run("help", word)] * (not explained)
         for done in asked:
             assert done.returncode == 2

@@ -140,13 +140,80 @@ def test_tflm_s_arenas_are_put_where_operators_wait_least(tmp_path: Path) -> Non
     assert "fits in no region" in small.stderr
 
 
+TIED = "id,lower,upper,size,list,position\nA,0,1,8,0,0\nB,0,1,8,0,1\n"
+TT_METAL = "id,lower,upper,size,pin\nA,0,1,8192,\nB,0,3,16384,8192\nC,0,1,16384,\nD,1,3,8192,\nE,2,3,16384,\n"
+
+
+def test_several_memories_in_one_word(tmp_path: Path) -> None:
+    said = run("memories", MODELS / "ds_cnn_kws.tflite", "--memory", "16K+8M", "--csv", "-").stdout
+    stated = run("memories", MODELS / "ds_cnn_kws.tflite", "--region", "sram:16KiB",
+                 "--region", "psram:8MiB,rate=80MB/s", "--region", "flash:44KiB,read=100000GB/s", "--csv",
+                 "-").stdout  # fmt: skip
+    assert [row.split(",")[:5] for row in said.splitlines()] == [row.split(",")[:5] for row in stated.splitlines()]
+    done = run("analyze", MODELS / "ds_cnn_kws.tflite", "--kernels", "cmsis-dsp", "--memory", "16KiB+8MiB")
+    assert done.returncode == 0, done.stderr
+    assert "capacity 16.00 KiB (16,384 B): does not fit" in done.stdout
+    assert "two arenas (MicroAllocator::Create)" in done.stdout
+    (command,) = [line for line in done.stdout.splitlines() if "modelplan memories" in line]
+    assert run(*command.partition("  #")[0].split()[1:]).returncode == 0
+    one = run("analyze", MODELS / "ds_cnn_kws.tflite", "--memory", "64KiB")
+    assert one.stdout == run("analyze", MODELS / "ds_cnn_kws.tflite", "--budget", "64KiB").stdout
+
+
+def test_fit_takes_two_memories_for_the_two_arenas(tmp_path: Path) -> None:
+    out = tmp_path / "two.tflite"
+    done = run("fit", MODELS / "resnet8.tflite", "--kernels", "cmsis-dsp", "--memory", "28KiB+64KiB", "-o", out)
+    assert done.returncode == 0, done.stderr
+    (command,) = [line for line in done.stdout.splitlines() if "modelplan memories" in line]
+    arenas = run(*command.partition("  #")[0].split()[1:], cwd=tmp_path)
+    assert arenas.returncode == 0, arenas.stderr
+    assert re.search(r"non-persistent\s+\S+ KiB \([\d,]+ B\) in sram", arenas.stdout)
+    assert "persistent_arena" in (tmp_path / "arenas.h").read_text()
+    small = run("fit", MODELS / "resnet8.tflite", "--kernels", "cmsis-dsp", "--memory", "28KiB+4KiB", "-o", out)
+    assert small.returncode == 1
+    assert "the second memory has 4,096" in small.stderr
+
+
+def test_a_table_of_buffers_in_several_memories(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(TT_METAL)
+    done = run("memories", "table.csv", "--memory", "32KiB+32KiB", "--csv", "-", "--draw", "x.svg", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    places = {row.split(",")[0]: row.split(",")[4:6] for row in done.stdout.splitlines()[1:]}
+    assert places["B"] == ["8192", "sram"]
+    assert {place[1] for place in places.values()} == {"sram", "psram"}
+    parts = run("memories", "table.csv", "--memory", "64KiB", "--largest", "24KiB", cwd=tmp_path)
+    assert "table: 5 buffers in 3 memories" in parts.stdout
+
+
+@pytest.mark.parametrize(
+    ("table", "words", "code", "said"),
+    [
+        (TT_METAL, ("--memory", "16KiB+32KiB"), 1, "no choice of regions"),
+        (TT_METAL, ("--memory", "64KiB", "--largest", "8KiB"), 1, "B of 16,384 bytes fits no memory: the largest has"),
+        (TT_METAL, ("--memory", "1GiB", "--largest", "8KiB"), 2, "131,072 parts, expected at most 64"),
+        (TT_METAL, ("--memory", "32KiB+"), 2, "cannot read ''"),
+        (TT_METAL, ("--memory", "32+32KiB"), 2, "32 means 32 bytes"),
+        (TT_METAL, ("--memory", "64KiB", "--json", "-"), 2, "is a table of buffers"),
+        (TT_METAL, ("--largest", "8KiB"), 2, "--largest is of the memories"),
+        (TIED, ("--memory", "1KiB+1KiB"), 2, "ties addresses of buffers"),
+    ],
+)  # fmt: skip
+def test_a_table_that_no_memories_hold(
+    tmp_path: Path, table: str, words: tuple[str, ...], code: int, said: str
+) -> None:
+    (tmp_path / "table.csv").write_text(table)
+    done = run("memories", "table.csv", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr
+
+
 # Bad input -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "no memories: name them by --region"),
+        ((), 2, "no memories: name them by --memory 256KiB"),
         (("--region", "a:64KiB@0x1000", "--region", "b:64KiB@0x2000"), 2, "a at 0x1000..0x11000 and b at 0x2000..0x12"),
         (("--region", "a:64KiB", "--region", "a:1MiB"), 2, "two regions are called a"),
         (("--region", "a:64KiB,read=-1MB/s"), 2, "cannot read '-1MB/s' as bytes per second"),

@@ -119,3 +119,12 @@ def test_a_board_names_kernels_and_abi(models: Path, tmp_path: Path) -> None:
     ordered = run("fit", "--only", "order", resnet, "--target", "stm32h743", "-o", written)
     assert (ordered.returncode, ordered.stderr) == (0, "")
     assert "ABI cortex-m, cmsis-dsp kernels" in ordered.stdout
+
+
+def test_it_ends_with_the_number_to_paste(tmp_path: Path) -> None:
+    kws = Path(__file__).resolve().parents[2] / "models" / "ds_cnn_kws.tflite"
+    out = tmp_path / "p.tflite"
+    done = run("fit", "--only", "plan", kws, "-o", out, "--alias", "safe", "--kernels", "reference")
+    needed = arena(read_tflite(out.read_bytes(), "p"), "32", "reference").total
+    declared = -(-needed // 16) * 16
+    assert done.stdout.splitlines()[-1] == f"  #define TENSOR_ARENA_SIZE {declared}  // reference kernels, ABI 32"

@@ -40,6 +40,8 @@ WRITTEN = [
     ("stream", ["stream", ONNX, "--memory", "400KiB", "--link", "9MB/s", "--macs-per-second", "1e9", "--json"]),
     ("memories", ["memories", KWS, "--kernels", "reference", "--region", "a:20KiB", "--region", "b:24KiB", "--json"]),
     ("moves", ["spill", RESNET, "--region", "sram:64KiB", "--region", "psram:1MiB,rate=40MB/s", "--json"]),
+    ("verdicts", ["analyze", KWS, "--target", "stm32f4*,rp2040,esp32s3", "--json"]),
+    ("verdicts", ["analyze", KWS, "--target", "samd21x16,nrf52840", "--fit", "--json"]),
     ("targets", ["targets", "--json"]),
     ("targets", ["targets", "nrf52840", "--json"]),
 ]

@@ -87,7 +87,8 @@ def levels(drawing: Drawing) -> list[Level]:
         ]
     if drawing.kept:
         whole = planned + drawing.kept
-        level_lines.append(Level(whole, f"arena\n{brief(whole)}", _line(MUTED, "-")))
+        own = " with this plan" if drawing.declared and brief(drawing.declared) != brief(whole) else ""
+        level_lines.append(Level(whole, f"arena{own}\n{brief(whole)}", _line(MUTED, "-")))
     if capacity is not None:
         at = 1.11 * tallest(drawing) if is_broken(drawing) else capacity
         scale = "\nnot to scale" if is_broken(drawing) else ""
@@ -157,6 +158,8 @@ def facts(drawing: Drawing) -> list[tuple[str, str]]:
     if bound and planned != bound:
         gap += f" = {(planned - bound) / bound:.2%}"
     lines = [(f"{planned_words(drawing)} {human(planned)}  ·  lower bound {human(bound)}  ·  {gap}", INK)]
+    if bound > drawing.peak and len(drawing.problem):
+        lines.append((f"no placement is as low as the {human(drawing.peak)} that are alive at most", MUTED))
     if drawing.basis:
         lines.append((drawing.basis, INK))
     if drawing.declared:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.figures import axes, canvas, lettering
-from modelplan.outputs.figures.canvas import BODY, FAINT, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.primitives.units import human
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of
@@ -26,6 +26,10 @@ _WIDTH, _BAR, _EDGE, _ROW, _BOTTOM = 400.0, 22.0, 12.0, 14.0, 34.0
 _HEAD, _TAIL = "#a8cdf0", "#c9c7bd"
 #: The share of a row that its bar takes.
 _THICK = 0.66
+
+
+#: Share of an arena from which what lies between head and tail is seen.
+_SEEN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,15 @@ def _words(bar: RungBar) -> str:
     return f"{bar.arena:,} B   {bar.cost}"
 
 
+def _waits(bar: RungBar) -> bool:
+    """Whether an arena has bytes between head and tail, of which a share is seen, that serve while it is set up."""
+    return bar.arena - bar.tail - bar.head > _SEEN * bar.arena
+
+
 def _draw_bar(sheet: Sheet, bar: RungBar, row: int) -> None:
     low, high = row + (1 - _THICK) / 2, row + (1 + _THICK) / 2
+    if _waits(bar):
+        sheet.boxes([(bar.head, low, bar.arena - bar.tail, high)], facecolor=FREE, edgecolor=MUTED, linewidth=0.4)
     for begin, end, colour in ((0, bar.head, _HEAD), (bar.arena - bar.tail, bar.arena, _TAIL)):
         sheet.boxes([(begin, low, end, high)], facecolor=colour, edgecolor=MUTED, linewidth=0.4)
     if bar.chosen:
@@ -134,7 +145,10 @@ def _head(sheet: Sheet, chart: LadderChart) -> None:
     facts += f"  ·  {chart.basis}" if chart.basis else ""
     sheet.write(_EDGE, y - _ROW, lettering.folded(facts, room, BODY), BODY, va="baseline")
     x = _EDGE
-    for colour, words in ((_HEAD, "head: activations and scratch"), (_TAIL, "tail: the interpreter's records")):
+    entries = [(_HEAD, "head: activations and scratch"), (_TAIL, "tail: the interpreter's records")]
+    if any(map(_waits, chart.rungs)):
+        entries.append((FREE, "used only while AllocateTensors runs"))
+    for colour, words in entries:
         sheet.swatch(x, y - 2 * _ROW - 5, facecolor=colour, edgecolor=MUTED, linewidth=0.4)
         sheet.write(x + 14, y - 2 * _ROW - 4, words, SMALL, va="baseline")
         x += 30 + lettering.width(words, SMALL)

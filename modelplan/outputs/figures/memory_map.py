@@ -76,9 +76,11 @@ def draw(drawing: Drawing) -> Sheet:
     style = {"edgecolor": WARNING, "linewidth": 0.6, "zorder": 3}
     sheet.boxes(overflow(drawing), facecolor="#f7d9d3", hatch="//////", **style)
     written, capacity = labels(sheet, drawing), drawing.problem.capacity
+    led = leaders(sheet, drawing, written)
+    written = [label for label in written if label.name or not any(_names(leader, label) for leader in led)]
     for label in written:
         _write(sheet, label, beyond=capacity is not None and label.y > sheet.y(capacity))
-    for leader in leaders(sheet, drawing, written):
+    for leader in led:
         x, y = leader.to
         sheet.line((leader.x, x), (leader.y, y), color=WARNING, linewidth=0.8, zorder=4)
         sheet.line((x,), (y,), marker="o", markersize=2.5, color=WARNING, markeredgewidth=0, zorder=4)
@@ -199,8 +201,14 @@ def labels(sheet: Sheet, drawing: Drawing) -> list[Label]:
     largest = np.argsort(-(width * height), kind="stable")
     chosen = [int(i) for i in largest[holds[largest]][:_MOST_LABELS]]
     forms, sizes = lettering.forms(drawing.problem.names), drawing.problem.size
-    candidates = (_label(forms[i], brief(int(sizes[i])).replace(".00", ""), *boxes[i].tolist()) for i in chosen)
-    return [label for label in candidates if label]
+    said, written = set[str](), list[Label]()
+    for i in chosen:
+        name = drawing.problem.names[i]
+        label = _label(forms[i], brief(int(sizes[i])).replace(".00", ""), *boxes[i].tolist())
+        if label and name not in said:  # of a value in many runs of rows the largest bears the name
+            said.add(name)
+            written.append(label)
+    return written
 
 
 def _writable(sheet: Sheet, drawing: Drawing) -> Boxes:
@@ -320,7 +328,8 @@ class Leader:
 def leaders(sheet: Sheet, drawing: Drawing, written: Sequence[Label]) -> list[Leader]:
     """Names for the large buffers of the peak whose rectangles are too narrow for one.
 
-    Each stands beside its rectangle where it touches no other text; one that finds no such place is left out.
+    Each stands beside its rectangle where it touches no other text and no other rectangle; one that finds no such place
+    is left out.
     """
     size, boxes = drawing.problem.size, rectangles(drawing)
     large = np.flatnonzero(drawing.at_peak & (size >= max(_LEAST_SHARE * drawing.peak, 1)))
@@ -334,12 +343,27 @@ def leaders(sheet: Sheet, drawing: Drawing, written: Sequence[Label]) -> list[Le
         text = lettering.fitting(forms[i], _LEADER_ROOM, SMALL)
         text = f"{text}  {brief(int(size[i]))}" if text else brief(int(size[i]))
         spots = _spots(sheet, homes[i], lettering.width(text, SMALL) + 4)
-        free = next((box for box in spots if not any(canvas.touch(box, other) for other in taken)), None)
+        others = np.delete(homes, i, axis=0)
+        free = next(
+            (box for box in spots if not any(canvas.touch(box, other) for other in taken) and not _covers(box, others)),
+            None,
+        )
         if free is not None:
             taken.append(free)
             x, y = (free[0] + free[2]) / 2, (free[1] + free[3]) / 2
             placed_leaders.append(Leader(x, y, text, ((homes[i][0] + homes[i][2]) / 2, y)))
     return placed_leaders
+
+
+def _covers(box: Area, homes: Boxes) -> bool:
+    """Whether a text would lie over a rectangle."""
+    x0, y0, x1, y1 = box
+    return bool(((homes[:, 0] < x1) & (homes[:, 2] > x0) & (homes[:, 1] < y1) & (homes[:, 3] > y0)).any())
+
+
+def _names(leader: Leader, label: Label) -> bool:
+    """Whether a leader ends where a label stands, which says no more than it."""
+    return abs(leader.to[0] - label.x) < _LEADER_ROOM / 2 and abs(leader.to[1] - label.y) < LINE
 
 
 def _holds(home: Column, x: float, y: float) -> bool:

@@ -23,6 +23,8 @@ _EDGE, _ROW, _BAND, _GAP = 12.0, 14.0, 190.0, 26.0
 _PER_STEP, _NARROWEST, _WIDEST = 36.0, 720.0, 1400.0
 #: A copy of less than this share of the fullest region in use is a thin arrow.
 _LARGE = 0.02
+#: Of more copies than these the small ones have no line: they would hide the map.
+_FEW = 24
 #: Points between arrows that start at the same step, and from the left of a box, where arrows end, to its name.
 _APART, _CLEAR = 1.8, 12.0
 #: Points of a region from which nothing is copied and in which little lies.
@@ -84,8 +86,9 @@ def draw(moving_plan: MovingPlan) -> Sheet:
     forms = lettering.forms(moving_plan.problem.problem.names)
     for stay in sorted(layout.stays, key=lambda stay: stay.buffer in moved):  # dark edges above the others
         _stay(sheet, moving_plan, bands, stay, forms[stay.buffer], moved=stay.buffer in moved)
+    few = len(layout.copies) <= _FEW
     for number, copy in enumerate(layout.copies):
-        _arrow(sheet, moving_plan, bands, copy, number)
+        _arrow(sheet, moving_plan, bands, copy, number, line=few or _is_large(moving_plan, copy))
     for step, text in ticks:
         axes.draw_tick(sheet, step, text, rotation=90)
     sheet.write_below("step and operator", va="baseline")
@@ -101,9 +104,10 @@ def _head(sheet: Sheet, moving_plan: MovingPlan) -> None:
     facts = f"{times}  ·  {copies}, {human(run.copied)}"
     sheet.write(_EDGE, y - _ROW, facts, BODY, va="baseline")
     thin = brief(int(max(region_heights(moving_plan.problem, moving_plan.layout)) * _LARGE))
+    small = "thin" if len(moving_plan.layout.copies) <= _FEW else "its ends alone"
     legend = (
         "box: a content in a memory; dark edge: it is copied; hatched: contents that are only copied from there",
-        f"arrow: a copy, from its issue to the step that needs it; upright: between two steps; thin: below {thin}",
+        f"arrow: a copy, from its issue to the step that needs it; upright: between two steps; {small}: below {thin}",
     )
     for line, text in enumerate(legend, 2):
         sheet.write(_EDGE, y - line * _ROW, text, SMALL, color=MUTED, va="baseline")
@@ -172,16 +176,29 @@ def _stay(
         sheet.write(left, middle - line * (SMALL + 1), text, SMALL)
 
 
-def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, number: int) -> None:
-    """From the middle of the source to that of the target, spread a little where several copies start at once."""
+def _is_large(plan: MovingPlan, copy: Copy) -> bool:
+    """Whether a copy moves a large share of the fullest region."""
+    size = int(plan.problem.problem.size[plan.layout.copied(copy)])
+    return size >= max(*region_heights(plan.problem, plan.layout), 1) * _LARGE
+
+
+def _arrow(sheet: Sheet, plan: MovingPlan, bands: _Bands, copy: Copy, number: int, *, line: bool) -> None:
+    """From the middle of the source to that of the target, spread a little where several copies start at once.
+
+    Without a `line` only its ends are drawn, below what is written in the boxes.
+    """
     (x0, y0), (x1, y1) = _ends(plan, bands, copy)
     shift = number % 5 * _APART / sheet.per_step
-    buffer = plan.layout.copied(copy)
-    large = int(plan.problem.problem.size[buffer]) >= max(bands.tops) * _LARGE
-    ink, width = (INK, 0.8) if large else (MUTED, 0.35)
+    layout, buffer = plan.layout, plan.layout.copied(copy)
+    ink, width = (INK, 0.8) if _is_large(plan, copy) else (MUTED, 0.35)
     style = {"arrowstyle": "-|>", "color": ink, "linewidth": width, "mutation_scale": 6, "shrinkA": 0, "shrinkB": 0}
     start, end = (x0 + shift, y0), (x1 + shift, y1)
-    sheet.axes.annotate("", xy=end, xytext=start, arrowprops=style, zorder=4, annotation_clip=False)
+    if line:
+        sheet.axes.annotate("", xy=end, xytext=start, arrowprops=style, zorder=2.5, annotation_clip=False)
+    else:
+        floor = bands.y(layout.stays[copy.target].region, layout.stays[copy.target].offset) if copy.target >= 0 else y1
+        x, y = sheet.x(end[0]), sheet.margins.bottom + floor + 1.5
+        sheet.line((x,), (y,), marker="v" if y1 < y0 else "^", markersize=2.5, color=MUTED, markeredgewidth=0)
     x, y = sheet.x(x0 + shift), sheet.margins.bottom + y0
     dot = {"color": COLOURS[plan.owners[buffer][1]], "markeredgecolor": ink, "markeredgewidth": 0.5}
     sheet.line((x,), (y,), marker="o", markersize=3, **dot)

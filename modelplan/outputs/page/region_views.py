@@ -74,8 +74,8 @@ def layout_view(
         labels=_LABELS,
     )
     arrows = tuple(_arrow(asked, layout, copy, base, {b.region: b for b in bands}) for copy in layout.copies)
-    about = f"{counted(len(layout.stays), 'stay')}, {counted(len(layout.copies), 'copy')}"
-    about += f", found by {layout.method}" if layout.method else ""
+    about = f"{counted(len(layout.stays), 'placement')}, {counted(len(layout.copies), 'copy')}"
+    about += f"; method: {layout.method}" if layout.method else ""
     return View(name, about, drawn, facts=_facts(asked, layout), bands=bands, arrows=arrows)
 
 

@@ -33,7 +33,10 @@ def stage_sections(stage: SizedFile) -> Report:
 def requirement_section(stage: SizedFile) -> Section:
     """What the unmodified file needs, or why its runtime would not run it."""
     first = headline(stage.file.path, stage.requirement, stage.capacity)
-    return replace(first, lines=(*_without_session(stage, first.lines), *_fixed_line(stage)))
+    number, *more = _without_session(stage, first.lines)
+    if stage.origin:
+        number += f"{'; ' if '//' in number else '  // '}{stage.origin}"
+    return replace(first, lines=(number, *more, *_fixed_line(stage)))
 
 
 #: Reasons why rows of a table have no measured figure that are told at most.

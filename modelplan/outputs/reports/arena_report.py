@@ -10,7 +10,7 @@ from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import counted, human
 
 #: What a runtime's own plan of an ONNX model is.
-ALONE = "tensors alone, by a plan that no session follows"
+ALONE = "tensors alone, as its planner would pack them; a session allocates otherwise"
 
 
 def headline(model: str, needed: Requirement, capacity: int | None = None) -> Section:

@@ -29,7 +29,7 @@ def refused_section(name: str, as_is: Rung) -> Section:
 
 def rungs_section(name: str, ladder: Ladder, goal: Goal) -> Section:
     """The rungs with what each needs and costs."""
-    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">time", ">ops", ">flash", ">copied")
+    headings = ("rung", ">arena", ">head", ">tail", ">MACs", ">time", ">ops", ">flash", ">copied/run")
     rows = tuple(
         (
             rung.name + " *" * (rung is ladder.chosen),
@@ -66,8 +66,7 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
         )
     if ladder.points:
         lines.append(
-            f"               {human(ladder.built_bound)} for the {len(ladder.points):,} plans that were built, wherever"
-            " each puts its rows"
+            f"               {human(ladder.built_bound)} at least with each of the {len(ladder.points):,} plans tried"
         )
     if ladder.helped:
         lines.append(f"one library    {helped_line(ladder.helped, 'of arena')}")

@@ -24,7 +24,7 @@ def executed_lines(verdicts: Sequence[Verdict], kernels: str) -> list[str]:
     ran = [verdict.executed for verdict in verdicts if verdict.executed]
     return [
         f"not executed        {', '.join(missing)}; --self-test FILE.cc writes a test that runs on your device",
-        f"executed            {'; '.join(ran) or 'nothing'}",
+        f"executed            {'; '.join(ran) or 'on no runtime; the levels below say why'}",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
 
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import brief, counted, human
@@ -26,15 +27,16 @@ def usual_block(device: Device) -> Block | None:
 def target_lines(chosen: Chosen) -> list[str]:
     """Which block of which target is meant, what is reserved of it, and what the program beside it occupies."""
     device, block = chosen.device, chosen.block
+    origin = f" ({chosen.origin})" if chosen.origin else ""
     if block is None:
-        lines = [f"target    {device.name}: --budget BYTES states its memory for an arena; {chosen.unknown}"]
+        lines = [f"target    {device.name}{origin}: no verdict without --budget BYTES: {chosen.unknown}"]
         lines += [
             f"memory    {device.name}#{free_block.regions[0]} has {human(free_block.usable)}"
             for free_block in blocks(device)
             if free_block.usable
         ]
     else:
-        lines = [f"target    {device.name}: {human(block.usable)} in one block, {_where(block)}"]
+        lines = [f"target    {device.name}{origin}: {human(block.usable)} in one block, {_where(block)}"]
     if device.benchmark:
         lines.append("benchmark the capacity of a set of problems, not a figure of a device")
     lines += [f"reserved  {_reserved(region)}" for region in chosen.reserved]
@@ -65,18 +67,20 @@ def target_facts(chosen: Chosen) -> dict[str, object]:
     }
 
 
-def table_section(devices: Sequence[Device]) -> Section:
-    """A line for each device."""
-    headings = ("target", ">largest block", "reserved", "ABI", "kernels", "device and source")
-    return Section("", (), Table(headings, tuple(map(_row, devices))))
+def table_section(title: str, devices: Sequence[Device]) -> Section:
+    """A line for each device; of devices that follow each other and differ in their names alone one line for all."""
+    headings = ("target", ">one block", "kernels", "device")
+    alike = groupby(devices, key=lambda device: (device.regions, device.kernels or device.name))
+    return Section(title, (), Table(headings, tuple(_row(list(group)) for _, group in alike)))
 
 
-def _row(device: Device) -> tuple[str, ...]:
+def _row(alike: Sequence[Device]) -> tuple[str, ...]:
+    device = alike[0]
     block = usual_block(device)
-    reserved = ", ".join(f"{r.name} {brief(r.reserved)}" for r in device.regions if r.reserved)
-    size = f"{block.usable:,}" if block else "no figure"
+    held = "".join(f"; {brief(r.reserved)} reserved" for r in device.regions if r.reserved)
+    others = f"; also {', '.join(other.name.removeprefix('stm32') for other in alike[1:])}" if len(alike) > 1 else ""
     title = f"{device.title} (benchmark)" if device.benchmark else device.title
-    return device.name, size, reserved, device.abi, device.kernels, f"{title}; {device.quality}: {device.source}"
+    return device.name, brief(block.usable) if block else "", device.kernels, f"{title}{held}{others}"
 
 
 def device_sections(device: Device) -> list[Section]:

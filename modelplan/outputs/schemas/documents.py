@@ -20,6 +20,7 @@ from modelplan.outputs.reports import (
     stream_report,
     sweep_report,
     target_report,
+    verdicts_report,
 )
 from modelplan.outputs.reports import explanation_report as explanation
 from modelplan.outputs.schemas.plan_schema import (
@@ -232,6 +233,21 @@ def _targets() -> Schema:
     return _versioned("targets", target_report.SCHEMA, "devices, from `targets --json`", fields, definitions)
 
 
+def _verdicts() -> Schema:
+    change = {"anyOf": [record({"name": _TEXT, "arena": _INTEGER}), {"type": "null"}]}
+    row = {
+        **dict.fromkeys(("target", "title", "kernels", "abi"), _TEXT),
+        "fits": {"type": ["boolean", "null"]},
+        **dict.fromkeys(("arena", "memory", "headroom", "flash", "plain_c"), _INTEGER_OR_NONE),
+        "file_bytes": _INTEGER,
+        "refusals": array_of(_TEXT),
+        "change": change,
+    }
+    fields: Fields = {"model": _TEXT, "runtime": _TEXT, "verdicts": array_of(record(row))}
+    what = "whether a model fits each of several targets, from `analyze --target all --json`"
+    return _versioned("verdicts", verdicts_report.SCHEMA, what, fields, Definitions())
+
+
 def _report() -> Schema:
     records = Definitions()
     records.of(SweepFindings)
@@ -316,6 +332,7 @@ DOCUMENTS: dict[str, Callable[[], Schema]] = {
     "together": _together,
     "report": _report,
     "targets": _targets,
+    "verdicts": _verdicts,
     "memories": region_schema,
     "moves": moves_schema,
     "stream": _stream,

@@ -47,7 +47,9 @@ def place_region(
     low, high = free_range(problem.regions[region], int(every[inside].max()))
     stacked, floor = _stacked(problem, inside, every, region, high) if both_ends else ({}, high)
     rest = np.array([b for b in inside.tolist() if b not in stacked], dtype=np.int64)
-    asked = replace(problem.problem.part(rest), alignment=every[rest], capacity=max(floor - low, 0))
+    pinned = problem.problem.pin[rest]
+    pinned = np.where(pinned < 0, pinned, pinned - low)
+    asked = replace(problem.problem.part(rest), alignment=every[rest], pin=pinned, capacity=max(floor - low, 0))
     limit = budget or Budget()
     steps = _STEPS if limit.steps is None else limit.steps
     placement = allocators.place(asked, budget=Budget(steps, limit.seconds, limit.seed, enough=max(floor - low, 0)))

@@ -5,24 +5,25 @@ TFLM places no buffer by itself: its two arenas and the model file lie each in o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from modelplan.answers.moving_layout import MovingPlan
-from modelplan.answers.region_layout import PROCESSOR, Layout, RegionProblem, free_range
+from modelplan.answers.region_layout import PROCESSOR, Access, Layout, RegionProblem, free_range
 from modelplan.answers.region_plan import RegionPlan, TflmArena
 from modelplan.checking import region_referee as referee
 from modelplan.checking.moves_simulator import simulate
 from modelplan.checking.region_referee import check_layout
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import plan_subject
-from modelplan.model import Placement, Plan
+from modelplan.model import Placement, Plan, Problem
 from modelplan.planning.memories.asking import owners_of, region_problem
-from modelplan.planning.memories.memory_choice import Choosing, chosen_layout
+from modelplan.planning.memories.memory_choice import Choosing, ShortageError, chosen_layout
 from modelplan.planning.memories.prefetching import plan_moves
+from modelplan.primitives.errors import RequestError
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel
@@ -61,6 +62,52 @@ def plan_regions(
     region_plan = RegionPlan(tuple(plans), problem, layout, owners, how.both_ends, made_by)
     prove(region_plan)
     return region_plan
+
+
+def plan_table(problem: Problem, name: str, regions: Sequence[Region], choosing: Choosing | None = None) -> RegionPlan:
+    """The buffers of a table in several memories; each counts as written once, in its first step, and read once.
+
+    A buffer with a pin lies there in the first memory.
+
+    Raises:
+        ShortageError: the regions are too small.
+        RequestError: the table ties addresses of buffers to each other, or pins one where nothing can lie.
+        BrokenPlanError: a stage went wrong; never to be seen.
+    """
+    if len(problem.groups) or len(problem.meetings) or problem.contiguous:
+        raise RequestError(
+            f"{name} ties addresses of buffers (group, list, meets, gaps); `solve` places it in one memory"
+        )
+    how, first = choosing or Choosing(), int(problem.start.min(initial=0))
+    moved = replace(problem, start=problem.start - first, end=problem.end - first, capacity=None)
+    columns = (moved.start, np.maximum(moved.end - 1, moved.start), moved.size)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    accesses = [Access(start, buffer, 0, size) for buffer, (start, _, size) in enumerate(rows)]
+    accesses += [Access(last, buffer, size, 0) for buffer, (_, last, size) in enumerate(rows)]
+    asked = RegionProblem(
+        moved,
+        tuple(regions),
+        tuple(sorted(accesses, key=lambda access: access.step)),
+        tuple(_places(moved, regions)),
+        (-1,) * len(rows),
+        (0.0,) * int(moved.end.max(initial=1)),
+    )
+    try:
+        layout = chosen_layout(asked, how)
+    except ValueError as problem_of_pin:
+        raise RequestError(f"{name}: {problem_of_pin}; a pin is an address in {regions[0].name}") from None
+    owners = ((0, "activation"),) * len(rows)
+    return RegionPlan((), asked, layout, owners, how.both_ends, f"modelplan {__version__}", name=name)
+
+
+def _places(problem: Problem, regions: Sequence[Region]) -> Iterator[tuple[int, ...]]:
+    """For each buffer of a table the regions that are large enough; of one with a pin the first region alone."""
+    most = max(region.size for region in regions)
+    for name, size, pin in zip(problem.names, problem.size.tolist(), problem.pin.tolist(), strict=True):
+        places = tuple(r for r, region in enumerate(regions[: 1 if pin >= 0 else None]) if size <= region.size)
+        if not places:
+            raise ShortageError(f"{name} of {size:,} bytes fits no memory: the largest has {most:,}")
+        yield places
 
 
 def prove(region_plan: RegionPlan) -> None:

@@ -15,6 +15,7 @@ from modelplan.answers.check_outcomes import Check, Earlier, Figures, Findings, 
 from modelplan.formats.whole_files import read_text
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
+from modelplan.primitives.settled_requests import SettledRequest
 from modelplan.primitives.units import human
 from modelplan.questions.alternatives import given_words
 from modelplan.questions.budgets.earlier_figures import Revision, SavedFigures, read_baseline, revision
@@ -47,7 +48,7 @@ OPTIONS = tuple(key.replace("-", "_") for key in ("target", *ONE_TEXT, *TEXTS))
 
 
 @dataclass(frozen=True, slots=True)
-class CheckRequest:
+class CheckRequest(SettledRequest):
     """Asks whether models keep their limits.
 
     Args:

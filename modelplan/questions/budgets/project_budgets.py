@@ -10,12 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from modelplan.answers.check_outcomes import Growth, Limits
-from modelplan.formats.whole_files import read_toml_table
-from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes
+from modelplan.questions.budgets.project_defaults import DEFAULTS, OWN, SHARED, checked_defaults, stated_table
 
-#: The file that holds nothing but what modelplan reads, and the one that many tools share.
-OWN, SHARED = "modelplan.toml", "pyproject.toml"
 #: Keys of a budget that are options of `check`: those that hold one text, and those that hold one text or several.
 ONE_TEXT = ("runtime", "abi", "kernels", "used", "arena-symbol", "feeds")
 TEXTS = ("dim", "shape", "value", "reserve", "define", "include")
@@ -24,6 +22,8 @@ _PER_MODEL = ("dim", "shape", "value")
 _TEXT = ("name", *ONE_TEXT)
 _TEXTS = ("model", "target", *TEXTS)
 _BYTES = ("arena", "head", "flash")
+#: Keys of a budget in whose place the project's defaults stand where it has none of them.
+_BUILT = {"target", "kernels", "abi", "runtime"}
 KEYS = ("name", "model", "target", *_BYTES, "growth", *ONE_TEXT, *TEXTS)
 
 
@@ -74,7 +74,7 @@ def found_upwards(start: Path) -> Path:
     """
     for folder in (start, *start.parents):
         own, shared = folder / OWN, folder / SHARED
-        shares = shared.is_file() and _shared_table(_parsed(shared)) is not None
+        shares = shared.is_file() and stated_table(shared) is not None
         if own.is_file() and shares:
             raise RequestError(f"{own} and [tool.modelplan] in {shared}: keep the budgets in one of them")
         if own.is_file() or shares:
@@ -88,13 +88,14 @@ def read_budgets(path: Path, *, may_be_empty: bool = False) -> BudgetFile:
     Raises:
         RequestError: names the file, the budget and the key that cannot be read.
     """
-    document = _parsed(path)
-    table = _shared_table(document) if path.name == SHARED else document
-    if not isinstance(table, dict):
+    table = stated_table(path)
+    if table is None:
         raise RequestError(f"{path}: no table [tool.modelplan]")
-    prefix = _prefix(path)
-    for key in table.keys() - {"budget", "baseline"}:
-        raise RequestError(f"{path}: {prefix}{key}: no such key; there are: {prefix}budget, {prefix}baseline")
+    prefix, known = _prefix(path), ("budget", "baseline", *DEFAULTS)
+    for key in sorted(table.keys() - set(known)):
+        there = ", ".join(f"{prefix}{name}" for name in known)
+        raise RequestError(f"{path}: {prefix}{key}: no such key; there are: {there}")
+    defaults = checked_defaults(path, table)
     baseline = table.get("baseline", "")
     if not isinstance(baseline, str):
         raise RequestError(f"{path}: {prefix}baseline is {baseline!r}, expected text: a .json file or a git revision")
@@ -105,25 +106,12 @@ def read_budgets(path: Path, *, may_be_empty: bool = False) -> BudgetFile:
         raise RequestError(
             f"{path}: no budget; state one as [[{prefix}budget]], or run `modelplan check --write budgets MODEL`"
         )
+    rows = [row if _BUILT & row.keys() else defaults | row for row in rows]
     return BudgetFile(path, tuple(_row(path, number, row) for number, row in enumerate(rows, 1)), baseline)
 
 
 def _prefix(path: Path) -> str:
     return "tool.modelplan." if path.name == SHARED else ""
-
-
-def _parsed(path: Path) -> dict[str, object]:
-    try:
-        return read_toml_table(path)
-    except ModelError as problem:
-        wrong = str(problem).startswith(f"{path}: not TOML")
-        raise RequestError(f"{problem}" if wrong else f"cannot read {problem}") from None
-
-
-def _shared_table(document: Mapping[str, object]) -> object:
-    """What pyproject.toml holds for modelplan; None where it holds nothing."""
-    tool = document.get("tool")
-    return tool.get("modelplan") if isinstance(tool, dict) else None
 
 
 def _row(path: Path, number: int, table: Mapping[str, object]) -> BudgetRow:

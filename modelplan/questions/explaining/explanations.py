@@ -11,6 +11,7 @@ from modelplan.answers.explanation import Advice, Compression, Explanation
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.primitives.settled_requests import answers_paths
 from modelplan.questions.alternatives import (
     open_on_target,
     requested_plan,
@@ -47,6 +48,7 @@ class ExplainRequest(ModelRequest):
     what_if: tuple[str, ...] = ()
 
 
+@answers_paths(ExplainRequest)
 def explain(request: ExplainRequest) -> Explanation:
     """Why a model file needs the memory that it needs: its peak, and the changes that would lower it.
 

@@ -17,6 +17,7 @@ from modelplan.planning.memories.region_planning import moving_plan, moving_prob
 from modelplan.planning.memories.tracks import fastest
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.settled_requests import SettledRequest
 from modelplan.questions.budgets.project_budgets import parse_growth
 from modelplan.questions.memories import moves_document, region_document
 from modelplan.runtimes import RUNTIMES
@@ -26,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutRequest:
+class LayoutRequest(SettledRequest):
     """Asks whether models still fit in the memories of a saved layout, in no more time and traffic.
 
     Args:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from modelplan.formats import load_table
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.settled_requests import SettledRequest, answers_paths, as_request
 from modelplan.questions.model_request import ModelRequest, model_plan
+from modelplan.targets.stated_regions import parse_memories
 
 if TYPE_CHECKING:
     from modelplan.answers.moving_layout import MovingPlan, StreamCurve
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoriesRequest:
+class MemoriesRequest(SettledRequest):
     """Asks for a region and an offset for every buffer and all weights of models that run one after the other.
 
     Args:
@@ -27,6 +31,9 @@ class MemoriesRequest:
         choosing: how regions are chosen.
         reader: what runs the operators, where regions say by whom they are reached.
         macs_per_second: how fast it computes; None: no time beside memory accesses.
+        table: in place of models the path of a table of buffers (.csv, .pte, a dump of XLA), each of which counts as
+            written once and read once.
+        part: which memory of a program, or which allocation of a dump, where there are several.
     """
 
     models: tuple[ModelRequest, ...]
@@ -34,6 +41,15 @@ class MemoriesRequest:
     choosing: Choosing = field(default_factory=Choosing)
     reader: str = ""
     macs_per_second: float | None = None
+    table: str = ""
+    part: str = ""
+
+    def settled(self, name: str, kind: str, given: Any) -> Any:
+        """A field as its type asks; models also by their paths, memories as "256KiB+8MiB"."""
+        if name == "regions" and isinstance(given, str):
+            return parse_memories(given)
+        given = SettledRequest.settled(self, name, kind, given)
+        return tuple(as_request(ModelRequest, model, "models") for model in given) if name == "models" else given
 
 
 def place_in_memories(request: MemoriesRequest) -> RegionPlan:
@@ -49,8 +65,11 @@ def place_in_memories(request: MemoriesRequest) -> RegionPlan:
         ModelError: a file cannot be read.
         RequestError: a buffer fits in no region that may hold it, or the regions are too small.
     """
-    from modelplan.planning.memories.region_planning import plan_regions
+    from modelplan.planning.memories.region_planning import plan_regions, plan_table
 
+    if request.table:
+        problem = load_table(request.table, request.part).problem
+        return plan_table(problem, Path(request.table).stem, request.regions, request.choosing)
     plans = [model_plan(model) for model in request.models]
     reader, speed = request.reader, request.macs_per_second
     layout = plan_regions(plans, request.regions, request.choosing, reader=reader, macs_per_second=speed)
@@ -86,6 +105,7 @@ class SpillRequest(ModelRequest):
     macs_per_second: float | None = None
 
 
+@answers_paths(SpillRequest)
 def spill(request: SpillRequest) -> MovingPlan:
     """A layout of a model whose contents move between memories, replayed by a simulator with time.
 
@@ -134,6 +154,7 @@ class StreamRequest(ModelRequest):
     points: int = 13
 
 
+@answers_paths(StreamRequest)
 def stream(request: StreamRequest) -> StreamCurve:
     """What a run of a model takes whose weights stream through a window of the device's memory.
 

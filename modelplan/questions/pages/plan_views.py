@@ -38,16 +38,6 @@ if TYPE_CHECKING:
 #: Above so many operators only the file's order is planned beside what was asked for: each plan would take seconds.
 _MOST_OPS = 4000
 _MOST_SUGGESTIONS = 12
-#: What the page calls the rungs of the ladder.
-_RUNG_NAMES = {
-    "order": "better order",
-    "views": "views share",
-    "overlaps": "outputs over inputs",
-    "turn": "transposes cancelled",
-    "fold": "padding inside convolutions",
-    "gather": "pixels gathered",
-    "split": "in stripes",
-}
 #: How many rectangles the answers of a comparison may have in all, so that the file stays below some ten megabytes.
 _MOST_RECTANGLES = 200_000
 #: The modes of sharing that are shown: what the page calls each, and what it allows.
@@ -160,8 +150,7 @@ def _rung_view(name: str, rung: Rung, goal: Goal, kernels: str, *, chosen: bool)
         file = load_file(str(path))
     runtime = runtimes.with_kernels(TFLM, kernels)
     requirement = with_proved_plan(file, Target(runtime, goal.abi))
-    plain = _RUNG_NAMES.get(rung.name, rung.name)
-    called = "before" if rung.name == "as is" else f"after: {plain}" if chosen else plain
+    called = "before" if rung.name == "as is" else f"after: {rung.name}" if chosen else rung.name
     about = RUNGS[rung.name]
     if about.startswith("and "):  # the ladder's words go on from the rung below
         about = f"{RUNGS['views']} {about}"

@@ -16,6 +16,7 @@ from modelplan.model.model_file import USUAL_ABI, ModelFile
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.settled_requests import SettledRequest
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM, planner
@@ -31,7 +32,7 @@ _RING = "CIRCULAR_BUFFER"
 
 
 @dataclass(frozen=True, slots=True)
-class ShareRequest:
+class ShareRequest(SettledRequest):
     """Asks for one memory for several models.
 
     Models may be active at the same time unless `in_turn` or a pipeline says otherwise. Active is a model from the

@@ -23,6 +23,7 @@ from modelplan.model import Budget, Graph
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.reporting import Report
+from modelplan.primitives.showing_answers import Shown
 from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_onnx.equal_nodes import with_fused, with_slices
 from modelplan.rewriting.striped_onnx.layers import Reading
@@ -127,8 +128,8 @@ class OnnxRung:
     spread: tuple[float, float] = (1.0, 1.0)
 
 
-@dataclass
-class OnnxLadder:
+@dataclass(repr=False)
+class OnnxLadder(Shown):
     """The rungs that were measured, the one that is taken, None where none meets the goal, and what is to be said.
 
     `ended_early`: not all that the ladder has was tried, since the time was over or somebody ended it.

@@ -19,6 +19,7 @@ from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
+from modelplan.primitives.showing_answers import Shown
 from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.packing import packed
 from modelplan.rewriting.striped_tflite import placing
@@ -59,8 +60,8 @@ class LowestLibrary(NamedTuple):
     rung: str
 
 
-@dataclass(frozen=True)
-class Ladder:
+@dataclass(frozen=True, repr=False)
+class Ladder(Shown):
     """The rungs that were tried, cheapest first, the one that answers the goal or None, and the plans on the way.
 
     In bytes of the objective: `least` is the lowest that was found within the caps; `bound` what every plan of stripes

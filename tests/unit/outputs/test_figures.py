@@ -543,3 +543,16 @@ def test_what_the_runtime_keeps_is_no_room_for_the_plan() -> None:
     at = {level.text.partition("\n")[0]: level.at for level in axes.levels(less)}
     assert (at["capacity"], at["arena"]) == (100, 114)  # where the page has them too
     assert replace(whole, kept=200).room == 0
+
+
+def test_a_value_in_many_runs_bears_its_name_once_and_no_leader_lies_over_a_buffer() -> None:
+    start, size = np.arange(6) * 20, np.full(6, 4096)
+    problem = Problem(("conv",) * 6, size, start, start + 20)
+    kinds = np.full(6, KINDS.index("activation"))
+    drawing = Drawing("x", problem, Placement(np.zeros(6, dtype=np.int64), 4096), 4096, kinds, (), "a test")
+    with canvas.style():
+        sheet = memory_map.draw(drawing)
+        labels = memory_map.labels(sheet, drawing)
+        leaders = memory_map.leaders(sheet, drawing, [])
+    assert [label.name for label in labels] == [("conv",)]
+    assert leaders == []  # there is no place beside a buffer that is free

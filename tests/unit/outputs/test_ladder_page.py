@@ -29,7 +29,7 @@ def test_each_rung_is_drawn_with_the_arena_of_its_file(made: tuple[Ladder, Page]
     ladder, page = made
     views = {view.name.removeprefix("after: "): view for view in page.views}
     for rung in ladder.rungs:
-        view = views["before" if rung.name == "as is" else "in stripes"]
+        view = views["before" if rung.name == "as is" else rung.name]
         drawn = view.drawing
         assert (drawn.planned, drawn.planned + drawn.kept) == (rung.head, rung.arena)
         assert bounds.height(drawn.problem, drawn.placement) <= rung.head

@@ -181,13 +181,42 @@ def test_tables_align_numbers_to_the_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("65536", 65536), ("64KiB", 65536), ("64k", 65536), ("1.5 MiB", 1572864), ("10kB", 10000)]
+    ("text", "size"),
+    [
+        ("65536", 65536),
+        ("64KiB", 65536),
+        ("64k", 65536),
+        ("1.5 MiB", 1572864),
+        ("10kB", 10000),
+        ("65,536", 65536),
+        ("64Ki", 65536),
+        ("65536B", 65536),
+        ("1,048,576 B", 1 << 20),
+        ("2Mi", 2 << 20),
+    ],
 )
 def test_sizes_are_read_with_units(text: str, size: int) -> None:
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "-1", "64 parsecs", "0.3", "1e9", "9999999999GiB", "9" * 400, "9" * 400 + "MB"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-1",
+        "64 parsecs",
+        "0.3",
+        "1e9",
+        "65,53",
+        "6,5536",
+        "1,000,00",
+        ",536",
+        "64,5",
+        "9999999999GiB",
+        "9" * 400,
+        "9" * 400 + "MB",
+    ],
+)
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(RequestError, match="bytes"):
         parse_bytes(text)

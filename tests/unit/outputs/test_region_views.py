@@ -43,7 +43,7 @@ def test_copies_become_arrows_from_stay_to_stay_and_from_a_home() -> None:
     assert flash.base <= weights.start < flash.base + flash.height
     assert ("copied from DTCM to SDRAM", "1.95 KiB (2,000 B)") in view.facts
     assert ("copied from FLASH to DTCM", "1,000 B") in view.facts
-    assert view.about == "4 stays, 2 copies, found by hand"
+    assert view.about == "4 placements, 2 copies; method: hand"
     found = columns_of(Page("two", "", (view,), "modelplan"))["views"][0]
     assert found["regions"][0] == ["DTCM", 0, 3000, 8192]
     assert found["copies"][0][:4] == [0, 1, 2, 4]

@@ -253,7 +253,7 @@ def test_a_target_states_what_a_model_streams_through(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ([], "no memories: name them by --region"),
+        ([], "no memories: name them by --memory 256KiB"),
         (["--target", "no-such-board"], "no target 'no-such-board'"),
         (["--target", "esp32s3-n16r8"], "region psram (psram), region flash (nvm) state no rate"),
         (["--target", "nrf52840", "--region", "flash0:rate=64MB/s", "--used", "x.elf"], "--used finds a free block"),

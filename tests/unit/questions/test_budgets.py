@@ -11,15 +11,19 @@ from pathlib import Path
 import pytest
 
 from modelplan.answers.check_outcomes import Check, CheckSetting, Earlier, Figures, Growth, Judgement, Limits, Outcome
+from modelplan.cli import main
 from modelplan.model import Alternative, Part, Requirement
 from modelplan.primitives.errors import RequestError
 from modelplan.questions.budgets.budget_checks import judgements
 from modelplan.questions.budgets.budget_edits import with_budget, with_number
 from modelplan.questions.budgets.earlier_figures import baseline_document, read_baseline
 from modelplan.questions.budgets.project_budgets import found_upwards, matched, parse_growth, read_budgets
+from modelplan.questions.budgets.project_defaults import project_defaults
 
 SETTING = CheckSetting("tflm", "32", "reference", ("batch=1",))
 NEEDED = Requirement(1000, 600, (Part("activations", 600), Part("tail", 400)), "by heart", "TENSOR_ARENA_SIZE")
+
+KWS = str(Path(__file__).resolve().parents[3] / "models" / "ds_cnn_kws.tflite")
 
 
 def written(folder: Path, text: str, name: str = "modelplan.toml") -> Path:
@@ -68,7 +72,7 @@ def test_pyproject_holds_budgets_under_its_table(tmp_path: Path) -> None:
         ("budget = 3", "budget has to be an array of tables"),
         ("budget = [3]", "budget has to be an array of tables"),
         ("", "no budget"),
-        ("[[budgets]]\nmodel = 'x'", "budgets: no such key; there are: budget, baseline"),
+        ("[[budgets]]\nmodel = 'x'", "budgets: no such key; there are: budget, baseline, target, kernels, abi"),
         ("baseline = 3\n[[budget]]\nmodel='x'\narena=1", "baseline is 3"),
         ("[[budget]]\narena = 1", "budget 1: no model"),
         ("[[budget]]\nmodel = 'x'", "budget 1: no limit"),
@@ -111,6 +115,44 @@ def test_the_nearest_file_above_counts_and_two_in_a_folder_do_not(tmp_path: Path
     written(deep.parent, "", "modelplan.toml")
     with pytest.raises(RequestError, match="keep the budgets in one of them"):
         found_upwards(deep)
+
+
+def test_the_defaults_of_a_project_hold_for_budgets_that_state_none(tmp_path: Path) -> None:
+    rows = "[[budget]]\nmodel = 'a'\narena = 1\n[[budget]]\nmodel = 'b'\nkernels = 'reference'\narena = 1\n"
+    first, second = read_budgets(written(tmp_path, f"target = 'rp2040'\nabi = 'cortex-m'\n{rows}")).rows
+    assert (first.targets, dict(first.options)) == (("rp2040",), {"abi": ("cortex-m",)})
+    assert (second.targets, dict(second.options)) == ((), {"kernels": ("reference",)})
+
+
+@pytest.mark.parametrize("name", ["modelplan.toml", "pyproject.toml"])
+def test_the_defaults_of_the_nearest_file_count(tmp_path: Path, name: str) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    head = "[tool.modelplan]\n" if name == "pyproject.toml" else ""
+    written(tmp_path, f"{head}target = 'rp2040'\nkernels = 'cmsis-c'\n", name)
+    written(deep, "[project]\nname = 'x'\n", "pyproject.toml")
+    assert project_defaults(deep).values == {"target": "rp2040", "kernels": "cmsis-c"}
+    written(deep.parent, f"{head}abi = 3\n", name)
+    with pytest.raises(RequestError, match="abi is 3, expected text"):
+        project_defaults(deep)
+
+
+def test_every_command_reads_the_defaults_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, "[tool.modelplan]\ntarget = 'stm32h743'\n", "pyproject.toml")
+    monkeypatch.chdir(tmp_path)
+    stated = "  #define TENSOR_ARENA_SIZE 22816  // stm32h743 as pyproject.toml says"
+    assert main(["analyze", KWS]) == 0
+    assert stated in capsys.readouterr().out.splitlines()
+    for command in (["check", KWS], ["explain", KWS], ["fit", KWS, "-o", "x.tflite"]):
+        assert main(command) == 0
+        assert "stm32h743 (pyproject.toml)" in capsys.readouterr().out
+    for words in (["--target", "rp2040"], ["--kernels", "reference"]):
+        assert main(["analyze", KWS, *words]) == 0
+        assert "pyproject.toml" not in capsys.readouterr().out
+    assert main(["analyze", KWS.replace("ds_cnn_kws.tflite", "resnet8.onnx"), "--measure", "0"]) == 0
+    assert "stm32h743" not in capsys.readouterr().out
 
 
 def test_patterns_are_relative_to_the_file_and_match_something(tmp_path: Path) -> None:

@@ -370,7 +370,7 @@ def test_a_combination_that_beats_single_changes_is_found(models: Path) -> None:
     found = advice(*started(load_file(str(models / "autoencoder.tflite"))), effort=2).suggestions
     both = next(one for one in found if len(one.steps) > 1)
     steps = {(step,) for step in both.steps}
-    assert both.steps[-1] == "tail in another memory"
+    assert both.steps[-1] == "persistent part in a second arena"
     assert both.needs is Needs.PLATFORM
     assert both.saved > max(one.saved for one in found if len(one.steps) == 1 and one.needs <= Needs.PLATFORM)
     singles = [one for one in found if one.steps in steps]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from modelplan.answers.sweep_summary import SweepChange
+from modelplan.cli import parser_of
+from modelplan.cli.sweep import words_of
 from modelplan.outputs.report import plain
 from modelplan.outputs.reports import sweep_report
 from modelplan.primitives.errors import ModelError, RequestError
@@ -103,11 +105,18 @@ def test_a_mistake_of_modelplan_is_a_row(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (found.status, found.error) == ("failed", "ZeroDivisionError: by zero")
 
 
+def test_names_of_an_option_may_stand_in_one_word() -> None:
+    arguments = parser_of("sweep").parse_args(
+        ["x.tflite", "-o", "o.parquet", "--targets", "rp2040,nrf52840", "stm32h743"]
+    )
+    assert words_of(arguments)["targets"] == ("rp2040", "nrf52840", "stm32h743")
+
+
 def test_a_table_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.onnx").touch()
     (tmp_path / "b.onnx").touch()
     file = tmp_path / "fleet.toml"
-    file.write_text('models = "*.onnx"\ntargets = ["rp2040", "esp32"]\nalias = ["views", "max"]\n')
+    file.write_text('models = "*.onnx"\ntargets = ["rp2040", "stm32f746"]\nalias = ["views", "max"]\n')
     table = table_of(read_sweep(file))
     assert [Path(path).name for path in table.models] == ["a.onnx", "b.onnx"]
     assert (len(table), table.aliases) == (8, ("views", "max"))

@@ -12,7 +12,7 @@ import linking
 import pytest
 
 from modelplan import ModelError, ModelPlanError, RequestError
-from modelplan.targets.choosing import Chosen, Wanted, chosen_block, device_of
+from modelplan.targets.choosing import Chosen, Reserve, Wanted, chosen_block, device_of
 from modelplan.targets.device import Device
 from modelplan.targets.device_files import read_probe_rs, read_vela_ini
 from modelplan.targets.devicetree import read_devicetree
@@ -110,11 +110,44 @@ def test_the_linker_reads_the_same(tmp_path: Path, name: str) -> None:
 
 def test_conditions_that_were_taken_as_not_defined_are_named() -> None:
     device = script("preprocessed.ld.in")
-    (remark,) = device.remarks
+    remark, beside = device.remarks
+    assert "stack and the heap are not subtracted" in beside
     assert "took as not defined: CONFIG_FIXED_SIZE, CONFIG_HALF; --define NAME=VALUE" in remark
     half = script("preprocessed.ld.in", {"CONFIG_HALF": "1", "CONFIG_WHOLE": "0"})
     assert regions(half)["dram_seg"][2] == 341_760 // 2
     assert regions(script("preprocessed.ld.in", {"CONFIG_FIXED_SIZE": "64K"}))["dram_seg"][2] == 64 * K
+
+
+@pytest.mark.parametrize(
+    ("words", "region", "reserved"),
+    [
+        ("_Min_Heap_Size = 0x200; _Min_Stack_Size = 0x1000;", "RAM", 0x1200),
+        ("_estack = ORIGIN(DTCM) + LENGTH(DTCM); _Min_Stack_Size = 4K;", "DTCM", 4 * K),
+        ("__StackTop = ORIGIN(RAM) + LENGTH(RAM); __StackLimit = __StackTop - 0x800;", "RAM", 0x800),
+        ("__HEAP_SIZE = 1K; __STACK_SIZE = 1M;", "RAM", 64 * K),
+        ("HEAP_SIZE = 0;", "", 0),
+        ("_stack_size = SIZEOF(.stack);", "", 0),
+    ],
+)
+def test_the_stack_and_the_heap_that_a_script_reserves_are_not_free(
+    tmp_path: Path, words: str, region: str, reserved: int
+) -> None:
+    memory = "MEMORY { RAM (rwx) : ORIGIN = 0x20000000, LENGTH = 64K DTCM (rwx) : ORIGIN = 0, LENGTH = 16K }"
+    (tmp_path / "x.ld").write_text(f"{words}\n{memory}\n")
+    device = read_linker_script(str(tmp_path / "x.ld"), {})
+    assert {r.name: r.reserved for r in device.regions if r.reserved} == ({region: reserved} if reserved else {})
+    assert bool(reserved) != any("the stack and the heap are not subtracted" in remark for remark in device.remarks)
+
+
+def test_what_a_script_reserves_counts_once_where_the_program_has_a_section_for_it(tmp_path: Path) -> None:
+    script, used = tmp_path / "x.ld", tmp_path / "x.map"
+    script.write_text("_Min_Stack_Size = 4K;\nMEMORY { RAM (rwx) : ORIGIN = 0x20000000, LENGTH = 64K }\n")
+    for section, free in ((".data", 59 * K), ("._user_heap_stack", 63 * K)):
+        used.write_text(f"Linker script and memory map\n\n{section}  0x20000000  0x400\n")
+        assert chosen_block(Wanted(f"from:{script}", used=str(used))).budget == free
+    used.write_text("Linker script and memory map\n\n.stack  0x20000000  0x400\n")
+    asked = (Reserve("RAM", 2 * K),)
+    assert chosen_block(Wanted(f"from:{script}", asked, used=str(used))).budget == 61 * K
 
 
 def test_a_region_without_attributes_holds_an_arena_only_where_it_is_chosen() -> None:

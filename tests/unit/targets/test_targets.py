@@ -12,10 +12,11 @@ from modelplan import ModelError, RequestError
 from modelplan.cli import main
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import KERNELS
+from modelplan.targets.chips import BOARDS, CHIPS, STM32_FAMILIES
 from modelplan.targets.choosing import Reserve, Wanted, chosen_block, known_device
 from modelplan.targets.device import Block, Device, Dma, Interval, Region, banks_of, blocks, with_reserve
 from modelplan.targets.device_files import read_toml
-from modelplan.targets.processors import BOARDS, PROCESSORS
+from modelplan.targets.processors import PROCESSORS
 from modelplan.targets.table import DEVICES
 
 K = 1024
@@ -44,7 +45,7 @@ def lacking(row: Device) -> list[str]:
     return [name for name, said in named.items() if not said]
 
 
-@pytest.mark.parametrize("row", DEVICES.values(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*DEVICES.values(), *CHIPS.values()], ids=lambda row: row.name)
 def test_every_row_says_all_of_its_device(row: Device) -> None:
     assert lacking(row) == []
 
@@ -60,7 +61,14 @@ def test_an_empty_row_is_told_what_it_lacks() -> None:
     ("name", "size"),
     [
         ("nrf52840", 262_144 - 49_152),
-        ("esp32", 180_736),
+        ("nucleo_f446re", 128 * K),
+        ("STM32F401CCU6", 64 * K),
+        ("stm32f401re", 96 * K),
+        ("stm32f746g-disco", 320 * K),
+        ("nrf52832_qfaa", 64 * K),
+        ("samd51j19a", 192 * K),
+        ("feather-m4", 192 * K),
+        ("teensy4.1", 512 * K),
         ("rp2040", 270_336),
         ("rp2350", 532_480),
         ("stm32f746", 327_680),
@@ -96,6 +104,8 @@ def test_the_block_that_counts(name: str, size: int) -> None:
         ("nrf52840#sram9", "no region 'sram9'; there are: sram0, flash0"),
         ("nrf5284", "no target 'nrf5284'; near are: nrf52840"),
         ("STM32", "near are: stm32f746, stm32h743, stm32n657"),
+        ("esp32c9", "near are: esp32c"),
+        ("stm32l151", "no target"),
         ("", "`modelplan targets` lists them"),
     ],
 )
@@ -107,8 +117,10 @@ def test_what_gives_no_figure_is_refused_with_the_reason(name: str, reason: str)
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("esp32s3-n16r8", "depends on the application.*external memory has to be chosen, as esp32s3-n16r8#psram"),
-        ("esp32-p4", "no source says how much"),
+        ("esp32s3-n16r8", "heap_caps_get_largest_free_block.*external memory has to be chosen, as esp32s3-n16r8#psram"),
+        ("esp32-p4", "what is free after start-up depends on the application"),
+        ("stm32f401", "letters behind stm32f401: 64.00 KiB as stm32f401xb, 96.00 KiB as stm32f401xd"),
+        ("samd51", "128.00 KiB as samd51x18"),
         ("imxrt1170", "up to"),
         ("apollo4p", "up to"),
     ],
@@ -293,7 +305,12 @@ def test_banks_are_counted_from_the_start_of_the_arena() -> None:
         ("stm32h743", "stm32h743", "cmsis-dsp"), ("ESP32-P4", "esp32-p4", "esp-nn-p4"),
         ("ESP32-S3", "esp32s3", "esp-nn@all"),
         ("cortex_m7", "cortex-m7", "cmsis-dsp"), ("STM32H7", "stm32h7", "cmsis-dsp"),
-        ("esp32c3", "esp32c3", "esp-nn-generic"),
+        ("esp32c3", "esp32c3", "esp-nn-generic"), ("xiao-esp32s3", "esp32s3", "esp-nn@all"),
+        ("esp32-s3-devkitc-1", "esp32s3", "esp-nn@all"), ("cortex-m0plus", "cortex-m0+", "cmsis-c"),
+        ("STM32F407VGT6", "stm32f407vg", "cmsis-dsp"), ("nucleo-n657x0", "stm32n657", "cmsis-mve"),
+        ("nucleo-u575zi-q", "stm32u575zi", "cmsis-dsp"), ("stm32h747i-disco", "stm32h747", "cmsis-dsp"),
+        ("portenta", "stm32h747xi", "cmsis-dsp"), ("nrf54l15", "nrf54l15", "cmsis-nn"),
+        ("stm32f499", "stm32f4", "cmsis-dsp"), ("adafruit-feather-rp2040", "rp2040", "cmsis-c"),
     ],
 )  # fmt: skip
 def test_devices_have_the_names_that_people_use(spoken: str, device: str, kernels: str) -> None:
@@ -307,10 +324,26 @@ def test_a_processor_gives_abi_and_kernels_but_no_memory() -> None:
         assert row.kernels in KERNELS
         chosen = chosen_block(Wanted(row.name))
         assert chosen.block is None
-        assert "not a board" in chosen.unknown
-    assert set(BOARDS.values()) <= set(DEVICES)
+        assert re.search("processor or family|free after start-up", chosen.unknown)
+    assert set(STM32_FAMILIES) < set(PROCESSORS)
     for boards in (row.no_arena.partition("such as ")[2].split(", ") for row in PROCESSORS.values()):
-        assert set(filter(None, boards)) <= set(DEVICES)
-    for name, near in (("stm32h", "stm32h"), ("nucleo-f446re", "stm32f4;"), ("esp32-s3-devkitc-1", "esp32s3,")):
+        assert set(filter(None, boards)) <= set(DEVICES) | set(CHIPS)
+    for name, near in (("stm32h", "stm32h"), ("nrf5284", "nrf52")):
         with pytest.raises(RequestError, match=f"near are: {near}.*as from:FILE, or its processor"):
             known_device(name)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_every_board_names_a_chip_that_is_known(board: str) -> None:
+    found = known_device(board)
+    assert found.name[:6] == BOARDS[board][:6]
+    assert found.kernels
+    assert found.regions or "cortex" in found.name
+
+
+def test_every_chip_is_found_by_its_own_name_and_has_its_memory() -> None:
+    for name, row in CHIPS.items():
+        found = known_device(name)
+        memory = tuple(region for region in found.regions if region.kind != "nvm")
+        assert name in DEVICES or (found.kernels, memory) == (row.kernels, row.regions[: len(memory)]), name
+        assert memory
