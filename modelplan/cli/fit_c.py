@@ -11,6 +11,7 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.output_options import figures_asked, write_figures
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
+from modelplan.plain_c.ladder import TIME_PER_RAM
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
 from modelplan.questions.c_fitting import FitCRequest, compiled_rung, drawn_rung, fit_c, fitted_self_test
@@ -34,12 +35,14 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument("--input", choices=("held", "rows"), help="rows: the input comes row by row (default: held)")
     group.add_argument("--name", metavar="PREFIX", help="what public names begin with (default: the name of OUT)")
     group.add_argument("--section", metavar="NAME", help="the linker section of the buffer")
+    words = f"instructions that 1%% of RAM is worth where rows are cut into parts (default: {TIME_PER_RAM:g}%%)"
+    group.add_argument("--time-per-ram", metavar="PERCENT", help=words)
 
 
 def check_runtime(arguments: Namespace) -> None:
     """Refuses options of plain C for other outputs."""
-    for name in ("input", "name", "section"):
-        if getattr(arguments, name):
+    for name in ("input", "name", "section", "time-per-ram"):
+        if getattr(arguments, name.replace("-", "_")):
             raise RequestError(f"--{name} is for --runtime c")
 
 
@@ -115,5 +118,17 @@ def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float])
         max_time=work[1],
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
+        time_per_ram=_percent(arguments.time_per_ram) if arguments.time_per_ram else TIME_PER_RAM,
         seed=arguments.seed,
     )
+
+
+def _percent(text: str) -> float:
+    """The number of percents that a text says."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise RequestError(f"--time-per-ram is {text!r}, expected a number of percents like 10%")
+    return number

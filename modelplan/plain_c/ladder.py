@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
@@ -12,6 +12,7 @@ from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.instruction_counts import expected_instructions
 from modelplan.plain_c.kernel_records import COperator
 from modelplan.plain_c.rows.placing_rows import placed_program
 from modelplan.plain_c.rows.row_graph import RowGraph
@@ -34,6 +35,8 @@ C_RUNGS = {
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
+#: The percents of instructions that a percent of RAM is worth, and the share of them that is not weighed.
+TIME_PER_RAM, _LITTLE_TIME = 10.0, 0.1
 #: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
 _PLACED, _DRAFT_TRIES = 2, 4000
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
@@ -45,12 +48,14 @@ class CGoal(RewriteGoal):
     """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables.
 
     `max_macs` and `max_time` are the shares of work and of time that may be added; one that is 0 does
-    not count where the other is not. With neither nothing is computed again.
+    not count where the other is not. With neither nothing is computed again. `time_per_ram` are the percents of
+    instructions that a percent of RAM is worth where rows are cut into parts and no budget asks for it.
     """
 
     max_time: float = 0.0
     pushed: bool = False
     max_flash: int | None = None
+    time_per_ram: float = TIME_PER_RAM
     seed: int = 0
 
 
@@ -59,7 +64,7 @@ class CRung:
     """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
 
     `bound` is what no other stages with as many parts of rows need less than; None where that is not known. `macs` and
-    `time` are the shares that are added.
+    `time` are the shares that are added, `instructions` those that a run is expected to take; None: that is not known.
     """
 
     name: str
@@ -73,6 +78,7 @@ class CRung:
     bound: int | None = None
     macs: float = 0.0
     time: float = 0.0
+    instructions: int | None = None
 
     @cached_property
     def files(self) -> CFiles:
@@ -92,6 +98,12 @@ class CLadder:
     rungs: tuple[CRung, ...]
     chosen: CRung | None
     proof: tuple[Verdict, ...] = ()
+
+    @property
+    def dear(self) -> CRung | None:
+        """What needs less than the chosen rung, and is not worth its instructions."""
+        least = min(self.rungs, key=lambda rung: rung.ram, default=None)
+        return least if least and self.chosen and least.ram < self.chosen.ram and least.name == "parts" else None
 
 
 def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_nothing) -> CLadder:
@@ -134,7 +146,18 @@ def _climbed(
     rungs: list[CRung] = []
     fits = partial(_fits, goal)
     climb_rungs(_rungs(model, goal, names, report, most_stages), rungs, goal, fits)
-    return tuple(rungs), chosen_rung(rungs, goal, fits, lambda rung: rung.ram)
+    worth = [rung for rung in rungs if goal.budget is not None or not _is_dear(rung, rungs, goal)]
+    return tuple(rungs), chosen_rung(worth, goal, fits, lambda rung: rung.ram)
+
+
+def _is_dear(rung: CRung, rungs: Sequence[CRung], goal: CGoal) -> bool:
+    """Whether parts of rows take more instructions than the RAM is worth that they save."""
+    whole = [other for other in rungs if other.name != "parts" and _fits(goal, other)]
+    least = min(whole, key=lambda other: other.ram, default=None)
+    if rung.name != "parts" or least is None or not rung.instructions or not least.instructions:
+        return False
+    more, saved = rung.instructions / least.instructions - 1, 1 - rung.ram / least.ram
+    return more > max(_LITTLE_TIME, goal.time_per_ram * saved)
 
 
 def _require_ok(model: CModel, verdict: Verdict) -> None:
@@ -172,19 +195,21 @@ def _rungs(model: CModel, goal: CGoal, names: CNames, report: Report, most_stage
     search = StageSearch(graph, goal.seed, most_stages)
     if "maps" not in goal.without:
         report("whole maps")
-        yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names)
+        yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names, budget=goal.budget)
     if "overlaps" not in goal.without:
         report("overlaps")
-        yield _rung("overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names)
+        yield _rung(
+            "overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names, budget=goal.budget
+        )
     if "rows" not in goal.without:
         report("rows")
         bound, stages = search.least_load(1), search.stages(1)
-        yield _rung("rows", model, search.program(stages, bound), names, 1, bound)
+        yield _rung("rows", model, search.program(stages, bound), names, 1, bound, budget=goal.budget)
     if "parts" not in goal.without:
         for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
             report(f"rows in {parts} parts")
             stages, bound = search.stages(parts), search.least_load(parts)
-            yield _rung("parts", model, search.program(stages, bound), names, parts, bound)
+            yield _rung("parts", model, search.program(stages, bound), names, parts, bound, budget=goal.budget)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
         yield from _tiled_rungs(model, goal, names, search.least_load(_MANY))
@@ -213,10 +238,14 @@ def _rung(
     parts: int = 1,
     bound: int | None = None,
     rows: RowGraph | None = None,
+    budget: int | None = None,
 ) -> CRung:
     rows = rows or model.rows
     program = replace(program, kernels=model.kernels)
-    program, faster = with_spare_scratch(program, rows, model.faster)
-    operators = {**model.operators_of(rows), **faster}
+    operators = model.operators_of(rows, program, {})
+    room = 0 if budget is None else max(budget - c_sizes(model.file, operators, program).ram, 0)
+    program, faster = with_spare_scratch(program, rows, model.faster, room)
+    operators = model.operators_of(rows, program, faster)
     sizes = c_sizes(model.file, operators, program)
-    return CRung(name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound)
+    counted = expected_instructions(program, operators)
+    return CRung(name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound, instructions=counted)
