@@ -22,7 +22,7 @@ from modelplan import FitCRequest, fit_c
 from modelplan.plain_c.ladder import C_RUNGS, CRung
 
 sys.path.append(str(reporting.ROOT / "tests" / "support"))
-from instructions import CORES, Count, compiler_version, counted, missing_programs
+from instruction_counting import CORES, Count, compiler_version, counted, missing_programs
 
 MODELS = {
     "person_detect": "tflite/person_detect", "vww_96_int8": "tflite/vww_96_int8",

@@ -93,17 +93,15 @@ class CRung:
 
 @dataclass(frozen=True)
 class CLadder:
-    """The rungs, the chosen one if any fits, and the verdicts of its proof."""
+    """The rungs, the chosen one if any fits, and the verdicts of its proof.
+
+    `dear` is a rung that fits and was not taken, as its RAM is not worth its instructions.
+    """
 
     rungs: tuple[CRung, ...]
     chosen: CRung | None
     proof: tuple[Verdict, ...] = ()
-
-    @property
-    def dear(self) -> CRung | None:
-        """What needs less than the chosen rung, and is not worth its instructions."""
-        least = min(self.rungs, key=lambda rung: rung.ram, default=None)
-        return least if least and self.chosen and least.ram < self.chosen.ram and least.name == "parts" else None
+    dear: CRung | None = None
 
 
 def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_nothing) -> CLadder:
@@ -121,7 +119,7 @@ def c_ladder(model: CModel, goal: CGoal, names: CNames, report: Report = report_
         return CLadder(rungs, None)
     verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
     _require_ok(model, verdict)
-    return CLadder(rungs, chosen, (verdict,))
+    return CLadder(rungs, chosen, (verdict,), next(iter(_dear(rungs, goal)), None))
 
 
 def least_rung(model: CModel, goal: CGoal, most_stages: int | None = None) -> CRung:
@@ -146,8 +144,16 @@ def _climbed(
     rungs: list[CRung] = []
     fits = partial(_fits, goal)
     climb_rungs(_rungs(model, goal, names, report, most_stages), rungs, goal, fits)
-    worth = [rung for rung in rungs if goal.budget is not None or not _is_dear(rung, rungs, goal)]
+    dear = _dear(rungs, goal)
+    worth = [rung for rung in rungs if rung not in dear]
     return tuple(rungs), chosen_rung(worth, goal, fits, lambda rung: rung.ram)
+
+
+def _dear(rungs: Sequence[CRung], goal: CGoal) -> list[CRung]:
+    """The rungs that keep the caps and take more instructions than their RAM is worth, where no budget asks for it."""
+    if goal.budget is not None:
+        return []
+    return [rung for rung in rungs if _fits(goal, rung) and _is_dear(rung, rungs, goal)]
 
 
 def _is_dear(rung: CRung, rungs: Sequence[CRung], goal: CGoal) -> bool:

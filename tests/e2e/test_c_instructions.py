@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from c_operators import Drawn, batch, drawn_single
-from instructions import CORES, compiler_version, counted, missing_programs, outputs_here
+from instruction_counting import CORES, compiler_version, counted, missing_programs, outputs_here
 from standalone_c import WARNINGS, apart, c_operators
 
 from modelplan import FitCRequest, fit_c

@@ -71,7 +71,7 @@ def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable")
     model, names = CModel(load_model(str(path)), file, kernels), CNames("net", "net.h")
     program, operators = random_stages(model, draw, pushed=draw.random() < 0.5)
     program, faster = with_spare_scratch(replace(program, kernels=kernels), model.rows, model.faster)
-    operators = {**operators, **faster}
+    operators = operators if kernels == "portable" else model.operators_of(model.rows, program, faster)
     files = c_files(file, operators, program, names)
     verdict = stated_verdict(model, files.source, files.header)
     if verdict.outcome != "ok":
