@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 from c_operators import Drawn, batch, drawn_single
-from instruction_counting import CORES, compiler_version, counted, missing_programs, outputs_here
+from instruction_counting import (
+    CORES,
+    RISC_V,
+    RISC_V_PROGRAMS,
+    compiler_version,
+    counted,
+    missing_programs,
+    outputs_here,
+)
 from standalone_c import WARNINGS, apart, c_operators
 
 from modelplan import FitCRequest, fit_c
@@ -25,6 +33,7 @@ COUNTED = [(model, core) for model in MODELS for core in ("cortex-m4", "cortex-m
 COUNTED += [("ds_cnn_kws", "cortex-m3"), ("ds_cnn_kws", "cortex-m0plus")]
 MOST_CHANGE = 0.02
 LEVELS = ("-O2", "-Os", "-O3")
+ALL_CORES = {**CORES, "rv32imc": RISC_V}
 #: Kernels that are written for instructions of some cores, and some that are not.
 KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAX_POOL_2D", "CONCATENATION", "PAD")
 COPIES = 30
@@ -37,6 +46,13 @@ def fitted(model: str) -> CFiles:
     rung = fit_c(FitCRequest(str(ROOT / "models" / f"{model}.tflite"), output="net.c")).chosen
     assert rung is not None
     return rung.files
+
+
+def require(core: str) -> None:
+    """Skips a test of a core whose compiler or emulator is not installed."""
+    missing = missing_programs(RISC_V_PROGRAMS) if ALL_CORES[core] is RISC_V else []
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
 
 
 def recorded() -> dict[tuple[str, str], int]:
@@ -66,18 +82,23 @@ def test_instructions_are_those_that_were_recorded(tmp_path: Path, pytestconfig:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", ALL_CORES)
 def test_networks_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -> None:
+    require(core)
     for model in MODELS:
         files = fitted(model)
         wanted = outputs_here(tmp_path, files.source, files.header)
         for level in LEVELS:
-            assert counted(tmp_path, files.source, files.header, core, level).outputs == wanted, (model, level)
+            assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, (
+                model,
+                level,
+            )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", ALL_CORES)
 def test_kernels_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -> None:
+    require(core)
     drawn = Drawn(54)
     singles = [drawn_single(drawn, kind) for kind in KINDS for _ in range(COPIES)]
     whole = [s for s in singles if "float32" not in {t.dtype for t in s.results}]  # of any bits these make no number
@@ -86,6 +107,7 @@ def test_kernels_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -
     files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
     wanted = outputs_here(tmp_path, files.source, files.header)
     for level in LEVELS:
-        assert counted(tmp_path, files.source, files.header, core, level).outputs == wanted, level
-        compiler = ["arm-none-eabi-gcc", *CORES[core].flags, *WARNINGS, level, "-c", "net.c", "-o", "net.o"]
+        assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, level
+        of = ALL_CORES[core]
+        compiler = [f"{of.tools}-gcc", *of.flags, *of.library, *WARNINGS, level, "-c", "net.c", "-o", "net.o"]
         subprocess.run(compiler, cwd=tmp_path, check=True)

@@ -13,8 +13,12 @@ from pathlib import Path
 
 FOLDER = Path(__file__).with_name("counting")
 PROGRAMS = ("gcc", "arm-none-eabi-gcc", "qemu-system-arm")
+#: What counts on RISC-V need beside them.
+RISC_V_PROGRAMS = ("riscv64-unknown-elf-gcc", "qemu-system-riscv32")
 _AN386 = ("mps2-an386", {"code_at": "0x400", "code_size": "4095K", "data_at": "0x20000000", "data_size": "4M"})
 _AN547 = ("mps3-an547", {"code_at": "0x70000000", "code_size": "64M", "data_at": "0x74000000", "data_size": "64M"})
+_VIRT = ("virt", {"code_at": "0x80000000", "code_size": "32M", "data_at": "0x82000000", "data_size": "32M"})
+_ARM_LIBRARY = ("--specs=nano.specs", "--specs=nosys.specs")
 _SOFT = ("-mthumb", "-mfloat-abi=soft")
 _FPU = ("-mthumb", "-mfloat-abi=softfp", "-mfpu=fpv4-sp-d16")
 
@@ -25,6 +29,9 @@ class Core:
 
     flags: tuple[str, ...]
     board: tuple[str, Mapping[str, str]] = _AN386
+    tools: str = "arm-none-eabi"
+    emulator: str = "qemu-system-arm"
+    library: tuple[str, ...] = _ARM_LIBRARY
 
 
 #: Code for lesser cores runs on a Cortex-M4 too, instruction by instruction as there.
@@ -34,6 +41,11 @@ CORES = {
     "cortex-m4": Core(("-mcpu=cortex-m4", *_FPU)),
     "cortex-m55": Core(("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"), _AN547),
 }
+#: A RISC-V core with multiplications and short instructions, as the ESP32-C3 has.
+RISC_V = Core(
+    ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany"), _VIRT, "riscv64-unknown-elf", "qemu-system-riscv32",
+    ("--specs=picolibc.specs",),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,9 +61,9 @@ class Count:
         return sum(self.functions.values())
 
 
-def missing_programs() -> list[str]:
+def missing_programs(programs: Sequence[str] = PROGRAMS) -> list[str]:
     """The programs that a count needs and that are not installed."""
-    return [name for name in PROGRAMS if not shutil.which(name)]
+    return [name for name in programs if not shutil.which(name)]
 
 
 def compiler_version() -> str:
@@ -60,30 +72,33 @@ def compiler_version() -> str:
     return ".".join(done.split(".")[:2])
 
 
-def counted(folder: Path, source: str, header: str, core: str, level: str = "-O2", more: Sequence[str] = ()) -> Count:
+def counted(
+    folder: Path, source: str, header: str, core: str | Core, level: str = "-O2", more: Sequence[str] = ()
+) -> Count:
     """The count of a network, compiled in a folder with `more` sources, libraries and options."""
     (folder / "net.c").write_text(source)
     (folder / "net.h").write_text(header)
     plugin, program = folder / "plugin.so", folder / "net.elf"
     if not plugin.exists():
         _run(["gcc", "-shared", "-fPIC", "-O2", str(FOLDER / "plugin.c"), "-o", str(plugin)])
-    machine, memories = CORES[core].board
+    of = core if isinstance(core, Core) else CORES[core]
+    machine, memories = of.board
     _run([
-        "arm-none-eabi-gcc", *CORES[core].flags, level, "-std=c99", "-ffunction-sections", f"-I{folder}",
+        f"{of.tools}-gcc", *of.flags, level, "-std=c99", "-ffunction-sections", f"-I{folder}",
         *_ends(header), str(FOLDER / "main.c"), str(FOLDER / "start.c"), str(folder / "net.c"), *more,
-        "-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-Wl,--gc-sections",
+        "-nostartfiles", *of.library, "-Wl,--gc-sections",
         *(f"-Wl,--defsym={name}={value}" for name, value in memories.items()), "-T", str(FOLDER / "memory.ld"),
         "-lm", "-o", str(program),
     ])  # fmt: skip
-    symbols = _symbols(program)
+    symbols = _symbols(program, of.tools)
     named = {name: address for address, name in symbols}
     counts = folder / "counts"
     counts.unlink(missing_ok=True)
     ends = f"first={named['counted_from']:x},last={named['counted_to']:x}"
-    printed = _run([
-        "qemu-system-arm", "-M", machine, "-display", "none", "-semihosting-config", "enable=on,target=native",
-        "-kernel", str(program), "-plugin", f"{plugin},{ends},into={counts}",
-    ])  # fmt: skip
+    machines = ["-M", machine, "-display", "none", "-semihosting-config", "enable=on,target=native"]
+    machines += ["-bios", "none"] if of.tools == RISC_V.tools else []
+    plugged = ["-plugin", f"{plugin},{ends},into={counts}"]
+    printed = _run([of.emulator, *machines, "-kernel", str(program), *plugged])
     return Count(_by_function(counts.read_text(), symbols), printed.strip())
 
 
@@ -106,9 +121,9 @@ def _ends(header: str) -> list[str]:
     return [f"-DINPUTS={inputs}", f"-DOUTPUTS={outputs}"]
 
 
-def _symbols(program: Path) -> list[tuple[int, str]]:
+def _symbols(program: Path, tools: str) -> list[tuple[int, str]]:
     """The functions of a program by their address."""
-    lines = (line.split() for line in _run(["arm-none-eabi-nm", str(program)]).splitlines())
+    lines = (line.split() for line in _run([f"{tools}-nm", str(program)]).splitlines())
     return sorted((int(words[0], 16) & ~1, words[2]) for words in lines if len(words) == 3 and words[1] in "tTwW")
 
 
