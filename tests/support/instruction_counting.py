@@ -44,7 +44,7 @@ CORES = {
 #: A RISC-V core with multiplications and short instructions, as the ESP32-C3 has.
 RISC_V = Core(
     ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany"), _VIRT, "riscv64-unknown-elf", "qemu-system-riscv32",
-    ("--specs=picolibc.specs",),
+    ("--specs=picolibc.specs", "-Wl,--no-relax"),
 )  # fmt: skip
 
 
