@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.cli.output_options import figures_asked, write_figures
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import c_ladder_report as report
+from modelplan.plain_c.ladder import TIME_PER_RAM
 from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
@@ -40,12 +42,14 @@ def configure(parser: ArgumentParser) -> None:
     )
     group.add_argument("--name", metavar="PREFIX", help="what public names begin with (default: the name of OUT)")
     group.add_argument("--section", metavar="NAME", help="the linker section of the buffer")
+    words = f"instructions that 1%% of RAM is worth where rows are cut into parts (default: {TIME_PER_RAM:g}%%)"
+    group.add_argument("--time-per-ram", metavar="PERCENT", help=words)
 
 
 def check_runtime(arguments: Namespace) -> None:
     """Refuses options of plain C for other outputs."""
-    for name in ("input", "layout", "name", "section"):
-        if getattr(arguments, name):
+    for name in ("input", "layout", "name", "section", "time-per-ram"):
+        if getattr(arguments, name.replace("-", "_")):
             raise RequestError(f"--{name} is for --runtime c")
 
 
@@ -130,9 +134,25 @@ def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float])
         max_time=work[1],
         max_flash=parse_bytes(arguments.max_flash) if arguments.max_flash else None,
         without=frozenset(word.strip() for word in arguments.without.split(",") if word.strip()),
+        time_per_ram=_percent(arguments.time_per_ram)
+        if arguments.time_per_ram
+        else inf
+        if arguments.least
+        else TIME_PER_RAM,
         seed=arguments.seed,
         layout=arguments.layout or "",
         dims=tuple(arguments.dim),
         shapes=tuple(arguments.shape),
         seconds=arguments.seconds,
     )
+
+
+def _percent(text: str) -> float:
+    """The number of percents that a text says."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise RequestError(f"--time-per-ram is {text!r}, expected a number of percents like 10%")
+    return number

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from modelplan.model import Graph
+from modelplan.model.c_program import CProgram
+from modelplan.plain_c.instruction_counts import faster_of
 from modelplan.plain_c.kernel_records import COperator, MissingKernelError
 from modelplan.plain_c.libraries.kernel_libraries import library_operators
 from modelplan.plain_c.operator_calls.folding import expanded_depthwise, with_pooled_convolutions, without_pads
@@ -22,6 +24,7 @@ from modelplan.runtimes.tflm.file import FileModel
 class CModel:
     """A model that becomes C, with its operators: those that run, and those that run where there is memory to spare.
 
+    `portable` are those that call no library; they need no working memory and can take the place of any that do.
     `expanded` are depthwise convolutions that may compute the convolution before them too, with its number.
     """
 
@@ -30,6 +33,7 @@ class CModel:
     kernels: str = "portable"
     operators: Mapping[int, COperator] = field(init=False)
     faster: Mapping[int, COperator] = field(init=False)
+    portable: Mapping[int, COperator] = field(init=False)
     expanded: Mapping[int, tuple[int, COperator]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -38,6 +42,7 @@ class CModel:
         if self.kernels == "portable":
             operators = with_pooled_convolutions(self.graph, operators)
             self.expanded = expanded_depthwise(self.graph, operators)
+        self.portable = operators
         self.operators, self.faster = library_operators(self.file, operators, self.kernels)
 
     @cached_property
@@ -48,9 +53,15 @@ class CModel:
         rows = row_graph(self.graph, computed, views, self._order)
         return replace(rows, expanded={i: (first, operator_rows(c)) for i, (first, c) in self.expanded.items()})
 
-    def operators_of(self, rows: RowGraph) -> Mapping[int, COperator]:
-        """The operators of a graph of rows, some of which compute others too."""
-        return {**self.operators, **{i: self.expanded[i][1] for i in rows.folded}}
+    def operators_of(
+        self, rows: RowGraph, program: CProgram, faster: Mapping[int, COperator]
+    ) -> Mapping[int, COperator]:
+        """The operators of a plan: of its graph of rows, of which some compute others too; for which memory is spared.
+
+        Where a library is called each one has its kernel or the portable one, whichever takes fewer instructions.
+        """
+        operators = {**self.operators, **{i: self.expanded[i][1] for i in rows.folded}, **faster}
+        return operators if self.kernels == "portable" else faster_of(program, operators, self.portable)
 
     @property
     def _order(self) -> Sequence[int]:

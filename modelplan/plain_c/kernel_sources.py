@@ -35,6 +35,8 @@ _ESP_PRODUCTS = {
         "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
     },
 }  # fmt: skip
+#: What a definition of a function begins with.
+_HEADS = ("static ", "WITHIN ", "APART ")
 _INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "uint32": 32, "int64": 64}
 
 
@@ -93,7 +95,9 @@ def kernel_name(source: str, variant: str) -> str:
 @cache
 def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
-    text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), (_FOLDER / f"{source}.c").read_text())
+    own = _FOLDER / f"{source}_{variant}.c"
+    file = own if own.exists() else _FOLDER / f"{source}.c"
+    text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), file.read_text())
     words = _words(variant)
     text = _with_words(text, words)
     uses: tuple[str, ...] = ()
@@ -112,8 +116,8 @@ def _aligned(text: str) -> str:
     lines = text.split("\n")
     for i, line in enumerate(lines[1:], 1):
         head = lines[i - 1]
-        if line.startswith("        ") and (head.startswith("static ") or lines[i - 2].startswith("static ")):
-            place = head.index("(") + 1 if head.startswith("static ") else len(head) - len(head.lstrip())
+        if line.startswith("        ") and (head.startswith(_HEADS) or lines[i - 2].startswith(_HEADS)):
+            place = head.index("(") + 1 if head.startswith(_HEADS) else len(head) - len(head.lstrip())
             lines[i] = " " * place + line.lstrip()
     return "\n".join(lines)
 

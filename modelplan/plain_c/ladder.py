@@ -12,6 +12,7 @@ from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.plain_c.c_model import CModel
+from modelplan.plain_c.instruction_counts import expected_instructions
 from modelplan.plain_c.kernel_records import COperator
 from modelplan.plain_c.rows.placing_rows import placed_program
 from modelplan.plain_c.rows.row_graph import RowGraph
@@ -35,6 +36,8 @@ C_RUNGS = {
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
+#: The percents of instructions that a percent of RAM is worth, and the share of them that is not weighed.
+TIME_PER_RAM, _LITTLE_TIME = 10.0, 0.1
 #: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
 _PLACED, _DRAFT_TRIES = 2, 4000
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
@@ -46,12 +49,14 @@ class CGoal(RewriteGoal):
     """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables.
 
     `max_macs` and `max_time` are the shares of work and of time that may be added; one that is 0 does
-    not count where the other is not. With neither nothing is computed again.
+    not count where the other is not. With neither nothing is computed again. `time_per_ram` are the percents of
+    instructions that a percent of RAM is worth where rows are cut into parts and no budget asks for it.
     """
 
     max_time: float = 0.0
     pushed: bool = False
     max_flash: int | None = None
+    time_per_ram: float = TIME_PER_RAM
     seed: int = 0
 
 
@@ -60,7 +65,7 @@ class CRung(Shown):
     """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
 
     `bound` is what no other stages with as many parts of rows need less than; None where that is not known. `macs` and
-    `time` are the shares that are added.
+    `time` are the shares that are added, `instructions` those that a run is expected to take; None: that is not known.
     """
 
     name: str
@@ -74,6 +79,7 @@ class CRung(Shown):
     bound: int | None = None
     macs: float = 0.0
     time: float = 0.0
+    instructions: int | None = None
 
     @cached_property
     def files(self) -> CFiles:
@@ -88,12 +94,16 @@ class CRung(Shown):
 
 @dataclass(frozen=True, repr=False)
 class CLadder(Shown):
-    """The rungs, the chosen one if any fits, the verdicts of its proof, and whether somebody ended the search."""
+    """The rungs, the chosen one if any fits, the verdicts of its proof, and whether somebody ended the search.
+
+    `dear` is a rung that fits and was not taken, as its RAM is not worth its instructions.
+    """
 
     rungs: tuple[CRung, ...]
     chosen: CRung | None
     proof: tuple[Verdict, ...] = ()
     interrupted: bool = False
+    dear: CRung | None = None
 
 
 def c_ladder(
@@ -132,7 +142,8 @@ def c_ladder(
         return CLadder(tuple(rungs), None, interrupted=interrupted)
     verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
     _require_ok(model, verdict)
-    return CLadder(tuple(rungs), chosen, (verdict,), interrupted)
+    dear = next(iter(_dear(rungs, goal)), None)
+    return CLadder(tuple(rungs), chosen, (verdict,), interrupted, dear)
 
 
 def least_rung(model: CModel, goal: CGoal, most_stages: int | None = None) -> CRung:
@@ -166,8 +177,27 @@ def _climb(
 
 
 def _chosen(rungs: Sequence[CRung], goal: CGoal) -> CRung | None:
-    """The rung that fits, if any does."""
-    return chosen_rung(rungs, goal, partial(_fits, goal), lambda rung: rung.ram)
+    """The rung that fits and is worth its instructions, if any does."""
+    dear = _dear(rungs, goal)
+    worth = [rung for rung in rungs if rung not in dear]
+    return chosen_rung(worth, goal, partial(_fits, goal), lambda rung: rung.ram)
+
+
+def _dear(rungs: Sequence[CRung], goal: CGoal) -> list[CRung]:
+    """The rungs that keep the caps and take more instructions than their RAM is worth, where no budget asks for it."""
+    if goal.budget is not None:
+        return []
+    return [rung for rung in rungs if _fits(goal, rung) and _is_dear(rung, rungs, goal)]
+
+
+def _is_dear(rung: CRung, rungs: Sequence[CRung], goal: CGoal) -> bool:
+    """Whether parts of rows take more instructions than the RAM is worth that they save."""
+    whole = [other for other in rungs if other.name != "parts" and _fits(goal, other)]
+    least = min(whole, key=lambda other: other.ram, default=None)
+    if rung.name != "parts" or least is None or not rung.instructions or not least.instructions:
+        return False
+    more, saved = rung.instructions / least.instructions - 1, 1 - rung.ram / least.ram
+    return more > max(_LITTLE_TIME, goal.time_per_ram * saved)
 
 
 def _require_ok(model: CModel, verdict: Verdict) -> None:
@@ -212,19 +242,21 @@ def _rungs(
     search = StageSearch(graph, goal.seed, most_stages)
     if "maps" not in goal.without:
         report("whole maps")
-        yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names)
+        yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names, budget=goal.budget)
     if "overlaps" not in goal.without:
         report("overlaps")
-        yield _rung("overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names)
+        yield _rung(
+            "overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names, budget=goal.budget
+        )
     if "rows" not in goal.without:
         report("rows")
         bound, stages = search.least_load(1), search.stages(1)
-        yield _rung("rows", model, search.program(stages, bound), names, 1, bound)
+        yield _rung("rows", model, search.program(stages, bound), names, 1, bound, budget=goal.budget)
     if "parts" not in goal.without:
         for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
             report(f"rows in {parts} parts")
             stages, bound = search.stages(parts), search.least_load(parts)
-            yield _rung("parts", model, search.program(stages, bound), names, parts, bound)
+            yield _rung("parts", model, search.program(stages, bound), names, parts, bound, budget=goal.budget)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
         yield from _tiled_rungs(model, goal, names, search.least_load(_MANY), check)
@@ -253,10 +285,14 @@ def _rung(
     parts: int = 1,
     bound: int | None = None,
     rows: RowGraph | None = None,
+    budget: int | None = None,
 ) -> CRung:
     rows = rows or model.rows
     program = replace(program, kernels=model.kernels)
-    program, faster = with_spare_scratch(program, rows, model.faster)
-    operators = {**model.operators_of(rows), **faster}
+    operators = model.operators_of(rows, program, {})
+    room = 0 if budget is None else max(budget - c_sizes(model.file, operators, program).ram, 0)
+    program, faster = with_spare_scratch(program, rows, model.faster, room)
+    operators = model.operators_of(rows, program, faster)
     sizes = c_sizes(model.file, operators, program)
-    return CRung(name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound)
+    counted = expected_instructions(program, operators)
+    return CRung(name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound, instructions=counted)

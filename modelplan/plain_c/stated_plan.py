@@ -86,7 +86,7 @@ def stated_program(model: CModel, source: str) -> tuple[Mapping[int, COperator],
     most = sum(value.nbytes + value.alignment for value in rows.values) + sum(program.scratch.values())
     if nbytes > most + 4 * len(program.scratch):
         raise UnreadPlanError(f"its buffer has {nbytes} bytes, and all of its values {most}")
-    return {**model.operators_of(rows), **{i: model.faster[i] for i in spare}}, program
+    return model.operators_of(rows, program, {i: model.faster[i] for i in spare}), program
 
 
 def _with_stated_chains(rows: RowGraph, choices: PlanChoices) -> RowGraph:

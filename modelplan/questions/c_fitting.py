@@ -70,6 +70,8 @@ class FitCRequest(SettledRequest, CGoal):
         max_time: time that may be added, as a share, as it is expected of portable kernels. Where only one of both is
             given the other has no limit; with neither nothing is computed twice.
         max_flash: bytes that the tables may have.
+        time_per_ram: percents of instructions that a percent of RAM is worth, where rows are cut into parts and no
+            budget asks for that.
         without: rungs to skip: "maps", "overlaps", "rows", "parts", "tiles".
         seed: of the search; the same seed gives the same file.
         seconds: after which the best so far counts; None: no limit. What is found by then depends on the machine.

@@ -30,7 +30,7 @@ def test_a_camera_finds_its_class_on_a_cortex_m4(tmp_path: Path) -> None:
         pytest.skip(f"needs {', '.join(missing)}")
     shutil.copytree(ROOT / "docs" / "firmware_c", tmp_path, dirs_exist_ok=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["make", f"MODEL={MODEL}", "CFLAGS=-std=c99 -Os -mcpu=cortex-m4 -mthumb -Wall -Wextra -Werror"]
+    command = ["make", f"MODEL={MODEL}", "CFLAGS=-std=c99 -O2 -mcpu=cortex-m4 -mthumb -Wall -Wextra -Werror"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PATH": path})
     assert done.returncode == 0, done.stderr[-2000:]
     said = {

@@ -163,7 +163,7 @@ def test_verify_compiles_and_runs_what_was_written(tmp_path: Path, pushed: bool)
     assert f" * {chosen.ram} bytes of RAM, no allocation" in chosen.files.source
     assert ("_ROWS 49\n" in chosen.files.header) == pushed
     assert not verify(VerifyRequest(model, str(source))).fault
-    source.write_text(chosen.files.source.replace("+ p->out_zero", "+ 1 + p->out_zero"))
+    source.write_text(chosen.files.source.replace("(int8_t)clamp(", "(int8_t)clamp(1 + "))
     assert "outputs of run 0 differ" in verify(VerifyRequest(model, str(source))).fault
     (tmp_path / "net.h").write_text("int other(void);")
     with pytest.raises(RequestError, match="declares no network"):

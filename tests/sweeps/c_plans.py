@@ -59,7 +59,8 @@ def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> tuple[
         parts = draw.choice((0, 1, 1, 2, 3, 50)) if whole else draw.choice((1, 1, 2, 3, 50))
         stages.insert(0, StageChoice(first, at, parts, draw.random() < 0.5 and not (pushed and not first)))
         at = first
-    return placed_program(graph, stages, 100, draw.randrange(100)), model.operators_of(graph.rows)
+    program = replace(placed_program(graph, stages, 100, draw.randrange(100)), kernels=model.kernels)
+    return program, model.operators_of(graph.rows, program, {})
 
 
 def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable") -> str:
@@ -70,7 +71,7 @@ def fault_of(content: bytes, seed: int, folder: Path, kernels: str = "portable")
     model, names = CModel(load_model(str(path)), file, kernels), CNames("net", "net.h")
     program, operators = random_stages(model, draw, pushed=draw.random() < 0.5)
     program, faster = with_spare_scratch(replace(program, kernels=kernels), model.rows, model.faster)
-    operators = {**operators, **faster}
+    operators = operators if kernels == "portable" else model.operators_of(model.rows, program, faster)
     files = c_files(file, operators, program, names)
     verdict = stated_verdict(model, files.source, files.header)
     if verdict.outcome != "ok":

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.plain_c.instruction_counts import CORES
 from modelplan.plain_c.ladder import C_RUNGS, CGoal, CLadder, CRung
 from modelplan.plain_c.libraries.cmsis_calls import CMSIS_PATHS
 from modelplan.plain_c.libraries.esp_calls import ESP_NN
@@ -35,6 +36,7 @@ def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
             f"{rung.ram:,}",
             f"{rung.program.nbytes:,}",
             f"{rung.flash:,}",
+            _millions(rung.instructions),
             " + ".join(map(str, rung.fused)) + " operators" if rung.fused else "nothing",
             C_RUNGS[rung.name]
             + (f", {rung.parts} at most" if rung.parts > 1 else "")
@@ -43,8 +45,28 @@ def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
         for rung in ladder.rungs
     )
     how = "the input comes row by row" if goal.pushed else "the input is held"
-    headings = ("rung", ">RAM", ">buffer", ">tables", "runs together", "what it adds")
+    headings = ("rung", ">RAM", ">buffer", ">tables", ">instructions", "runs together", "what it adds")
     return Section(f"{name} as plain C, {how}, in bytes", (), Table(headings, rows))
+
+
+def _millions(instructions: int | None) -> str:
+    """Expected instructions, in millions; "unknown" where they are not."""
+    if instructions is None:
+        return "unknown"
+    millions = instructions / 1e6
+    return f"{millions:.3f} M" if millions < 1 else f"{millions:.1f} M"
+
+
+def _instructions(ladder: CLadder) -> list[str]:
+    """What a run of the chosen rung is expected to take, and what was not taken for its instructions."""
+    rung, dear = ladder.chosen, ladder.dear
+    if rung is None or rung.instructions is None:
+        return []
+    lines = [f"instructions   about {_millions(rung.instructions)} on a {CORES[rung.program.kernels][0]} at -O2"]
+    if dear and dear.instructions:
+        less, more = rung.ram - dear.ram, dear.instructions / rung.instructions - 1
+        lines.append(f"               parts need {less:,} bytes less for {more:.0%} more: --time-per-ram takes them")
+    return lines
 
 
 def forms_section(ways: Sequence[CWay]) -> Section:
@@ -114,6 +136,7 @@ def c_verdict(ladder: CLadder, goal: CGoal, compiled: CompiledNetwork | None = N
         flash = f"{compiled.code:,} bytes of code and {compiled.tables:,} of tables"
         lines.append(f"flash          {flash}, by {compiled.compiler}")
         lines.append(f"stack          {compiled.stack:,} bytes at most, by the same")
+    lines += _instructions(ladder)
     work = "as in the model: nothing is computed twice"
     if rung.macs:
         work = f"{rung.macs:.1%} more than in the model; about {rung.time:.0%} more time with portable kernels"

@@ -1,3 +1,4 @@
+/* uses: move_bytes */
 /* Copies runs of bytes, in four loops. */
 struct copy_block_VARIANT_params {
     int32_t run; /* bytes that lie side by side on both sides */
@@ -29,7 +30,7 @@ static void copy_block_VARIANT(const struct copy_block_VARIANT_params *p, const 
                 int32_t from = y * p->row_source + a * p->a_source + b * p->b_source;
                 int32_t to = y * p->row_target + a * p->a_target + b * p->b_target;
                 for (int32_t c = 0; c < p->c_count; c++) {
-                    (void)memcpy(target + to, source + from, (size_t)p->run);
+                    move_bytes(target + to, source + from, p->run);
                     from += p->c_source;
                     to += p->c_target;
                 }

@@ -1,3 +1,4 @@
+/* uses: move_bytes */
 struct copy_bytes_VARIANT_params {
     int32_t bytes; /* of a row */
 };
@@ -7,5 +8,5 @@ static void copy_bytes_VARIANT(const struct copy_bytes_VARIANT_params *p, const 
 {
     (void)rows;
     (void)above;
-    (void)memmove(out, in, (size_t)(p->bytes * out_rows));
+    move_bytes(out, in, p->bytes * out_rows);
 }

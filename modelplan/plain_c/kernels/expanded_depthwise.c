@@ -1,8 +1,8 @@
-/* uses: window, dot_VARIANT, clamp, requantise_sum, sum_of */
+/* uses: window, least_of, dot_VARIANT, rescaled_VARIANT */
 /* A convolution with windows of one pixel and the depthwise convolution that reads its result, of which only four */
 /* channels of a tile are ever there. */
 struct expanded_depthwise_VARIANT_params {
-    const weight_t *weights; /* [kernel_height, kernel_width, channels] */
+    const weight_t *weights; /* of 4 channels, then of the next 4: [kernel_height, kernel_width, 4] */
     const sum_t *bias;       /* what zero adds to each channel is taken off */
     const int32_t *multiplier;
     const int8_t *shift;
@@ -35,11 +35,8 @@ static void expanded_depthwise_VARIANT_tile(const struct expanded_depthwise_VARI
         sum_t sums[4] = {0, 0, 0, 0};
         dot_VARIANT(in + i * p->in_channels, p->wide_weights + c * p->in_channels, p->in_channels, p->in_channels,
                     channels, sums);
-        for (int32_t k = 0; k < channels; k++) {
-            const sum_t sum = sum_of(sums[k], p->wide_bias[c + k]);
-            const int32_t scaled = requantise_sum(sum, p->wide_multiplier[c + k], p->wide_shift[c + k]);
-            tile[i * 4 + k] = (element_t)clamp(scaled + p->zero, p->wide_least, p->wide_most);
-        }
+        rescaled_VARIANT(sums, p->wide_bias + c, p->wide_multiplier + c, p->wide_shift + c, channels, p->zero,
+                         p->wide_least, p->wide_most, tile + i * 4);
     }
 }
 
@@ -50,7 +47,7 @@ static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VAR
                                              int32_t c, int32_t channels, element_t *out)
 {
     sum_t sums[4] = {0, 0, 0, 0};
-    const weight_t *w = p->weights + c;
+    const weight_t *w = p->weights + c * p->kernel_height * p->kernel_width;
     for (int32_t y = 0; y < p->kernel_height; y++) {
         const int inside = y >= taps[0] && y < taps[1];
         for (int32_t x = left - first; x < left - first + p->kernel_width; x++) {
@@ -64,14 +61,10 @@ static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VAR
                     sums[k] += (product_t)p->zero * w[k];
                 }
             }
-            w += p->channels;
+            w += channels;
         }
     }
-    for (int32_t k = 0; k < channels; k++) {
-        const sum_t sum = sum_of(sums[k], p->bias[c + k]);
-        const int32_t scaled = requantise_sum(sum, p->multiplier[c + k], p->shift[c + k]);
-        out[k] = (element_t)clamp(scaled + p->out_zero, p->least, p->most);
-    }
+    rescaled_VARIANT(sums, p->bias + c, p->multiplier + c, p->shift + c, channels, p->out_zero, p->least, p->most, out);
 }
 
 static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_params *p, const element_t *in,
@@ -86,7 +79,7 @@ static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_p
         const int32_t top = y * p->stride_height - above;
         window(top, p->kernel_height, 1, rows, &taps[0], &taps[1]);
         for (int32_t c = 0; c < p->channels; c += 4) {
-            const int32_t channels = p->channels - c < 4 ? p->channels - c : 4;
+            const int32_t channels = least_of(p->channels - c, 4);
             for (int32_t t = taps[0]; t < taps[1]; t++) {
                 const element_t *const row = in + ((top + t) * p->in_width + first) * p->in_channels;
                 expanded_depthwise_VARIANT_tile(p, row, pitch, c, channels, tile + (t - taps[0]) * pitch * 4);

@@ -1,4 +1,4 @@
-/* uses: dot_VARIANT, clamp, requantise_sum, sum_of */
+/* uses: least_of, dot_VARIANT, rescaled_VARIANT */
 struct fully_connected_VARIANT_params {
     const weight_t *weights; /* [out_channels, in_channels] */
     const sum_t *bias;       /* what the zero point of the operand adds to each channel is taken off */
@@ -16,21 +16,21 @@ struct fully_connected_VARIANT_params {
 static void fully_connected_VARIANT(const struct fully_connected_VARIANT_params *p, const element_t *in, int32_t rows,
                                     int32_t above, int32_t out_rows, element_t *out)
 {
+    const int32_t multipliers[4] = {p->multiplier[0], p->multiplier[0], p->multiplier[0], p->multiplier[0]};
+    const int8_t shifts[4] = {p->shift[0], p->shift[0], p->shift[0], p->shift[0]};
     (void)rows;
     (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         for (int32_t c = 0; c < p->out_channels; c += 4) {
             sum_t sums[4] = {0, 0, 0, 0};
-            const int32_t channels = p->out_channels - c < 4 ? p->out_channels - c : 4;
-            dot_VARIANT(in, p->weights + c * p->in_channels, p->in_channels, p->in_channels, channels, sums);
-            for (int32_t k = 0; k < channels; k++) {
-                const int32_t scale = p->by_channel * (c + k);
-                const sum_t sum = sum_of(sums[k], p->bias[c + k]);
-                const int32_t scaled = requantise_sum(sum, p->multiplier[scale], p->shift[scale]);
-                *out = (element_t)clamp(scaled + p->out_zero, p->least, p->most);
-                out++;
-            }
+            const int32_t channels = least_of(p->out_channels - c, 4);
+            dot_VARIANT(in, p->weights + c * p->in_channels, p->in_channels, p->in_channels,
+                    channels, sums);
+            rescaled_VARIANT(sums, p->bias + c, p->by_channel != 0 ? p->multiplier + c : multipliers,
+                             p->by_channel != 0 ? p->shift + c : shifts, channels, p->out_zero, p->least, p->most,
+                             out + c);
         }
         in += p->in_channels;
+        out += p->out_channels;
     }
 }

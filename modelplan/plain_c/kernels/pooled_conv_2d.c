@@ -1,4 +1,4 @@
-/* uses: dot_VARIANT, clamp, requantise, requantise_sum, sum_of */
+/* uses: least_of, dot_VARIANT, rescaled_VARIANT, clamp, requantise */
 /* A convolution with windows of one pixel, of whose result only the mean of each channel is kept. */
 struct pooled_conv_2d_VARIANT_params {
     const weight_t *weights; /* [out_channels, in_channels] */
@@ -24,15 +24,16 @@ static void pooled_conv_2d_VARIANT(const struct pooled_conv_2d_VARIANT_params *p
     (void)out_rows;
     for (int32_t c = 0; c < p->out_channels; c += 4) {
         int32_t totals[4] = {0, 0, 0, 0};
-        const int32_t channels = p->out_channels - c < 4 ? p->out_channels - c : 4;
+        const int32_t channels = least_of(p->out_channels - c, 4);
         for (int32_t i = 0; i < p->pixels; i++) {
             sum_t sums[4] = {0, 0, 0, 0};
+            element_t pixel[4];
             dot_VARIANT(in + i * p->in_channels, p->weights + c * p->in_channels, p->in_channels, p->in_channels,
-                        channels, sums);
+                    channels, sums);
+            rescaled_VARIANT(sums, p->bias + c, p->multiplier + c, p->shift + c, channels, p->out_zero, p->least,
+                             p->most, pixel);
             for (int32_t k = 0; k < channels; k++) {
-                const sum_t sum = sum_of(sums[k], p->bias[c + k]);
-                const int32_t scaled = requantise_sum(sum, p->multiplier[c + k], p->shift[c + k]);
-                totals[k] += clamp(scaled + p->out_zero, p->least, p->most);
+                totals[k] += pixel[k];
             }
         }
         for (int32_t k = 0; k < channels; k++) {

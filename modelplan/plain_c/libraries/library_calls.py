@@ -51,10 +51,11 @@ class LibraryCall:
 
 def with_biases(call: LibraryCall, source: str, variant: str, sums: tuple[int, ...], scratch: int = 0) -> COperator:
     """A convolution, whose kernel takes the operand's zero point off by itself; weights are summed over axes `sums`."""
-    weights = call.table("weights").numbers.astype(np.int64).sum(sums)
-    bias = wrapped_bias("bias", call.table("bias").numbers.astype(np.int64) + call.number("in_zero") * weights)
+    weights = const_table("weights", "int8_t", call.reader.constant(1))
+    added = call.number("in_zero") * weights.numbers.astype(np.int64).sum(sums)
+    bias = wrapped_bias("bias", call.table("bias").numbers.astype(np.int64) + added)
     shift = const_table("shift", "int32_t", call.table("shift").numbers)
-    return call.called(source, variant, scratch, bias=bias, shift=shift)
+    return call.called(source, variant, scratch, weights=weights, bias=bias, shift=shift)
 
 
 def elementwise_call(call: LibraryCall, library: str) -> COperator:

@@ -186,7 +186,14 @@ def depthwise_convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     axes = windows_of(r)
     parameters = _convolved(r, weights, 3, variant, axes) | {"depth_multiplier": factor}
+    parameters["weights"] = const_table("weights", "int8_t", _by_fours(weights))
     return windowed_operator(r, "depthwise_conv_2d", r.rounded(variant), axes, parameters)
+
+
+def _by_fours(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Weights of 4 channels with all of their taps, then those of the next 4."""
+    channels = weights.shape[3]
+    return np.concatenate([weights[..., c : c + 4].ravel() for c in range(0, channels, 4)])
 
 
 def _convolved(

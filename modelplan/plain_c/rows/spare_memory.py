@@ -17,17 +17,24 @@ Bytes = npt.NDArray[np.bool_]
 
 
 def with_spare_scratch(
-    program: CProgram, rows: RowGraph, faster: Mapping[int, COperator]
+    program: CProgram, rows: RowGraph, faster: Mapping[int, COperator], room: int = 0
 ) -> tuple[CProgram, dict[int, COperator]]:
-    """The same plan with scratch for those of the faster operators that find it, and these operators."""
+    """The same plan with scratch for those of the faster operators that find it, and these operators.
+
+    Those that find none in the buffer share what is behind it, which may grow by `room` bytes.
+    """
     if not faster:
         return program, {}
-    places = dict[int, int]()
+    places, end = dict[int, int](), -(-program.nbytes // _ALIGNMENT) * _ALIGNMENT
     for index, busy in _busy(program, rows, set(faster)).items():
         at = _hole(busy, faster[index].scratch)
+        if at is None and end + faster[index].scratch <= program.nbytes + room:
+            at = end
         if at is not None:
             places[index] = at
-    return with_scratch_at(program, faster, places), {index: faster[index] for index in places}
+    used = max([program.nbytes, *(at + faster[index].scratch for index, at in places.items())])
+    placed = with_scratch_at(replace(program, nbytes=used), faster, places)
+    return placed, {index: faster[index] for index in places}
 
 
 def with_scratch_at(program: CProgram, faster: Mapping[int, COperator], places: Mapping[int, int]) -> CProgram:

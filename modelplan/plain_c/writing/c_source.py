@@ -171,6 +171,8 @@ class _Writer:
     def source(self) -> str:
         used = [(k.source, k.variant) for _, _, k in self._numbered()]
         used += [("turned", self._turn_variant(t)) for t in self._turned]
+        if any(isinstance(step, ValueShift) for stage in self.program.stages for step in stage.steps):
+            used.append(("move_bytes", "int8"))
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         interface = list(self._interface())
@@ -451,7 +453,7 @@ class _Writer:
     def step_lines(self, step: Step) -> list[str]:
         if isinstance(step, ValueShift):
             place, source = self._place(step.value, step.to), self._place(step.value, step.address)
-            return [f"(void)memmove({place}, {source}, /* bytes */ {step.nbytes});"]
+            return [f"move_bytes({place}, {source}, /* bytes */ {step.nbytes});"]
         if isinstance(step, RowsArrival):
             return [f"(void)memcpy({self._place(step.value, step.address)}, row, /* bytes */ {step.nbytes});"]
         if self._is_void(step):

@@ -263,7 +263,7 @@ class StageText:
         yield "        default:"
         if any(form.operator == SHIFT for form in table.forms):
             yield "            /* what is kept of a value moves, to make room for its next rows */"
-            yield "            (void)memmove(RAM + s->at[0], RAM + s->at[1], (size_t)s->at[2]);"
+            yield "            move_bytes(RAM + s->at[0], RAM + s->at[1], s->at[2]);"
         yield "            break;"
         yield "        }"
         yield "    }"

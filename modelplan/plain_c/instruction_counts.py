@@ -1,0 +1,159 @@
+"""How many instructions a plan in C executes, as they are expected of what was counted on cores.
+
+A call of a kernel has terms: for the call itself, for each four elements of the result, for each multiply-accumulate,
+for each weight, where a library sums all of them again in each call, and for each line of a window that is read by
+itself. They were fitted to the counts by function of
+kws_ref, person_detect and okay_nabu (benchmarks/instructions.py), of arm-none-eabi-gcc 12.2 at -O2 and CMSIS-NN of June
+2026: those of DSP instructions on a Cortex-M4, of Helium on an M55, of plain C on an M3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from modelplan.model.c_program import CProgram, KernelCall, Step
+from modelplan.plain_c.kernel_records import CKernel, ConstTable, COperator
+from modelplan.plain_c.kernel_sources import kernel_name
+
+
+@dataclass(frozen=True, slots=True)
+class CallWork:
+    """What calls of a kernel do; as terms the instructions that one of each takes."""
+
+    calls: float = 0
+    fours: float = 0
+    macs: float = 0
+    weights: float = 0
+    lines: float = 0
+
+    def times(self, terms: CallWork) -> float:
+        """The instructions of this work by the terms of one of each."""
+        pairs = zip(self._numbers, terms._numbers, strict=True)
+        return sum(a * b for a, b in pairs)
+
+    @property
+    def _numbers(self) -> tuple[float, ...]:
+        return self.calls, self.fours, self.macs, self.weights, self.lines
+
+
+def _portable(dense: CallWork, depthwise: CallWork) -> dict[str, CallWork]:
+    """The terms of portable kernels with weights, and of those that copy and add."""
+    others = dict.fromkeys(("copy_block_bytes", "copy_bytes_bytes", "fill_bytes"), CallWork(100, 1.5))
+    others |= dict.fromkeys(("add_int8", "multiply_int8", "cmsis_add_int8", "cmsis_multiply_int8"), CallWork(100, 300))
+    sources = ("conv_2d", "pooled_conv_2d", "fully_connected")
+    return {**others, **{f"{source}_int8": dense for source in sources}, "depthwise_conv_2d_int8": depthwise}
+
+
+def _library(product: CallWork, columns: CallWork, depthwise: Mapping[str, CallWork]) -> dict[str, CallWork]:
+    """The terms of the library's kernels with weights."""
+    products = {f"cmsis_{source}_int8": replace(product, weights=0) for source in ("connected", "connected_by_channel")}
+    products |= {"cmsis_pointwise_int8": product, "cmsis_columns_int8": columns, "cmsis_convolve_int8": columns}
+    return {**products, **{f"cmsis_depthwise_{variant}": terms for variant, terms in depthwise.items()}}
+
+
+#: The library's kernels of depthwise convolutions that no core computes otherwise than in C.
+_DEPTHWISE_C = {"3x3": CallWork(150, 165, 3.3), "any": CallWork(150, 160, 17)}
+_DSP = {
+    **_portable(CallWork(150, 145, 1.63, lines=75), CallWork(300, 230, 3.0)),
+    **_library(
+        CallWork(150, 170, 1.4, 4.0),
+        CallWork(300, 200, 1.65, 3.0),
+        {**_DEPTHWISE_C, "opt": CallWork(150, 200, 5)},
+    ),
+}
+_HELIUM = {
+    **_portable(CallWork(150, 85, 0.14, lines=85), CallWork(300, 150, 1.2)),
+    **_library(
+        CallWork(150, 95, 0.1, 0.38),
+        CallWork(300, 110, 0.22, 0.15),
+        {**_DEPTHWISE_C, "opt": CallWork(150, 60, 0.7)},
+    ),
+}
+_C = {
+    **_portable(CallWork(150, 160, 2.75, lines=75), CallWork(300, 215, 3.9)),
+    **_library(CallWork(150, 200, 2.4, 4.6), CallWork(300, 200, 2.5, 4.6), _DEPTHWISE_C),
+}
+#: The core whose instructions are counted for each set of kernels, and its terms; those of ESP-NN are not known.
+CORES: Mapping[str, tuple[str, Mapping[str, CallWork]]] = {
+    "portable": ("Cortex-M4", _DSP), "cmsis-dsp": ("Cortex-M4", _DSP), "cmsis-nn": ("Cortex-M4", _DSP),
+    "cmsis-mve": ("Cortex-M55", _HELIUM), "cmsis-c": ("Cortex-M3", _C),
+}  # fmt: skip
+#: The elements of a window that a convolution copies side by side at most.
+_COPIED_WINDOW = 64
+_MOVED, _OTHER, _STEP = CallWork(30, 0.9), CallWork(60, 50, 4), 40
+
+
+def expected_instructions(program: CProgram, operators: Mapping[int, COperator]) -> int | None:
+    """The instructions of one run of a plan; None where nothing is known of its kernels."""
+    if program.kernels not in CORES:
+        return None
+    terms = CORES[program.kernels][1]
+    steps = [step for stage in program.stages for step in stage.steps]
+    return round(sum(_STEP + _instructions(step, operators, terms) for step in steps))
+
+
+def faster_of(
+    program: CProgram, operators: Mapping[int, COperator], others: Mapping[int, COperator]
+) -> dict[int, COperator]:
+    """The operators of a plan with those of the others that take fewer instructions in the same calls."""
+    if program.kernels not in CORES:
+        return dict(operators)
+    terms = CORES[program.kernels][1]
+    prices: dict[int, list[float]] = {}
+    for step in (step for stage in program.stages for step in stage.steps):
+        if isinstance(step, KernelCall) and _is_priced(step.operator, operators, others, terms):
+            both = prices.setdefault(step.operator, [0.0, 0.0])
+            for i, of in enumerate((operators, others)):
+                both[i] += _instructions(step, of, terms)
+    return {**operators, **{i: others[i] for i, (own, other) in prices.items() if other < own}}
+
+
+def _is_priced(
+    index: int, operators: Mapping[int, COperator], others: Mapping[int, COperator], terms: Mapping[str, CallWork]
+) -> bool:
+    """Whether both kernels of an operator have terms of their own."""
+    if index not in operators or index not in others:
+        return False
+    kernels = [*operators[index].kernels, *others[index].kernels]
+    return all(kernel_name(kernel.source, kernel.variant) in terms for kernel in kernels)
+
+
+def _instructions(step: Step, operators: Mapping[int, COperator], terms: Mapping[str, CallWork]) -> float:
+    if not isinstance(step, KernelCall):
+        return CallWork(1, step.nbytes / 4).times(_MOVED)
+    operator = operators[step.operator]
+    if operator.view and step.reads[0].address == step.writes[0].address:
+        return 0.0
+    named = [(kernel_name(kernel.source, kernel.variant), kernel) for kernel in operator.kernels]
+    return sum(_kernel_work(step, operator, kernel).times(terms.get(name, _OTHER)) for name, kernel in named)
+
+
+def _kernel_work(call: KernelCall, operator: COperator, kernel: CKernel) -> CallWork:
+    share = _share(call, operator)
+    numbers = {name: value for name, value in kernel.parameters.items() if isinstance(value, int)}
+    elements = sum(result.rows * result.row_bytes for result in operator.results) * share / len(operator.kernels)
+    weights = kernel.parameters.get("weights")
+    size = weights.numbers.size if isinstance(weights, ConstTable) else 0
+    channels = max(numbers.get("out_channels", numbers.get("in_channels", 1) * numbers.get("depth_multiplier", 1)), 1)
+    window = prod(numbers.get(name, 1) for name in ("kernel_height", "kernel_width"))
+    if kernel.source in ("pooled_conv_2d", "expanded_depthwise"):
+        elements *= numbers.get("pixels", window)
+    taps = size / channels if size else window
+    blocks = -(-channels // 4) / channels if size else 1 / 4
+    fours = elements * blocks
+    apart = taps > _COPIED_WINDOW and numbers.get("in_width", 0) != numbers.get("kernel_width", 0)
+    lines = fours * (numbers.get("kernel_height", 1) if apart else 1)
+    return CallWork(kernel.repeats, fours, elements * taps, size * kernel.repeats, lines)
+
+
+def _share(call: KernelCall, operator: COperator) -> float:
+    """The share of all results that a call computes."""
+    if not operator.by_rows or not call.writes:
+        return 1.0
+    share = call.writes[0].rows / operator.results[0].rows
+    if call.columns:
+        width = operator.kernels[0].parameters.get("out_width", 0)
+        share *= (call.columns[1] - call.columns[0]) / (width if isinstance(width, int) and width else call.columns[1])
+    return share

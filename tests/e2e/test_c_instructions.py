@@ -1,0 +1,113 @@
+"""Plain C on a Cortex-M under qemu: so many instructions, and the outputs that it has everywhere."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from c_operators import Drawn, batch, drawn_single
+from instruction_counting import (
+    CORES,
+    RISC_V,
+    RISC_V_PROGRAMS,
+    compiler_version,
+    counted,
+    missing_programs,
+    outputs_here,
+)
+from standalone_c import WARNINGS, apart, c_operators
+
+from modelplan import FitCRequest, fit_c
+from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files
+from modelplan.runtimes.tflm.file import read_tflite
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "instructions.csv"
+#: The release of the compiler by which the counts in GOLDEN are.
+RELEASE = "12.2"
+MODELS = ("ds_cnn_kws", "mobilenet_v2_like", "resnet8")
+COUNTED = [(model, core) for model in MODELS for core in ("cortex-m4", "cortex-m55")]
+COUNTED += [("ds_cnn_kws", "cortex-m3"), ("ds_cnn_kws", "cortex-m0plus")]
+MOST_CHANGE = 0.02
+LEVELS = ("-O2", "-Os", "-O3")
+ALL_CORES = {**CORES, "rv32imc": RISC_V}
+#: Kernels that are written for instructions of some cores, and some that are not.
+KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAX_POOL_2D", "CONCATENATION", "PAD")
+COPIES = 30
+
+pytestmark = pytest.mark.skipif(bool(missing_programs()), reason=f"needs {', '.join(missing_programs())}")
+
+
+@cache
+def fitted(model: str) -> CFiles:
+    rung = fit_c(FitCRequest(str(ROOT / "models" / f"{model}.tflite"), output="net.c")).chosen
+    assert rung is not None
+    return rung.files
+
+
+def require(core: str) -> None:
+    """Skips a test of a core whose compiler or emulator is not installed."""
+    missing = missing_programs(RISC_V_PROGRAMS) if ALL_CORES[core] is RISC_V else []
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+
+
+def recorded() -> dict[tuple[str, str], int]:
+    with GOLDEN.open() as file:
+        return {(row["model"], row["core"]): int(row["instructions"]) for row in csv.DictReader(file)}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not missing_programs() and compiler_version() != RELEASE, reason=f"needs the compiler {RELEASE}")
+def test_instructions_are_those_that_were_recorded(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    found = {}
+    for model, core in COUNTED:
+        files = fitted(model)
+        found[model, core] = counted(tmp_path, files.source, files.header, core).total
+    if pytestconfig.getoption("--update"):
+        rows = [f"{model},{core},{count}" for (model, core), count in found.items()]
+        GOLDEN.write_text("\n".join(["model,core,instructions", *rows]) + "\n")
+    known = recorded()
+    assert known.keys() == found.keys()
+    changed = [
+        f"{model} on {core}: {found[model, core]:,} instructions, {known[model, core]:,} were recorded"
+        for model, core in COUNTED
+        if abs(found[model, core] / known[model, core] - 1) > MOST_CHANGE
+    ]
+    what = "say why in the commit, and record them: pytest tests/e2e/test_c_instructions.py -m slow --update"
+    assert not changed, "; ".join([*changed, what])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ALL_CORES)
+def test_networks_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -> None:
+    require(core)
+    for model in MODELS:
+        files = fitted(model)
+        wanted = outputs_here(tmp_path, files.source, files.header)
+        for level in LEVELS:
+            assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, (
+                model,
+                level,
+            )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ALL_CORES)
+def test_kernels_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -> None:
+    require(core)
+    drawn = Drawn(54)
+    singles = [drawn_single(drawn, kind) for kind in KINDS for _ in range(COPIES)]
+    whole = [s for s in singles if "float32" not in {t.dtype for t in s.results}]  # of any bits these make no number
+    model = read_tflite(batch(whole), "net.tflite")
+    operators = c_operators(model)
+    files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
+    wanted = outputs_here(tmp_path, files.source, files.header)
+    for level in LEVELS:
+        assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, level
+        of = ALL_CORES[core]
+        compiler = [f"{of.tools}-gcc", *of.flags, *of.library, *WARNINGS, level, "-c", "net.c", "-o", "net.o"]
+        subprocess.run(compiler, cwd=tmp_path, check=True)
