@@ -20,6 +20,8 @@ _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "
 _BY_ROWS = {
     *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN",
 }  # fmt: skip
+#: Operators that make as many rows of their map at a time as an option says.
+_BLOCKS = {"DEPTH_TO_SPACE": "BlockSize", "TRANSPOSE_CONV": "StrideH"}
 #: Operators all of whose results are elements of operands, in other places.
 _MOVING = MOVERS - PADS - RESHAPES - POINTWISE
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
@@ -81,6 +83,8 @@ def row_reads(
         return _moved_rows(op, operands, position, results)
     if op.kind == "FULLY_CONNECTED":
         return _line_rows(op, operands, position, results)
+    if op.kind == "TRANSPOSE_CONV":
+        return _spread_rows(op, operands, position, results)
     reads, result = _reads(op, operands, position, results), results[0]
     down, own = row_axis(result.shape), row_axis(reads.shape) if reads else None
     windowed = op.kind in _WINDOWED
@@ -118,10 +122,12 @@ def _reads(
     return reads if same else None
 
 
-def made_rows(op: Operation, cell: Cell, nbytes: int) -> MapRows:
+def made_rows(op: Operation, cell: Cell, nbytes: int, source: Cell | None = None) -> MapRows:
     """The rows of a result that an operator makes at a time: those of its map, or all of a row of blocks as one."""
     shape = map_rows(cell, nbytes)
-    size = op.option("BlockSize") if op.kind == "DEPTH_TO_SPACE" else 1
+    size = op.option(_BLOCKS[op.kind]) if op.kind in _BLOCKS else 1
+    if source is not None and row_axis(source.shape) != 1:
+        return shape
     if size < 2 or shape.rows <= size or row_axis(cell.shape) != 1 or shape.rows % size:
         return shape
     return MapRows(shape.rows // size, 1, shape.row_bytes * size)
@@ -150,6 +156,29 @@ def _moved_rows(
     steps = {b[0] - a[0] for a, b in pairwise(window)}
     alike = len(windows) == len(steps) == len({len(taps) for taps in window}) == 1
     return RowReads(window, min(steps)) if alike and min(steps) > 0 and window[0][0] >= 0 else None
+
+
+def _spread_rows(
+    op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
+) -> RowReads | None:
+    """The rows of a map that reach each run of so many rows of a transposed convolution's result."""
+    x, known = operands[position], places_read(use_of_operation(op, operands, results))
+    size, groups = op.option(_BLOCKS[op.kind]), made_rows(op, results[0], 1, x).rows
+    if x is None or not known or known[0].operand != position or groups * size != results[0].shape[1]:
+        return None
+    taps = [np.asarray(taps) for taps in known[0].axes[1][0].taps]
+    tap, index = next(((k, int(np.argmax(at >= 0))) for k, at in enumerate(taps) if (at >= 0).any()), (-1, 0))
+    if tap < 0:
+        return None
+    before = int(taps[tap][index]) * size + tap - index
+    first, last = -((len(taps) - 1 - before) // size), (size - 1 + before) // size
+    rows = np.stack(taps).reshape(len(taps), groups, size)
+    own = np.arange(groups)[None, :, None]
+    if ((rows >= 0) & ((rows < own + first) | (rows > own + last))).any():
+        return None
+    extent = x.shape[1]
+    windows = (range(group + first, group + last + 1) for group in range(groups))
+    return RowReads(tuple(tuple(at if 0 <= at < extent else EDGE for at in window) for window in windows))
 
 
 def _line_rows(

@@ -4,6 +4,9 @@ struct float_transpose_conv_VARIANT_params {
     const sum_t *bias;
 #include "convolution_fields.part"
     int32_t pad_left;
+    int32_t pad_top;
+    int32_t before; /* rows of the operand that lie above the map for the first rows of the result */
+    int32_t group;  /* rows of the map that are computed for each row that is asked for */
     float least;
     float most;
 };
@@ -36,10 +39,11 @@ static float float_transpose_conv_VARIANT_sum(const struct float_transpose_conv_
 static void float_transpose_conv_VARIANT(const struct float_transpose_conv_VARIANT_params *p, const element_t *in,
                                          int32_t rows, int32_t above, int32_t out_rows, element_t *out)
 {
-    for (int32_t y = 0; y < out_rows; y++) {
+    const int32_t first = p->pad_top + (p->before - above) * p->stride_height;
+    for (int32_t y = 0; y < out_rows * p->group; y++) {
         for (int32_t x = 0; x < p->out_width; x++) {
             for (int32_t c = 0; c < p->out_channels; c++) {
-                float sum = float_transpose_conv_VARIANT_sum(p, in, rows, y + above, x + p->pad_left, c) + p->bias[c];
+                float sum = float_transpose_conv_VARIANT_sum(p, in, rows, y + first, x + p->pad_left, c) + p->bias[c];
                 sum = sum < p->least ? p->least : sum;
                 *out = sum > p->most ? p->most : sum;
                 out++;

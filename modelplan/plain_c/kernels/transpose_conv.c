@@ -7,6 +7,9 @@ struct transpose_conv_VARIANT_params {
     const int8_t *shift;
 #include "convolution_fields.part"
     int32_t pad_left;
+    int32_t pad_top;
+    int32_t before; /* rows of the operand that lie above the map for the first rows of the result */
+    int32_t group;  /* rows of the map that are computed for each row that is asked for */
 #include "range_fields.part"
 };
 
@@ -45,10 +48,11 @@ static sum_t transpose_conv_VARIANT_sum(const struct transpose_conv_VARIANT_para
 static void transpose_conv_VARIANT(const struct transpose_conv_VARIANT_params *p, const element_t *in, int32_t rows,
                                    int32_t above, int32_t out_rows, element_t *out)
 {
-    for (int32_t y = 0; y < out_rows; y++) {
+    const int32_t first = p->pad_top + (p->before - above) * p->stride_height;
+    for (int32_t y = 0; y < out_rows * p->group; y++) {
         for (int32_t x = 0; x < p->out_width; x++) {
             for (int32_t c = 0; c < p->out_channels; c++) {
-                const sum_t all = transpose_conv_VARIANT_sum(p, in, rows, y + above, x + p->pad_left, c);
+                const sum_t all = transpose_conv_VARIANT_sum(p, in, rows, y + first, x + p->pad_left, c);
                 const int32_t scaled = requantise_sum(sum_of(all, p->bias[c]), p->multiplier[c], p->shift[c]);
                 *out = (element_t)clamp(scaled + p->out_zero, p->least, p->most);
                 out++;

@@ -16,8 +16,8 @@ from modelplan.plain_c.kernel_records import (
     COperator,
     Parameters,
     const_table,
+    row_axis,
 )
-from modelplan.plain_c.operator_calls.fixed_point import activation_range
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 
 
@@ -282,17 +282,19 @@ def transposed_convolution(r: OperatorReader) -> COperator:
     known = types in (("int8", "int8", "int8"), ("int16", "int8", "int16"))
     r.require(holds=known, why=f"types {', '.join(types)}; there are kernels for int8, int16 and float32")
     tables = _transposed_tables(r, r.constant(1), wide_sums=types[0] == "int16")
-    return transposed_operator(r, "transpose_conv", types[0], tables | _transposed_ranges(r, types[2]))
+    return transposed_operator(r, "transpose_conv", r.rounded(types[0]), tables | _transposed_ranges(r))
 
 
 def transposed_operator(r: OperatorReader, source_name: str, variant: str, more: Parameters) -> COperator:
-    """A kernel that spreads the elements of operand 2 over the result."""
+    """A kernel that spreads the elements of operand 2 over the result, as many rows at a time as its stride is long."""
     source, weights, result = r.input(2), r.constant(1), r.output()
     r.require(holds=len(source.shape) == len(result.shape) == 4 == weights.ndim, why="maps without 4 dimensions")
     channels, _, _, depth = weights.shape
     fits = source.shape[0] == result.shape[0] and source.shape[3] == depth and result.shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
-    (high, above), (wide, left) = ((axis.span, axis.span.hi) for axis in map_axes(r, 2))
+    (high, top), (wide, left) = ((axis.span, axis.span.hi) for axis in map_axes(r, 2))
+    group = high.div if _by_groups(source.shape, result.shape, high.div) else 1
+    before = -(high.lo // high.div)
     parameters: Parameters = {
         **more,
         "in_width": source.shape[2],
@@ -304,10 +306,22 @@ def transposed_operator(r: OperatorReader, source_name: str, variant: str, more:
         "stride_height": high.div,
         "stride_width": wide.div,
         "pad_left": left,
+        "pad_top": top,
+        "before": before,
+        "group": group,
     }
-    whole = (source.shape[1], above, result.shape[1])
+    whole = (source.shape[1], before, result.shape[1] // group)
     kernel = CKernel(source_name, variant, parameters, whole=whole, repeats=result.shape[0])
-    return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
+    if not _by_groups(source.shape, result.shape, high.div):
+        return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
+    window = AxisWindow((high.hi + group - 1) // high.div + before + 1, 1, before)
+    results = r.row_results(result.shape[1] // group)
+    return COperator(r.index, r.op.kind, (r.row_operand(2, window),), results, (kernel,), by_rows=True)
+
+
+def _by_groups(source: tuple[int, ...], result: tuple[int, ...], size: int) -> bool:
+    """Whether so many rows of a map at a time follow each other from rows of the operand, more than once."""
+    return row_axis(source) == row_axis(result) == 1 and result[1] % size == 0 and result[1] > size
 
 
 def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sums: bool) -> Parameters:
@@ -323,8 +337,8 @@ def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sum
     }
 
 
-def _transposed_ranges(r: OperatorReader, result_type: str) -> Parameters:
+def _transposed_ranges(r: OperatorReader) -> Parameters:
     """Zero points of a transposed convolution, and the codes to which its activation clamps."""
-    (_, in_zero), (scale, out_zero) = r.quantised(r.input(2)), r.quantised(r.output())
-    low, most = activation_range(r.activation(), result_type, scale, out_zero)
+    (_, in_zero), (_, out_zero) = r.quantised(r.input(2)), r.quantised(r.output())
+    low, most = r.output_range()
     return {"in_zero": in_zero, "out_zero": out_zero, "least": low, "most": most}
