@@ -1,18 +1,15 @@
 """Models as plain C: the memory, flash and time that a compiler gives them, beside goals and beside TFLM.
 
-    python benchmarks/plain_c.py [--kit PATH] [--only NAME]
+    python benchmarks/plain_c.py [--only NAME]
 
 For each model `fit --runtime c` writes a C file, which is compiled and run beside TFLM's reference kernels on random
-and on extreme inputs, with sanitizers. Times are taken beside the programs of the measuring kit for this machine.
+and on extreme inputs, with sanitizers.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import resource
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -72,23 +69,7 @@ CASES = (
     Case("mobilenet_v2 1.0 224", 195_000), Case("mobilenet_v2 1.0 224", 172_000, macs=0.1),
     Case("mobilenet_v2 1.0 224", 123_000, pushed=True), Case("mobilenet_v2 1.0 224", 80_000, pushed=True, time=0.5),
 )  # fmt: skip
-#: Models whose time is taken beside TFLM's.
-TIMED = ("person_detect", "vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "mcu/mcunet_vww0")
-#: The kit's programs for this machine, both with assertions, and its library of CMSIS-NN.
-_REFERENCE, _CMSIS, _CMSIS_LIBRARY = "host-reference", "host-cmsis-c", "lib/host-cmsis-c.a"
-#: What times TFLM as its wheel has it, which is a build without assertions.
-_WHEEL = """
-import sys, time
-from tflite_micro.python.tflite_micro import runtime
-interpreter = runtime.Interpreter.from_file(sys.argv[1], arena_size=int(sys.argv[2]))
-for _ in range(int(sys.argv[3])):
-    start = time.process_time()
-    for _ in range(int(sys.argv[4])):
-        interpreter.invoke()
-    print(time.process_time() - start)
-"""
-_REPEATS, _INVOCATIONS = 7, 10
-_ARENA = 1 << 26  # more than any of these models needs
+REPEATS, INVOCATIONS = 7, 10
 _TIMED = """
 #include <stdio.h>
 #include <time.h>
@@ -123,24 +104,7 @@ _HEAD = (
     "machine at -O2, beside whole maps of the same model.",
     "",
 )
-_TIMES = (
-    "",
-    "## Time beside TFLM",
-    "",
-    "On this machine at -O2, as a share of the time that TFLM takes. Portable kernels stand beside TFLM's",
-    "reference kernels in a build with assertions, TFLM's usual one; beside the same kernels in a release build,",
-    "which is that of its wheel; and beside TFLM with CMSIS-NN's kernels in C. These, called from plain C, stand",
-    "beside themselves in TFLM. The build with CMSIS-NN has assertions. How long kernels take on a chip is another",
-    "question.",
-    "",
-)
-_TIME_COLUMNS = (
-    "model", "plan", "portable : reference, assertions", "portable : reference, release (wheel)",
-    "portable : CMSIS-NN in C", "CMSIS-NN in C : the same in TFLM",
-)  # fmt: skip
-
 PARSER = reporting.command_line(__file__, __doc__, "plain_c.md")
-PARSER.add_argument("--kit", type=Path, metavar="PATH", help="the measuring kit's programs; without them no times")
 PARSER.add_argument("--only", metavar="NAME", help="models that have this in their name")
 
 
@@ -221,48 +185,10 @@ def seconds(rung: CRung, *, pushed: bool, library: Sequence[str] = ()) -> float:
     """The time of the fastest of some runs."""
     with tempfile.TemporaryDirectory() as name:
         folder = written(rung, Path(name))
-        (folder / "main.c").write_text(_TIMED % (_REPEATS, _INVOCATIONS, _RUNS[pushed]))
+        (folder / "main.c").write_text(_TIMED % (REPEATS, INVOCATIONS, _RUNS[pushed]))
         subprocess.run(["cc", "-O2", "main.c", "net.c", *library, "-lm", "-o", "net"], cwd=folder, check=True)
         done = subprocess.run(["./net"], cwd=folder, check=True, capture_output=True, text=True)
-    return min(float(line) for line in done.stdout.split()) / 1e6 / _INVOCATIONS
-
-
-def tflm_seconds(program: Path, path: Path) -> float:
-    """The time of an invocation by TFLM: what so many more take, each the fastest of some runs."""
-    once, often = (min(spent(program, path, 1 + more) for _ in range(_REPEATS)) for more in (0, _INVOCATIONS))
-    return (often - once) / _INVOCATIONS
-
-
-def spent(program: Path, path: Path, runs: int) -> float:
-    """The processor's time of a program that invokes a model so often."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    command = [str(program.resolve()), str(path), "--arena", str(_ARENA), "--runs", str(runs)]
-    subprocess.run(command, check=True, capture_output=True)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-
-
-def wheel_seconds(path: Path) -> float:
-    """The time of an invocation by TFLM's wheel: that of the fastest of some runs."""
-    words = [sys.executable, "-c", _WHEEL, str(path), str(_ARENA), str(_REPEATS), str(_INVOCATIONS)]
-    done = subprocess.run(words, check=True, capture_output=True, text=True)
-    return min(map(float, done.stdout.split())) / _INVOCATIONS
-
-
-def times(corpus: Path, kit: Path, only: str) -> Iterator[tuple[str, ...]]:
-    """Lines for each model whose time is taken: whole maps, rows, and parts of them."""
-    library = [f"-I{kit / 'src/cmsis-nn/Include'}", str(kit / _CMSIS_LIBRARY)]
-    for name in (name for name in TIMED if only in name):
-        path = corpus / "tflite" / f"{name}.tflite"
-        reporting.progress(f"{name}: time of TFLM")
-        reference, cmsis = (tflm_seconds(kit / program, path) for program in (_REFERENCE, _CMSIS))
-        wheel = wheel_seconds(path)
-        for rung in ("maps", "rows", "parts"):
-            reporting.progress(f"{name}: time of {rung}")
-            bench = Bench(path)
-            portable = seconds(bench.rung(rung), pushed=False)
-            called = seconds(bench.rung(rung, kernels="cmsis-c"), pushed=False, library=library)
-            shares = portable / reference, portable / wheel, portable / cmsis, called / cmsis
-            yield path.stem, {"maps": "whole maps"}.get(rung, rung), *(f"{one:.2f}" for one in shares)
+    return min(float(line) for line in done.stdout.split()) / 1e6 / INVOCATIONS
 
 
 def lines(corpus: Path, only: str) -> Iterator[tuple[str, ...]]:
@@ -281,10 +207,7 @@ def lines(corpus: Path, only: str) -> Iterator[tuple[str, ...]]:
 def main() -> None:
     """Writes the page."""
     arguments = reporting.parse(PARSER)
-    kit, only = arguments.kit or os.environ.get("MODELPLAN_TFLM_KIT"), arguments.only or ""
-    page = [*_HEAD, *reporting.table(_COLUMNS, lines(arguments.corpus, only), "<<>>><>>>>>>>>><")]
-    if kit:
-        page += [*_TIMES, *reporting.table(_TIME_COLUMNS, times(arguments.corpus, Path(kit), only), "<<>>>>")]
+    page = [*_HEAD, *reporting.table(_COLUMNS, lines(arguments.corpus, arguments.only or ""), "<<>>><>>>>>>>>><")]
     reporting.save(arguments.output, reporting.made_by(PARSER, arguments), "Models as plain C", page)
 
 

@@ -10,6 +10,7 @@ the .tflite file and the operators that this has; FOLDER keeps what was compiled
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -38,7 +39,9 @@ _PARTS = (
     "lite/core/api", "lite/kernels", "lite/kernels/internal", "lite/kernels/internal/reference",
     "compiler/mlir/lite/core/api", "compiler/mlir/lite/schema",
 )  # fmt: skip
-_INCLUDES = ("tflm", "gemmlowp", "flatbuffers/include", "kissfft", "ruy", "cmsis-nn/Include")
+#: Tests, what the program has itself, what is for an NPU, and kernels of floats that a Cortex-M4 has not.
+_LEFT_OUT = re.compile(r"test|^debug_log\.cc$|^ethosu\.cc$|_f(16|32|lt)\.c$")
+_INCLUDES = ("tflm", "gemmlowp", "flatbuffers/include", "kissfft", "ruy", "cmsis-nn", "cmsis-nn/Include")
 _TFLM_MAIN = """
 #include "tensorflow/lite/micro/micro_interpreter.h"
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
@@ -92,15 +95,14 @@ class Toolchain:
     sources: Path
     folder: Path
 
-    def compiled(self, source: Path, more: Sequence[str] = ()) -> Path | None:
-        """The object of a file; None where the file is not for this processor."""
+    def compiled(self, source: Path, more: Sequence[str] = ()) -> Path:
+        """The object of a file."""
         place = source.relative_to(self.sources) if source.is_relative_to(self.sources) else Path(source.name)
         object_file = self.folder / "objects" / place.with_suffix(".o")
         if not object_file.exists() or not source.is_relative_to(self.sources):
             object_file.parent.mkdir(parents=True, exist_ok=True)
             words = [*self._compiler(source), *more, "-c", str(source), "-o", str(object_file)]
-            if subprocess.run(words, capture_output=True, check=False).returncode:
-                return None
+            subprocess.run(words, check=True)
         return object_file
 
     def _compiler(self, source: Path) -> list[str]:
@@ -115,8 +117,7 @@ class Toolchain:
             more = ["-DCMSIS_NN"] if cmsis else []
             with ThreadPoolExecutor(2) as pool:
                 objects = list(pool.map(lambda source: self.compiled(source, more), self._sources(cmsis=cmsis)))
-            found = [str(one) for one in objects if one]
-            subprocess.run(["arm-none-eabi-ar", "rcs", str(archive), *found], check=True)
+            subprocess.run(["arm-none-eabi-ar", "rcs", str(archive), *map(str, objects)], check=True)
         return archive
 
     def _sources(self, *, cmsis: bool) -> list[Path]:
@@ -127,7 +128,7 @@ class Toolchain:
         names = {path.name for path in own}
         found += [*own, *(path for path in sorted(kernels.glob("*.cc")) if path.name not in names)]
         found += sorted((self.sources / "cmsis-nn/Source").glob("*/*.c")) if cmsis else []
-        return [path for path in found if "test" not in path.name and path.name not in ("debug_log.cc", "ethosu.cc")]
+        return [path for path in found if not _LEFT_OUT.search(path.name)]
 
     def flash(self, folder: Path, files: Sequence[Path], libraries: Sequence[Path]) -> int:
         """The bytes that a program of some files takes in flash."""
