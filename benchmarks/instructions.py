@@ -1,6 +1,6 @@
 """Instructions that plain C executes on cores of Arm, beside those that TFLM executes there.
 
-    python benchmarks/instructions.py [--cmsis-nn PATH] [--only NAME]
+    python benchmarks/instructions.py [--library PATH] [--only NAME]
 
 Each network is planned whole and as `fit` chooses, compiled by arm-none-eabi-gcc at -O2, and run once under qemu on
 drawn inputs. Counts of TFLM are recorded: release builds (NDEBUG, KERNELS_OPTIMIZED_FOR_SPEED) of June 2026 by the same
@@ -110,8 +110,8 @@ def lines(found: list[Row]) -> Iterator[str]:
         "Millions of instructions of one invocation, counted under qemu by a plugin: exact, the same each time; at -O2",
         f"by arm-none-eabi-gcc {compiler_version()}; beside them the share of what TFLM with CMSIS-NN for that core",
         "takes, whose counts are recorded (June 2026, release build, compiler 12.2). `expected` is what `fit` prints,",
-        "of portable kernels for a Cortex-M4. Nothing was measured on a chip. ESP32-S3 (Xtensa), RISC-V, flash wait",
-        "states and pairs of instructions of a Cortex-M7 are not known.",
+        "of portable kernels for a Cortex-M4. Nothing was measured on a chip. ESP32-S3 (Xtensa), TFLM on RISC-V, flash",
+        "wait states and pairs of instructions of a Cortex-M7 are not known.",
     )
     for core in CORES:
         yield ""
@@ -160,15 +160,17 @@ def _millions(count: int) -> str:
     return f"{count / 1e6:.3f}" if count < 1e6 else f"{count / 1e6:.2f}"
 
 
+PARSER = reporting.command_line(__file__, __doc__, "instructions.md")
+PARSER.add_argument("--library", type=Path, metavar="PATH", help="the sources of CMSIS-NN")
+PARSER.add_argument("--only", metavar="NAME", default="", help="networks whose name holds this")
+
+
 def main() -> None:
-    parser = reporting.command_line(__file__, __doc__, "instructions.md")
-    parser.add_argument("--cmsis-nn", type=Path, metavar="PATH", help="the sources of CMSIS-NN")
-    parser.add_argument("--only", metavar="NAME", default="", help="networks whose name holds this")
-    arguments = reporting.parse(parser)
+    arguments = reporting.parse(PARSER)
     if missing := missing_programs():
-        parser.error(f"needs {', '.join(missing)}")
-    found = list(rows(arguments.corpus, arguments.cmsis_nn, arguments.only))
-    first = reporting.made_by(parser, arguments)
+        PARSER.error(f"needs {', '.join(missing)}")
+    found = list(rows(arguments.corpus, arguments.library, arguments.only))
+    first = reporting.made_by(PARSER, arguments)
     reporting.save(arguments.output, first, "Instructions of plain C on cores of Arm", lines(found))
 
 
