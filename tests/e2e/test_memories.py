@@ -13,6 +13,8 @@ import pytest
 from commands import run
 from shared_memory import BUILDS, compiled, missing
 
+from modelplan.cli import main
+from modelplan.primitives import highs
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.other_arenas import two_arenas
@@ -205,6 +207,14 @@ def test_a_table_that_no_memories_hold(
     done = run("memories", "table.csv", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")
     assert said in done.stderr
+
+
+def test_without_scipy_regions_are_chosen_by_prices_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(TT_METAL)
+    monkeypatch.setattr(highs, "is_there", lambda: False)
+    for model in (str(tmp_path / "table.csv"), str(MODELS / "ds_cnn_kws.tflite"), str(MODELS / "resnet8.onnx")):
+        assert main(["memories", model, "--memory", "32KiB+1MiB"]) == 0
+    assert main(["memories", str(MODELS / "ds_cnn_kws.tflite"), "--memory", "32KiB+1MiB", "--method", "exact"]) == 2
 
 
 # Bad input -----------------------------------------------------------------------------------------------------------

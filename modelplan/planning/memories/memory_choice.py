@@ -14,6 +14,7 @@ from modelplan.planning import allocators
 from modelplan.planning.memories import exact_choice
 from modelplan.planning.memories.choice_tables import Tables, alignments, tables_of
 from modelplan.planning.memories.pricing import priced_choice
+from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
 
 #: Steps of the allocator's search for each region, unless the caller says otherwise.
@@ -113,7 +114,7 @@ def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> L
 
     Raises:
         ShortageError: no choice was found that fits; says whether none exists.
-        RequestError: SciPy is missing or too old; says what to install.
+        RequestError: the exact method is asked for, and SciPy is missing or too old; says what to install.
     """
     how = choosing or Choosing()
     tables = tables_of(problem)
@@ -121,7 +122,7 @@ def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> L
         if room < 0:
             raise ShortageError(f"{held:,} bytes of weights do not fit in {region.name} of {region.size:,} bytes")
     small = exact_choice.entries(tables) <= exact_choice.MOST_ENTRIES
-    exact = how.method == "exact" or (how.method == "auto" and small)
+    exact = how.method == "exact" or (how.method == "auto" and small and highs.is_there())
     state = _Search(problem, tables, how, exact=exact)
     for _ in range(_ROUNDS):
         choice = state.next_choice()
@@ -174,7 +175,10 @@ class _Search:
             else:
                 used = self.tables.use_of(choice)[r].max(initial=0)
                 spare = int(self.tables.room[r] - used)
-                self.tables = self.tables.with_less(r, spare + max(placement.excess // self.tables.units[r], 1))
+                less = placement.excess // self.tables.units[r]
+                if (self.problem.problem.pin >= 0).any():  # behind a pin the excess says little of how much is too much
+                    less = min(less, int(self.tables.room[r]) // 8)
+                self.tables = self.tables.with_less(r, spare + max(less, 1))
 
 
 def _layout(state: _Search, choice: IntArray, placed: list[Placed]) -> Layout:
@@ -199,4 +203,7 @@ def _shortage(problem: RegionProblem, tables: Tables, *, proved: bool) -> str:
                 if region.kind != "nvm")  # fmt: skip
     word = "no choice of regions fits" if proved else "no choice of regions was found that fits"
     step = int(steps[peak]) if live else 0
-    return f"{word}: step {step} needs {max(live, default=0):,} bytes, the regions that are written have {there:,}"
+    more = "" if proved or highs.is_there() else f"; a longer search needs SciPy: {highs.INSTALL}"
+    return (
+        f"{word}: step {step} needs {max(live, default=0):,} bytes, the regions that are written have {there:,}{more}"
+    )

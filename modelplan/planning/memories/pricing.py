@@ -1,4 +1,4 @@
-"""A fast choice of regions by prices, with a bound that is proved by them; needs SciPy (extra `memories`).
+"""A fast choice of regions by prices, with a bound that is proved by them; better with SciPy (extra `memories`).
 
 Every region asks a price for a unit at each step (Lagrangian multipliers). At given prices each buffer takes the region
 that is cheapest to it, alone, and what they pay in all, less the price of all room, bounds every choice from below.
@@ -16,6 +16,7 @@ from modelplan.model import IntArray
 from modelplan.planning.memories import exact_choice
 from modelplan.planning.memories.choice_tables import FloatArray, Tables
 from modelplan.planning.memories.neighbourhoods import chosen_in_parts
+from modelplan.primitives import highs
 
 #: Subgradient steps, steps without a better bound before they become shorter, and steps between two choices.
 _ROUNDS, _PATIENCE, _TRIED_EACH = 400, 12, 20
@@ -31,18 +32,18 @@ _CLOSE, _MOST_AGAIN, _NODES_OF_FIRST = 1.002, 6_000, 100
 def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
     """A region for each buffer, None where none was found that fits, and a lower bound of every choice's seconds.
 
-    Raises:
-        RequestError: SciPy is missing or too old; says what to install.
+    Without SciPy the prices come from subgradient steps alone, and no part of the choice is made again.
 
     Cost: O(rounds * (buffers + steps) * regions), less than 10 seconds for 10,000 buffers.
     """
     best = _better(tables, _greedy_choice(tables, tables.cost), _greedy_choice(tables, tables.cost, by_size=True))
     large = (len(tables.cost) + tables.steps) * len(tables.room) > _MOST_COLUMNS
-    linear = None if large else exact_choice.linear_choice(tables)
+    linear = None if large or not highs.is_there() else exact_choice.linear_choice(tables)
     if linear is None:
         best, bound, reduced = _subgradient_choice(tables, best)
         if best is not None:
-            best = chosen_in_parts(tables, _improve(tables, best), reduced, bound, bound * _CLOSE)
+            best = _improve(tables, best)
+            best = chosen_in_parts(tables, best, reduced, bound, bound * _CLOSE) if highs.is_there() else best
         return best, max(bound, 0.0)
     if linear.bound == np.inf:
         return None, linear.bound

@@ -12,6 +12,7 @@ from modelplan import Graph, ModelError, Op, Options, Plan, RequestError, Tensor
 from modelplan.answers.drawing import of_plan
 from modelplan.answers.page_views import page_of
 from modelplan.answers.summary import summary
+from modelplan.cli import terminal
 from modelplan.model import Part, Requirement
 from modelplan.outputs import OUTPUTS, outputs_of
 from modelplan.outputs.exchange import buffers_csv as problem_csv
@@ -255,3 +256,16 @@ def test_an_unknown_suffix_is_refused_with_the_list() -> None:
 def test_the_csv_names_alignment_and_offset_only_where_there_are_any() -> None:
     assert problem_csv.write(graphs.problem([(8, 0, 2)])) == "id,lower,upper,size\nb0,0,2,8\n"
     assert str(render(a_plan(), ".csv")).splitlines()[0] == "id,lower,upper,size,alignment,offset"
+
+
+def test_a_terminal_keeps_hanging_indents_and_colours_verdicts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    terminal.show([Section("T", ("capacity: does not fit, " + "so many words " * 8, "it fits"))])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith("      ") for line in lines[2:4]] == [True, True]
+    shown = terminal._verdict("does not fit; another fits")
+    assert [(span.start, span.end, span.style) for span in shown.spans] == [(0, 12, "bold red"), (22, 26, "green")]
