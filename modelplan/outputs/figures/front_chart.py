@@ -117,7 +117,7 @@ def _axes(sheet: Sheet, scale: _Scale, counted_bytes: str) -> None:
     for value in axes.round_numbers(0, scale.arena / 1024):
         y = sheet.y(value * 1024)
         sheet.axes.axhline(value * 1024, color=FAINT, linewidth=0.5, zorder=0)
-        sheet.write(left - 5, y, f"{value:,.0f} KiB", SMALL, ha="right")
+        sheet.write(left - 5, y, f"{value:,.10g} KiB", SMALL, ha="right")
     for value in axes.round_numbers(scale.least, scale.most):
         sheet.axes.axvline(value - scale.least, color=FAINT, linewidth=0.5, zorder=0)
         sheet.write(sheet.x(value - scale.least), bottom - 11, f"{value:g} %", SMALL, ha="center")
