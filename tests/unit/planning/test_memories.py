@@ -127,11 +127,17 @@ def test_a_linear_relaxation_without_room_has_no_answer() -> None:
     assert found.bound == float("inf")
 
 
-@pytest.mark.parametrize("method", ["auto", "fast", "exact"])
-def test_without_scipy_the_command_names_the_install_line(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scipy_the_exact_choice_names_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(highs, "is_there", lambda: False)
     with pytest.raises(RequestError, match=r"modelplan\[memories\]"):
-        chosen_layout(random_problem(Random(0), 16, 8, 3), Choosing(method))
+        chosen_layout(random_problem(Random(0), 16, 8, 3), Choosing("exact"))
+
+
+@pytest.mark.parametrize("method", ["auto", "fast"])
+def test_without_scipy_there_is_a_layout(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(highs, "is_there", lambda: False)
+    problem = random_problem(Random(0), 16, 8, 3)
+    referee.check_layout(problem, chosen_layout(problem, Choosing(method)))
 
 
 def test_prices_of_large_problems_are_found_by_subgradient_steps(monkeypatch: pytest.MonkeyPatch) -> None:
