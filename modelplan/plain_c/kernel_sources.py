@@ -45,7 +45,7 @@ def _words(variant: str) -> dict[str, str]:
 
     Behind "_by_" stands the type of the second operand, where that is another, and behind "x" how many operands there
     are. Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so; "_even" ones are scaled as
-    float32 does it.
+    float32 does it. Weights of floats have 16 bits where "_half" says so.
     """
     if variant in _ESP_PRODUCTS:
         return _ESP_PRODUCTS[variant]
@@ -56,7 +56,7 @@ def _words(variant: str) -> dict[str, str]:
         words = _words(types)
         return {**words, "EXPRESSION": _with_words(expression.text, words)}
     whole, _, out = variant.partition("_to_")
-    element, _, other = whole.removesuffix("_short").removesuffix("_even").partition("_by_")
+    element, _, other = whole.removesuffix("_short").removesuffix("_even").removesuffix("_half").partition("_by_")
     element, _, count = element.partition("x")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
     words |= {} if variant == "bytes" else {"other_t": _type_words("other_t", "OTHER", other or element)["other_t"]}
@@ -68,7 +68,9 @@ def _words(variant: str) -> dict[str, str]:
     if whole.endswith("_even"):
         scale = dict.fromkeys(("requantise", "requantise_sum"), "rescale_even")
     if element == "float":
-        return {**words, "weight_t": "float", "product_t": "float", "sum_t": "float"}
+        half = whole.endswith("_half")
+        weights = {"weight_t": "uint16_t" if half else "float", "weight_of": "half_number" if half else ""}
+        return {**words, **weights, "product_t": "float", "sum_t": "float"}
     return {**words, **sums, **scale, "weight_t": "int8_t", "product_t": "int32_t"}
 
 
@@ -102,7 +104,7 @@ def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     text = _with_words(text, words)
     uses: tuple[str, ...] = ()
     if match := _USES.match(text):
-        uses = tuple(match[1].split(", "))
+        uses = tuple(filter(None, match[1].split(", ")))
         text = text[match.end() :]
     return _aligned(re.sub(r";  +/\*", "; /*", text.replace("VARIANT", variant))), uses
 

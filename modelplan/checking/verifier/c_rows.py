@@ -243,9 +243,18 @@ class _RowReplay:
         folded = self._pads.get(tensor) or self._convolutions.get(tensor)
         return folded.inputs[0] if folded else tensor
 
+    @cached_property
+    def _unpacked(self) -> set[int]:
+        """What no step unpacks of constants of 16-bit floats, since its readers take these."""
+        ops = [op for op in self.source.parts[0].ops if op.kind == "DEQUANTIZE" and op.number not in self._called]
+        sources = {op.outputs[0]: self.cells[op.inputs[0]] for op in ops}
+        return {t for t, cell in sources.items() if cell.data is not None and cell.coding.dtype == "float16"}
+
     def _is_computed(self, tensor: int) -> bool:
         """Whether a tensor is in the buffer: no constant, and none that is kept elsewhere from run to run."""
         cell = self.cells[tensor]
+        if tensor in self._unpacked:
+            return False
         return cell.data is None and not cell.variable and cell.coding.dtype != "resource"
 
     def _use_scratch(self, call: KernelCall) -> None:

@@ -1,4 +1,4 @@
-/* uses: window */
+/* uses: window, weight_of */
 /* A convolution with groups; weights are [out_channels, kernel_height, kernel_width, in_channels / groups], or, where */
 /* each channel is a group, [kernel_height, kernel_width, out_channels]. */
 struct float_convolution_VARIANT_params {
@@ -28,7 +28,7 @@ static float float_convolution_VARIANT_sum(const struct float_convolution_VARIAN
             const element_t *const i = in + at + place + first;
             const weight_t *const w = weights + (y * p->kernel_width + x) * pitch;
             for (int32_t n = 0; n < depth; n++) {
-                sum += i[n] * w[n];
+                sum += i[n] * weight_of(w[n]);
             }
         }
     }

@@ -1,3 +1,4 @@
+/* uses: weight_of */
 /* Products of lines with a matrix. */
 struct float_product_VARIANT_params {
     const weight_t *weights; /* [out_channels, in_channels] */
@@ -18,7 +19,7 @@ static void float_product_VARIANT(const struct float_product_VARIANT_params *p, 
         for (int32_t c = 0; c < p->out_channels; c++) {
             float sum = 0.0f;
             for (int32_t i = 0; i < p->in_channels; i++) {
-                sum += in[i] * p->weights[c * p->in_channels + i];
+                sum += in[i] * weight_of(p->weights[c * p->in_channels + i]);
             }
             sum += p->bias[c];
             sum = sum < p->least ? p->least : sum;

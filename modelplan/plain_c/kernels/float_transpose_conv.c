@@ -1,3 +1,4 @@
+/* uses: weight_of */
 /* A transposed convolution of floats, gathered place by place in the order in which the operand would be spread. */
 struct float_transpose_conv_VARIANT_params {
     const weight_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
@@ -28,7 +29,7 @@ static float float_transpose_conv_VARIANT_sum(const struct float_transpose_conv_
                 const weight_t *const w =
                     p->weights + ((c * p->kernel_height + i) * p->kernel_width + j) * p->in_channels;
                 for (int32_t n = 0; n < p->in_channels; n++) {
-                    sum += at[n] * w[n];
+                    sum += at[n] * weight_of(w[n]);
                 }
             }
         }

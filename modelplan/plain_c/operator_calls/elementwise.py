@@ -308,7 +308,9 @@ def quantise(r: OperatorReader) -> COperator:
 
 
 def dequantise(r: OperatorReader) -> COperator:
-    """DEQUANTIZE: to floats."""
+    """DEQUANTIZE: to floats; nothing of constants of 16 bits, which their readers unpack."""
+    if r.unpacks_half:
+        return COperator(r.index, r.op.kind, (), (), ())
     source, result = r.dtype(r.input(0)), r.dtype(r.output())
     known = source in ("int8", "uint8", "int16") and result == "float32"
     r.require(holds=known, why=f"types {source} and {result}")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, const_table
+from modelplan.plain_c.kernel_records import CKernel, ConstTable, COperator, Parameters, const_table
 from modelplan.plain_c.operator_calls.elementwise import (
     binary_operator,
     rows_columns,
@@ -39,7 +39,20 @@ def _constants(r: OperatorReader, channels: int) -> Parameters:
     r.require(holds=types == {"float32"}, why=f"constants of types {', '.join(sorted(types))}")
     bias = r.constant(2).ravel() if r.has(2) else np.zeros(channels, np.float32)
     r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
-    return {"weights": const_table("weights", "float", r.constant(1)), "bias": const_table("bias", "float", bias)}
+    return {"weights": _weights(r), "bias": const_table("bias", "float", bias)}
+
+
+def _weights(r: OperatorReader) -> ConstTable:
+    """Operand 1, in the bits that the file has: 32, or 16 that a DEQUANTIZE would unpack."""
+    half = r.half(1)
+    if half is not None:
+        return const_table("weights", "uint16_t", half.view(np.uint16))
+    return const_table("weights", "float", r.constant(1))
+
+
+def _variant(r: OperatorReader) -> str:
+    """The variant of a kernel by its weights."""
+    return "float" if r.half(1) is None else "float_half"
 
 
 def float_convolution(r: OperatorReader) -> COperator:
@@ -61,7 +74,7 @@ def float_convolution(r: OperatorReader) -> COperator:
         "groups": groups,
         **_limits(r),
     }
-    return windowed_operator(r, "float_convolution", "float", axes, parameters)
+    return windowed_operator(r, "float_convolution", _variant(r), axes, parameters)
 
 
 def float_product(r: OperatorReader) -> COperator:
@@ -75,7 +88,7 @@ def float_product(r: OperatorReader) -> COperator:
         "out_channels": channels,
         **_limits(r),
     }
-    return product_operator(r, "float_product", "float", lines, parameters)
+    return product_operator(r, "float_product", _variant(r), lines, parameters)
 
 
 def float_transposed(r: OperatorReader) -> COperator:
@@ -86,11 +99,11 @@ def float_transposed(r: OperatorReader) -> COperator:
     bias = r.constant(3).ravel() if r.has(3) else np.zeros(channels, np.float32)
     r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
     parameters: Parameters = {
-        "weights": const_table("weights", "float", r.constant(1)),
+        "weights": _weights(r),
         "bias": const_table("bias", "float", bias),
         **_limits(r),
     }
-    return transposed_operator(r, "float_transpose_conv", "float", parameters)
+    return transposed_operator(r, "float_transpose_conv", _variant(r), parameters)
 
 
 def float_pool(r: OperatorReader) -> COperator:

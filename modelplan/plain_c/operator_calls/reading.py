@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -36,7 +37,7 @@ from modelplan.plain_c.operator_calls.fixed_point import (
     single_multiplier,
 )
 from modelplan.primitives.number_types import nbytes
-from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes
+from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.stated_network import StatedNetwork, StatedOptions
 
 
@@ -76,8 +77,29 @@ class OperatorReader:
         return getattr(self.op.options, name)()
 
     def tensor(self, number: int) -> FileTensor:
-        """Tensor `number` of the subgraph."""
-        return self.model.subgraphs[self.subgraph].tensors[number]
+        """Tensor `number` of the subgraph; what is unpacked of constants of 16-bit floats is a constant."""
+        tensor = self.model.subgraphs[self.subgraph].tensors[number]
+        return replace(tensor, constant=True) if number in self._halves else tensor
+
+    @property
+    def _halves(self) -> Mapping[int, int]:
+        """By tensor the constant of 16-bit floats that a DEQUANTIZE makes it of."""
+        return half_constants(SameFile(self.model), self.subgraph)
+
+    @property
+    def unpacks_half(self) -> bool:
+        """Whether the operator only unpacks a constant of 16-bit floats, for which its readers take the constant."""
+        return bool(self.op.outputs) and self.op.outputs[0] in self._halves
+
+    def half(self, position: int) -> npt.NDArray[np.float16] | None:
+        """The 16-bit floats of which operand `position` is unpacked, if it is."""
+        number = self._halves.get(self.op.inputs[position]) if self.has(position) else None
+        if number is None:
+            return None
+        tensor = self.model.subgraphs[self.subgraph].tensors[number]
+        start, length = tensor.content
+        self.require(holds=length >= 2 * tensor.elements, why=f"constant {tensor.name!r} is cut short")
+        return np.frombuffer(self.model.data, "<f2", tensor.elements, start).reshape(tensor.shape)
 
     def input(self, position: int) -> FileTensor:
         """The tensor of operand `position`."""
@@ -117,8 +139,8 @@ class OperatorReader:
         Raises:
             MissingKernelError: it is no constant.
         """
-        tensor = self.input(position)
-        values = numbers_of(self.model, tensor)
+        tensor, half = self.input(position), self.half(position)
+        values = numbers_of(self.model, tensor) if half is None else half.astype(np.float32)
         if values is None and tensor.constant and self.dtype(tensor) in _NUMBERS:
             raise self.refuse(f"operand {position} {tensor.name!r} has its numbers outside of the flatbuffer")
         if values is None:
@@ -287,6 +309,20 @@ def _rows(tensor: FileTensor) -> tuple[int, int]:
     """How many rows a tensor has, and the bytes of each."""
     rows = rows_of(tensor.shape)
     return rows, tensor.nbytes // max(rows, 1)
+
+
+@lru_cache(maxsize=16)
+def half_constants(file: SameFile, subgraph: int) -> Mapping[int, int]:
+    """By tensor the constant of 16-bit floats that a DEQUANTIZE of a file makes it of."""
+    part = file.model.subgraphs[subgraph]
+    unpacking = [op for op in part.ops if op.kind == "DEQUANTIZE" and len(op.reads) == len(op.writes) == 1]
+    pairs = ((op.writes[0], op.reads[0]) for op in unpacking)
+    tensors = part.tensors
+    return {
+        target: source
+        for target, source in pairs
+        if tensors[source].constant and DTYPES[tensors[source].type] == "float16" and target not in part.outputs
+    }
 
 
 def numbers_of(model: FileModel, tensor: FileTensor) -> npt.NDArray[Any] | None:
