@@ -69,6 +69,15 @@ def rows_of(shape: tuple[int, ...]) -> int:
     return shape[axis] if axis >= 0 else 1
 
 
+def in_groups(source: tuple[int, ...], result: tuple[int, ...], size: int) -> bool:
+    """Whether an operator may make so many rows of a map at a time, more than once, from rows of a map.
+
+    >>> in_groups((1, 4, 4, 2), (1, 8, 8, 2), 2), in_groups((1, 1, 4, 2), (1, 2, 8, 2), 2)
+    (True, False)
+    """
+    return row_axis(source) == row_axis(result) == 1 and result[1] % size == 0 and result[1] > size > 0
+
+
 @dataclass(frozen=True, slots=True)
 class AxisWindow:
     """Row i of a result reads `reach` rows of an operand from row i * stride - before on; some may lie outside."""

@@ -19,6 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 from modelplan.questions.c_fitting import FitCRequest, fit_c
@@ -261,6 +262,26 @@ def resized(d: Drawn) -> None:
     d.node("Resize", "", "", d.table(size), mode=mode, coordinate_transformation_mode=place, **more)
 
 
+def upsampled(d: Drawn) -> None:
+    """A map that is made larger between convolutions, as heads of detectors and decoders do."""
+    d.start((1, d.randint(1, 4), d.randint(4, 10), d.randint(4, 10)))
+    convolved(d)
+    d.node("Relu")
+    c, h, w = d.shape()[1:]
+    size = d.randint(2, 3)
+    if d.random() < 0.5:
+        place = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        d.node("Resize", "", "", d.table(np.array([1, c, h * size, w * d.randint(1, 3)], np.int64)), **place)
+    else:
+        taps = d.randint(1, 5)
+        pad = d.randint(0, max(taps - size, 0) // 2)
+        more = {"output_padding": [d.randint(0, size - 1)] * 2, "strides": [size, size], "pads": [pad] * 4}
+        d.node("ConvTranspose", d.table(d.values(c, d.randint(1, 4), taps, taps)), kernel_shape=[taps, taps], **more)
+    convolved(d)
+    d.node("Relu")
+    convolved(d)
+
+
 def blocks(d: Drawn) -> None:
     size = d.randint(2, 3)
     if d.random() < 0.5:
@@ -315,7 +336,7 @@ DRAWS: dict[str, Callable[[Drawn], None]] = {
     draw.__name__: draw
     for draw in (
         convolution, transposed, pool, mean, product, flattened, element_wise, residual, unary, softmax, moved, resized,
-        blocks, normalised, network,
+        upsampled, blocks, normalised, network,
     )
 }  # fmt: skip
 #: Those whose quantised nodes are compared byte for byte.
@@ -368,6 +389,8 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
         execute_network(str(path), stated_request(source.read_text()), source, seed)
     except BrokenPlanError as problem:
         return f"DIFFERS: {problem}"
+    except Skipped as reason:
+        return f"skipped: {reason}"
     except ModelError as problem:  # which ONNX Runtime itself does not run
         return f"not run: {problem}"
     return "equal"

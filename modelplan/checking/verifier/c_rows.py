@@ -115,8 +115,7 @@ class _RowReplay:
         op = self.source.parts[0].ops[call.operator]
         if not any(t >= 0 and self._is_computed(t) for t in op.inputs):
             return self._map(tensor)
-        source = self.cells[op.inputs[2]] if op.kind == "TRANSPOSE_CONV" else None
-        return made_rows(op, self.cells[tensor], self._size(tensor), source)
+        return made_rows(op, self._operands(op), self.cells[tensor], self._size(tensor))
 
     def _broken(self, why: str) -> BrokenPlanError:
         return BrokenPlanError(f"{self.place}: {why}" if self.place else why)

@@ -21,7 +21,9 @@ _BY_ROWS = {
     *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN",
 }  # fmt: skip
 #: Operators that make as many rows of their map at a time as an option says.
-_BLOCKS = {"DEPTH_TO_SPACE": "BlockSize", "TRANSPOSE_CONV": "StrideH"}
+_BLOCKS = {"DEPTH_TO_SPACE": "BlockSize", "TRANSPOSE_CONV": "StrideH", "RESIZE_NEAREST_NEIGHBOR": ""}
+#: The operand of a transposed convolution that is spread.
+_SPREAD = 2
 #: Operators all of whose results are elements of operands, in other places.
 _MOVING = MOVERS - PADS - RESHAPES - POINTWISE
 _MAP_DIMENSIONS, _PAD_OPERANDS = 4, 3
@@ -79,12 +81,9 @@ def row_reads(
     op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
 ) -> RowReads | None:
     """How the rows of the results depend on those of operand `position`; None where all of the operand is needed."""
-    if op.kind in _MOVING:
-        return _moved_rows(op, operands, position, results)
-    if op.kind == "FULLY_CONNECTED":
-        return _line_rows(op, operands, position, results)
-    if op.kind == "TRANSPOSE_CONV":
-        return _spread_rows(op, operands, position, results)
+    rule = _moved_rows if op.kind in _MOVING else _RULES.get(op.kind)
+    if rule:
+        return rule(op, operands, position, results)
     reads, result = _reads(op, operands, position, results), results[0]
     down, own = row_axis(result.shape), row_axis(reads.shape) if reads else None
     windowed = op.kind in _WINDOWED
@@ -122,15 +121,37 @@ def _reads(
     return reads if same else None
 
 
-def made_rows(op: Operation, cell: Cell, nbytes: int, source: Cell | None = None) -> MapRows:
+def made_rows(op: Operation, operands: Sequence[Cell | None], cell: Cell, nbytes: int) -> MapRows:
     """The rows of a result that an operator makes at a time: those of its map, or all of a row of blocks as one."""
-    shape = map_rows(cell, nbytes)
-    size = op.option(_BLOCKS[op.kind]) if op.kind in _BLOCKS else 1
-    if source is not None and row_axis(source.shape) != 1:
-        return shape
+    shape, size = map_rows(cell, nbytes), _rows_at_a_time(op, operands, cell)
     if size < 2 or shape.rows <= size or row_axis(cell.shape) != 1 or shape.rows % size:
         return shape
     return MapRows(shape.rows // size, 1, shape.row_bytes * size)
+
+
+def _rows_at_a_time(op: Operation, operands: Sequence[Cell | None], result: Cell) -> int:
+    """How many rows of a map an operator makes of the same rows of its operand."""
+    x = operands[_SPREAD if op.kind == "TRANSPOSE_CONV" else 0] if op.kind in _BLOCKS else None
+    if x is None or (op.kind != "DEPTH_TO_SPACE" and row_axis(x.shape) != 1):
+        return 1
+    if op.kind != "RESIZE_NEAREST_NEIGHBOR":
+        return op.option(_BLOCKS[op.kind])
+    return result.shape[1] // x.shape[1] if _repeated_rows(op, operands, 0, [result]) else 1
+
+
+def _repeated_rows(
+    op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
+) -> RowReads | None:
+    """A row for each row of a map that stands in a result as often as all others; None where that is otherwise."""
+    result = results[0]
+    x, known = operands[position], places_read(use_of_operation(op, operands, results))
+    if x is None or position or not known or row_axis(x.shape) != 1 or row_axis(result.shape) != 1:
+        return None
+    rows, places = x.shape[1], list(known[0].axes[1][0].taps[0])
+    size = result.shape[1] // rows
+    if rows < 2 or places != [y // max(size, 1) for y in range(rows * size)]:
+        return None
+    return RowReads(tuple((row,) for row in range(rows)))
 
 
 def _moved_rows(
@@ -145,7 +166,7 @@ def _moved_rows(
         known = places_read(use_of_operation(op, operands, results, output)) or ()
         reads = next((reads for reads in known if reads.operand == position), None)
         at = taken_elements(reads, result.shape) if reads else None
-        rows = made_rows(op, result, 1).rows
+        rows = made_rows(op, operands, result, 1).rows
         if at is None or rows < 2:
             return None
         taken = np.where(at < 0, -1, at // prod(x.shape[own + 1 :])).reshape(rows, -1)
@@ -163,7 +184,7 @@ def _spread_rows(
 ) -> RowReads | None:
     """The rows of a map that reach each run of so many rows of a transposed convolution's result."""
     x, known = operands[position], places_read(use_of_operation(op, operands, results))
-    size, groups = op.option(_BLOCKS[op.kind]), made_rows(op, results[0], 1, x).rows
+    size, groups = op.option(_BLOCKS[op.kind]), made_rows(op, operands, results[0], 1).rows
     if x is None or not known or known[0].operand != position or groups * size != results[0].shape[1]:
         return None
     taps = [np.asarray(taps) for taps in known[0].axes[1][0].taps]
@@ -193,6 +214,9 @@ def _line_rows(
         return None
     each = own // rows
     return RowReads(tuple(tuple(range(row * each, (row + 1) * each)) for row in range(rows)), each)
+
+
+_RULES = {"FULLY_CONNECTED": _line_rows, "TRANSPOSE_CONV": _spread_rows, "RESIZE_NEAREST_NEIGHBOR": _repeated_rows}
 
 
 def whole_runs(op: Operation, operands: Sequence[Cell | None], results: Sequence[Cell]) -> dict[int, Run]:

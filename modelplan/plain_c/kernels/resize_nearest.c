@@ -1,6 +1,7 @@
 /* Each place of the result is the place of the operand that two tables name. */
 struct resize_nearest_VARIANT_params {
     const int16_t *rows;
+    int32_t group; /* how often each row of the operand is repeated; 0: as the table says */
     const int16_t *columns;
     int32_t in_row; /* bytes */
     int32_t out_width;
@@ -13,8 +14,8 @@ static void resize_nearest_VARIANT(const struct resize_nearest_VARIANT_params *p
     uint8_t *target = (uint8_t *)out;
     (void)rows;
     (void)above;
-    for (int32_t y = 0; y < out_rows; y++) {
-        const uint8_t *const row = (const uint8_t *)in + p->rows[y] * p->in_row;
+    for (int32_t y = 0; y < out_rows * (p->group > 0 ? p->group : 1); y++) {
+        const uint8_t *const row = (const uint8_t *)in + (p->group > 0 ? y / p->group : p->rows[y]) * p->in_row;
         for (int32_t x = 0; x < p->out_width; x++) {
             (void)memcpy(target, row + p->columns[x] * p->pixel, (size_t)p->pixel);
             target += p->pixel;

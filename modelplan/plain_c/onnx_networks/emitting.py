@@ -79,6 +79,12 @@ def require(holds: bool, why: str) -> None:  # noqa: FBT001
         raise RefusedNodeError(why)
 
 
+def require_axis(scales: CodeScales | None, axis: int) -> None:
+    """Refuses weights whose scales run along another axis than their results."""
+    along = scales is None or len(scales.scales) == 1 or scales.axis == axis
+    require(along, f"scales of weights along axis {scales.axis if scales else 0}, expected {axis}")
+
+
 def placed_last(shape: Sequence[int]) -> Shape:
     """The extents of a map or a sequence whose channels stand last."""
     n, c, h, *w = shape

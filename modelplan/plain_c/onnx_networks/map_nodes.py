@@ -14,6 +14,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
     Held,
     NodeResult,
     require,
+    require_axis,
 )
 from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxNode, Shape
 from modelplan.runtimes.tflm.stated_network import CodeScales
@@ -83,6 +84,7 @@ def convolution(e: Emitter, node: OnnxNode) -> None:
         _emit_convolution(e, node, e.last(node.inputs[0]), weights, None, e.known(node, 2), target)
         return
     assert source.scales is not None
+    require_axis(scales, 0)
     bias = bias_codes(e, node.inputs[2], source.scales, scales) if node.has(2) else None
     _emit_convolution(e, node, e.in_order(source, last=True), weights, scales, bias, target)
 
@@ -140,6 +142,7 @@ def transposed_convolution(e: Emitter, node: OnnxNode) -> None:
         assert source is not None
         assert source.scales is not None
         assert scales is not None
+        require_axis(scales, 1)
         held = e.in_order(source, last=True)
         bias = bias_codes(e, node.inputs[2], source.scales, scales) if node.has(2) else None
     require(int(node.number("group", 1)) == 1, "groups")

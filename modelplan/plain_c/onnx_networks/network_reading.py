@@ -142,13 +142,23 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
     last = tuple(
         n for n, tensor in zip(names, ends, strict=True) if emitter.stands_last(tensor) and tensor not in turned
     )
-    return replace(network, turned=turned, asked={**asdict(request), "last": last})
+    mixed = _floats_between(emitter, inputs)
+    return replace(network, turned=turned, asked={**asdict(request), "last": last, "mixed": mixed})
 
 
 def _rule(node: OnnxNode) -> Rule:
     if node.kind not in NODE_RULES:
         raise RefusedNodeError("no plain C for this kind of node")
     return NODE_RULES[node.kind]
+
+
+def _floats_between(e: Emitter, inputs: list[int]) -> tuple[str, ...]:
+    """The operators of whose floats codes are made, whose last bits ONNX Runtime may have otherwise."""
+    makers = {t: op.kind for op in e.built.ops for t in op.outputs}
+    read = (op.inputs[0] for op in e.built.ops if op.kind == "QUANTIZE")
+    floats = {makers.get(t, "") for t in read if t not in inputs and t not in e.built.scales}
+    spread = {op.kind for op in e.built.ops if op.kind == "TRANSPOSE_CONV" and op.outputs[0] in e.built.scales}
+    return tuple(sorted(floats | spread))
 
 
 def _fed(e: Emitter, name: str, layout: str) -> int:

@@ -15,6 +15,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
     last_axis,
     placed_last,
     require,
+    require_axis,
 )
 from modelplan.plain_c.onnx_networks.map_nodes import (
     bias_codes,
@@ -305,6 +306,7 @@ def general_product(e: Emitter, node: OnnxNode) -> None:
     plain = alpha == 1.0 and (beta == 1.0 or not node.has(2))
     target = e.target(node, coded=source is not None and scales is not None and plain)
     if target.scales and source and scales and source.scales:
+        require_axis(scales, 0 if int(node.number("transB")) else 1)
         bias = bias_codes(e, node.inputs[2], source.scales, scales).ravel() if node.has(2) else None
         _emit_product(e, source, weights, scales, bias, target)
         return
@@ -370,6 +372,7 @@ def matrix_product(e: Emitter, node: OnnxNode) -> None:
     seen = OnnxNode(node.name, node.kind, node.inputs, (name,), node.attributes)
     target = e.target(seen, coded=source is not None and scales is not None)
     if target.scales and source and scales and source.scales:
+        require_axis(scales, 1)
         bias = None
         if added:
             bias = bias_codes(e, added, source.scales, scales)

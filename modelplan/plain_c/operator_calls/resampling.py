@@ -12,6 +12,7 @@ from modelplan.plain_c.kernel_records import (
     COperator,
     Parameters,
     const_table,
+    in_groups,
     row_axis,
     rows_of,
 )
@@ -148,20 +149,26 @@ def _nearest(extent: int, computed: int, *, corners: bool, half: bool) -> list[i
 
 
 def resize_nearest(r: OperatorReader) -> COperator:
-    """RESIZE_NEAREST_NEIGHBOR."""
+    """RESIZE_NEAREST_NEIGHBOR, by rows of the operand where each is repeated as often as the others."""
     variant = r.variant("int8", "int16", "float32")
     (height, width), (rows, columns) = _sizes(r)
     corners, half = bool(r.option("AlignCorners")), bool(r.option("HalfPixelCenters"))
     size = r.output().nbytes // r.output().elements
+    places, group = _nearest(height, rows, corners=corners, half=half), max(rows // height, 1)
+    alike = places == [y // group for y in range(rows)] and in_groups(r.input(0).shape, r.output().shape, group)
     parameters: Parameters = {
-        "rows": const_table("rows", "int16_t", _nearest(height, rows, corners=corners, half=half)),
+        "rows": const_table("rows", "int16_t", [0] if alike else places),
+        "group": group if alike else 0,
         "columns": const_table("columns", "int16_t", _nearest(width, columns, corners=corners, half=half)),
         "in_row": width * r.input(0).shape[3] * size,
         "out_width": columns,
         "pixel": r.input(0).shape[3] * size,
     }
     r.require(holds=bool(variant), why="a type without a kernel")
-    return _resized(r, "resize_nearest", "bytes", parameters)
+    if not alike:
+        return _resized(r, "resize_nearest", "bytes", parameters)
+    kernel, results = CKernel("resize_nearest", "bytes", parameters, whole=(height, 0, height)), r.row_results(height)
+    return COperator(r.index, r.op.kind, (r.row_operand(0, AxisWindow()),), results, (kernel,), by_rows=True)
 
 
 def resize_bilinear(r: OperatorReader) -> COperator:

@@ -16,7 +16,7 @@ from modelplan.plain_c.kernel_records import (
     COperator,
     Parameters,
     const_table,
-    row_axis,
+    in_groups,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 
@@ -293,7 +293,7 @@ def transposed_operator(r: OperatorReader, source_name: str, variant: str, more:
     fits = source.shape[0] == result.shape[0] and source.shape[3] == depth and result.shape[3] == channels
     r.require(holds=fits, why=f"weights of shape {list(weights.shape)} for these maps")
     (high, top), (wide, left) = ((axis.span, axis.span.hi) for axis in map_axes(r, 2))
-    group = high.div if _by_groups(source.shape, result.shape, high.div) else 1
+    group = high.div if in_groups(source.shape, result.shape, high.div) else 1
     before = -(high.lo // high.div)
     parameters: Parameters = {
         **more,
@@ -312,16 +312,11 @@ def transposed_operator(r: OperatorReader, source_name: str, variant: str, more:
     }
     whole = (source.shape[1], before, result.shape[1] // group)
     kernel = CKernel(source_name, variant, parameters, whole=whole, repeats=result.shape[0])
-    if not _by_groups(source.shape, result.shape, high.div):
+    if not in_groups(source.shape, result.shape, high.div):
         return COperator(r.index, r.op.kind, (r.row_operand(2),), r.row_results(), (kernel,))
     window = AxisWindow((high.hi + group - 1) // high.div + before + 1, 1, before)
     results = r.row_results(result.shape[1] // group)
     return COperator(r.index, r.op.kind, (r.row_operand(2, window),), results, (kernel,), by_rows=True)
-
-
-def _by_groups(source: tuple[int, ...], result: tuple[int, ...], size: int) -> bool:
-    """Whether so many rows of a map at a time follow each other from rows of the operand, more than once."""
-    return row_axis(source) == row_axis(result) == 1 and result[1] % size == 0 and result[1] > size
 
 
 def _transposed_tables(r: OperatorReader, weights: npt.NDArray[Any], *, wide_sums: bool) -> Parameters:
