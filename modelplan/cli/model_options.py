@@ -17,6 +17,7 @@ from modelplan.questions.model_request import MEASURED_SECONDS
 from modelplan.questions.option_files import FROM_FILE, JOINS
 from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes import RUNTIMES
+from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.abi import ABI_NAMES, GROUPS
 from modelplan.runtimes.tflm.kernels import KERNELS, spoken_kernels
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library, with_own
@@ -253,7 +254,7 @@ def take_defaults(arguments: Namespace) -> None:
     single = [getattr(arguments, name, None) for name in ("model", "source")]
     paths = [*(getattr(arguments, "models", None) or ()), *filter(None, single)]
     for_tflm = paths and all(".tflite" in path.lower() or Path(path).is_dir() for path in paths)
-    if any(named) or not for_tflm or getattr(arguments, "runtime", None) not in (None, "tflm"):
+    if any(named) or not for_tflm or getattr(arguments, "runtime", None) not in (None, TFLM.name):
         return
     defaults = project_defaults(Path.cwd())
     taken = {key: value for key, value in defaults.values.items() if hasattr(arguments, key)}
