@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx_c import CODED, DRAWS, compare, quantised
+from onnx_c_nodes import CODED, DRAWS, compare, quantised
 from shares import share
 
 from modelplan import FitCRequest, fit_c
