@@ -1,7 +1,7 @@
 """Drawn .onnx models as plain C, whole or by rows, beside ONNX Runtime: single nodes of each kind, and small networks.
 
-python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. Kinds that
-begin with coded_ are the same nodes quantised by ONNX Runtime's tools, in its two formats.
+python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. Kinds
+that begin with coded_ are the same nodes quantised by ONNX Runtime's tools, in its two formats.
 """
 
 from __future__ import annotations
@@ -270,12 +270,20 @@ def upsampled(d: Drawn) -> None:
     c, h, w = d.shape()[1:]
     size = d.randint(2, 3)
     if d.random() < 0.5:
-        place = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        place: dict[str, Any] = {
+            "mode": "nearest",
+            "coordinate_transformation_mode": "asymmetric",
+            "nearest_mode": "floor",
+        }
         d.node("Resize", "", "", d.table(np.array([1, c, h * size, w * d.randint(1, 3)], np.int64)), **place)
     else:
         taps = d.randint(1, 5)
         pad = d.randint(0, max(taps - size, 0) // 2)
-        more = {"output_padding": [d.randint(0, size - 1)] * 2, "strides": [size, size], "pads": [pad] * 4}
+        more: dict[str, Any] = {
+            "output_padding": [d.randint(0, size - 1)] * 2,
+            "strides": [size, size],
+            "pads": [pad] * 4,
+        }
         d.node("ConvTranspose", d.table(d.values(c, d.randint(1, 4), taps, taps)), kernel_shape=[taps, taps], **more)
     convolved(d)
     d.node("Relu")
