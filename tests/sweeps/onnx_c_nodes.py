@@ -1,7 +1,7 @@
 """Drawn .onnx models as plain C, whole or by rows, beside ONNX Runtime: single nodes of each kind, and small networks.
 
-python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. Kinds
-that begin with coded_ are the same nodes quantised by ONNX Runtime's tools, in its two formats.
+python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs.
+Kinds that begin with coded_ are the same nodes quantised by the tools of ONNX Runtime, in its two formats.
 """
 
 from __future__ import annotations
