@@ -155,7 +155,8 @@ def resize_nearest(r: OperatorReader) -> COperator:
     corners, half = bool(r.option("AlignCorners")), bool(r.option("HalfPixelCenters"))
     size = r.output().nbytes // r.output().elements
     places, group = _nearest(height, rows, corners=corners, half=half), max(rows // height, 1)
-    alike = places == [y // group for y in range(height * group)] and in_groups(r.input(0).shape, r.output().shape, group)
+    repeated = [y // group for y in range(height * group)]
+    alike = places == repeated and in_groups(r.input(0).shape, r.output().shape, group)
     parameters: Parameters = {
         "rows": const_table("rows", "int16_t", [0] if alike else places),
         "group": group if alike else 0,
