@@ -178,17 +178,7 @@ def fit_tflite(arguments: Namespace, second: Region | None = None) -> int:
             raise ShortageError(f"what stays takes {ladder.chosen.tail:,} bytes, the second memory has {second.size:,}")
         write_file(arguments, request, ladder, ladder.chosen)
         if second:
-            words = [
-                "modelplan",
-                "memories",
-                arguments.output,
-                "--memory",
-                arguments.memory,
-                "--kernels",
-                ladder.kernels,
-            ]
-            arenas = f"{shlex.join(words)} --arenas arenas.h  # its two arenas, each in its memory"
-            terminal.show([Section("", (), None, (arenas,))], more=True)
+            show_arenas(arguments, ladder.kernels)
         return 0
     if request.budget is not None:
         from modelplan.questions.fitting_help import changes_that_fit
@@ -199,6 +189,13 @@ def fit_tflite(arguments: Namespace, second: Region | None = None) -> int:
         help_section = ladder_report.help_section(ladder, request, files_named, given, fitting)
         terminal.show([help_section], more=True)
     return 1
+
+
+def show_arenas(arguments: Namespace, kernels: str) -> None:
+    """Shows the command that gives each arena of what was written its memory."""
+    words = ("modelplan", "memories", arguments.output, "--memory", arguments.memory, "--kernels", kernels)
+    arenas = f"{shlex.join(words)} --arenas arenas.h  # its two arenas, each in its memory"
+    terminal.show([Section("", (), None, (arenas,))], more=True)
 
 
 def write_file(arguments: Namespace, request: FitRequest, ladder: Ladder, rung: Rung) -> None:

@@ -33,11 +33,8 @@ def configure(parser: ArgumentParser) -> None:
         "--method", choices=("auto", "exact", "fast"), default="auto",
         help="exact: mixed-integer program; fast: prices; auto: exact where the model is small",
     )  # fmt: skip
-    choice.add_argument(
-        "--both-ends",
-        action="store_true",
-        help="weights and state at the upper end of each region, the rest at the lower",
-    )
+    words = "weights and state at the upper end of each region, the rest at the lower"
+    choice.add_argument("--both-ends", action="store_true", help=words)
     region_options.add_reader(choice)
     choice.add_argument(
         "--macs-per-second", metavar="N", type=float, help="how fast it computes, beside memory accesses"

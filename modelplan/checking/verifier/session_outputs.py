@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.checking.verifier.random_inputs import random_array
 from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.primitives.errors import ModelError
+from modelplan.runtimes.ort.measuring import INSTALL
 
 Array = npt.NDArray[Any]
 #: Float outputs may differ by so many times what two sessions do, and by a share of the largest.
 _TIMES, _SHARE = 4.0, 1e-6
-_INSTALL = "pip install 'modelplan[verify]'"
 #: Instructions whose products of codes do not saturate.
 _EXACT = ("avx512_vnni", "avx_vnni", "asimd")
 _NAMES = {
@@ -70,10 +72,8 @@ def session_runs(path: str, asked: Mapping[str, Any], seed: int, count: int) -> 
         ModelError: ONNX Runtime does not run the model.
         Skipped: it is not installed, this machine's kernels saturate, or the ends of the source are codes.
     """
-    try:
-        import onnxruntime as ort
-    except ImportError:
-        raise Skipped(f"onnxruntime is not installed; {_INSTALL}") from None
+    if find_spec("onnxruntime") is None:
+        raise Skipped(f"onnxruntime is not installed; {INSTALL}")
     import onnx
 
     if asked.get("interface", "as-is") != "as-is":
@@ -82,20 +82,26 @@ def session_runs(path: str, asked: Mapping[str, Any], seed: int, count: int) -> 
     coded = any(kind.startswith(("QLinear", "Quantize", "QGemm")) for kind in nodes)
     if coded and not _multiplies_exactly():
         raise Skipped("this machine's kernels for codes saturate between products, so that they give other results")
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.qdqisint8allowed", "1")
-    sessions = []
-    for level in (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_DISABLE_ALL):
-        options.graph_optimization_level = level
-        try:
-            sessions.append(ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
-        except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
-            raise ModelError(f"{path}: ONNX Runtime does not run it: {' '.join(str(problem).split())[:300]}") from None
-    runs = list(_runs(sessions, asked, np.random.default_rng(seed), count, coded=coded))
+    try:
+        runs = list(_runs(_sessions(path), asked, np.random.default_rng(seed), count, coded=coded))
+    except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
+        raise ModelError(f"{path}: ONNX Runtime does not run it: {' '.join(str(problem).split())[:300]}") from None
     outputs = zip(*(run.optimised for run in runs), strict=True)
     largest = tuple(max(float(np.abs(y).max(initial=0)) for y in of_runs) for of_runs in outputs)
     return [replace(run, largest=largest) for run in runs]
+
+
+def _sessions(path: str) -> list[Any]:
+    """A session with all optimisations, and one with none; codes stay codes in both."""
+    import onnxruntime as ort
+
+    options, sessions = ort.SessionOptions(), []
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    for level in (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_DISABLE_ALL):
+        options.graph_optimization_level = level
+        sessions.append(ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
+    return sessions
 
 
 def _runs(
@@ -104,11 +110,8 @@ def _runs(
     last = set(asked.get("last", ()))
     shapes = _shapes(sessions[0], asked)
     for _ in range(count):
-        feeds = {i.name: _drawn(draw, shapes[i.name], _NAMES[i.type]) for i in sessions[0].get_inputs()}
-        try:
-            both = [session.run(None, feeds) for session in sessions]
-        except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
-            raise ModelError(f"ONNX Runtime does not run the model: {' '.join(str(problem).split())[:300]}") from None
+        feeds = {i.name: random_array(_NAMES[i.type], shapes[i.name], draw) for i in sessions[0].get_inputs()}
+        both = [session.run(None, feeds) for session in sessions]
         fed = [_ordered(feeds[i.name], last=i.name in last).tobytes() for i in sessions[0].get_inputs()]
         names = [o.name in last for o in sessions[0].get_outputs()]
         first, second = (
@@ -128,15 +131,6 @@ def _shapes(session: Any, asked: Mapping[str, Any]) -> dict[str, tuple[int, ...]
         else:
             shapes[end.name] = tuple(int(bound.get(n, 1)) if isinstance(n, str) else int(n or 1) for n in end.shape)
     return shapes
-
-
-def _drawn(draw: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:
-    if np.dtype(dtype).kind == "f":
-        return draw.standard_normal(shape).astype(dtype)
-    if np.dtype(dtype).itemsize == 1 and dtype is not np.bool_:
-        limits = np.iinfo(dtype)
-        return draw.integers(limits.min, limits.max + 1, shape).astype(dtype)
-    return draw.integers(0, 2, shape).astype(dtype)
 
 
 def _ordered(values: Array, *, last: bool) -> Array:

@@ -50,7 +50,7 @@ def _spatial(shape: Shape) -> Shape:
     return shape[2:]
 
 
-def _weights(e: Emitter, name: str) -> tuple[Array, CodeScales | None]:
+def weights_of(e: Emitter, name: str) -> tuple[Array, CodeScales | None]:
     """Weights, and their scales where they are codes."""
     coded = e.constant_codes.get(name)
     if coded:
@@ -77,7 +77,7 @@ def bias_codes(e: Emitter, name: str, source: CodeScales, weights: CodeScales) -
 
 def convolution(e: Emitter, node: OnnxNode) -> None:
     """Conv, of floats or of codes."""
-    source, (weights, scales) = e.codes_of(node.inputs[0]), _weights(e, node.inputs[1])
+    source, (weights, scales) = e.codes_of(node.inputs[0]), weights_of(e, node.inputs[1])
     target = e.target(node, coded=source is not None and scales is not None)
     if source is None or scales is None or target.scales is None:
         weights = e.needed(node, 1, "weights")
@@ -91,7 +91,7 @@ def convolution(e: Emitter, node: OnnxNode) -> None:
 
 def coded_convolution(e: Emitter, node: OnnxNode) -> None:
     """QLinearConv."""
-    source = e.values[node.inputs[0]]
+    source = coded_operand(e, node)
     scales, _ = e.scales(node, 4, weights=True)
     weights = signed(e.needed(node, 3, "weights"))
     out, code = e.scales(node, 6)
@@ -133,7 +133,7 @@ def _emit_convolution(
 
 def transposed_convolution(e: Emitter, node: OnnxNode) -> None:
     """ConvTranspose, of floats or of codes."""
-    source, (weights, scales) = e.codes_of(node.inputs[0]), _weights(e, node.inputs[1])
+    source, (weights, scales) = e.codes_of(node.inputs[0]), weights_of(e, node.inputs[1])
     coded = source is not None and scales is not None
     target, bias = e.target(node, coded=coded), e.known(node, 2)
     if target.scales is None:
@@ -213,14 +213,14 @@ def coded_pool(e: Emitter, node: OnnxNode) -> None:
     scales, code = e.scales(node, 3)
     require(not int(node.number("channels_last")), "channels that stand last")
     target = NodeResult(node.outputs[0], scales=scales, code=code)
-    _pooled(e, node, e.in_order(e.values[node.inputs[0]], last=True), target, "AVERAGE_POOL_2D")
+    _pooled(e, node, e.in_order(coded_operand(e, node), last=True), target, "AVERAGE_POOL_2D")
 
 
 def coded_mean(e: Emitter, node: OnnxNode) -> None:
     """QLinearGlobalAveragePool."""
     scales, code = e.scales(node, 3)
     require(not int(node.number("channels_last")), "channels that stand last")
-    _reduced(e, e.values[node.inputs[0]], NodeResult(node.outputs[0], scales=scales, code=code), "MEAN", keep=True)
+    _reduced(e, coded_operand(e, node), NodeResult(node.outputs[0], scales=scales, code=code), "MEAN", keep=True)
 
 
 def global_pool(e: Emitter, node: OnnxNode) -> None:
@@ -372,9 +372,33 @@ def space_to_blocks(e: Emitter, node: OnnxNode) -> None:
     pass_codes_on(e, node)
 
 
-def weights_and_scales(e: Emitter, name: str) -> tuple[Array, CodeScales | None]:
-    """Weights of a product, and their scales where they are codes."""
-    return _weights(e, name)
+def coded_operand(e: Emitter, node: OnnxNode, position: int = 0) -> Held:
+    """Codes that a node reads, by the scale and zero point behind them, for which they have to be made."""
+    scales, code = e.scales(node, position + 1)
+    name = node.inputs[position]
+    require(name in e.values, f"{name!r} is computed by no node that has plain C")
+    held = e.values[name] if e.values[name].scales else _coded_input(e, name, scales, code)
+    require(held.scales == scales, "codes that are read by another scale than they were made for")
+    return held
+
+
+def _coded_input(e: Emitter, name: str, scales: CodeScales, code: int) -> Held:
+    """An input of codes with the scale by which it is read; codes without a sign are moved."""
+    held = e.values[name]
+    tensor = e.built.tensors[held.tensor]
+    own = CodeScales(scales.scales, scales.zero + code)
+    e.built.scales[held.tensor] = own
+    coded = tensor.quantization._replace(scales=1, scale=own.scale, zero_points=1, zero_point=own.zero)
+    e.built.tensors[held.tensor] = type(tensor)(
+        tensor.name, tensor.type, tensor.shape, tensor.nbytes, tensor.constant, tensor.variable, coded, tensor.content
+    )
+    if not code:
+        e.values[name] = Held(held.tensor, held.last, held.shape, scales, code)
+        return e.values[name]
+    moved = e.built.tensor(name, tensor.shape, "int8", scales)
+    e.built.op("QUANTIZE", [held.tensor], [moved])
+    e.values[name] = Held(moved, held.last, held.shape, scales, code)
+    return e.values[name]
 
 
 def stated_constant(e: Emitter, node: OnnxNode) -> ConstantCodes | None:

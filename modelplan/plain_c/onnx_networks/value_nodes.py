@@ -19,11 +19,12 @@ from modelplan.plain_c.onnx_networks.emitting import (
 )
 from modelplan.plain_c.onnx_networks.map_nodes import (
     bias_codes,
+    coded_operand,
     moved_operand,
     pass_codes_on,
     signed,
     stated_constant,
-    weights_and_scales,
+    weights_of,
 )
 from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxNode, Shape
 from modelplan.runtimes.tflm.stated_network import CodeScales
@@ -67,13 +68,13 @@ def coded_binary(e: Emitter, node: OnnxNode) -> None:
     """QLinearAdd and QLinearMul."""
     operands: list[_Operand] = []
     for position in (0, 3):
-        scales, code = e.scales(node, position + 1)
         known = e.known(node, position)
-        if known is not None:
-            tensor = e.built.constant(node.inputs[position], signed(known), scales)
-            operands.append((Held(tensor, last=False, shape=known.shape, scales=scales, code=code), None))
-        else:
-            operands.append((e.values[node.inputs[position]], None))
+        if known is None:
+            operands.append((coded_operand(e, node, position), None))
+            continue
+        scales, code = e.scales(node, position + 1)
+        tensor = e.built.constant(node.inputs[position], signed(known), scales)
+        operands.append((Held(tensor, last=False, shape=known.shape, scales=scales, code=code), None))
     out, code = e.scales(node, 6)
     kind = {"QLinearAdd": "ADD", "QLinearMul": "MUL"}[node.kind]
     _emit_binary(e, kind, operands, NodeResult(node.outputs[0], scales=out, code=code))
@@ -115,13 +116,12 @@ def coded_unary(e: Emitter, node: OnnxNode) -> None:
     """QLinearSigmoid and QLinearLeakyRelu."""
     scales, code = e.scales(node, 3)
     kind = {"QLinearSigmoid": "LOGISTIC", "QLinearLeakyRelu": "LEAKY_RELU"}[node.kind]
-    _emit_unary(e, kind, e.values[node.inputs[0]], NodeResult(node.outputs[0], scales=scales, code=code), node)
+    _emit_unary(e, kind, coded_operand(e, node), NodeResult(node.outputs[0], scales=scales, code=code), node)
 
 
 def _emit_unary(e: Emitter, kind: str, held: Held, target: NodeResult, node: OnnxNode) -> None:
     alpha = {"Alpha": float(node.number("alpha", 0.01))} if kind == "LEAKY_RELU" else {}
-    if held.flat:
-        held = Held(e.in_order(held, last=False), last=False, shape=held.shape, scales=held.scales, code=held.code)
+    held = _unflat(e, held)
     e.built.op(kind, [held.tensor], [e.result(target, last=held.last)], **alpha, **e.options(target))
 
 
@@ -130,22 +130,15 @@ def clipped(e: Emitter, node: OnnxNode) -> None:
     limits = e.limits_of(node)
     require(limits is not None, "bounds that are computed")
     assert limits is not None
-    held = e.floats(node.inputs[0])
+    held = _unflat(e, e.floats(node.inputs[0]))
     require(len(held.shape) > 0, "a scalar")
     neutral = e.built.constant(f"{node.outputs[0]} one", np.ones((1,) * len(held.shape), np.float32))
     target = NodeResult(node.outputs[0], limits=limits)
-    e.built.op(
-        "MUL",
-        [_unflat(e, held).tensor, neutral],
-        [e.result(target, last=held.last and not held.flat)],
-        **e.options(target),
-    )
+    e.built.op("MUL", [held.tensor, neutral], [e.result(target, last=held.last)], **e.options(target))
 
 
 def _unflat(e: Emitter, held: Held) -> Held:
-    if not held.flat:
-        return held
-    return Held(e.in_order(held, last=False), last=False, shape=held.shape, scales=held.scales, code=held.code)
+    return _native(e, held) if held.flat else held
 
 
 def composed(e: Emitter, node: OnnxNode) -> None:
@@ -263,34 +256,8 @@ def dequantised(e: Emitter, node: OnnxNode) -> None:
     if constant:
         e.constant_codes[node.outputs[0]] = constant
         return
-    scales, code = e.scales(node, 1)
-    held = e.values[node.inputs[0]]
-    if held.scales is None:  # an input of the model
-        held = coded_input(e, node.inputs[0], scales, code)
-    require(held.scales == scales, "codes that are read by another scale than they were made for")
+    coded_operand(e, node)
     e.codes[node.outputs[0]] = node.inputs[0]
-
-
-def coded_input(e: Emitter, name: str, scales: CodeScales, code: int) -> Held:
-    """An input of codes with the scale by which it is read; codes without a sign are moved."""
-    held = e.values[name]
-    if held.scales == scales:
-        return held
-    require(held.scales is None, f"input {name!r} is read by several scales")
-    tensor = e.built.tensors[held.tensor]
-    own = CodeScales(scales.scales, scales.zero + code)
-    e.built.scales[held.tensor] = own
-    coded = tensor.quantization._replace(scales=1, scale=own.scale, zero_points=1, zero_point=own.zero)
-    e.built.tensors[held.tensor] = type(tensor)(
-        tensor.name, tensor.type, tensor.shape, tensor.nbytes, tensor.constant, tensor.variable, coded, tensor.content
-    )
-    if not code:
-        e.values[name] = Held(held.tensor, held.last, held.shape, scales, code)
-        return e.values[name]
-    moved = e.built.tensor(name, tensor.shape, "int8", scales)
-    e.built.op("QUANTIZE", [held.tensor], [moved])
-    e.values[name] = Held(moved, held.last, held.shape, scales, code)
-    return e.values[name]
 
 
 # Products with a matrix
@@ -300,7 +267,7 @@ def general_product(e: Emitter, node: OnnxNode) -> None:
     """Gemm with constant weights."""
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     require(not int(node.number("transA")), "a first operand that is transposed")
-    matrix, scales = weights_and_scales(e, node.inputs[1])
+    matrix, scales = weights_of(e, node.inputs[1])
     weights = matrix if int(node.number("transB")) else matrix.T
     source = e.codes_of(node.inputs[0])
     plain = alpha == 1.0 and (beta == 1.0 or not node.has(2))
@@ -332,9 +299,7 @@ def coded_product(e: Emitter, node: OnnxNode) -> None:
     out, code = e.scales(node, 7 if general else 6)
     weights = matrix if general and int(node.number("transB")) else matrix.T
     bias = e.known(node, 6) if general else None
-    _emit_product(
-        e, e.values[node.inputs[0]], weights, scales, bias, NodeResult(node.outputs[0], scales=out, code=code)
-    )
+    _emit_product(e, coded_operand(e, node), weights, scales, bias, NodeResult(node.outputs[0], scales=out, code=code))
 
 
 def _emit_product(
@@ -362,7 +327,7 @@ def matrix_product(e: Emitter, node: OnnxNode) -> None:
     """MatMul with constant weights, and a sum with a constant behind it; or of two values."""
     matrix, scales = (None, None)
     if e.constant(node.inputs[1]) is not None:
-        matrix, scales = weights_and_scales(e, node.inputs[1])
+        matrix, scales = weights_of(e, node.inputs[1])
     if matrix is None:
         _product_of_values(e, node)
         return
@@ -422,7 +387,7 @@ def coded_softmax(e: Emitter, node: OnnxNode) -> None:
     scales, code = e.scales(node, 3)
     shape = e.shape(node.outputs[0])
     axis = int(node.number("axis", -1)) % len(shape)
-    _emit_softmax(e, e.values[node.inputs[0]], axis, NodeResult(node.outputs[0], scales=scales, code=code))
+    _emit_softmax(e, coded_operand(e, node), axis, NodeResult(node.outputs[0], scales=scales, code=code))
 
 
 def _emit_softmax(e: Emitter, held: Held, axis: int, target: NodeResult) -> None:
@@ -531,7 +496,7 @@ def joined(e: Emitter, node: OnnxNode) -> None:
 def coded_join(e: Emitter, node: OnnxNode) -> None:
     """QLinearConcat."""
     scales, code = e.scales(node, 0)
-    operands = [e.values[name] for name in node.inputs[2::3]]
+    operands = [coded_operand(e, node, position) for position in range(2, len(node.inputs), 3)]
     _emit_join(e, operands, int(node.number("axis")), NodeResult(node.outputs[0], scales=scales, code=code))
 
 
