@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 from onnx_c_nodes import CODED, DRAWS, compare, quantised
 from shares import share
 
@@ -65,6 +67,18 @@ def test_codes_of_a_residual_network_are_equal(seed: int, tmp_path: Path) -> Non
     assert held is not None
     assert codes is not None
     assert codes.ram <= 11_100 < held.ram
+
+
+def test_codes_that_are_read_by_another_scale_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "coded.onnx"
+    quantised(MODELS / "resnet8.onnx", model, 1, "input")
+    changed = onnx.load(model)
+    node = [node for node in changed.graph.node if node.op_type == "QLinearConv"][1]
+    changed.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "other"))
+    node.input[1] = "other"
+    onnx.save(changed, model)
+    assert main(["fit", str(model), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 1
+    assert "another scale than they were made for" in capsys.readouterr().err
 
 
 def test_a_changed_table_is_told(tmp_path: Path) -> None:
