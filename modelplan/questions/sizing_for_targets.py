@@ -20,8 +20,6 @@ from modelplan.questions.c_fitting import CForm, planned_c
 if TYPE_CHECKING:
     from modelplan.targets.choosing import Chosen
 
-#: Rows of a search for plain C of which a table waits for no more.
-_MOST_ROWS = 20_000
 #: What stands for every microcontroller that is known.
 ALL = "all"
 
@@ -141,8 +139,8 @@ def _changes(request: AnalyzeRequest, build: tuple[str, str], report: Report) ->
 
 
 def _plain_c(request: AnalyzeRequest) -> int | None:
-    """The memory of the model as plain C; None where an operator has none."""
+    """The memory of the model as plain C by rows; None where an operator has none."""
     with suppress(ModelPlanError):
         stage = next(analysis_stages(replace(request, kernels=None, abi=None, target=None, advice=False)))
-        return planned_c(stage.file, CForm(), _MOST_ROWS).ram
+        return planned_c(stage.file, CForm()).ram
     return None
