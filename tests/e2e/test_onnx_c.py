@@ -74,7 +74,7 @@ def test_codes_that_are_read_by_another_scale_are_refused(tmp_path: Path, capsys
     quantised(MODELS / "resnet8.onnx", model, 1, "input")
     changed = onnx.load(model)
     node = [node for node in changed.graph.node if node.op_type == "QLinearConv"][1]
-    changed.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "other"))
+    changed.graph.initializer.append(numpy_helper.from_array(np.array(0.5, np.float32), "other"))
     node.input[1] = "other"
     onnx.save(changed, model)
     assert main(["fit", str(model), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 1
