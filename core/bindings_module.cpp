@@ -10,6 +10,7 @@ void bind_solver(nb::module_& module);
 void bind_allocators(nb::module_& module);
 void bind_planners(nb::module_& module);
 void bind_rigid(nb::module_& module);
+void bind_rows(nb::module_& module);
 void bind_verifier(nb::module_& module);
 void bind_build(nb::module_& module);
 
@@ -25,6 +26,7 @@ NB_MODULE(_core, module) {
   bind_allocators(module);
   bind_planners(module);
   bind_rigid(module);
+  bind_rows(module);
   bind_verifier(module);
   bind_build(module);
 }

@@ -206,3 +206,31 @@ def minimalloc_decide(
 def pack_groups(
     problem: Problem, tries: int, seconds: float, enough: int, seed: int
 ) -> tuple[IntArray, int, _Ended, int]: ...
+
+class RowPlan:
+    scratch: list[int]
+    capacities: list[int]
+    def problem(self) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]: ...
+    def steps(self, bases: list[int]) -> list[list[int]]: ...
+
+class RowGraph:
+    def __init__(
+        self,
+        values: IntArray,
+        operators: IntArray,
+        operands: IntArray,
+        results: IntArray,
+        parts: IntArray,
+        in_place: IntArray,
+        members: IntArray,
+        count: int,
+        pushed: bool,
+    ) -> None: ...
+    def load(self, first: int, end: int, parts: int, backward: bool, most: int) -> tuple[int, bool]: ...
+    def height(
+        self, first: int, end: int, parts: int, backward: bool, tries: int, enough: int, seed: int
+    ) -> tuple[int, _Ended]: ...
+    def plan(self, choices: IntArray) -> RowPlan: ...
+
+def byte_lives(accesses: IntArray) -> IntArray: ...
+def meetings(lives: IntArray, groups: int, overlaps: IntArray) -> IntArray: ...

@@ -1,96 +1,22 @@
-"""A graph in stages, as ticks: each computes some of a row or moves what is kept of a value that slides."""
+"""A graph whose operators run together in stages, as the core knows it: what a stage needs, and the steps of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
+from modelplan.model import IntArray
 from modelplan.model.c_program import StageChoice
-from modelplan.plain_c.rows.row_graph import RowGraph
-from modelplan.plain_c.rows.scheduling import (
-    CALLER,
-    Granule,
-    OperandUse,
-    StageOperator,
-    stage_granules,
-    stage_operators,
-)
+from modelplan.plain_c.kernel_records import AxisWindow
+from modelplan.plain_c.rows.row_graph import MapShape, MapWindow, OperatorRows, RowGraph
+from modelplan.primitives import _core
 from modelplan.rewriting.stripes.ladder import never_interrupt
 
-
-@dataclass(frozen=True)
-class StageGranules:
-    """A stage, whose granules come in an order. `dying` are values from before that only this stage still reads.
-
-    `inner` are values that it makes and nobody else reads, `held` those that it makes for later, `passing` the bytes
-    of all others that live through it.
-    """
-
-    choice: StageChoice
-    rows: RowGraph
-    operators: Mapping[int, StageOperator]
-    inner: frozenset[int]
-    held: frozenset[int]
-    dying: frozenset[int]
-    passing: int
-
-    @property
-    def granules(self) -> Iterator[Granule]:
-        """The granules in order."""
-        return stage_granules(self.rows, self.operators, self.held)
-
-    @cached_property
-    def readers(self) -> dict[int, list[tuple[int, OperandUse]]]:
-        """Who reads each value, and how."""
-        readers: dict[int, list[tuple[int, OperandUse]]] = {}
-        for number, operator in self.operators.items():
-            for use in operator.uses:
-                readers.setdefault(use.value, []).append((number, use))
-        return readers
-
-    def touched(self, number: int) -> frozenset[int]:
-        """The values of which an operator may end the use of bytes, with each of its granules."""
-        operator = self.operators[number]
-        unread = {value for value, _, _ in operator.results if value in self.inner and value not in self.readers}
-        return (self.inner | self.dying) & {use.value for use in operator.uses} | unread
-
-
-@dataclass
-class StageProgress:
-    """Which bytes of each value of a stage are there and are still read, granule by granule."""
-
-    stage: StageGranules
-    nbytes: Sequence[int]
-    at: dict[int, tuple[int, int]] = field(default_factory=dict)
-    end: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.at = dict.fromkeys(self.stage.operators, (0, 0))
-        self.end = dict.fromkeys(self.stage.inner | self.stage.held, 0)
-        self.end.update((value, self.nbytes[value]) for value in self.stage.dying)
-
-    def finish(self, granule: Granule) -> None:
-        """A granule has been computed."""
-        operator = self.stage.operators[granule.operator]
-        wraps = granule.right == operator.shape.columns
-        self.at[granule.operator] = (granule.row + granule.rows, 0) if wraps else (granule.row, granule.right)
-
-    def written(self, granule: Granule) -> Iterator[tuple[int, int, int, int]]:
-        """(value, tensor, first byte, end) of what a granule makes, for each result."""
-        for value, tensor, shape in self.stage.operators[granule.operator].results:
-            first = granule.row * shape.row_bytes + granule.left * shape.column_bytes
-            last = (granule.row + granule.rows - 1) * shape.row_bytes + granule.right * shape.column_bytes
-            yield value, tensor, first, last
-
-    def kept_from(self, value: int) -> int:
-        """The first byte of a value that somebody in the stage still reads; its end where nobody does."""
-        first = self.end[value]
-        for number, use in self.stage.readers.get(value, ()):
-            row, left = self.at[number]
-            if row < self.stage.operators[number].shape.rows:
-                first = min(first, use.kept_from(row, left))
-        return first
+#: The operator that stands for the caller, who hands over rows of the input.
+CALLER = -1
 
 
 @dataclass(frozen=True)
@@ -114,47 +40,9 @@ class StagedGraph:
         return {CALLER: -1, -2: -1} | places | inner
 
     @cached_property
-    def births(self) -> tuple[int, ...]:
-        """For each value the position of the operator that makes it."""
-        return tuple(self.position[value.producer] for value in self.rows.values)
-
-    @cached_property
-    def deaths(self) -> tuple[int, ...]:
-        """For each value the position of the last operator that reads it; of results and state that behind all."""
-        kept, after = self.rows.kept, len(self.rows.order)
-        return tuple(
-            after
-            if v in kept or value.producer == -2
-            else max([self.position[reader] for reader in value.readers], default=self.births[v])
-            for v, value in enumerate(self.rows.values)
-        )
-
-    @cached_property
-    def nbytes(self) -> tuple[int, ...]:
-        """The bytes of each value."""
-        return tuple(value.nbytes for value in self.rows.values)
-
-    def stage(self, choice: StageChoice) -> StageGranules:
-        """A stage with its values."""
-        self.check()
-        numbers = list(self.rows.order[choice.first : choice.end])
-        if self.pushed and not choice.first:
-            numbers.insert(0, CALLER)
-        operators = stage_operators(self.rows, numbers, choice.parts, backward=choice.backward)
-        results = {value for operator in operators.values() for value, _, _ in operator.results}
-        later = {v for v in results if self.deaths[v] >= choice.end}
-        others = [v for v in range(len(self.nbytes)) if v not in results and self.births[v] < choice.first]
-        others = [v for v in others if self.deaths[v] >= choice.first]
-        dying = {v for v in others if self.deaths[v] < choice.end}
-        return StageGranules(
-            choice,
-            self.rows,
-            operators,
-            frozenset(results - later),
-            frozenset(later),
-            frozenset(dying),
-            sum(self.nbytes[v] for v in others if v not in dying),
-        )
+    def core(self) -> _core.RowGraph:
+        """The graph in columns."""
+        return row_tables(self)
 
     @property
     def measured(self) -> int:
@@ -165,39 +53,99 @@ class StagedGraph:
         """The most bytes that are alive at a time in a stage; anything above `most` where it is more."""
         known, exact = self._loads.get(choice, (0, False))
         if not exact and known <= most:
-            known, exact = self._measured(self.stage(choice), most)
+            self.check()
+            known, exact = self.core.load(choice.first, choice.end, choice.parts, choice.backward, most)
             self._loads[choice] = known, exact
         return known
 
-    def _more(self, number: int) -> int:
-        """The bytes of an operator's scratch, less those of operands that may lie in its result."""
-        if number == CALLER:
-            return 0
-        operator = self.rows.operators[number]
-        shared = {self.rows.value_of[operator.operands[position]] for position, _ in operator.parts}
-        return operator.scratch - sum(self.nbytes[value] for value in shared)
+    def height(self, choice: StageChoice, tries: int, seed: int = 0, enough: int | None = None) -> int:
+        """What a stage needs by itself: its values packed in so many tries, and the bytes of those that pass through.
 
-    def _tiles(self, number: int) -> tuple[int, int]:
-        """The bytes of an operator's tiles, before its result is there and while it is computed."""
-        return self.rows.operators[number].tiles if number != CALLER else (0, 0)
+        `enough` are bytes that end the search.
 
-    def _measured(self, stage: StageGranules, most: int) -> tuple[int, bool]:
-        progress = StageProgress(stage, self.nbytes)
-        kept = dict.fromkeys(progress.end, 0)
-        facts = {n: (*self._tiles(n), self._more(n), stage.touched(n)) for n in stage.operators}
-        total = peak = stage.passing + sum(progress.end.values())
-        for granule in stage.granules:
-            before, during, more, touched = facts[granule.operator]
-            peak = max(peak, total + before)
-            for value, _, _, end in progress.written(granule):
-                total += end - progress.end[value]
-                progress.end[value] = end
-            peak = max(peak, total + more + during)
-            if peak > most:
-                return peak, False
-            progress.finish(granule)
-            for value in touched:
-                first = progress.kept_from(value)
-                total -= max(first - kept[value], 0)
-                kept[value] = max(first, kept[value])
-        return peak, True
+        Raises:
+            KeyboardInterrupt: Ctrl-C during the search.
+        """
+        self.check()
+        bounds = choice.first, choice.end, choice.parts, choice.backward
+        height, ended = self.core.height(*bounds, tries, enough or 0, seed)
+        if ended == "cancelled":
+            raise KeyboardInterrupt
+        return height
+
+    def plan(self, choices: Sequence[StageChoice]) -> _core.RowPlan:
+        """The steps of these stages, with addresses that count from the base of each value."""
+        self.check()
+        return self.core.plan(_table([(c.first, c.end, c.parts, c.backward) for c in choices], 4))
+
+
+def row_tables(graph: StagedGraph) -> _core.RowGraph:
+    """The tables by which the core knows a graph."""
+    rows = graph.rows
+    operators, operands, results, parts, in_place, members = ([] for _ in range(6))
+    for i, number in enumerate(rows.order):
+        facts = rows.operators[number]
+        made = [_result(rows, number, tensor) for tensor in rows.graph.ops[number].writes]
+        narrow = facts.by_rows and facts.one_kernel and len(made) == 1
+        narrow = narrow and all(window is not None and window.columns for window in facts.windows)
+        bits = facts.by_rows, narrow, False, facts.one_kernel, facts.in_order
+        operators.append((number, facts.width, *bits, facts.scratch, *facts.tiles))
+        operands += [(i, -1, *row) for row in _operands(rows, facts)]
+        results += [(i, -1, *row) for row in made]
+        parts += [(i, position, offset) for position, offset in facts.parts]
+        in_place += [(i, position) for position in facts.in_place]
+        for k, (member, own) in enumerate(rows.chains.get(number, ())):
+            members.append((i, member))
+            operands += [(i, k, *row) for row in _operands(rows, own)]
+            results += [(i, k, *_result(rows, member, tensor)) for tensor in rows.graph.ops[member].writes]
+    if graph.pushed:
+        tensor, place = rows.graph.inputs[0], len(rows.order)
+        operators.append((CALLER, 0, True, False, True, True, True, 0, 0, 0))
+        shape = _numbers(rows.shape(tensor))
+        results.append((place, -1, tensor, rows.value_of[tensor], *shape, *shape))
+    tables = (operators, 10), (operands, 15), (results, 10), (parts, 3), (in_place, 2), (members, 2)
+    columns = [_table(table, width) for table, width in tables]
+    return _core.RowGraph(_values(graph), *columns, len(rows.order), graph.pushed)
+
+
+def _values(graph: StagedGraph) -> IntArray:
+    """Of each value bytes, alignment, the operators that make it and read it last, and whose it is."""
+    rows, position, after = graph.rows, graph.position, len(graph.rows.order)
+    table = []
+    for v, value in enumerate(rows.values):
+        fed, state, kept = value.producer == -1, value.producer == -2, v in rows.kept
+        birth = position[value.producer]
+        death = max([position[reader] for reader in value.readers], default=birth)
+        table.append((value.nbytes, value.alignment, birth, after if kept or state else death, fed, state, kept))
+    return _table(table, 7)
+
+
+def _operands(rows: RowGraph, facts: OperatorRows) -> Iterable[tuple[int, ...]]:
+    for tensor, window in zip(facts.operands, facts.windows, strict=True):
+        yield tensor, rows.value_of[tensor], *_numbers(rows.shape(tensor)), window is None, *_window(window)
+
+
+def _window(window: MapWindow | None) -> tuple[int, ...]:
+    """Whether it has columns, then its rows and columns."""
+    high = window.rows if window else AxisWindow()
+    wide = window.columns if window and window.columns else AxisWindow()
+    by_columns = bool(window and window.columns)
+    return by_columns, high.reach, high.stride, high.before, wide.reach, wide.stride, wide.before
+
+
+def _result(rows: RowGraph, number: int, tensor: int) -> tuple[int, ...]:
+    """A result and what an operator makes of it at a time: all where it runs whole, whole rows of several results."""
+    shape = made = rows.made_shape(number, tensor)
+    if not rows.operators[number].by_rows:
+        shape = MapShape(1, 1, made.nbytes)
+    elif len(rows.graph.ops[number].writes) != 1:
+        shape = MapShape(made.rows, 1, made.row_bytes)
+    return tensor, rows.value_of[tensor], *_numbers(shape), *_numbers(made)
+
+
+def _numbers(shape: MapShape) -> tuple[int, int, int]:
+    return shape.rows, shape.columns, shape.column_bytes
+
+
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> IntArray:
+    return np.array(rows, dtype=np.int64).reshape(-1, width)

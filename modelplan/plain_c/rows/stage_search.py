@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from modelplan.model.c_program import CProgram, StageChoice
-from modelplan.plain_c.rows.placing_rows import PlacedStages, packed_stage, placed_stages
+from modelplan.plain_c.rows.placing_rows import PlacedStages, placed_stages
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 
@@ -44,7 +44,7 @@ class StageSearch:
         if load > most:
             return load
         if choice not in self._packed:
-            self._packed[choice] = packed_stage(self.graph, choice, _DRAFT_TRIES, self.seed)
+            self._packed[choice] = self.graph.height(choice, _DRAFT_TRIES, self.seed)
         return self._packed[choice]
 
     def least_load(self, parts: int) -> int:

@@ -10,7 +10,6 @@ from math import prod
 
 from modelplan.model.c_program import StageChoice, TileChain
 from modelplan.ops.macs import element_macs
-from modelplan.plain_c.rows.placing_rows import packed_stage
 from modelplan.plain_c.rows.row_graph import RowGraph, Tile, tiles_of, with_chains
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import LONGEST, StageSearch
@@ -141,7 +140,7 @@ class TileSearch:
             return False
         height, most = self._heights.get((tuple(chains), way), (_FAR, _FAR))
         if height > memory and most > memory:
-            height = packed_stage(graph, way, _TRIES, enough=memory)
+            height = graph.height(way, _TRIES, enough=memory)
             self._heights[tuple(chains), way] = height, memory
         return height <= memory
 
