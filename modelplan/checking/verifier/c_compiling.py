@@ -17,6 +17,8 @@ _COMPILERS = (
 )
 _FLAGS = ("-std=c99", "-Os", "-fcallgraph-info=su", "-c")
 _SECONDS = 120
+#: The numbers of a large table behind its first ones: the compiler takes long to read them, and zeros are as long.
+_MANY_NUMBERS = re.compile(r"(\] = \{[^{};]{400}[^{};,]*,)[^{};]{400,}(?=\};)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def compiled_network(source: str, header: str, header_name: str) -> CompiledNetw
             continue
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            (folder / "network.c").write_text(source)
+            (folder / "network.c").write_text(_MANY_NUMBERS.sub(r"\1", source))
             (folder / header_name).write_text(header)
             if _ran(folder, compiler, *_FLAGS, *flags, "network.c") is None:
                 return None

@@ -156,18 +156,19 @@ def _by_push(table: StepTable, order: Sequence[int], plain: Sequence[StepForm]) 
 def _by_repetition(table: StepTable, order: Sequence[int]) -> None:
     """Runs of what is repeated: at each place the period that goes on for longest."""
     forms = np.array(order, dtype=np.int64)
-    most = min(_LONGEST_PERIOD, len(order) // 2)
-    reach = np.zeros((most + 1, len(order) + 1), dtype=np.int64)
-    for period in range(1, most + 1):
-        same = np.append(forms[period:] == forms[:-period], [False] * (period + 1))
-        ends = np.flatnonzero(~same)
-        reach[period] = ends[np.searchsorted(ends, np.arange(len(order) + 1))] - np.arange(len(order) + 1)
-    periods = np.maximum(np.arange(most + 1), 1)
-    saved = reach // periods[:, None] * periods[:, None]
-    best = saved.argmax(axis=0)  # the shortest of those that save most
+    best, period_of = np.zeros((2, len(order) + 1), dtype=np.int64)  # steps that are saved, and by which period
+    for period in range(1, min(_LONGEST_PERIOD, len(order) // 2) + 1):
+        same = forms[period:] == forms[:-period]
+        if np.count_nonzero(same) < max(period, _WORTH):
+            continue
+        ends = np.append(np.flatnonzero(~same), len(same))
+        reach = np.repeat(ends, np.diff(ends, prepend=-1))[: len(same)] - np.arange(len(same))
+        saved = reach // period * period
+        better = np.flatnonzero(saved > best[: len(same)])  # the shortest of those that save most stays
+        best[better], period_of[better] = saved[better], period
     at = plain = 0
     while at < len(order):
-        period, gain = int(best[at]), int(saved[best[at], at])
+        period, gain = int(period_of[at]), int(best[at])
         if gain < _WORTH:
             at += 1
             continue
