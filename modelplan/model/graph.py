@@ -165,6 +165,14 @@ class Graph:
         self._answers.append((question, answer()))
         return cast(Answer, self._answers[-1][1])
 
+    def known_of(self, op: Op) -> dict[object, object] | None:
+        """What was found out of an operator of this graph, by question; None of an operator that is not its own."""
+        return self._known_of.get(id(op))
+
+    @cached_property
+    def _known_of(self) -> dict[int, dict[object, object]]:
+        return {id(op): {} for op in self.ops}
+
     @cached_property
     def _answers(self) -> deque[tuple[object, object]]:
         return deque(maxlen=_ANSWERS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
-#: From a step to before another.
-Life: TypeAlias = tuple[int, int]
+import numpy as np
+
+from modelplan.primitives import _core
 
 
 class MemoryAccess(NamedTuple):
@@ -35,32 +36,6 @@ def byte_lives(accesses: Sequence[MemoryAccess]) -> list[LiveBytes]:
 
     A byte lives from a write until its last read before the next one, or for its writer's step alone.
     """
-    by_group: dict[int, list[MemoryAccess]] = {}
-    for access in accesses:
-        by_group.setdefault(access.group, []).append(access)
-    return [segment for group in sorted(by_group) for segment in _lives(group, by_group[group])]
-
-
-def _lives(group: int, accesses: Sequence[MemoryAccess]) -> Iterator[LiveBytes]:
-    cuts = sorted({at for access in accesses for at in (access.lo, access.hi)})
-    index = {at: i for i, at in enumerate(cuts)}
-    lives: list[list[Life]] = [[] for _ in cuts[1:]]
-    for access in accesses:
-        for i in range(index[access.lo], index[access.hi]):
-            if access.writes:
-                lives[i].append((access.step, access.step + 1))
-            elif lives[i]:
-                lives[i][-1] = lives[i][-1][0], access.step + 1
-            else:
-                lives[i].append((-1, access.step + 1))
-    yield from sorted(LiveBytes(group, lo, hi, *life) for lo, hi, life in _runs(cuts, lives))
-
-
-def _runs(cuts: Sequence[int], lives: Sequence[Sequence[Life]]) -> Iterator[tuple[int, int, Life]]:
-    """The longest runs of bytes of each life; `lives` are those of the bytes between two cuts."""
-    begun: dict[Life, int] = {}
-    for at, now in zip(cuts, [*lives, ()], strict=True):
-        for life in begun.keys() - set(now):
-            yield begun.pop(life), at, life
-        for life in now:
-            begun.setdefault(life, at)
+    touched = [(group, lo, hi, step, writes) for group, lo, hi, step, writes, _ in accesses]
+    lives = _core.byte_lives(np.array(touched, dtype=np.int64).reshape(-1, 5))
+    return list(map(LiveBytes._make, lives.reshape(-1, 5).tolist()))

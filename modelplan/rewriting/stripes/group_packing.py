@@ -6,15 +6,15 @@ next one. The packing is a `Problem` with groups, placed and refereed like any o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
 
 from modelplan.model import Budget, Problem, bounds
 from modelplan.planning.allocators import place
+from modelplan.primitives import _core
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
 
 
@@ -72,8 +72,8 @@ def group_problem(
     )
     if not worth(_lasting_bytes(problem)):
         return problem
-    meetings = np.array(list(_meetings(all_lives, count, overlaps)), dtype=np.int64).reshape(-1, 4)
-    return replace(problem, meetings=meetings)
+    allowed = np.array(list(overlaps), dtype=np.int64).reshape(-1, 5)
+    return replace(problem, meetings=_core.meetings(rows[count:], count, allowed).reshape(-1, 4))
 
 
 def _lasting_bytes(problem: Problem) -> int:
@@ -108,46 +108,6 @@ def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveByte
     own, run = np.divmod(np.unique(np.concatenate(pairs)), count)
     dead = (steps[own] < start[run]) | (end[run] <= steps[own])
     return replace(problem, conflicts=np.column_stack((count + own[dead], run[dead])))
-
-
-def _meetings(
-    lives: Sequence[LiveBytes], groups: int, overlaps: Iterable[AllowedOverlap]
-) -> Iterator[tuple[int, int, int, int]]:
-    """Runs that may share bytes in the step in which one is read for the last time and the other is written.
-
-    Those of one group are values that a step changes in place, those of two groups are what the kernels allowed.
-    """
-    born: dict[tuple[int, int], list[int]] = {}
-    dying: dict[tuple[int, int], list[int]] = {}
-    for number, s in enumerate(lives):
-        born.setdefault((s.group, s.start), []).append(number)
-        if s.end - s.start > 1:
-            dying.setdefault((s.group, s.end - 1), []).append(number)
-    for (group, step), new_runs in born.items():
-        for new, old in _overlapping(lives, new_runs, dying.get((group, step), ())):
-            distance = lives[new].lo - lives[old].lo
-            yield groups + new, groups + old, distance, distance
-    for allowed in overlaps:
-        for new, old in product(born.get((allowed.by, allowed.step), ()), dying.get((allowed.over, allowed.step), ())):
-            a, b = lives[new], lives[old]
-            most = allowed.bound + a.lo - b.lo
-            if a.lo - a.hi < most:
-                yield groups + new, groups + old, most if allowed.exact else a.lo - a.hi, most
-
-
-def _overlapping(
-    lives: Sequence[LiveBytes], new_runs: Iterable[int], old_runs: Iterable[int]
-) -> Iterator[tuple[int, int]]:
-    """Pairs of a new and an old run with bytes in common; no two of either kind have any."""
-    news, olds = (sorted(runs, key=lambda number: lives[number].lo) for runs in (new_runs, old_runs))
-    first = 0
-    for new in news:
-        while first < len(olds) and lives[olds[first]].hi <= lives[new].lo:
-            first += 1
-        for old in islice(olds, first, None):
-            if lives[old].lo >= lives[new].hi:
-                break
-            yield new, old
 
 
 def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:
