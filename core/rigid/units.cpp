@@ -62,6 +62,20 @@ void merge(Array<Gap>& gaps) {
   gaps.resize(kept);
 }
 
+// Gaps of a pair of units while they are found: rows of two maps forbid mostly what others did, so they are merged
+// whenever they have doubled.
+struct Growing {
+  Array<Gap> gaps;
+  std::size_t merged = 0;
+
+  void shorten() {
+    constexpr std::size_t kFew = 64;
+    if (gaps.size() < 2 * merged + kFew) return;
+    merge(gaps);
+    merged = gaps.size();
+  }
+};
+
 // (x, y) with a x + b y = gcd(a, b).
 std::pair<std::int64_t, std::int64_t> bezout(std::int64_t a, std::int64_t b) {
   if (b == 0) return {1, 0};
@@ -141,40 +155,72 @@ void Units::join(const Problem& problem, std::size_t b) {
 // Each pair of buffers that live together, or must not share bytes anyway, forbids distances of their units.
 void Units::find_gaps(const Problem& p) {
   const AllowedPairs facts = allowed_pairs(p);
-  Array<std::map<std::size_t, Array<Gap>>> pairs(units.size());
-  const auto forbid = [&](std::size_t i, std::size_t j, bool together) {
-    if (unit[i] > unit[j] || (unit[i] == unit[j] && i > j)) std::swap(i, j);
-    // offset(j) - offset(i) between -size(j) and size(i) shares bytes
-    const auto fact = together ? facts.find(std::minmax(i, j)) : facts.end();
+  Array<char> has_facts(p.count(), 0);
+  for (const auto& [pair, ranges] : facts) has_facts[pair.first] = has_facts[pair.second] = 1;
+  Array<std::map<std::size_t, Growing>> pairs(units.size());
+  const auto allowed_of = [&](std::size_t i, std::size_t j) -> const Array<Allowed>* {
+    if (has_facts[i] == 0 || has_facts[j] == 0) return nullptr;
+    const auto fact = facts.find(std::minmax(i, j));
+    return fact == facts.end() ? nullptr : &fact->second;
+  };
+  // Forbids what i and j of units in this order, or of one in the order of their numbers, must not do.
+  const auto forbid = [&](std::size_t i, std::size_t j, const Array<Allowed>* allowed, Array<Gap>& out) {
     Array<Allowed> turned;
-    const Array<Allowed>* allowed = fact == facts.end() ? nullptr : &fact->second;
     if (allowed != nullptr && i > j) {
       for (const Allowed& range : *allowed) turned.push_back({-range.most, -range.least});
       std::sort(turned.begin(), turned.end(), [](const Allowed& a, const Allowed& b) { return a.least < b.least; });
       allowed = &turned;
     }
-    const std::int64_t shift = delta[i] - delta[j];  // from distances of offsets to those of bases
-    if (unit[i] != unit[j]) return append(-p.size[j], p.size[i], shift, allowed, pairs[unit[i]][unit[j]]);
+    // offset(j) - offset(i) between -size(j) and size(i) shares bytes; moved from distances of offsets to those of
+    // bases
+    append(-p.size[j], p.size[i], delta[i] - delta[j], allowed, out);
+  };
+  const auto forbid_inside = [&](std::size_t i, std::size_t j, const Array<Allowed>* allowed) {
     Array<Gap> own;
-    append(-p.size[j], p.size[i], shift, allowed, own);
+    if (delta[i] < delta[j] + p.size[j] && delta[j] < delta[i] + p.size[i])
+      forbid(std::min(i, j), std::max(i, j), allowed, own);
     possible = possible && !forbids(own, 0);
   };
-  Array<std::size_t> order, alive;
+  Array<std::size_t> order, living;  // units with buffers that are alive
+  Array<Array<std::size_t>> alive(units.size());
   for (std::size_t b = 0; b < p.count(); ++b)
     if (p.size[b] > 0) order.push_back(b);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p.start[a] < p.start[b]; });
   for (const std::size_t j : order) {
-    std::erase_if(alive, [&](std::size_t i) { return p.end[i] <= p.start[j]; });
-    for (const std::size_t i : alive) forbid(i, j, true);
-    alive.push_back(j);
+    const std::size_t mine = unit[j];
+    std::erase_if(living, [&](std::size_t other) {
+      std::erase_if(alive[other], [&](std::size_t i) { return p.end[i] <= p.start[j]; });
+      return alive[other].empty();
+    });
+    for (const std::size_t other : living) {
+      if (other == mine) {
+        for (const std::size_t i : alive[mine]) forbid_inside(i, j, allowed_of(i, j));
+        continue;
+      }
+      Growing& found = pairs[std::min(mine, other)][std::max(mine, other)];
+      for (const std::size_t i : alive[other]) {
+        const Array<Allowed>* allowed = allowed_of(i, j);
+        other < mine ? forbid(i, j, allowed, found.gaps) : forbid(j, i, allowed, found.gaps);
+      }
+      found.shorten();
+    }
+    if (alive[mine].empty()) living.push_back(mine);
+    alive[mine].push_back(j);
   }
   for (std::size_t k = 0; k < p.left.size(); ++k) {
     const std::size_t a = as_size(p.left[k]), b = as_size(p.right[k]);
-    if (a != b && p.size[a] > 0 && p.size[b] > 0 && !meet_in_time(p, a, b)) forbid(a, b, false);
+    if (a != b && p.size[a] > 0 && p.size[b] > 0 && !meet_in_time(p, a, b)) {
+      if (unit[a] == unit[b])
+        forbid_inside(a, b, nullptr);
+      else
+        forbid(unit[a] < unit[b] ? a : b, unit[a] < unit[b] ? b : a, nullptr,
+               pairs[std::min(unit[a], unit[b])][std::max(unit[a], unit[b])].gaps);
+    }
   }
   neighbours.resize(units.size());
   for (std::size_t a = 0; a < units.size(); ++a)
-    for (auto& [b, gaps] : pairs[a]) {
+    for (auto& [b, found] : pairs[a]) {
+      Array<Gap>& gaps = found.gaps;
       merge(gaps);
       Array<Gap> mirrored;
       for (const Gap& gap : gaps) mirrored.push_back({-gap.hi, -gap.lo});

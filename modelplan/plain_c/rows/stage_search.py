@@ -38,13 +38,13 @@ class StageSearch:
     _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
     _loads: dict[int, int] = field(default_factory=dict, init=False)
 
-    def _height(self, choice: StageChoice, most: int) -> int:
-        """What a stage needs by itself, or anything above `most`."""
+    def _height(self, choice: StageChoice, most: int, enough: int) -> int:
+        """What a stage needs by itself, anything above `most` or up to `enough` where that is so."""
         load = self.graph.load(choice, most)
         if load > most:
             return load
         if choice not in self._packed:
-            self._packed[choice] = self.graph.height(choice, _DRAFT_TRIES, self.seed)
+            self._packed[choice] = self.graph.height(choice, _DRAFT_TRIES, self.seed, enough)
         return self._packed[choice]
 
     def least_load(self, parts: int) -> int:
@@ -57,7 +57,7 @@ class StageSearch:
             self._loads[parts] = self._least(parts, self._load)[0]
         return self._loads[parts]
 
-    def _load(self, choice: StageChoice, most: int) -> int:
+    def _load(self, choice: StageChoice, most: int, _: int) -> int:
         """The bytes of a stage in the direction that needs less."""
         if self.most_stages is not None and self.graph.measured > self.most_stages:
             raise TooManyStagesError
@@ -69,7 +69,7 @@ class StageSearch:
         return self._least(parts, self._height, self.least_load(parts))[1]
 
     def _least(
-        self, parts: int, needs: Callable[[StageChoice, int], int], floor: int = 0
+        self, parts: int, needs: Callable[[StageChoice, int, int], int], floor: int = 0
     ) -> tuple[int, tuple[StageChoice, ...]]:
         """Dynamic programming over the places where one stage ends and the next begins.
 
@@ -84,7 +84,7 @@ class StageSearch:
                 if (best[first][0], fused) >= best[end]:
                     continue
                 choice = StageChoice(first, end, parts if end - first > 1 else 1)
-                rank = max(best[first][0], needs(choice, best[end][0])), fused
+                rank = max(best[first][0], needs(choice, best[end][0], best[first][0])), fused
                 if rank < best[end]:
                     best[end], chosen[end] = rank, choice
         stages: list[StageChoice] = []
